@@ -1,0 +1,125 @@
+"""Dates in names of files and folders: their forms, and the instants that they mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from snaploom.models.datasource import TimeFormat
+
+EARLIEST, LATEST = 1970, 2100
+"""Years of dates in names: other numbers are numbers."""
+
+
+class Unit(StrEnum):
+    """How exact a date is."""
+
+    SECOND = "second"
+    HOUR = "hour"
+    DAY = "day"
+    MONTH = "month"
+    YEAR = "year"
+
+
+@dataclass(frozen=True)
+class DateForm:
+    """One way to write a date in a name."""
+
+    name: str
+    """As people write it."""
+    pattern: str
+    """Regular expression of the whole text."""
+    strptime: str
+    """Python's format of the text without separators that the engine takes apart; empty for seconds
+    or milliseconds since 1970."""
+    unit: Unit
+    time_format: TimeFormat | None
+    """How the engine reads it; None where only a query can."""
+    spark_format: str = ""
+    """How Spark's `to_timestamp` reads it in a query."""
+
+    def instant(self, text: str) -> datetime | None:
+        """The time in UTC; None where the text is no such date."""
+        if not re.fullmatch(self.pattern, text):
+            return None
+        try:
+            if not self.strptime:
+                seconds = int(text) / (1000 if self.time_format is _MILLIS else 1)
+                found = datetime.fromtimestamp(seconds, UTC)
+            else:
+                found = datetime.strptime(text.rstrip("Z"), self.strptime).replace(tzinfo=UTC)
+        except (ValueError, OverflowError, OSError):
+            return None
+        return found if EARLIEST <= found.year <= LATEST else None
+
+
+_MILLIS = TimeFormat.UNIX_MILLISECONDS
+_DATE, _TIME = TimeFormat.ISO8601_DATE, TimeFormat.ISO8601_DATE_TIME
+FORMS: tuple[DateForm, ...] = (
+    DateForm("yyyy-MM-ddTHH:mm:ss", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ?", "%Y-%m-%dT%H:%M:%S",
+             Unit.SECOND, _TIME),
+    DateForm("yyyyMMddTHHmmss", r"\d{8}T\d{6}Z?", "%Y%m%dT%H%M%S", Unit.SECOND, _TIME),
+    DateForm("yyyyMMdd_HHmmss", r"\d{8}_\d{6}", "%Y%m%d_%H%M%S", Unit.SECOND, None,
+             "yyyyMMdd_HHmmss"),
+    DateForm("yyyy-MM-dd_HH-mm-ss", r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d", "%Y-%m-%d_%H-%M-%S",
+             Unit.SECOND, None, "yyyy-MM-dd_HH-mm-ss"),
+    DateForm("yyyy-MM-dd", r"\d{4}-\d\d-\d\d", "%Y-%m-%d", Unit.DAY, _DATE),
+    DateForm("yyyy_MM_dd", r"\d{4}_\d\d_\d\d", "%Y_%m_%d", Unit.DAY, None, "yyyy_MM_dd"),
+    DateForm("yyyy.MM.dd", r"\d{4}\.\d\d\.\d\d", "%Y.%m.%d", Unit.DAY, None, "yyyy.MM.dd"),
+    DateForm("dd.MM.yyyy", r"\d\d\.\d\d\.\d{4}", "%d.%m.%Y", Unit.DAY, None, "dd.MM.yyyy"),
+    DateForm("dd-MM-yyyy", r"\d\d-\d\d-\d{4}", "%d-%m-%Y", Unit.DAY, None, "dd-MM-yyyy"),
+    DateForm("dd_MM_yyyy", r"\d\d_\d\d_\d{4}", "%d_%m_%Y", Unit.DAY, None, "dd_MM_yyyy"),
+    DateForm("yyyyMMddHHmmss", r"\d{14}", "%Y%m%d%H%M%S", Unit.SECOND, None, "yyyyMMddHHmmss"),
+    DateForm("milliseconds since 1970", r"1\d{12}", "", Unit.SECOND, _MILLIS),
+    DateForm("yyyyMMddHHmm", r"\d{12}", "%Y%m%d%H%M", Unit.SECOND, None, "yyyyMMddHHmm"),
+    DateForm("yyyyMMddHH", r"20\d{8}", "%Y%m%d%H", Unit.HOUR, None, "yyyyMMddHH"),
+    DateForm("seconds since 1970", r"1\d{9}", "", Unit.SECOND, TimeFormat.UNIX_SECONDS),
+    DateForm("yyyyMMdd", r"\d{8}", "%Y%m%d", Unit.DAY, _DATE),
+    DateForm("yyyy-MM", r"\d{4}-\d\d", "%Y-%m", Unit.MONTH, None, "yyyy-MM"),
+    DateForm("yyyy_MM", r"\d{4}_\d\d", "%Y_%m", Unit.MONTH, None, "yyyy_MM"),
+    DateForm("yyyyMM", r"\d{6}", "%Y%m", Unit.MONTH, None, "yyyyMM"),
+    DateForm("yyyy", r"\d{4}", "%Y", Unit.YEAR, None, "yyyy"),
+)  # fmt: skip
+"""Longer forms first: the first that fits a text is taken."""
+
+_DATE_TEXT = re.compile(
+    r"(?<![0-9])(?:" + "|".join(f"(?:{form.pattern})" for form in FORMS) + r")(?![0-9])"
+)
+STEPS = {
+    Unit.SECOND: timedelta(seconds=1),
+    Unit.HOUR: timedelta(hours=1),
+    Unit.DAY: timedelta(days=1),
+    Unit.MONTH: timedelta(days=31),
+    Unit.YEAR: timedelta(days=366),
+}
+"""The longest time that a date of a unit stands for."""
+
+
+@dataclass(frozen=True)
+class FoundDate:
+    """A date inside a text."""
+
+    start: int
+    end: int
+    form: DateForm
+    instant: datetime
+
+
+def date_of(text: str) -> FoundDate | None:
+    """The date that a whole text is; None for another text."""
+    for form in FORMS:
+        instant = form.instant(text)
+        if instant is not None:
+            return FoundDate(0, len(text), form, instant)
+    return None
+
+
+def dates_in(text: str) -> Iterator[FoundDate]:
+    """The dates in a text, one after the other."""
+    for match in _DATE_TEXT.finditer(text):
+        found = date_of(match[0])
+        if found is not None:
+            yield FoundDate(match.start(), match.end(), found.form, found.instant)

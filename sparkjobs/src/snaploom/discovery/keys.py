@@ -1,0 +1,105 @@
+"""Sets of columns by which rows of a source are told apart, by the sample's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+
+from snaploom.discovery.columntypes import Family
+from snaploom.discovery.names import column_words, table_likeness, table_words
+from snaploom.discovery.profiles import ColumnProfile, SourceProfile, combined, is_unique
+from snaploom.discovery.thresholds import (
+    LONGEST_KEY_TEXT,
+    MOST_COLUMNS_COMBINED,
+    MOST_KEY_COLUMNS,
+)
+
+_FIRST_LOOK = 5_000
+"""Rows by which most sets of columns are ruled out."""
+_FEWEST_ROWS = 8
+"""Rows below which sets of several columns are unique by chance."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """Columns of which no two rows of a snapshot have the same values."""
+
+    columns: tuple[str, ...]
+    rows: int
+    """In which that was seen."""
+
+
+def single_keys(profile: SourceProfile) -> tuple[Key, ...]:
+    """Columns that are unique by themselves, the one that is most likely meant as key first."""
+    unique = [c for c in profile.columns if c.is_unique and c.may_be_key and _is_short(c)]
+    order = {column.name: index for index, column in enumerate(profile.columns)}
+    ranked = sorted(unique, key=lambda c: (-_rank(c, profile), order[c.name]))
+    return tuple(Key((column.name,), column.rows) for column in ranked)
+
+
+def _rank(column: ColumnProfile, profile: SourceProfile) -> int:
+    words = column_words(column.name, profile.prefix)
+    if not words.base:
+        return 3
+    if words.has_id and table_likeness(words.base, table_words(profile.name)) >= 0.5:
+        return 3
+    return 2 if words.has_id else 0 if column.type.family is Family.WHOLE else 1
+
+
+def _is_short(column: ColumnProfile) -> bool:
+    return column.mean_length <= LONGEST_KEY_TEXT
+
+
+def compound_keys(profile: SourceProfile) -> tuple[Key, ...]:
+    """Sets of several columns of which no smaller set is unique, smaller ones first."""
+    rows = len(profile.snapshot)
+    if rows < _FEWEST_ROWS:
+        return ()
+    columns = [
+        column
+        for column in profile.columns
+        if column.type.family is not Family.OTHER
+        and _is_short(column)
+        and not column.is_unique
+        and not column.nulls
+        and column.sketch.distinct > 1
+    ]
+    columns.sort(key=lambda c: not column_words(c.name, profile.prefix).has_id)
+    found: list[Key] = []
+    for size in range(2, MOST_KEY_COLUMNS + 1):
+        for chosen in combinations(columns[:MOST_COLUMNS_COMBINED], size):
+            names = {column.name for column in chosen}
+            if any(names.issuperset(key.columns) for key in found):
+                continue
+            if _is_unique_together(chosen, profile):
+                found.append(Key(tuple(column.name for column in chosen), rows))
+    return tuple(found)
+
+
+def _is_unique_together(columns: tuple[ColumnProfile, ...], profile: SourceProfile) -> bool:
+    if prod(column.sketch.distinct for column in columns) * profile.snapshots_read < len(
+        profile.snapshot
+    ):
+        return False
+    for rows in (_FIRST_LOOK, len(profile.snapshot)):
+        together = combined([column.sample[:rows] for column in columns])
+        if not is_unique(together, profile.snapshot[:rows]):
+            return False
+    return True
+
+
+def primary_key(profile: SourceProfile, compounds: tuple[Key, ...]) -> Key | None:
+    """The key that is most likely meant; None where no set of columns is unique."""
+    singles = single_keys(profile)
+    if singles and _rank(profile.column(singles[0].columns[0]), profile) >= 1:
+        return singles[0]
+    identified = list(_of_identifiers(profile, compounds))
+    return next(iter((*identified, *singles, *compounds)), None)
+
+
+def _of_identifiers(profile: SourceProfile, keys: tuple[Key, ...]) -> Iterator[Key]:
+    for key in keys:
+        if any(column_words(name, profile.prefix).has_id for name in key.columns):
+            yield key

@@ -1,0 +1,467 @@
+"""Sources by the names of their files: which files are one table, and where dates stand in them.
+
+Every path becomes a row of pieces: text, dates, values of folders such as `country=DE`, and numbers
+of parts. Files whose pieces differ in nothing but dates, values and parts are one source.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from fnmatch import translate
+
+from snaploom.discovery.dates import LATEST, DateForm, Unit, date_of, dates_in
+from snaploom.discovery.listing import FoundFile, LeftOut
+
+DATA_ENDINGS = {
+    "csv": "csv", "tsv": "csv", "psv": "csv", "txt": "csv", "json": "json", "jsonl": "json",
+    "ndjson": "json", "parquet": "parquet", "pq": "parquet", "orc": "orc", "avro": "avro",
+}  # fmt: skip
+"""Formats by the ending of a name; `txt` is looked into."""
+COMPRESSED = frozenset({"gz", "bz2", "zst", "deflate", "snappy", "lz4"})
+"""Endings behind that of a format, by which Spark knows how text is compressed."""
+OTHER_ENDINGS = {
+    "crc": "checksums of Hadoop", "md": "text for people", "zip": "an archive, which Spark does not "
+    "open: unpack it", "xlsx": "a workbook: export its sheets as CSV",
+    "xls": "a workbook: export its sheets as CSV",
+}  # fmt: skip
+GENERIC_STEMS = frozenset({
+    "", "data", "part", "export", "file", "extract", "dump", "output", "result", "batch", "full",
+    "delta", "inc", "incremental", "snapshot", "all", "daten", "records", "rows", "chunk", "run",
+})  # fmt: skip
+"""Names of files that say nothing about what is in them."""  
+_CONSUMED = frozenset({"export", "extract", "dump", "snapshot"})
+_UNIQUE = re.compile(
+    r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|(?<![A-Za-z0-9])[0-9a-f]{16,}(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"(?<![A-Za-z0-9])[0-9]{1,6}(?![A-Za-z0-9])")
+_HIVE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.+)")
+_PARTS_OF_DATE = {
+    "year": frozenset({"year", "y", "yyyy", "jahr", "yr"}),
+    "month": frozenset({"month", "m", "mm", "monat", "mon"}),
+    "day": frozenset({"day", "d", "dd", "tag"}),
+    "hour": frozenset({"hour", "h", "hh", "stunde", "hr"}),
+}
+
+
+class Kind(StrEnum):
+    """What a piece of a path is."""
+
+    TEXT = "text"
+    DATE = "date"
+    """A date, of the form of the piece."""
+    PART_OF_DATE = "part"
+    """The year, month, day or hour of a date that takes several folders."""
+    VALUE = "value"
+    """The value of a folder such as `country=DE`."""
+    ANY = "any"
+    """A number of a part, or a unique text."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of a path that all files of a source have in common, but for its value."""
+
+    kind: Kind
+    text: str
+    """Of TEXT the text; of others the name of the capture, which may be empty."""
+    form: DateForm | None = None
+
+
+@dataclass(frozen=True)
+class ParsedPath:
+    """A path in pieces."""
+
+    pieces: tuple[Piece, ...]
+    values: tuple[str, ...]
+    """Text of each piece."""
+
+    @property
+    def instant(self) -> datetime | None:
+        """The time that its dates mean together; None without any."""
+        parts: dict[str, int] = {}
+        exact: datetime | None = None
+        for piece, value in zip(self.pieces, self.values, strict=True):
+            if piece.kind is Kind.DATE and piece.form is not None:
+                exact = piece.form.instant(value)
+            elif piece.kind is Kind.PART_OF_DATE:
+                parts[_part_of(piece)] = int(value)
+        if exact is not None:
+            hour = parts.get("hour", 0)
+            return exact if "hour" not in parts or hour > 23 else exact.replace(hour=hour)
+        if "year" not in parts:
+            return None
+        try:
+            return datetime(
+                parts["year"], parts.get("month", 1), parts.get("day", 1), parts.get("hour", 0),
+                tzinfo=UTC,
+            )  # fmt: skip
+        except ValueError:
+            return None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The files of one source."""
+
+    name: str
+    """Of the table, as its files or folder are called."""
+    data_format: str
+    """By the ending of its files."""
+    pieces: tuple[Piece, ...]
+    files: tuple[FoundFile, ...]
+    """By time, then by name."""
+    values: tuple[tuple[str, ...], ...]
+    """Of each file the text of each piece."""
+    times: tuple[datetime | None, ...]
+    """Of each file."""
+
+    @property
+    def is_dated(self) -> bool:
+        """Whether the names of its files have dates."""
+        return self.times[0] is not None
+
+    @property
+    def snapshots(self) -> tuple[datetime, ...]:
+        """Its times, ascending, each once."""
+        return tuple(sorted({time for time in self.times if time is not None}))
+
+    @property
+    def unit(self) -> Unit:
+        """How exact its times are."""
+        forms = [piece.form for piece in self.pieces if piece.form is not None]
+        parts = [_part_of(piece) for piece in self.pieces if piece.kind is Kind.PART_OF_DATE]
+        if "hour" in parts:
+            return Unit.HOUR
+        return Unit(parts[-1]) if parts else forms[-1].unit if forms else Unit.DAY
+
+    def files_at(self, time: datetime | None) -> tuple[FoundFile, ...]:
+        """The files of one time."""
+        return tuple(f for f, t in zip(self.files, self.times, strict=True) if t == time)
+
+
+def _part_of(piece: Piece) -> str:
+    return piece.text
+
+
+def layouts_of(files: Iterable[FoundFile]) -> tuple[tuple[Layout, ...], tuple[LeftOut, ...]]:
+    """The sources that files are, and the files that are none.
+
+    Args:
+        files: of one or several places.
+    """
+    listed = list(files)
+    left_out: list[LeftOut] = []
+    tables = _table_folders(listed)
+    groups: dict[tuple[str, str, tuple[Piece, ...]], list[tuple[FoundFile, ParsedPath]]]
+    groups = defaultdict(list)
+    for file in listed:
+        table = next((t for t in tables if file.uri.startswith(t)), None)
+        if table is not None:
+            continue
+        reason = _no_data(file)
+        if reason is not None:
+            if reason:
+                left_out.append(LeftOut(file.uri, reason))
+            continue
+        parsed = parse_path(file.key)
+        groups[file.place.uri, _format_of(file.key) or "", parsed.pieces].append((file, parsed))
+    left_out.extend(LeftOut(uri, why) for uri, why in sorted(tables.items()))
+    merged = _without_lone_parts(groups)
+    return _named([_layout(key[1], members) for key, members in merged]), tuple(left_out)
+
+
+def _table_folders(files: Sequence[FoundFile]) -> dict[str, str]:
+    """Folders that are tables with files of their own, with what to do about them."""
+    found: dict[str, str] = {}
+    for file in files:
+        folder, _, rest = file.uri.partition("/_delta_log/")
+        if rest:
+            found[folder + "/"] = "a table of Delta: declare it with `format: delta`"
+        if file.uri.endswith(".metadata.json") and "/metadata/" in file.uri:
+            folder = file.uri.rpartition("/metadata/")[0]
+            found[folder + "/"] = "a table of Iceberg: declare it with `format: iceberg`"
+        if file.key.rpartition("/")[2] == "snaploom.json":
+            found[file.uri.removesuffix("snaploom.json")] = "published by Snaploom itself"
+    return found
+
+
+def _no_data(file: FoundFile) -> str | None:
+    """Why a file is none of a source; empty where nobody needs to be informed; None if it is."""
+    *folders, name = file.key.split("/")
+    if any(part.startswith(".") or (part.startswith("_") and "=" not in part)
+           for part in (*folders, name)) or name.endswith("._COPYING_"):  # fmt: skip
+        return "" if name.startswith(("_SUCCESS", ".", "_committed", "_started")) else (
+            "hidden: Spark passes over names that begin with _ or ."
+        )
+    if _format_of(name) is None:
+        ending = name.rpartition(".")[2].lower() if "." in name else ""
+        return OTHER_ENDINGS.get(ending, "not a format that can be recognised by its name")
+    if file.size == 0:
+        return "empty"
+    if _format_of(name) == "avro":
+        return "Avro: only Spark reads it; declare it by hand with `format: avro`"
+    if any(":" in part for part in (*folders, name)):
+        return "its name has a colon, which Hadoop cannot list"
+    return None
+
+
+def _format_of(key: str) -> str | None:
+    """The format by the ending of a name."""
+    endings = key.rpartition("/")[2].lower().split(".")[1:]
+    while endings and endings[-1] in COMPRESSED:
+        endings.pop()
+    return DATA_ENDINGS.get(endings[-1]) if endings else None
+
+
+def parse_path(key: str) -> ParsedPath:
+    """A path in pieces."""
+    *folders, name = key.split("/")
+    pieces: list[Piece] = []
+    values: list[str] = []
+
+    def add(piece: Piece, value: str) -> None:
+        if piece.kind is Kind.TEXT and pieces and pieces[-1].kind is Kind.TEXT:
+            pieces[-1] = Piece(Kind.TEXT, pieces[-1].text + value)
+            values[-1] += value
+        elif value:
+            pieces.append(piece)
+            values.append(value)
+
+    parts = _date_folders(folders)
+    for index, folder in enumerate(folders):
+        hive = _HIVE.fullmatch(folder)
+        if index in parts:
+            text = folder if hive is None else hive[2]
+            if hive is not None:
+                add(Piece(Kind.TEXT, f"{hive[1]}="), f"{hive[1]}=")
+            add(Piece(Kind.PART_OF_DATE, parts[index]), text)
+        elif hive is not None:
+            add(Piece(Kind.TEXT, ""), f"{hive[1]}=")
+            date = date_of(hive[2])
+            form = None if date is None else date.form
+            add(Piece(Kind.VALUE if form is None else Kind.DATE, hive[1], form), hive[2])
+        else:
+            _add_text(folder, add, is_name=False)
+        add(Piece(Kind.TEXT, ""), "/")
+    stem, point, ending = name.partition(".")
+    while ending and _format_of(f"x.{ending}") is None or _splits_date(stem, ending):
+        more, point, ending = ending.partition(".")
+        stem = f"{stem}.{more}"
+    first = ending.split(".")[0]
+    if first not in DATA_ENDINGS and "." in ending:  # `.c000.snappy.parquet`
+        stem, ending = f"{stem}.{first}", ending.partition(".")[2]
+    _add_text(stem, add, is_name=True)
+    add(Piece(Kind.TEXT, ""), point + ending)
+    pieces = [Piece(p.kind, v) if p.kind is Kind.TEXT else p
+              for p, v in zip(pieces, values, strict=True)]  # fmt: skip
+    return ParsedPath(tuple(pieces), tuple(values))
+
+
+def _splits_date(stem: str, ending: str) -> bool:
+    """Whether the first point of a name stands inside a date such as 03.02.2026."""
+    whole = f"{stem}.{ending}"
+    return any(date.start < len(stem) < date.end for date in dates_in(whole)) and "." in ending
+
+
+def _date_folders(folders: Sequence[str]) -> dict[int, str]:
+    """Which folders are year, month, day and hour of one date, by their place."""
+    for first in range(len(folders)):
+        found: dict[int, str] = {}
+        for index, part in zip(range(first, len(folders)), _PARTS_OF_DATE, strict=False):
+            if not _is_part(folders[index], part):
+                break
+            found[index] = part
+        if len(found) >= 2:
+            return found
+    for index, folder in enumerate(folders):  # `dt=2026-02-03/hour=05`
+        hive = _HIVE.fullmatch(folder)
+        is_hour = hive is not None and hive[1].lower() in _PARTS_OF_DATE["hour"]
+        before = folders[index - 1].rpartition("=")[2] if index else ""
+        date = date_of(before) if is_hour else None
+        if date is not None and date.form.unit is Unit.DAY and _is_part(folder, "hour"):
+            return {index: "hour"}
+    return {}
+
+
+def _is_part(folder: str, part: str) -> bool:
+    hive = _HIVE.fullmatch(folder)
+    if hive is not None and hive[1].lower() not in _PARTS_OF_DATE[part]:
+        return False
+    text = folder if hive is None else hive[2]
+    if not re.fullmatch(r"[0-9]{4}" if part == "year" else r"[0-9]{1,2}", text):
+        return False
+    low, high = {"year": (1970, LATEST), "month": (1, 12), "day": (1, 31), "hour": (0, 23)}[part]
+    return low <= int(text) <= high
+
+
+def _add_text(text: str, add: _Add, *, is_name: bool) -> None:
+    """Text with the dates in it, and of a file's name with numbers of parts."""
+    position = 0
+    for date in dates_in(text):
+        if date.form.unit is Unit.YEAR and date.end - date.start != len(text) and not is_name:
+            continue
+        _add_between(text[position : date.start], add, is_name)
+        add(Piece(Kind.DATE, "", date.form), text[date.start : date.end])
+        position = date.end
+    _add_between(text[position:], add, is_name)
+
+
+def _add_between(text: str, add: _Add, is_name: bool) -> None:
+    if is_name and re.match(r"part[-_]", text):
+        add(Piece(Kind.TEXT, ""), text[:5])
+        add(Piece(Kind.ANY, ""), text[5:])
+        return
+    position = 0
+    for match in (_UNIQUE if not is_name else _EITHER).finditer(text):
+        add(Piece(Kind.TEXT, ""), text[position : match.start()])
+        add(Piece(Kind.ANY, ""), match[0])
+        position = match.end()
+    add(Piece(Kind.TEXT, ""), text[position:])
+
+
+_EITHER = re.compile(f"{_UNIQUE.pattern}|{_NUMBER.pattern}", re.IGNORECASE)
+
+
+class _Add:
+    """`parse_path.add`: appends a piece with its value."""
+
+    def __call__(self, piece: Piece, value: str) -> None: ...
+
+
+_Groups = dict[tuple[str, str, tuple[Piece, ...]], list[tuple[FoundFile, ParsedPath]]]
+
+
+def _without_lone_parts(
+    groups: _Groups,
+) -> list[tuple[tuple[str, str, tuple[Piece, ...]], list[tuple[FoundFile, ParsedPath]]]]:
+    """Groups in which a number that all files share is text again, as in `sales_2_north`."""
+    found: _Groups = defaultdict(list)
+    for (place, data_format, pieces), members in groups.items():
+        fixed = {
+            index
+            for index, piece in enumerate(pieces)
+            if piece.kind is Kind.ANY
+            and len({parsed.values[index] for _, parsed in members}) == 1
+        }
+        for file, parsed in members:
+            plain = [
+                Piece(Kind.TEXT, value) if index in fixed else piece
+                for index, (piece, value) in enumerate(zip(pieces, parsed.values, strict=True))
+            ]
+            joined = _joined(plain, parsed.values)
+            found[place, data_format, joined.pieces].append((file, joined))
+    return sorted(found.items(), key=lambda item: item[1][0][0].uri)
+
+
+def _joined(pieces: Sequence[Piece], values: Sequence[str]) -> ParsedPath:
+    """Texts beside each other as one."""
+    kept: list[Piece] = []
+    texts: list[str] = []
+    for piece, value in zip(pieces, values, strict=True):
+        if piece.kind is Kind.TEXT and kept and kept[-1].kind is Kind.TEXT:
+            kept[-1] = Piece(Kind.TEXT, kept[-1].text + value)
+            texts[-1] += value
+        else:
+            kept.append(piece)
+            texts.append(value)
+    return ParsedPath(tuple(kept), tuple(texts))
+
+
+def _layout(data_format: str, members: Sequence[tuple[FoundFile, ParsedPath]]) -> Layout:
+    pieces = members[0][1].pieces
+    times = [parsed.instant for _, parsed in members]
+    if any(time is None for time in times):
+        times = [None] * len(times)
+    order = sorted(
+        range(len(members)), key=lambda i: (times[i] or datetime.min, members[i][0].uri)
+    )
+    return Layout(
+        name=_table_name(pieces, members[0][0].place.uri),
+        data_format=data_format,
+        pieces=pieces,
+        files=tuple(members[i][0] for i in order),
+        values=tuple(members[i][1].values for i in order),
+        times=tuple(times[i] for i in order),
+    )
+
+
+def _table_name(pieces: Sequence[Piece], place: str) -> str:
+    """What the table is called by the text of its files' names, else by a folder's."""
+    marks = {Kind.TEXT: "", Kind.DATE: "\0", Kind.PART_OF_DATE: "\0", Kind.VALUE: "\0", Kind.ANY: "\0"}
+    path = "".join(p.text if p.kind is Kind.TEXT else marks[p.kind] for p in pieces)
+    *folders, name = path.split("/")
+    stem = re.sub(r"\.[A-Za-z0-9.]+$", "", name)
+    for text in (stem, *reversed(folders), *reversed(place.rstrip("/").split("/"))):
+        if "=" in text:
+            continue
+        words = [word for word in re.split(r"[\0\s_.\-]+", text) if word]
+        kept = [word for word in words if word.lower() not in _CONSUMED] or words
+        if text == stem == "part":
+            return text  # parts of something, unless a number makes it one of many
+        if kept and not all(word.lower() in GENERIC_STEMS for word in kept):
+            return "_".join(kept)
+    return "table"
+
+
+def _named(layouts: Sequence[Layout]) -> tuple[Layout, ...]:
+    """Sources with names of their own: one that is taken gets its folder, then a number."""
+    taken: set[str] = set()
+    named: list[Layout] = []
+    for layout in layouts:
+        key = layout.files[0].key.split("/")
+        folder = re.sub(r"[^A-Za-z0-9_]+", "_", key[-2] if len(key) > 1 else "")
+        options = [layout.name]
+        if folder and not any(True for _ in dates_in(folder)) and "=" not in key[-2]:
+            options.append(f"{folder}_{layout.name}")
+        options.append(f"{layout.name}_{layout.data_format}")
+        options.extend(f"{layout.name}_{number}" for number in range(2, len(layouts) + 2))
+        name = next(option for option in options if option.lower() not in taken)
+        taken.add(name.lower())
+        named.append(replace(layout, name=name))
+    return tuple(named)
+
+
+def last_date(layout: Layout) -> int | None:
+    """The place of the piece that is the whole date of a file; None where there is none."""
+    places = [index for index, piece in enumerate(layout.pieces) if piece.kind is Kind.DATE]
+    return places[-1] if places else None
+
+
+def glob_of(layout: Layout, others: Iterable[FoundFile]) -> str:
+    """A Hadoop glob of a source's files, below its place, and of no others' where possible.
+
+    Args:
+        layout: the source.
+        others: every file that was listed in its place.
+    """
+    mine = {file.uri for file in layout.files}
+    foreign = [file.key for file in others if file.uri not in mine]
+    for exact in (False, True):
+        glob = _glob(layout, exact)
+        pattern = re.compile("/".join(translate(part) for part in glob.split("/")).replace(
+            r"\z", "").replace(r"\Z", "") + r"\Z")  # fmt: skip
+        if not any(pattern.match(key) and key.count("/") == glob.count("/") for key in foreign):
+            break
+    return glob
+
+
+def _glob(layout: Layout, exact: bool) -> str:
+    steps: list[str] = []
+    for index, piece in enumerate(layout.pieces):
+        if piece.kind is Kind.TEXT:
+            steps.append(piece.text)
+            continue
+        texts = {values[index] for values in layout.values}
+        if exact and piece.kind in (Kind.DATE, Kind.PART_OF_DATE):
+            steps.append("[0-9]*")
+        elif piece.kind is Kind.DATE and len({len(text) for text in texts}) == 1:
+            steps.append(re.sub(r"[0-9]", "?", next(iter(texts))))
+        else:
+            steps.append("*")
+    return re.sub(r"\*+", "*", "".join(steps))

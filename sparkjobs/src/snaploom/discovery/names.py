@@ -1,0 +1,224 @@
+"""How alike names of columns and tables are: words, abbreviations, singular and plural.
+
+English and German forms are known. A likeness is a number from 0 (nothing in common) to 1 (the
+same name); what follows from it is decided in `relationships`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+ID_WORDS = frozenset({
+    "id", "ids", "nr", "no", "num", "number", "nummer", "key", "code", "cd", "kennung", "kuerzel",
+    "schluessel", "schl", "sk", "fk", "pk", "bk", "uuid", "guid", "ref", "kz", "ident", "identifier",
+    "oid", "rid", "idx", "nbr", "rowid", "seq",
+})  # fmt: skip
+"""Words that stand for "identifies a row"."""
+TABLE_WORDS = frozenset({
+    "dim", "fact", "fct", "tbl", "table", "tab", "stg", "raw", "src", "master", "stamm", "list",
+    "data", "daten", "stammdaten", "ref", "export", "extract", "dump", "full", "v", "vw",
+})  # fmt: skip
+"""Words around the name of a table that are not part of it."""
+GENERIC = frozenset({
+    "name", "type", "typ", "status", "state", "date", "datum", "time", "zeit", "description",
+    "beschreibung", "bezeichnung", "title", "titel", "value", "wert", "amount", "betrag", "count",
+    "quantity", "qty", "menge", "price", "preis", "comment", "note", "text", "label", "version",
+    "position", "pos", "line", "sort", "order", "rank", "level", "year", "jahr", "month", "monat",
+    "day", "tag", "hour", "created", "updated", "active", "flag", "kind", "category", "email",
+})  # fmt: skip
+"""Words that occur in tables that have nothing to do with each other."""
+NUMERIC = frozenset({
+    "order", "line", "position", "pos", "level", "rank", "version", "year", "month", "day", "hour",
+    "week", "quarter", "count", "quantity", "qty", "menge", "value", "amount", "price", "age", "size",
+    "jahr", "monat", "tag", "anzahl", "stueck", "seq", "sequence", "number", "total", "duration",
+    "score", "points", "weight", "height", "width", "length", "capacity", "seats", "minutes",
+})  # fmt: skip
+"""Words of columns that hold a number of something, though a table may be called so."""
+SELF_WORDS = frozenset({
+    "parent", "manager", "mgr", "supervisor", "boss", "reports", "superior", "predecessor",
+    "previous", "prev", "next", "vorgesetzter", "vorgesetzte", "uebergeordnet", "uebergeordnete",
+    "oberkategorie", "vorgaenger", "leiter", "chef", "eltern", "referrer", "replaces", "prerequisite",
+    "upper", "parentcategory", "head",
+})  # fmt: skip
+"""Words of columns that refer to another row of their own table."""
+COMPOUND_ENDINGS = ("nummer", "schluessel", "kennung", "kuerzel", "number", "code", "uuid", "guid",
+                    "key", "nr", "id", "no")  # fmt: skip
+"""What a compound such as `kundennr` or `orderkey` ends with."""
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_FOLDED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue",
+                         "ß": "ss", "é": "e", "è": "e", "á": "a", "ñ": "n", "ç": "c"})  # fmt: skip
+_VOWELS = frozenset("aeiouy")
+
+
+@lru_cache(maxsize=4096)
+def words_of(name: str) -> tuple[str, ...]:
+    """The words of a name in small letters: `OrderItem_id` has order, item and id."""
+    return tuple(word.lower() for word in _WORD.findall(name.translate(_FOLDED)))
+
+
+@lru_cache(maxsize=4096)
+def stem(word: str) -> str:
+    """A word without endings of plural and case: customers and customer, Kunden and Kunde."""
+    for ending, instead in (("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch"), ("ses", "s")):
+        if word.endswith(ending) and len(word) > len(ending) + 2:
+            return word.removesuffix(ending) + instead
+    if word.endswith("ss"):
+        return word
+    for ending in ("en", "er", "es", "s", "n", "e"):
+        if word.endswith(ending) and len(word) > len(ending) + 2:
+            return word.removesuffix(ending)
+    return word
+
+
+@dataclass(frozen=True)
+class ColumnWords:
+    """The name of a column, taken apart."""
+
+    whole: tuple[str, ...]
+    """All words, without the prefix of its table."""
+    base: tuple[str, ...]
+    """Those that do not stand for "identifies a row"."""
+    has_id: bool
+    """Whether one of the others does."""
+
+
+@lru_cache(maxsize=8192)
+def column_words(name: str, prefix: str = "") -> ColumnWords:
+    """A column's name, taken apart.
+
+    Args:
+        name: of the column.
+        prefix: word that all columns of its table begin with, as `l` of `l_orderkey`.
+    """
+    words = words_of(name)
+    if prefix and len(words) > 1 and words[0] == prefix:
+        words = words[1:]
+    base = [word for word in words if word not in ID_WORDS]
+    has_id = len(base) < len(words)
+    if not has_id:
+        split = [_split(word) for word in base]
+        has_id = any(ended for _, ended in split)
+        base = [word for word, _ in split if word]
+    return ColumnWords(words, tuple(base), has_id)
+
+
+def _split(word: str) -> tuple[str, bool]:
+    """A word without the ending of a compound, and whether it has one."""
+    for ending in COMPOUND_ENDINGS:
+        if word.endswith(ending) and len(word) >= len(ending) + 3:
+            return word.removesuffix(ending), True
+    return word, False
+
+
+@lru_cache(maxsize=4096)
+def table_words(name: str) -> tuple[str, ...]:
+    """The words of a table's name that are not `dim`, `tbl` and the like."""
+    words = words_of(name)
+    kept = tuple(word for word in words if word not in TABLE_WORDS and not word.isdigit())
+    return kept or words
+
+
+def common_prefix(columns: tuple[str, ...]) -> str:
+    """The short word that most columns of a table begin with, as `l` of `l_orderkey`; or nothing."""
+    firsts = [words[0] for name in columns if len(words := words_of(name)) > 1 and "_" in name]
+    if len(columns) < 3 or not firsts:
+        return ""
+    first = max(sorted(set(firsts)), key=firsts.count)
+    return first if firsts.count(first) >= 0.8 * len(columns) else ""
+
+
+@lru_cache(maxsize=65536)
+def word_likeness(one: str, other: str) -> float:
+    """How alike two words are: 1 for the same stem, less for an abbreviation, else 0."""
+    a, b = sorted((stem(one), stem(other)), key=len)
+    if a == b:
+        return 1.0
+    if len(a) >= 3 and b.startswith(a):
+        return 0.8 if len(a) >= 4 or len(b) <= 8 else 0.7
+    if len(a) >= 2 and a[0] == b[0] and _is_subsequence(a, b) and not set(a[1:]) & _VOWELS:
+        return 0.7 if len(a) >= 3 else 0.55
+    return 0.0
+
+
+def _is_subsequence(short: str, long: str) -> bool:
+    rest = iter(long)
+    return all(letter in rest for letter in short)
+
+
+def _covered(words: tuple[str, ...], others: tuple[str, ...]) -> float:
+    """How well each of the words is found among others, on average of the worst and the mean."""
+    if not words or not others:
+        return 0.0
+    best = [max(word_likeness(word, other) for other in others) for word in words]
+    return min(best)
+
+
+def _initials(words: tuple[str, ...], others: tuple[str, ...]) -> bool:
+    """Whether one word is made of the first letters of several, as `oi` of order_items."""
+    return len(words) == 1 and len(others) > 1 and words[0] == "".join(o[0] for o in others)
+
+
+def table_likeness(base: tuple[str, ...], table: tuple[str, ...]) -> float:
+    """How well the words of a key name a table: `billing_address` names addresses in a role."""
+    if not base or not table:
+        return 0.0
+    if len(base) == len(table) and _covered(base, table) == 1.0:
+        return 1.0
+    joined = word_likeness("".join(base), "".join(table))
+    if joined == 1.0:
+        return 1.0
+    tail = base[-len(table) :]
+    if len(base) > len(table) and _covered(table, tail) > 0:
+        return 0.9 * _covered(table, tail)  # a role: ship_address of addresses
+    if len(base) == len(table):
+        return max(_covered(base, table), joined) * 0.95
+    if len(base) < len(table):
+        ends = _covered(base, table[-len(base) :])
+        begins = _covered(base, table[: len(base)])
+        return max(0.85 * ends, 0.6 * begins, 0.6 * joined, 0.75 * _initials(base, table))
+    head = base[: len(table)]
+    return 0.6 * _covered(table, head)
+
+
+def key_likeness(
+    child: str, child_prefix: str, child_table: str, parent: str, parent_prefix: str, parent_table: str
+) -> float:
+    """How surely two names mean that values of one column are keys of the other's rows.
+
+    Args:
+        child: column that refers.
+        child_prefix: word that all columns of its table begin with.
+        child_table: its table.
+        parent: column that identifies.
+        parent_prefix: word that all columns of its table begin with.
+        parent_table: its table.
+    """
+    if words_of(child) == words_of(parent) and (words := column_words(child)).base:
+        return 0.3 if set(words.base) <= GENERIC and not words.has_id else 1.0
+    mine, theirs = column_words(child, child_prefix), column_words(parent, parent_prefix)
+    table = table_words(parent_table)
+    own = table_words(child_table)
+    base = mine.base
+    if not base:
+        # `id` of a table that extends another one has the other's key: details of an order.
+        return 0.9 * (own[: len(table)] == table and len(own) > len(table)) if not theirs.base else (
+            0.85 * (table_likeness(theirs.base, own) >= 0.9)
+        )
+    if not theirs.base:
+        return table_likeness(base, table)
+    if mine.whole == theirs.whole or (base == theirs.base and mine.has_id == theirs.has_id):
+        return 0.3 if set(base) <= GENERIC and not mine.has_id else 1.0
+    is_generic = set(theirs.base) <= GENERIC
+    if is_generic and not theirs.has_id:
+        return 0.6 * table_likeness(base, table)
+    alike = table_likeness(base, theirs.base)
+    named = table_likeness(base, table)
+    both = 0.9 * named if table_likeness(theirs.base, table) >= LIKE_ENOUGH else 0.7 * named
+    return max(0.95 * alike, both)
+
+
+LIKE_ENOUGH = 0.7
+"""Likeness from which a key's name repeats that of its own table: customer_no of customers."""

@@ -1,0 +1,244 @@
+"""What is known of sources after a bounded look: frozen, without any value of the data.
+
+Values are kept as hashes of 64 bits: those of the rows of a sample, and those of the distinct values
+of a column, the least of them where there are many (a KMV sketch), so that shares of two columns
+are estimated from the same values. Equal values of whole numbers and of text have equal hashes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from snaploom.discovery.columntypes import ColumnType, Family
+from snaploom.discovery.layout import Layout
+from snaploom.discovery.names import common_prefix
+from snaploom.discovery.thresholds import SKETCH_VALUES
+
+Hashes = NDArray[np.uint64]
+ALL_HASHES = 2**64
+_NOTHING = np.uint64(0)
+"""Hash of NULL."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """The hashes of a column's distinct values below a limit."""
+
+    kept: Hashes
+    """Ascending."""
+    limit: int
+    """Hashes from it on are left out; `ALL_HASHES` where none is."""
+    distinct: int
+    """Distinct values in all that was read."""
+
+
+@dataclass(frozen=True)
+class Inclusion:
+    """How many distinct values of one column another one has."""
+
+    share: float
+    """0 to 1."""
+    compared: int
+    """Distinct values that were compared."""
+    distinct: int
+    """Distinct values of the column that refers."""
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnProfile:
+    """One column."""
+
+    name: str
+    type: ColumnType
+    rows: int
+    """Rows that were read of it."""
+    nulls: int
+    sketch: Sketch
+    low: int | None
+    """Least whole number; None for other types."""
+    high: int | None
+    mean_length: float
+    """Characters of a text, on average; 0 for other types."""
+    is_unique: bool
+    """Whether no value stands twice in one snapshot of what was read, and none is NULL."""
+    sample: Hashes
+    """Hash of each row of the sample."""
+
+    @property
+    def may_be_key(self) -> bool:
+        """Whether its type can be compared for equality without surprises."""
+        return self.type.family in (Family.WHOLE, Family.TEXT)
+
+    @property
+    def density(self) -> float:
+        """Share of the whole numbers between least and greatest that occur; 0 for other types."""
+        if self.low is None or self.high is None:
+            return 0.0
+        return self.sketch.distinct / (self.high - self.low + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class SourceProfile:
+    """One source."""
+
+    name: str
+    """Of its table."""
+    layout: Layout
+    columns: tuple[ColumnProfile, ...]
+    rows: int
+    """In the snapshots that were looked at; exact for Parquet and ORC."""
+    rows_read: int
+    """Of these."""
+    snapshot: Hashes
+    """Of each row of the sample, which snapshot it is from."""
+    snapshots_read: int
+    format_options: Mapping[str, str]
+    has_one_schema: bool
+    """Whether all files that were compared have the same columns."""
+    notes: tuple[str, ...] = ()
+    """For people."""
+
+    @property
+    def prefix(self) -> str:
+        """The word that most of its columns begin with, as `l` of `l_orderkey`."""
+        return common_prefix(tuple(column.name for column in self.columns))
+
+    def column(self, name: str) -> ColumnProfile:
+        """The column of that name."""
+        return next(column for column in self.columns if column.name == name)
+
+    @property
+    def times(self) -> tuple[datetime, ...]:
+        """Times of its snapshots; empty without dates."""
+        return self.layout.snapshots
+
+
+def inclusion(child: Sketch, parent: Sketch) -> Inclusion:
+    """The share of a column's distinct values that another column has."""
+    limit = min(child.limit, parent.limit)
+    mine = child.kept if limit == child.limit else child.kept[child.kept < np.uint64(limit)]
+    if len(mine) == 0:
+        return Inclusion(0.0, 0, child.distinct)
+    found = int(np.isin(mine, parent.kept, assume_unique=True).sum())
+    return Inclusion(found / len(mine), len(mine), child.distinct)
+
+
+def hashes_of(values: pa.Array, family: Family) -> Hashes:
+    """A hash of each value; that of NULL is 0."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    encoded = values.dictionary_encode()
+    distinct = _distinct_hashes(encoded.dictionary, family)
+    indices = encoded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
+    return np.append(distinct, _NOTHING)[indices.astype(np.int64)]
+
+
+def _distinct_hashes(values: pa.Array, family: Family) -> Hashes:
+    if pa.types.is_decimal(values.type):
+        values = pc.cast(values, pa.string())
+    if pa.types.is_integer(values.type):
+        return _mixed(pc.cast(values, pa.int64(), safe=False).to_numpy(zero_copy_only=False))
+    if family is Family.TIME and pa.types.is_timestamp(values.type):
+        values = pc.cast(values, pa.timestamp("us", values.type.tz), safe=False)
+        numbers = pc.cast(values, pa.int64()).to_numpy(zero_copy_only=False)
+        return _mixed(numbers) ^ np.uint64(0x5555555555555555)
+    texts: list[str] = pc.cast(values, pa.string()).to_pylist()
+    result = np.fromiter(map(_hash_of_text, texts), dtype=np.uint64, count=len(texts))
+    whole = [index for index, text in enumerate(texts) if _is_whole(text)]
+    result[whole] = _mixed(np.array([int(texts[index]) for index in whole], dtype=np.int64))
+    return result
+
+
+def _hash_of_text(text: str) -> int:
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") or 1
+
+
+def _is_whole(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return text.isascii() and digits.isdigit() and (digits[0] != "0" or text == "0") and len(digits) <= 18
+
+
+def _mixed(numbers: NDArray[np.int64]) -> Hashes:
+    """The finaliser of SplitMix64, which spreads numbers over all 64 bits; never 0."""
+    with np.errstate(over="ignore"):
+        x = numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        x = x ^ (x >> np.uint64(31))
+    return np.where(x == 0, np.uint64(1), x)
+
+
+def combined(columns: Sequence[Hashes]) -> Hashes:
+    """One hash of each row of several columns; 0 where one of them is NULL."""
+    with np.errstate(over="ignore"):
+        result = np.full(len(columns[0]), 1469598103934665603, dtype=np.uint64)
+        is_null = np.zeros(len(columns[0]), dtype=bool)
+        for hashes in columns:
+            result = (result ^ hashes) * np.uint64(1099511628211)
+            result ^= result >> np.uint64(29)
+            is_null |= hashes == _NOTHING
+    return np.where(is_null, _NOTHING, np.where(result == 0, np.uint64(1), result))
+
+
+def sketch_of(hashes: Hashes) -> Sketch:
+    """The sketch of a column by the hashes of its rows; NULL does not count."""
+    distinct = np.unique(hashes)
+    if len(distinct) and distinct[0] == _NOTHING:
+        distinct = distinct[1:]
+    if len(distinct) <= SKETCH_VALUES:
+        return Sketch(distinct, ALL_HASHES, len(distinct))
+    return Sketch(distinct[:SKETCH_VALUES], int(distinct[SKETCH_VALUES]), len(distinct))
+
+
+def is_unique(hashes: Hashes, snapshot: Hashes) -> bool:
+    """Whether no hash stands twice in one snapshot, and none is that of NULL."""
+    if len(hashes) == 0 or (hashes == _NOTHING).any():
+        return False
+    return len(np.unique(combined([hashes, snapshot]))) == len(hashes)
+
+
+def profile_column(
+    name: str, kind: ColumnType, values: pa.Array, snapshot: Hashes, sample_rows: int
+) -> ColumnProfile:
+    """The profile of a column by the values that were read.
+
+    Args:
+        name: of the column.
+        kind: its type.
+        values: of all rows that were read.
+        snapshot: of each row, which snapshot it is from.
+        sample_rows: rows at the beginning that are the sample.
+    """
+    if values.type == pa.string_view():
+        values = pc.cast(values, pa.string())
+    is_key = kind.family is not Family.OTHER
+    hashes = hashes_of(values, kind.family) if is_key else np.zeros(len(values), dtype=np.uint64)
+    low = high = None
+    length = 0.0
+    if kind.family is Family.WHOLE and values.null_count < len(values):
+        numbers = pc.cast(values, pa.int64(), safe=False)
+        bounds = pc.min_max(numbers).as_py()
+        low, high = bounds["min"], bounds["max"]
+    elif kind.family is Family.TEXT and values.null_count < len(values):
+        length = float(pc.mean(pc.utf8_length(values)).as_py())
+    return ColumnProfile(
+        name=name,
+        type=kind,
+        rows=len(values),
+        nulls=values.null_count,
+        sketch=sketch_of(hashes),
+        low=low,
+        high=high,
+        mean_length=length,
+        is_unique=is_key and is_unique(hashes, snapshot),
+        sample=hashes[:sample_rows],
+    )

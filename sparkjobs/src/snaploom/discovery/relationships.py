@@ -1,0 +1,342 @@
+"""Relationships between sources: which columns of one are keys of another's rows, with evidence.
+
+Every pair of a column and a unique column of another source is a candidate. Names, the share of
+values that the parent has, types, and whether the values could be included by chance decide; of
+several parents for one column the best is taken, so that a relationship is declared once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from snaploom.discovery.columntypes import Family
+from snaploom.discovery.keys import Key, compound_keys, primary_key, single_keys
+from snaploom.discovery.names import (
+    GENERIC,
+    NUMERIC,
+    SELF_WORDS,
+    column_words,
+    key_likeness,
+    table_likeness,
+    table_words,
+    words_of,
+)
+from snaploom.discovery.profiles import (
+    ColumnProfile,
+    Inclusion,
+    SourceProfile,
+    combined,
+    inclusion,
+    sketch_of,
+)
+from snaploom.discovery.thresholds import (
+    DENSE_SHARE,
+    DISTINCTIVE_VALUES,
+    FEW_VALUES,
+    INCLUDED_COMPOUND,
+    INCLUDED_LIKE_NAME,
+    INCLUDED_OTHER_NAME,
+    INCLUDED_SAME_NAME,
+    LIKE_NAME,
+    MOST_WEAK,
+    SAME_NAME,
+    SEQUENCE_START,
+    WEAK_SHARE,
+    WIDE_PARENT,
+)
+
+_MANY_NUMBERS = 20
+"""Distinct numbers, scattered over a wide range, from which inclusion is no chance."""
+_SIDE_COLUMN = 0.45
+"""What is left of a name's likeness where the parent's column is unique, but not its key."""
+
+
+@dataclass(frozen=True)
+class Relationship:
+    """Columns of one source that are a key of another one's rows."""
+
+    child: str
+    child_columns: tuple[str, ...]
+    parent: str
+    parent_columns: tuple[str, ...]
+    included: Inclusion
+    likeness: float
+    """Of the names, 0 to 1."""
+    score: float
+    """By which relationships are ranked, 0 to 1."""
+    is_one_to_one: bool
+    """Whether the child's columns are unique as well."""
+    rows_per_key: float
+    """Rows of the child for each of its keys, on average."""
+
+    @property
+    def evidence(self) -> str:
+        """For people."""
+        values = "combinations" if len(self.child_columns) > 1 else "values"
+        names = "same name" if self.likeness >= SAME_NAME else (
+            "like name" if self.likeness >= LIKE_NAME else "other name"
+        )
+        many = "one row a key" if self.is_one_to_one else f"{self.rows_per_key:,.1f} rows a key"
+        return (
+            f"{100 * self.included.share:.1f} % of {self.included.compared:,} {values} of "
+            f"{self.child}.{_shown(self.child_columns)} are in "
+            f"{self.parent}.{_shown(self.parent_columns)}; {names}; {many}"
+        )
+
+
+def _shown(columns: Sequence[str]) -> str:
+    return columns[0] if len(columns) == 1 else "(" + ", ".join(columns) + ")"
+
+
+@dataclass(frozen=True)
+class Relationships:
+    """What was found."""
+
+    declared: tuple[Relationship, ...]
+    """Best first."""
+    weak: tuple[Relationship, ...]
+    """What only a person can decide, best first."""
+    primary: Mapping[str, Key]
+    """The key of each source that has one."""
+    compound: Mapping[str, tuple[Key, ...]] = field(default_factory=dict)
+
+
+def find_relationships(profiles: Sequence[SourceProfile]) -> Relationships:
+    """The relationships between sources; the same for the same profiles in any order."""
+    ordered = sorted(profiles, key=lambda profile: profile.name)
+    compounds = {profile.name: compound_keys(profile) for profile in ordered}
+    primary = {
+        profile.name: key
+        for profile in ordered
+        if (key := primary_key(profile, compounds[profile.name])) is not None
+    }
+    strong: list[Relationship] = []
+    weak: list[Relationship] = []
+    for child in ordered:
+        for parent in ordered:
+            for found, is_strong in _candidates(child, parent, primary):
+                (strong if is_strong else weak).append(found)
+    singles = _best(_one_direction(strong))
+    several = _compounds(ordered, compounds, singles)
+    declared = sorted((*singles, *several), key=_order)
+    taken = {(r.child, c) for r in declared for c in r.child_columns if len(r.child_columns) == 1}
+    rest = [r for r in _best(_one_direction(weak)) if (r.child, r.child_columns[0]) not in taken]
+    return Relationships(
+        tuple(declared), tuple(sorted(rest, key=_order)[:MOST_WEAK]), primary, compounds
+    )
+
+
+def _order(found: Relationship) -> tuple[float, str, tuple[str, ...], str]:
+    return -found.score, found.child, found.child_columns, found.parent
+
+
+def _candidates(
+    child: SourceProfile, parent: SourceProfile, primary: Mapping[str, Key]
+) -> Iterator[tuple[Relationship, bool]]:
+    """Relationships of single columns, and whether the evidence is strong."""
+    main = primary.get(parent.name)
+    for key in single_keys(parent):
+        target = parent.column(key.columns[0])
+        if target.sketch.distinct < 2:
+            continue
+        is_main = main is not None and main.columns == key.columns
+        for column in child.columns:
+            if not column.may_be_key or column.sketch.distinct == 0:
+                continue
+            if child is parent and (column is target or not is_main):
+                continue
+            found = _judge(child, column, parent, target, is_main)
+            if found is not None:
+                yield found
+
+
+def _judge(
+    child: SourceProfile,
+    column: ColumnProfile,
+    parent: SourceProfile,
+    target: ColumnProfile,
+    is_main: bool,
+) -> tuple[Relationship, bool] | None:
+    likeness = _likeness(child, column, parent, target, is_main)
+    if likeness < LIKE_NAME and not _is_distinctive(column, target, is_main):
+        return None
+    share = inclusion(column.sketch, target.sketch)
+    if share.compared == 0:
+        return None
+    if target.rows < parent.rows:
+        # Only a part of the parent was read: at most as much of the child can be found in it.
+        share = replace(share, share=min(1.0, share.share * parent.rows / target.rows))
+    limit = (
+        INCLUDED_SAME_NAME
+        if likeness >= SAME_NAME
+        else INCLUDED_LIKE_NAME
+        if likeness >= LIKE_NAME
+        else INCLUDED_OTHER_NAME
+    )
+    home = table_likeness(
+        column_words(column.name, child.prefix).base or table_words(child.name),
+        table_words(parent.name),
+    )
+    keys = max(1, column.sketch.distinct * max(1, child.snapshots_read if not child.times else 1))
+    found = Relationship(
+        child=child.name,
+        child_columns=(column.name,),
+        parent=parent.name,
+        parent_columns=(target.name,),
+        included=share,
+        likeness=round(likeness, 3),
+        score=round(0.5 * likeness + 0.3 * share.share + 0.2 * home, 4),
+        is_one_to_one=column.is_unique,
+        rows_per_key=(column.rows - column.nulls) / keys,
+    )
+    if share.share >= limit:
+        return found, True
+    is_weak = share.share >= WEAK_SHARE or (likeness >= SAME_NAME and share.share >= 0.3)
+    return (found, False) if is_weak and likeness >= LIKE_NAME else None
+
+
+def _likeness(
+    child: SourceProfile,
+    column: ColumnProfile,
+    parent: SourceProfile,
+    target: ColumnProfile,
+    is_main: bool,
+) -> float:
+    words = column_words(column.name, child.prefix)
+    if child is parent:
+        # A row that refers to another one of its table: of a manager, of a parent category.
+        is_reference = set(words.whole) & SELF_WORDS and column.type.family is target.type.family
+        return 0.9 if is_reference else 0.0
+    likeness = key_likeness(
+        column.name, child.prefix, child.name, target.name, parent.prefix, parent.name
+    )
+    if column.type.family is Family.WHOLE and not words.has_id and set(words.base) <= NUMERIC:
+        likeness *= 0.4  # `order` and `line` are numbers of places as well
+    if not is_main and not column_words(target.name, parent.prefix).has_id:
+        likeness *= _SIDE_COLUMN  # cities of stores are unique, and no key of cities
+    return likeness
+
+
+def _is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool) -> bool:
+    """Whether values could not be included by chance, so that names need not be alike."""
+    if not is_main or column.type.family is not target.type.family:
+        return False
+    values, others = column.sketch.distinct, target.sketch.distinct
+    if column.type.family is Family.TEXT:
+        is_code = column.mean_length >= 2 and abs(column.mean_length - target.mean_length) <= 1.5
+        enough = values >= DISTINCTIVE_VALUES or (
+            values >= FEW_VALUES and others >= WIDE_PARENT * values
+        )
+        return is_code and enough and not column.is_unique
+    low = target.low or 0
+    is_sequence = target.density >= DENSE_SHARE and low <= SEQUENCE_START
+    return not is_sequence and target.density < 0.1 and values >= _MANY_NUMBERS
+
+
+def _one_direction(found: Iterable[Relationship]) -> list[Relationship]:
+    """Of two relationships between the same columns, the one whose parent is their home."""
+    by_pair: dict[frozenset[tuple[str, tuple[str, ...]]], list[Relationship]] = defaultdict(list)
+    for one in found:
+        ends = frozenset([(one.child, one.child_columns), (one.parent, one.parent_columns)])
+        by_pair[ends].append(one)
+    return [min(ones, key=lambda r: (-r.score, -r.included.share, r.parent)) for ones in by_pair.values()]
+
+
+def _best(found: Iterable[Relationship]) -> list[Relationship]:
+    """For each column the best parent."""
+    by_column: dict[tuple[str, tuple[str, ...]], list[Relationship]] = defaultdict(list)
+    for one in found:
+        by_column[one.child, one.child_columns].append(one)
+    chosen: list[Relationship] = []
+    for ones in by_column.values():
+        ones.sort(key=_order)
+        best = ones[0]
+        rivals = [r for r in ones[1:] if r.parent != best.parent and r.likeness < LIKE_NAME]
+        if best.likeness < LIKE_NAME and rivals:
+            continue  # values that several parents have are no evidence for one of them
+        chosen.append(best)
+    return chosen
+
+
+def _compounds(
+    profiles: Sequence[SourceProfile],
+    compounds: Mapping[str, tuple[Key, ...]],
+    singles: Sequence[Relationship],
+) -> list[Relationship]:
+    """Relationships of several columns, the best of each pair of sources."""
+    joined = {(r.child, r.parent) for r in singles}
+    found: list[Relationship] = []
+    for parent in profiles:
+        for child in profiles:
+            if child is parent or {(child.name, parent.name), (parent.name, child.name)} & joined:
+                continue
+            ones = [
+                one
+                for key in compounds[parent.name]
+                if (one := _compound(child, parent, key)) is not None
+            ]
+            if ones:
+                found.append(min(ones, key=lambda r: (len(r.child_columns), *_order(r))))
+    by_pair: dict[frozenset[str], list[Relationship]] = defaultdict(list)
+    for one in found:
+        by_pair[frozenset([one.child, one.parent])].append(one)
+    return [
+        min(ones, key=lambda r: (len(r.child_columns), -r.included.share, r.is_one_to_one, r.parent))
+        for ones in by_pair.values()
+    ]
+
+
+def _compound(child: SourceProfile, parent: SourceProfile, key: Key) -> Relationship | None:
+    targets = [parent.column(name) for name in key.columns]
+    chosen: list[ColumnProfile] = []
+    likeness = 1.0
+    for target in targets:
+        best = max(
+            (c for c in child.columns if c.type.family is target.type.family and c not in chosen),
+            key=lambda c: (_alike(child, c, parent, target), c.name),
+            default=None,
+        )
+        if best is None or (alike := _alike(child, best, parent, target)) < SAME_NAME:
+            return None
+        chosen.append(best)
+        likeness = min(likeness, alike)
+    if all(set(column_words(c.name, child.prefix).whole) <= GENERIC for c in chosen):
+        return None
+    rows = min(len(c.sample) for c in chosen)
+    mine = combined([c.sample[:rows] for c in chosen])
+    share = inclusion(sketch_of(mine), sketch_of(combined([t.sample for t in targets])))
+    adjusted = share.share
+    if len(parent.snapshot) < parent.rows:
+        adjusted = min(1.0, share.share * parent.rows / max(1, len(parent.snapshot)))
+    if share.compared == 0 or adjusted < INCLUDED_COMPOUND:
+        return None
+    given = int((mine != 0).sum())
+    per_key = given / max(1, share.distinct)
+    return Relationship(
+        child=child.name,
+        child_columns=tuple(c.name for c in chosen),
+        parent=parent.name,
+        parent_columns=key.columns,
+        included=replace(share, share=adjusted),
+        likeness=round(likeness, 3),
+        score=round(0.5 * likeness + 0.3 * adjusted + 0.1, 4),
+        is_one_to_one=per_key == 1.0 and given == rows,
+        rows_per_key=per_key,
+    )
+
+
+def _alike(
+    child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
+) -> float:
+    """Likeness of two columns of a compound key, whose names stand for themselves."""
+    if words_of(column.name) == words_of(target.name):
+        return 1.0
+    mine = column_words(column.name, child.prefix)
+    theirs = column_words(target.name, parent.prefix)
+    if mine.whole == theirs.whole:
+        return 1.0
+    if mine.base and mine.base == theirs.base and mine.has_id and theirs.has_id:
+        return 0.95
+    return 0.0

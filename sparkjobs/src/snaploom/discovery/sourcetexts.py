@@ -1,0 +1,203 @@
+"""DataSources of found tables: globs, prefix with captures, snapshots, and schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from snaploom.discovery.dates import Unit
+from snaploom.discovery.layout import Kind, Layout, glob_of, last_date
+from snaploom.discovery.listing import FoundFile
+from snaploom.discovery.names import words_of
+from snaploom.discovery.profiles import SourceProfile
+from snaploom.models.common import SchemaField
+from snaploom.models.datasource import (
+    AliasedSource,
+    ComplexVirtual,
+    DataSource,
+    DataSourceSpec,
+    FromFieldValue,
+    FromReadTime,
+    HdfsLike,
+    SimpleVirtual,
+    SnapshotSettings,
+    TimeFormat,
+)
+from snaploom.models.resource import ObjectMeta
+
+READ_NOW = SnapshotSettings(from_read_time=FromReadTime())
+_NUMBERS = (TimeFormat.UNIX_MILLISECONDS, TimeFormat.UNIX_SECONDS)
+_DATE_COLUMN = "snapshot_date"
+_TEXT_SCHEMAS = ("csv", "json")
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A capture of `sourceUriPrefix`."""
+
+    piece: int
+    """Place of its piece in the layout."""
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """What a table's files are declared as."""
+
+    profile: SourceProfile
+    name: str
+    """Of the DataSource that others name."""
+    glob: str
+    prefix: str | None
+    captures: tuple[Capture, ...]
+    time_query: str
+    """SQL for the milliseconds of a row's snapshot, where only a query can read the date; else
+    empty."""
+
+    @property
+    def files_name(self) -> str:
+        """Name of the DataSource of its files."""
+        return f"{self.name}-files" if self.time_query else self.name
+
+    def resources(self) -> tuple[DataSource, ...]:
+        """Its files, and a query over them where only that can read the date."""
+        files = _source(self.files_name, DataSourceSpec(hdfs_like=self._files()))
+        return (files, self.virtual(self.name)) if self.time_query else (files,)
+
+    def virtual(self, name: str) -> DataSource:
+        """A virtual source with the same rows, for a role or for dates that need a query.
+
+        Args:
+            name: of the DataSource.
+        """
+        if not self.time_query:
+            alias = "_".join(words_of(self.name)) or "files"
+            alias = alias if alias[0].isalpha() else f"t_{alias}"
+            simple = SimpleVirtual(
+                data_source=self.files_name, alias=alias, data_query=f"SELECT * FROM {alias}"
+            )
+            return _source(name, DataSourceSpec(simple_virtual=simple))
+        query = ComplexVirtual(
+            data_sources=(AliasedSource(data_source=self.files_name, alias="files"),),
+            snapshot_query=f"SELECT {self.time_query} AS interval_start, "
+            f"{self.time_query} AS interval_end FROM files",
+            data_query=f"SELECT * FROM files WHERE {self.time_query} = "
+            "{{ SNAPSHOT | UNIX_MILLISECONDS }}",
+        )
+        return _source(name, DataSourceSpec(complex_virtual=query))
+
+    def _files(self) -> HdfsLike:
+        layout = self.profile.layout
+        given: dict[str, object] = {"format": layout.data_format}
+        if self.profile.format_options:
+            given["format_options"] = dict(self.profile.format_options)
+        given["source_uri_globs"] = (self.glob,)
+        if self.prefix is not None:
+            given["source_uri_prefix"] = self.prefix
+        given["snapshot"] = self._snapshot()
+        if layout.data_format in _TEXT_SCHEMAS and (
+            self.profile.has_one_schema or layout.data_format == "json"
+        ):
+            given["schema_fields"] = tuple(
+                SchemaField(name=column.name, data_type=column.type.data_type)
+                for column in self.profile.columns
+            )
+        return HdfsLike.model_validate(given)
+
+    def _snapshot(self) -> SnapshotSettings:
+        place = last_date(self.profile.layout)
+        form = None if place is None else self.profile.layout.pieces[place].form
+        if self.time_query or not self.profile.times or form is None or form.time_format is None:
+            return READ_NOW
+        name = next(capture.name for capture in self.captures if capture.piece == place)
+        return SnapshotSettings(
+            from_field_value=FromFieldValue(field_name=name, time_format=form.time_format)
+        )
+
+
+def _source(name: str, spec: DataSourceSpec) -> DataSource:
+    return DataSource(metadata=ObjectMeta(name=name), spec=spec)
+
+
+def file_source(profile: SourceProfile, name: str, listed: Iterable[FoundFile]) -> FileSource:
+    """How a table's files are declared.
+
+    Args:
+        profile: of the table.
+        name: of its DataSource.
+        listed: every file of its place.
+    """
+    layout = profile.layout
+    place = layout.files[0].place.uri
+    captures = _captures(layout, {column.name.casefold() for column in profile.columns})
+    return FileSource(
+        profile=profile,
+        name=name,
+        glob=place + glob_of(layout, listed),
+        prefix=_prefix(layout, captures, place) if captures else None,
+        captures=captures,
+        time_query=_time_query(layout, captures) if profile.times else "",
+    )
+
+
+def _captures(layout: Layout, columns: set[str]) -> tuple[Capture, ...]:
+    """Dates and values of the path; numbers of parts only where these stand in front of one."""
+    kept = [
+        index
+        for index, piece in enumerate(layout.pieces)
+        if piece.kind is Kind.VALUE
+        or (layout.is_dated and piece.kind in (Kind.DATE, Kind.PART_OF_DATE))
+    ]
+    if not kept:
+        return ()
+    taken = set(columns)
+    found: list[Capture] = []
+    for index in range(kept[-1] + 1):
+        piece = layout.pieces[index]
+        if piece.kind is Kind.TEXT:
+            continue
+        wanted = {
+            Kind.DATE: piece.text or _DATE_COLUMN, Kind.PART_OF_DATE: piece.text,
+            Kind.VALUE: piece.text, Kind.ANY: "file_part",
+        }[piece.kind]  # fmt: skip
+        options = [wanted, f"file_{wanted}", *(f"{wanted}_{n}" for n in range(2, len(taken) + 4))]
+        name = next(option for option in options if option.casefold() not in taken)
+        taken.add(name.casefold())
+        is_number = piece.form is not None and piece.form.time_format in _NUMBERS
+        kind = "INTEGER" if piece.kind is Kind.PART_OF_DATE else "LONG" if is_number else "STRING"
+        found.append(Capture(index, name, kind))
+    return tuple(found)
+
+
+def _prefix(layout: Layout, captures: Sequence[Capture], place: str) -> str:
+    """The text up to the last capture, and the text behind it to the next `/` or its end."""
+    by_piece = {capture.piece: capture for capture in captures}
+    last = captures[-1].piece
+    parts = [place]
+    for index, piece in enumerate(layout.pieces[: last + 1]):
+        capture = by_piece.get(index)
+        parts.append(piece.text if capture is None else f"{{{capture.name}:{capture.type}}}")
+    rest = layout.pieces[last + 1].text
+    head, slash, _ = rest.partition("/")
+    return "".join(parts) + (head + slash if slash else rest)
+
+
+def _time_query(layout: Layout, captures: Sequence[Capture]) -> str:
+    """SQL for the snapshot of a row; empty where a single capture is read as it is."""
+    parts = {layout.pieces[c.piece].text: c.name for c in captures
+             if layout.pieces[c.piece].kind is Kind.PART_OF_DATE}  # fmt: skip
+    place = last_date(layout)
+    form = None if place is None else layout.pieces[place].form
+    if form is not None:
+        name = next(capture.name for capture in captures if capture.piece == place)
+        if "hour" in parts and form.unit is Unit.DAY:
+            pattern = form.spark_format or ("yyyy-MM-dd" if "-" in form.name else "yyyyMMdd")
+            text = f"concat({name}, ' ', lpad(string({parts['hour']}), 2, '0'))"
+            return f"unix_millis(to_timestamp({text}, '{pattern} HH'))"
+        if form.time_format is not None:
+            return ""
+        return f"unix_millis(to_timestamp({name}, '{form.spark_format}'))"
+    numbers = [parts.get("year", ""), *(parts.get(part, number) for part, number in
+               (("month", "1"), ("day", "1"), ("hour", "0")))]  # fmt: skip
+    return f"unix_millis(make_timestamp({', '.join(numbers)}, 0, 0))"
