@@ -23,6 +23,7 @@ SORT = "snaploom.jobs.indexes.advicejobs:sort_files"
 SORT_SNAPSHOTS = "snaploom.jobs.published.snapshotsort:sort_snapshots"
 HADOOP_STORES = "snaploom.hadoop.store:hadoop_stores"
 OPEN_PLACE = "snaploom.jobs.session.folderstores:open_place"
+DISCOVER = "snaploom.discovery.discover:discover"
 FAILURES = "snaploom.cli.errordisplay:show_failure"
 LINEAGE = "snaploom.jobs.lineage.runlistener:LineageListener"
 

@@ -1,20 +1,32 @@
-"""`snaploom init`: a small model to start from, with data, so that the first run works at once."""
+"""`snaploom init`: a small model to start from, with data, so that the first run works at once.
+
+With `--from`, declarations of data that is there (`snaploom.discovery`), which is imported only then.
+"""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol, cast
 
 from cyclopts import Parameter
 
-from snaploom.cli.console import result_console
+from snaploom import lazyimport
+from snaploom.cli.console import counted, message_console, result_console
 from snaploom.cli.options import writing_to
-from snaploom.errors import SnaploomError
+from snaploom.errors import ArgumentInvalid, SnaploomError
+
+if TYPE_CHECKING:
+    from snaploom.discovery.discover import Discovery
+    from snaploom.discovery.relationships import Relationship
 
 TEMPLATES = "templates"
+MOST_SHOWN = 20
+"""Things left out that are printed; the files have more of them."""
 PLACEHOLDER = "@FOLDER@"
 """Stands for the absolute path of the new folder in the templates' YAML files."""
 
@@ -30,20 +42,135 @@ class FolderNotUsable(SnaploomError):
     exit_code = 2
 
 
-def init(folder: Annotated[Path, Parameter(name="DIR", help="A new or empty folder.")], /) -> int:
-    """Write a small model with data: orders of customers, in two snapshots."""
+def init(
+    folder: Annotated[Path, Parameter(name="DIR", help="A new or empty folder.")],
+    /,
+    *,
+    from_: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--from",
+            consume_multiple=True,
+            negative=(),
+            help="Folders and files of data to start from: paths, and URIs of buckets. They are "
+            "looked into, and never changed.",
+        ),
+    ] = (),
+    root: Annotated[
+        str | None,
+        Parameter(help="With --from: the source whose rows the output has; omitted, one is chosen."),
+    ] = None,
+    interactive: Annotated[
+        bool, Parameter(help="With --from: ask about relationships with weak evidence.")
+    ] = False,
+) -> int:
+    """Write a small model with data; or, with --from, declarations of data that is there."""
     target = folder.absolute()
     with writing_to(folder):
         _refuse_special(target)
         _refuse_full(folder)
+    if from_:
+        return _from_data(folder, target, from_, root, interactive)
+    if root is not None or interactive:
+        raise ArgumentInvalid(
+            "this option is about data to start from, and there is none",
+            path="--interactive" if root is None else "--root",
+            found="no --from",
+            expected="--from with a folder or a file of data",
+            hint="add --from, or leave the option out",
+        )
+    with writing_to(folder):
         written = _copy(files("snaploom.cli").joinpath(TEMPLATES), target, target.as_posix())
     console = result_console()
     for path in written:
         console.print(f"wrote {folder / path.relative_to(target)}", markup=False)
-    console.print("\nNext:", style="bold")
-    for command in ("validate", "plan orders-wide -f", "run orders-wide -f"):
-        console.print(f"  snaploom {command} {quote(str(folder))}", markup=False)
+    _show_next(folder, "orders-wide")
     return 0
+
+
+def _show_next(folder: Path, output: str) -> None:
+    console = result_console()
+    console.print("\nNext:", style="bold")
+    for command in ("validate", f"plan {output} -f", f"run {output} -f"):
+        console.print(f"  snaploom {command} {quote(str(folder))}", markup=False)
+
+
+class Discover(Protocol):
+    """`snaploom.discovery.discover.discover`, which brings Arrow along."""
+
+    def __call__(
+        self,
+        uris: Sequence[str],
+        folder_uri: str,
+        root: str | None = None,
+        ask: Callable[[Relationship], bool] | None = None,
+    ) -> Discovery:
+        """Look at what there is, and declare it."""
+        ...
+
+
+def _from_data(
+    folder: Path, target: Path, uris: Sequence[str], root: str | None, interactive: bool
+) -> int:
+    try:
+        discover = cast(Discover, lazyimport.resolve(lazyimport.DISCOVER))
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("pyarrow", "numpy"):
+            raise
+        raise ArgumentInvalid(
+            "packages that read data files are missing",
+            path="--from",
+            found=f"no {error.name}",
+            expected="pyarrow and numpy",
+            hint="install them: pip install 'snaploom[data]'",
+        ) from error
+    found = discover(uris, f"{target.as_uri()}/", root, _ask if interactive else None)
+    with writing_to(folder):
+        target.mkdir(parents=True, exist_ok=True)
+        for name, text in found.files.items():
+            (target / name).write_text(text, "utf-8")
+    console = result_console()
+    for name in found.files:
+        console.print(f"wrote {folder / name}", markup=False)
+    _show_found(found)
+    _show_next(folder, found.declarations.output.resource.name)
+    return 0
+
+
+def _show_found(found: Discovery) -> None:
+    console = result_console()
+    console.print(
+        f"\n{counted(len(found.profiles), 'source')}, {counted(found.files_opened, 'file')} of "
+        f"{found.files_listed:,} read ({found.bytes_read:,} bytes)",
+        markup=False,
+    )
+    console.print("\nRelationships, best evidence first:", style="bold")
+    for one in found.relationships.declared:
+        console.print(f"  {one.evidence}", markup=False)
+    if not found.relationships.declared:
+        console.print("  none", markup=False)
+    if found.relationships.weak:
+        console.print("\nWeak evidence, in comments only (--interactive asks):", style="bold")
+        for one in found.relationships.weak:
+            console.print(f"  {one.evidence}", markup=False)
+    root = found.tree.root.table
+    others = ", ".join(found.tree.other_roots)
+    more = f" (--root takes another one: {others})" if others else ""
+    console.print(f"\nEach row of the output is one of {root}{more}", markup=False)
+    if found.declarations.left_out:
+        console.print("\nLeft out:", style="bold")
+        for each in found.declarations.left_out[:MOST_SHOWN]:
+            console.print(f"  {each.what}: {each.why}", markup=False)
+        rest = len(found.declarations.left_out) - MOST_SHOWN
+        if rest > 0:
+            console.print(f"  and {rest:,} more, which sources.yaml lists", markup=False)
+
+
+def _ask(one: Relationship) -> bool:
+    """Ask on the terminal; the end of the input is a no."""
+    console = message_console()
+    console.print(f"{one.evidence}\nDeclare it? [y/N] ", markup=False, end="")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _refuse_special(target: Path) -> None:

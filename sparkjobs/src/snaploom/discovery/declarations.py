@@ -162,7 +162,8 @@ def _files_text(profile: SourceProfile) -> str:
     if not times:
         return f"{files}, no date in their names; {read}"
     span = f"{times[0]:%Y-%m-%d}" + (f" to {times[-1]:%Y-%m-%d}" if len(times) > 1 else "")
-    return f"{files}, {len(times):,} snapshots, {span}; {read}"
+    count = "1 snapshot" if len(times) == 1 else f"{len(times):,} snapshots"
+    return f"{files}, {count}, {span}; {read}"
 
 
 def _snapshots(profile: SourceProfile) -> str:

@@ -22,6 +22,9 @@ _LINK_COLUMNS = 1
 _GROUPED_WORTH = 0.5
 _LINK_COST = 2.0
 _UNDATED_COST = 0.5
+_SATELLITE_COST = 0.75
+"""What a source costs as root that refers to one other only, around which there are more: contacts
+of a customer are rather grouped below the customer than the other way round."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,10 @@ def _worth(name: str, profiles: Mapping[str, SourceProfile], found: Relationship
     worth = sum(_GROUPED_WORTH if is_grouped else 1.0 for is_grouped in tables.values()) - 1.0
     if worth > 0 and _is_link(name, profiles[name], found):
         worth -= _LINK_COST
+    mine = [r for r in found.declared if r.child == name and r.parent != name]
+    if len(mine) == 1 and not any(r.parent == name for r in found.declared):
+        around = [r for r in found.declared if mine[0].parent in (r.child, r.parent)]
+        worth -= _SATELLITE_COST if len(around) > 2 else 0.0
     dated = any(profile.times for profile in profiles.values())
     return worth - (_UNDATED_COST if dated and not profiles[name].times else 0.0)
 

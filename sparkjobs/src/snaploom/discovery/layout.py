@@ -347,6 +347,7 @@ def _without_lone_parts(
             index
             for index, piece in enumerate(pieces)
             if piece.kind is Kind.ANY
+            and not _is_always_any(pieces, members[0][1].values, index)
             and len({parsed.values[index] for _, parsed in members}) == 1
         }
         for file, parsed in members:
@@ -357,6 +358,12 @@ def _without_lone_parts(
             joined = _joined(plain, parsed.values)
             found[place, data_format, joined.pieces].append((file, joined))
     return sorted(found.items(), key=lambda item: item[1][0][0].uri)
+
+
+def _is_always_any(pieces: Sequence[Piece], values: Sequence[str], index: int) -> bool:
+    """Whether a piece is unique by its form, or behind `part-`, as Spark names files."""
+    before = pieces[index - 1].text if index else ""
+    return before.endswith(("part-", "part_")) or _UNIQUE.fullmatch(values[index]) is not None
 
 
 def _joined(pieces: Sequence[Piece], values: Sequence[str]) -> ParsedPath:

@@ -62,15 +62,21 @@ def words_of(name: str) -> tuple[str, ...]:
 @lru_cache(maxsize=4096)
 def stem(word: str) -> str:
     """A word without endings of plural and case: customers and customer, Kunden and Kunde."""
-    for ending, instead in (("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch"), ("ses", "s")):
-        if word.endswith(ending) and len(word) > len(ending) + 2:
-            return word.removesuffix(ending) + instead
     if word.endswith("ss"):
         return word
-    for ending in ("en", "er", "es", "s", "n", "e"):
+    for ending, instead in _PLURALS:
+        if word.endswith(ending) and len(word) > len(ending) + 2:
+            return stem(word.removesuffix(ending) + instead)
+    for ending in ("en", "er", "e", "n"):
         if word.endswith(ending) and len(word) > len(ending) + 2:
             return word.removesuffix(ending)
     return word
+
+
+_PLURALS = (
+    ("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch"), ("ses", "s"), ("s", ""),
+)  # fmt: skip
+"""Endings of English plurals, with what stands there in the singular."""
 
 
 @dataclass(frozen=True)
@@ -134,10 +140,15 @@ def common_prefix(columns: tuple[str, ...]) -> str:
 def word_likeness(one: str, other: str) -> float:
     """How alike two words are: 1 for the same stem, less for an abbreviation, else 0."""
     a, b = sorted((stem(one), stem(other)), key=len)
+    short, long = sorted((one, other), key=len)
     if a == b:
         return 1.0
     if len(a) >= 3 and b.startswith(a):
         return 0.8 if len(a) >= 4 or len(b) <= 8 else 0.7
+    if (len(a) >= 4 and b.endswith(a)) or (len(short) >= 4 and long.endswith(short)):
+        return 0.85  # a compound in a role: Ziellager of Lager
+    if len(a) >= 4 and a[:2] == b[:2] and _is_subsequence(a, b):
+        return 0.7
     if len(a) >= 2 and a[0] == b[0] and _is_subsequence(a, b) and not set(a[1:]) & _VOWELS:
         return 0.7 if len(a) >= 3 else 0.55
     return 0.0

@@ -414,6 +414,8 @@ def _csv_table(
 ) -> _TextTable:
     first_content, first_whole = contents[0][2], contents[0][3]
     form = csv_format(first_content[:HEAD_BYTES], first_whole and len(first_content) <= HEAD_BYTES)
+    if len(form.columns) == 1 and ".txt" in contents[0][1].key.lower():
+        raise NotRecognised("text that no separator divides into columns")
     tables: list[pa.Table] = []
     ids: list[Hashes] = []
     skipped = 0

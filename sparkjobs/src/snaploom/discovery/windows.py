@@ -59,7 +59,8 @@ def interval_of(times: Sequence[datetime], unit: Unit) -> Interval:
         start = datetime(2000, 1, 1)
         return Interval(start, TimeOffset(day=1), "one snapshot a day, of what is there at the run")
     gaps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
-    count = f"{len(times)} snapshots, the first of {times[0]:%Y-%m-%d}"
+    count = f"{len(times):,} snapshots" if len(times) > 1 else "1 snapshot"
+    count += f", the first of {times[0]:%Y-%m-%d}"
     smallest = min(gaps, default=_DAY)
     if unit is Unit.YEAR or smallest >= 365 * _DAY:
         return Interval(_midnight(times[0]).replace(month=1, day=1), TimeOffset(year=1), f"{count}, one a year")
@@ -106,6 +107,8 @@ def window_of(root: Sequence[datetime], child: Sequence[datetime]) -> Window:
     late = f"; {missed} of {len(root)} snapshots are older than its first" if missed else ""
     if most == timedelta():
         return Window(none, none, missed > 0, late.removeprefix("; "))
-    length = next((offset for lag, offset in _LADDER if most <= lag), EVER)
     shown = f"{most.days} days" if most >= _DAY else f"{most.seconds // 60} minutes"
+    if len(child) == 1:  # when the next one comes is not known
+        most = max(most, 365 * _DAY)
+    length = next((offset for lag, offset in _LADDER if most <= lag), EVER)
     return Window(length, none, missed > 0, f"its newest snapshot is up to {shown} older{late}")

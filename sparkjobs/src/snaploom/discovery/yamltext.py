@@ -12,7 +12,7 @@ from snaploom.discovery.listing import LeftOut
 from snaploom.models.resource import Resource
 from snaploom.visibletext import visible
 
-WIDTH = 100
+WIDTH = 110
 """Characters of a line up to which a list or map stays on it."""
 MOST_LEFT_OUT = 40
 """Lines about what was left out; more are counted."""

@@ -1,0 +1,1 @@
+"""Data sets whose relationships are known, for `snaploom init --from`."""
