@@ -1,6 +1,6 @@
 """`snaploom init`: a small model to start from, with data, so that the first run works at once.
 
-With `--from`, declarations of data that is there (`snaploom.discovery`), which is imported only then.
+With `--from`, declarations of data that is there (`snaploom.discovery`), imported only then.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def init(
     ] = (),
     root: Annotated[
         str | None,
-        Parameter(help="With --from: the source whose rows the output has; omitted, one is chosen."),
+        Parameter(
+            help="With --from: the source whose rows the output has; omitted, one is chosen."
+        ),
     ] = None,
     interactive: Annotated[
         bool, Parameter(help="With --from: ask about relationships with weak evidence.")

@@ -71,7 +71,9 @@ def type_of_arrow(found: pa.DataType) -> ColumnType:
         return ColumnType(DataType(timestamp_ntz=Empty()), Family.TIME)
     if pa.types.is_decimal(found):
         decimal = DecimalType(precision=min(found.precision, 38), scale=max(found.scale, 0))
-        return ColumnType(DataType(decimal=decimal), Family.WHOLE if found.scale == 0 else Family.OTHER)
+        return ColumnType(
+            DataType(decimal=decimal), Family.WHOLE if found.scale == 0 else Family.OTHER
+        )
     if pa.types.is_boolean(found):
         return BOOLEAN
     return DOUBLE if pa.types.is_float64(found) else _OTHER
@@ -167,7 +169,7 @@ def _struct(values: Sequence[object]) -> DataType:
                 fields.setdefault(str(name), []).append(inner)
     if not fields:
         return DataType(string=Empty())
-    return DataType(struct=StructType(fields=tuple(
+    return DataType(struct=StructType(fields_=tuple(
         SchemaField(name=name, data_type=type_of_json(inner).data_type)
         for name, inner in fields.items()
     )))  # fmt: skip

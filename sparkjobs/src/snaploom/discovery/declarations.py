@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from snaploom.discovery.columntypes import ColumnType, Family
 from snaploom.discovery.jointree import Joined, ProposedTree
 from snaploom.discovery.listing import FoundFile, LeftOut
-from snaploom.discovery.names import column_words, words_of
+from snaploom.discovery.names import words_of
 from snaploom.discovery.profiles import SourceProfile
 from snaploom.discovery.relationships import Relationship, Relationships
 from snaploom.discovery.sourcetexts import FileSource, file_source
@@ -92,8 +92,11 @@ def declare(
     }  # fmt: skip
     joined = _NodeNames(tree, names)
     declared = [_source(sources[p.name], found) for p in profiles]
-    roles = [_role(sources[node.table], node, joined.of(place)) for place, node in enumerate(tree.nodes)
-             if node.is_role]  # fmt: skip
+    roles = [
+        _role(sources[node.table], node, joined.of(place))
+        for place, node in enumerate(tree.nodes)
+        if node.is_role
+    ]
     by_name = {profile.name: profile for profile in profiles}
     used, relations = _relationships(found, tree, joined, by_name, names)
     return Declarations(
@@ -230,29 +233,31 @@ def _relationship(
     theirs = [profiles[one.parent].column(c).type for c in one.parent_columns]
     casts = [_cast(a, b) for a, b in zip(mine, theirs, strict=True)]
 
-    def representation(source: str, columns: Sequence[str], types: Sequence[ColumnType]) -> Representation:
+    def representation(
+        source: str, columns: Sequence[str], types: Sequence[ColumnType]
+    ) -> Representation:
         components = (
             _component(column, kind, cast)
             for column, kind, cast in zip(columns, types, casts, strict=True)
         )
         return Representation(data_sources=(source,), join_key=tuple(components))
 
-    ends = (
+    ends: tuple[Representation, ...] = (
         representation(child, one.child_columns, mine),
         representation(parent, one.parent_columns, theirs),
     )
     if ends[0].join_key == ends[1].join_key:
-        ends = (Representation(data_sources=(child, parent), join_key=ends[0].join_key),)  # type: ignore[assignment]
+        ends = (Representation(data_sources=(child, parent), join_key=ends[0].join_key),)
     return DataRelationship(
         metadata=ObjectMeta(name=name), spec=DataRelationshipSpec(representations=ends)
     )
 
 
 def _component(column: str, kind: ColumnType, cast: DataType | None) -> KeyComponent:
-    fields = (KeyField(field_name=path_text((column,)), data_type=kind.data_type),)
+    names = (KeyField(field_name=path_text((column,)), data_type=kind.data_type),)
     if cast is None:
-        return KeyComponent(fields=fields)
-    return KeyComponent(fields=fields, cast_data_type=cast)
+        return KeyComponent(fields_=names)
+    return KeyComponent(fields_=names, cast_data_type=cast)
 
 
 def _cast(one: ColumnType, other: ColumnType) -> DataType | None:
@@ -344,8 +349,3 @@ def _join_text(node: Joined, parent: Joined, window: str) -> str:
     place = f"{node.table} of {parent.field}, by {columns}"
     many = f"; {one.rows_per_key:,.1f} rows a key: an array" if node.group_by else ""
     return place + many + (f"; {window}" if window else "")
-
-
-def has_identifier(profile: SourceProfile, column: str) -> bool:
-    """Whether a column's name means that it identifies something."""
-    return column_words(column, profile.prefix).has_id

@@ -9,9 +9,10 @@ from snaploom.discovery.declarations import Declarations, declare
 from snaploom.discovery.jointree import ProposedTree, propose_tree
 from snaploom.discovery.layout import layouts_of
 from snaploom.discovery.listing import list_files
+from snaploom.discovery.objectfile import Meter
 from snaploom.discovery.profiles import SourceProfile
 from snaploom.discovery.relationships import Relationship, Relationships, find_relationships
-from snaploom.discovery.samples import Meter, profiles_of
+from snaploom.discovery.samples import profiles_of
 from snaploom.discovery.thresholds import SAMPLE_ROWS, TEXT_BYTES
 from snaploom.discovery.yamltext import files_of
 from snaploom.errors import ArgumentInvalid, SourceNotReadable

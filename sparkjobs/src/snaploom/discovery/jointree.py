@@ -1,8 +1,8 @@
 """The output that relationships lead to: a root, what it joins, roles, and grouped children.
 
-From the root on every relationship towards a parent is one join. A parent that is reached in several
-ways gets a role for each of them. What is not reached so hangs below what it refers to, grouped where
-it has several rows a key.
+From the root on every relationship towards a parent is one join. A parent that is reached in
+several ways gets a role for each of them. What is not reached so hangs below what it refers to,
+grouped where it has several rows a key.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from snaploom.discovery.listing import LeftOut
-from snaploom.discovery.names import column_words, table_words, words_of
+from snaploom.discovery.names import column_words, stem, table_words, words_of
 from snaploom.discovery.profiles import SourceProfile
 from snaploom.discovery.relationships import Relationship, Relationships
 from snaploom.discovery.thresholds import DEEPEST_JOIN, MOST_ELEMENTS, MOST_JOINS
@@ -72,7 +72,9 @@ def propose_tree(
         root: the table that is to be the root; None to choose one.
     """
     by_name = {profile.name: profile for profile in profiles}
-    ranked = sorted(by_name, key=lambda name: (-_worth(name, by_name, found), -by_name[name].rows, name))
+    ranked = sorted(
+        by_name, key=lambda name: (-_worth(name, by_name, found), -by_name[name].rows, name)
+    )
     chosen = root or ranked[0]
     tree = _Growth(by_name, found.declared, chosen)
     tree.grow()
@@ -90,7 +92,9 @@ def _worth(name: str, profiles: Mapping[str, SourceProfile], found: Relationship
     growth = _Growth(profiles, found.declared, name)
     growth.grow()
     grouped = _below_groups(growth.nodes)
-    tables = {node.table: index in grouped for index, node in reversed(list(enumerate(growth.nodes)))}
+    tables = {
+        node.table: index in grouped for index, node in reversed(list(enumerate(growth.nodes)))
+    }
     worth = sum(_GROUPED_WORTH if is_grouped else 1.0 for is_grouped in tables.values()) - 1.0
     if worth > 0 and _is_link(name, profiles[name], found):
         worth -= _LINK_COST
@@ -165,9 +169,13 @@ class _Growth:
                     continue
                 if not self._is_implied(node, one):
                     yield one, one.parent, ()
-            elif one.parent == node.table and one.is_one_to_one and one is not node.relationship:
-                if not any(one.child == each.table for each in self.nodes):
-                    yield one, one.child, ()
+            elif (
+                one.parent == node.table
+                and one.is_one_to_one
+                and one is not node.relationship
+                and not any(one.child == each.table for each in self.nodes)
+            ):
+                yield one, one.child, ()
 
     def _is_in(self, path: Iterable[int], one: Relationship) -> bool:
         return any(self.nodes[place].relationship is one for place in path)
@@ -254,11 +262,11 @@ def _role(node: Joined, named: Sequence[Joined]) -> str:
     table = table_words(node.table)
     parent = named[node.parent]
     role = "_".join(base)
-    if node.parent > 0 and (set(base) <= set(table) or len(base[0]) <= 2):
-        return f"{parent.field}_{'_'.join(table)}"
-    if len(base) == 1 and not set(base) & set(table):
-        return f"{role}_{'_'.join(table)}"
-    return role
+    is_table = {stem(word) for word in base} <= {stem(word) for word in table}
+    if node.parent > 0 and (is_table or len(base[0]) <= 2):
+        return f"{parent.field}_{role if is_table else '_'.join(table)}"
+    names_table = {stem(word) for word in base} & {stem(word) for word in table}
+    return role if names_table else f"{role}_{'_'.join(table)}"
 
 
 def _field(name: str) -> str:

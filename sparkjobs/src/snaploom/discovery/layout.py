@@ -10,99 +10,35 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from enum import StrEnum
+from datetime import datetime
 from fnmatch import translate
 
-from snaploom.discovery.dates import LATEST, DateForm, Unit, date_of, dates_in
+from snaploom.discovery.dates import Unit, dates_in
 from snaploom.discovery.listing import FoundFile, LeftOut
+from snaploom.discovery.pathpieces import (
+    COMPRESSED,
+    DATA_ENDINGS,
+    UNIQUE,
+    Kind,
+    ParsedPath,
+    Piece,
+    format_of,
+    parse_path,
+    part_of,
+)
 
-DATA_ENDINGS = {
-    "csv": "csv", "tsv": "csv", "psv": "csv", "txt": "csv", "json": "json", "jsonl": "json",
-    "ndjson": "json", "parquet": "parquet", "pq": "parquet", "orc": "orc", "avro": "avro",
-}  # fmt: skip
-"""Formats by the ending of a name; `txt` is looked into."""
-COMPRESSED = frozenset({"gz", "bz2", "zst", "deflate", "snappy", "lz4"})
-"""Endings behind that of a format, by which Spark knows how text is compressed."""
 OTHER_ENDINGS = {
-    "crc": "checksums of Hadoop", "md": "text for people", "zip": "an archive, which Spark does not "
-    "open: unpack it", "xlsx": "a workbook: export its sheets as CSV",
+    "crc": "checksums of Hadoop", "md": "text for people",
+    "zip": "an archive, which Spark does not open: unpack it",
+    "xlsx": "a workbook: export its sheets as CSV",
     "xls": "a workbook: export its sheets as CSV",
 }  # fmt: skip
 GENERIC_STEMS = frozenset({
     "", "data", "part", "export", "file", "extract", "dump", "output", "result", "batch", "full",
     "delta", "inc", "incremental", "snapshot", "all", "daten", "records", "rows", "chunk", "run",
 })  # fmt: skip
-"""Names of files that say nothing about what is in them."""  
+"""Names of files that say nothing about what is in them."""
 _CONSUMED = frozenset({"export", "extract", "dump", "snapshot"})
-_UNIQUE = re.compile(
-    r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|(?<![A-Za-z0-9])[0-9a-f]{16,}(?![A-Za-z0-9])",
-    re.IGNORECASE,
-)
-_NUMBER = re.compile(r"(?<![A-Za-z0-9])[0-9]{1,6}(?![A-Za-z0-9])")
-_HIVE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.+)")
-_PARTS_OF_DATE = {
-    "year": frozenset({"year", "y", "yyyy", "jahr", "yr"}),
-    "month": frozenset({"month", "m", "mm", "monat", "mon"}),
-    "day": frozenset({"day", "d", "dd", "tag"}),
-    "hour": frozenset({"hour", "h", "hh", "stunde", "hr"}),
-}
-
-
-class Kind(StrEnum):
-    """What a piece of a path is."""
-
-    TEXT = "text"
-    DATE = "date"
-    """A date, of the form of the piece."""
-    PART_OF_DATE = "part"
-    """The year, month, day or hour of a date that takes several folders."""
-    VALUE = "value"
-    """The value of a folder such as `country=DE`."""
-    ANY = "any"
-    """A number of a part, or a unique text."""
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A piece of a path that all files of a source have in common, but for its value."""
-
-    kind: Kind
-    text: str
-    """Of TEXT the text; of others the name of the capture, which may be empty."""
-    form: DateForm | None = None
-
-
-@dataclass(frozen=True)
-class ParsedPath:
-    """A path in pieces."""
-
-    pieces: tuple[Piece, ...]
-    values: tuple[str, ...]
-    """Text of each piece."""
-
-    @property
-    def instant(self) -> datetime | None:
-        """The time that its dates mean together; None without any."""
-        parts: dict[str, int] = {}
-        exact: datetime | None = None
-        for piece, value in zip(self.pieces, self.values, strict=True):
-            if piece.kind is Kind.DATE and piece.form is not None:
-                exact = piece.form.instant(value)
-            elif piece.kind is Kind.PART_OF_DATE:
-                parts[_part_of(piece)] = int(value)
-        if exact is not None:
-            hour = parts.get("hour", 0)
-            return exact if "hour" not in parts or hour > 23 else exact.replace(hour=hour)
-        if "year" not in parts:
-            return None
-        try:
-            return datetime(
-                parts["year"], parts.get("month", 1), parts.get("day", 1), parts.get("hour", 0),
-                tzinfo=UTC,
-            )  # fmt: skip
-        except ValueError:
-            return None
 
 
 @dataclass(frozen=True)
@@ -135,7 +71,7 @@ class Layout:
     def unit(self) -> Unit:
         """How exact its times are."""
         forms = [piece.form for piece in self.pieces if piece.form is not None]
-        parts = [_part_of(piece) for piece in self.pieces if piece.kind is Kind.PART_OF_DATE]
+        parts = [part_of(piece) for piece in self.pieces if piece.kind is Kind.PART_OF_DATE]
         if "hour" in parts:
             return Unit.HOUR
         return Unit(parts[-1]) if parts else forms[-1].unit if forms else Unit.DAY
@@ -143,10 +79,6 @@ class Layout:
     def files_at(self, time: datetime | None) -> tuple[FoundFile, ...]:
         """The files of one time."""
         return tuple(f for f, t in zip(self.files, self.times, strict=True) if t == time)
-
-
-def _part_of(piece: Piece) -> str:
-    return piece.text
 
 
 def layouts_of(files: Iterable[FoundFile]) -> tuple[tuple[Layout, ...], tuple[LeftOut, ...]]:
@@ -170,7 +102,7 @@ def layouts_of(files: Iterable[FoundFile]) -> tuple[tuple[Layout, ...], tuple[Le
                 left_out.append(LeftOut(file.uri, reason))
             continue
         parsed = parse_path(file.key)
-        groups[file.place.uri, _format_of(file.key) or "", parsed.pieces].append((file, parsed))
+        groups[file.place.uri, format_of(file.key) or "", parsed.pieces].append((file, parsed))
     left_out.extend(LeftOut(uri, why) for uri, why in sorted(tables.items()))
     merged = _without_lone_parts(groups)
     return _named([_layout(key[1], members) for key, members in merged]), tuple(left_out)
@@ -196,142 +128,21 @@ def _no_data(file: FoundFile) -> str | None:
     *folders, name = file.key.split("/")
     if any(part.startswith(".") or (part.startswith("_") and "=" not in part)
            for part in (*folders, name)) or name.endswith("._COPYING_"):  # fmt: skip
-        return "" if name.startswith(("_SUCCESS", ".", "_committed", "_started")) else (
-            "hidden: Spark passes over names that begin with _ or ."
+        return (
+            ""
+            if name.startswith(("_SUCCESS", ".", "_committed", "_started"))
+            else ("hidden: Spark passes over names that begin with _ or .")
         )
-    if _format_of(name) is None:
+    if format_of(name) is None:
         ending = name.rpartition(".")[2].lower() if "." in name else ""
         return OTHER_ENDINGS.get(ending, "not a format that can be recognised by its name")
     if file.size == 0:
         return "empty"
-    if _format_of(name) == "avro":
+    if format_of(name) == "avro":
         return "Avro: only Spark reads it; declare it by hand with `format: avro`"
     if any(":" in part for part in (*folders, name)):
         return "its name has a colon, which Hadoop cannot list"
     return None
-
-
-def _format_of(key: str) -> str | None:
-    """The format by the ending of a name."""
-    endings = key.rpartition("/")[2].lower().split(".")[1:]
-    while endings and endings[-1] in COMPRESSED:
-        endings.pop()
-    return DATA_ENDINGS.get(endings[-1]) if endings else None
-
-
-def parse_path(key: str) -> ParsedPath:
-    """A path in pieces."""
-    *folders, name = key.split("/")
-    pieces: list[Piece] = []
-    values: list[str] = []
-
-    def add(piece: Piece, value: str) -> None:
-        if piece.kind is Kind.TEXT and pieces and pieces[-1].kind is Kind.TEXT:
-            pieces[-1] = Piece(Kind.TEXT, pieces[-1].text + value)
-            values[-1] += value
-        elif value:
-            pieces.append(piece)
-            values.append(value)
-
-    parts = _date_folders(folders)
-    for index, folder in enumerate(folders):
-        hive = _HIVE.fullmatch(folder)
-        if index in parts:
-            text = folder if hive is None else hive[2]
-            if hive is not None:
-                add(Piece(Kind.TEXT, f"{hive[1]}="), f"{hive[1]}=")
-            add(Piece(Kind.PART_OF_DATE, parts[index]), text)
-        elif hive is not None:
-            add(Piece(Kind.TEXT, ""), f"{hive[1]}=")
-            date = date_of(hive[2])
-            form = None if date is None else date.form
-            add(Piece(Kind.VALUE if form is None else Kind.DATE, hive[1], form), hive[2])
-        else:
-            _add_text(folder, add, is_name=False)
-        add(Piece(Kind.TEXT, ""), "/")
-    stem, point, ending = name.partition(".")
-    while ending and _format_of(f"x.{ending}") is None or _splits_date(stem, ending):
-        more, point, ending = ending.partition(".")
-        stem = f"{stem}.{more}"
-    first = ending.split(".")[0]
-    if first not in DATA_ENDINGS and "." in ending:  # `.c000.snappy.parquet`
-        stem, ending = f"{stem}.{first}", ending.partition(".")[2]
-    _add_text(stem, add, is_name=True)
-    add(Piece(Kind.TEXT, ""), point + ending)
-    pieces = [Piece(p.kind, v) if p.kind is Kind.TEXT else p
-              for p, v in zip(pieces, values, strict=True)]  # fmt: skip
-    return ParsedPath(tuple(pieces), tuple(values))
-
-
-def _splits_date(stem: str, ending: str) -> bool:
-    """Whether the first point of a name stands inside a date such as 03.02.2026."""
-    whole = f"{stem}.{ending}"
-    return any(date.start < len(stem) < date.end for date in dates_in(whole)) and "." in ending
-
-
-def _date_folders(folders: Sequence[str]) -> dict[int, str]:
-    """Which folders are year, month, day and hour of one date, by their place."""
-    for first in range(len(folders)):
-        found: dict[int, str] = {}
-        for index, part in zip(range(first, len(folders)), _PARTS_OF_DATE, strict=False):
-            if not _is_part(folders[index], part):
-                break
-            found[index] = part
-        if len(found) >= 2:
-            return found
-    for index, folder in enumerate(folders):  # `dt=2026-02-03/hour=05`
-        hive = _HIVE.fullmatch(folder)
-        is_hour = hive is not None and hive[1].lower() in _PARTS_OF_DATE["hour"]
-        before = folders[index - 1].rpartition("=")[2] if index else ""
-        date = date_of(before) if is_hour else None
-        if date is not None and date.form.unit is Unit.DAY and _is_part(folder, "hour"):
-            return {index: "hour"}
-    return {}
-
-
-def _is_part(folder: str, part: str) -> bool:
-    hive = _HIVE.fullmatch(folder)
-    if hive is not None and hive[1].lower() not in _PARTS_OF_DATE[part]:
-        return False
-    text = folder if hive is None else hive[2]
-    if not re.fullmatch(r"[0-9]{4}" if part == "year" else r"[0-9]{1,2}", text):
-        return False
-    low, high = {"year": (1970, LATEST), "month": (1, 12), "day": (1, 31), "hour": (0, 23)}[part]
-    return low <= int(text) <= high
-
-
-def _add_text(text: str, add: _Add, *, is_name: bool) -> None:
-    """Text with the dates in it, and of a file's name with numbers of parts."""
-    position = 0
-    for date in dates_in(text):
-        if date.form.unit is Unit.YEAR and date.end - date.start != len(text) and not is_name:
-            continue
-        _add_between(text[position : date.start], add, is_name)
-        add(Piece(Kind.DATE, "", date.form), text[date.start : date.end])
-        position = date.end
-    _add_between(text[position:], add, is_name)
-
-
-def _add_between(text: str, add: _Add, is_name: bool) -> None:
-    if is_name and re.match(r"part[-_]", text):
-        add(Piece(Kind.TEXT, ""), text[:5])
-        add(Piece(Kind.ANY, ""), text[5:])
-        return
-    position = 0
-    for match in (_UNIQUE if not is_name else _EITHER).finditer(text):
-        add(Piece(Kind.TEXT, ""), text[position : match.start()])
-        add(Piece(Kind.ANY, ""), match[0])
-        position = match.end()
-    add(Piece(Kind.TEXT, ""), text[position:])
-
-
-_EITHER = re.compile(f"{_UNIQUE.pattern}|{_NUMBER.pattern}", re.IGNORECASE)
-
-
-class _Add:
-    """`parse_path.add`: appends a piece with its value."""
-
-    def __call__(self, piece: Piece, value: str) -> None: ...
 
 
 _Groups = dict[tuple[str, str, tuple[Piece, ...]], list[tuple[FoundFile, ParsedPath]]]
@@ -363,7 +174,7 @@ def _without_lone_parts(
 def _is_always_any(pieces: Sequence[Piece], values: Sequence[str], index: int) -> bool:
     """Whether a piece is unique by its form, or behind `part-`, as Spark names files."""
     before = pieces[index - 1].text if index else ""
-    return before.endswith(("part-", "part_")) or _UNIQUE.fullmatch(values[index]) is not None
+    return before.endswith(("part-", "part_")) or UNIQUE.fullmatch(values[index]) is not None
 
 
 def _joined(pieces: Sequence[Piece], values: Sequence[str]) -> ParsedPath:
@@ -385,9 +196,7 @@ def _layout(data_format: str, members: Sequence[tuple[FoundFile, ParsedPath]]) -
     times = [parsed.instant for _, parsed in members]
     if any(time is None for time in times):
         times = [None] * len(times)
-    order = sorted(
-        range(len(members)), key=lambda i: (times[i] or datetime.min, members[i][0].uri)
-    )
+    order = sorted(range(len(members)), key=lambda i: (times[i] or datetime.min, members[i][0].uri))
     return Layout(
         name=_table_name(pieces, members[0][0].place.uri),
         data_format=data_format,
@@ -400,10 +209,16 @@ def _layout(data_format: str, members: Sequence[tuple[FoundFile, ParsedPath]]) -
 
 def _table_name(pieces: Sequence[Piece], place: str) -> str:
     """What the table is called by the text of its files' names, else by a folder's."""
-    marks = {Kind.TEXT: "", Kind.DATE: "\0", Kind.PART_OF_DATE: "\0", Kind.VALUE: "\0", Kind.ANY: "\0"}
+    marks = {
+        Kind.TEXT: "",
+        Kind.DATE: "\0",
+        Kind.PART_OF_DATE: "\0",
+        Kind.VALUE: "\0",
+        Kind.ANY: "\0",
+    }
     path = "".join(p.text if p.kind is Kind.TEXT else marks[p.kind] for p in pieces)
     *folders, name = path.split("/")
-    stem = re.sub(r"\.[A-Za-z0-9.]+$", "", name)
+    stem = _without_endings(name)
     for text in (stem, *reversed(folders), *reversed(place.rstrip("/").split("/"))):
         if "=" in text:
             continue
@@ -411,9 +226,16 @@ def _table_name(pieces: Sequence[Piece], place: str) -> str:
         kept = [word for word in words if word.lower() not in _CONSUMED] or words
         if text == stem == "part":
             return text  # parts of something, unless a number makes it one of many
-        if kept and not all(word.lower() in GENERIC_STEMS for word in kept):
+        if kept and not all(word.lower() in GENERIC_STEMS or word.isdigit() for word in kept):
             return "_".join(kept)
     return "table"
+
+
+def _without_endings(name: str) -> str:
+    """The name of a file without what names its format and compression."""
+    while "." in name and name.rpartition(".")[2].lower() in (*DATA_ENDINGS, *COMPRESSED):
+        name = name.rpartition(".")[0]
+    return name
 
 
 def _named(layouts: Sequence[Layout]) -> tuple[Layout, ...]:

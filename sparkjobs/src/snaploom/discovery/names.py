@@ -12,8 +12,8 @@ from functools import lru_cache
 
 ID_WORDS = frozenset({
     "id", "ids", "nr", "no", "num", "number", "nummer", "key", "code", "cd", "kennung", "kuerzel",
-    "schluessel", "schl", "sk", "fk", "pk", "bk", "uuid", "guid", "ref", "kz", "ident", "identifier",
-    "oid", "rid", "idx", "nbr", "rowid", "seq",
+    "schluessel", "schl", "sk", "fk", "pk", "bk", "uuid", "guid", "ref", "kz", "ident",
+    "identifier", "oid", "rid", "idx", "nbr", "rowid", "seq",
 })  # fmt: skip
 """Words that stand for "identifies a row"."""
 TABLE_WORDS = frozenset({
@@ -31,16 +31,17 @@ GENERIC = frozenset({
 """Words that occur in tables that have nothing to do with each other."""
 NUMERIC = frozenset({
     "order", "line", "position", "pos", "level", "rank", "version", "year", "month", "day", "hour",
-    "week", "quarter", "count", "quantity", "qty", "menge", "value", "amount", "price", "age", "size",
-    "jahr", "monat", "tag", "anzahl", "stueck", "seq", "sequence", "number", "total", "duration",
+    "week", "quarter", "count", "quantity", "qty", "menge", "value", "amount", "price", "age",
+    "size", "jahr", "monat", "tag", "anzahl", "stueck", "seq", "sequence", "number", "total",
+    "duration",
     "score", "points", "weight", "height", "width", "length", "capacity", "seats", "minutes",
 })  # fmt: skip
 """Words of columns that hold a number of something, though a table may be called so."""
 SELF_WORDS = frozenset({
     "parent", "manager", "mgr", "supervisor", "boss", "reports", "superior", "predecessor",
     "previous", "prev", "next", "vorgesetzter", "vorgesetzte", "uebergeordnet", "uebergeordnete",
-    "oberkategorie", "vorgaenger", "leiter", "chef", "eltern", "referrer", "replaces", "prerequisite",
-    "upper", "parentcategory", "head",
+    "oberkategorie", "vorgaenger", "leiter", "chef", "eltern", "referrer", "replaces",
+    "prerequisite", "upper", "parentcategory", "head",
 })  # fmt: skip
 """Words of columns that refer to another row of their own table."""
 COMPOUND_ENDINGS = ("nummer", "schluessel", "kennung", "kuerzel", "number", "code", "uuid", "guid",
@@ -128,7 +129,7 @@ def table_words(name: str) -> tuple[str, ...]:
 
 
 def common_prefix(columns: tuple[str, ...]) -> str:
-    """The short word that most columns of a table begin with, as `l` of `l_orderkey`; or nothing."""
+    """The word that most columns of a table begin with, as `l` of `l_orderkey`; or nothing."""
     firsts = [words[0] for name in columns if len(words := words_of(name)) > 1 and "_" in name]
     if len(columns) < 3 or not firsts:
         return ""
@@ -195,7 +196,12 @@ def table_likeness(base: tuple[str, ...], table: tuple[str, ...]) -> float:
 
 
 def key_likeness(
-    child: str, child_prefix: str, child_table: str, parent: str, parent_prefix: str, parent_table: str
+    child: str,
+    child_prefix: str,
+    child_table: str,
+    parent: str,
+    parent_prefix: str,
+    parent_table: str,
 ) -> float:
     """How surely two names mean that values of one column are keys of the other's rows.
 
@@ -215,8 +221,10 @@ def key_likeness(
     base = mine.base
     if not base:
         # `id` of a table that extends another one has the other's key: details of an order.
-        return 0.9 * (own[: len(table)] == table and len(own) > len(table)) if not theirs.base else (
-            0.85 * (table_likeness(theirs.base, own) >= 0.9)
+        return (
+            0.9 * (own[: len(table)] == table and len(own) > len(table))
+            if not theirs.base
+            else (0.85 * (table_likeness(theirs.base, own) >= 0.9))
         )
     if not theirs.base:
         return table_likeness(base, table)

@@ -1,8 +1,9 @@
 """What is known of sources after a bounded look: frozen, without any value of the data.
 
-Values are kept as hashes of 64 bits: those of the rows of a sample, and those of the distinct values
-of a column, the least of them where there are many (a KMV sketch), so that shares of two columns
-are estimated from the same values. Equal values of whole numbers and of text have equal hashes.
+Values are kept as hashes of 64 bits: those of the rows of a sample, and those of the distinct
+values of a column, the least of them where there are many (a KMV sketch), so that shares of two
+columns are estimated from the same values. Equal values of whole numbers and of text have equal
+hashes.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from snaploom.discovery.thresholds import SKETCH_VALUES
 
 Hashes = NDArray[np.uint64]
 ALL_HASHES = 2**64
+_CODE = r"^[A-Z0-9][A-Z0-9._/-]*[0-9][A-Z0-9._/-]*$"
 _NOTHING = np.uint64(0)
 """Hash of NULL."""
 
@@ -67,6 +69,8 @@ class ColumnProfile:
     high: int | None
     mean_length: float
     """Characters of a text, on average; 0 for other types."""
+    is_code: bool
+    """Whether its texts are capitals and digits, as article numbers are, and not words."""
     is_unique: bool
     """Whether no value stands twice in one snapshot of what was read, and none is NULL."""
     sample: Hashes
@@ -138,7 +142,8 @@ def hashes_of(values: pa.Array, family: Family) -> Hashes:
     encoded = values.dictionary_encode()
     distinct = _distinct_hashes(encoded.dictionary, family)
     indices = encoded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
-    return np.append(distinct, _NOTHING)[indices.astype(np.int64)]
+    hashes: Hashes = np.append(distinct, _NOTHING)[indices.astype(np.int64)]
+    return hashes
 
 
 def _distinct_hashes(values: pa.Array, family: Family) -> Hashes:
@@ -164,7 +169,12 @@ def _hash_of_text(text: str) -> int:
 
 def _is_whole(text: str) -> bool:
     digits = text.removeprefix("-")
-    return text.isascii() and digits.isdigit() and (digits[0] != "0" or text == "0") and len(digits) <= 18
+    return (
+        text.isascii()
+        and digits.isdigit()
+        and (digits[0] != "0" or text == "0")
+        and len(digits) <= 18
+    )
 
 
 def _mixed(numbers: NDArray[np.int64]) -> Hashes:
@@ -224,12 +234,15 @@ def profile_column(
     hashes = hashes_of(values, kind.family) if is_key else np.zeros(len(values), dtype=np.uint64)
     low = high = None
     length = 0.0
+    is_code = False
     if kind.family is Family.WHOLE and values.null_count < len(values):
         numbers = pc.cast(values, pa.int64(), safe=False)
         bounds = pc.min_max(numbers).as_py()
         low, high = bounds["min"], bounds["max"]
     elif kind.family is Family.TEXT and values.null_count < len(values):
         length = float(pc.mean(pc.utf8_length(values)).as_py())
+        distinct = pc.unique(values.drop_null())
+        is_code = bool(pc.all(pc.match_substring_regex(distinct, _CODE)).as_py())
     return ColumnProfile(
         name=name,
         type=kind,
@@ -239,6 +252,7 @@ def profile_column(
         low=low,
         high=high,
         mean_length=length,
+        is_code=is_code,
         is_unique=is_key and is_unique(hashes, snapshot),
         sample=hashes[:sample_rows],
     )

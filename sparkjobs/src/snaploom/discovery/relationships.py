@@ -49,6 +49,10 @@ from snaploom.discovery.thresholds import (
 
 _MANY_NUMBERS = 20
 """Distinct numbers, scattered over a wide range, from which inclusion is no chance."""
+_CODE_LENGTH = 4
+"""Characters from which capitals and digits are a key of their own, as `SKU00017`."""
+_OWN_KEY = 0.85
+"""Likeness from which the key of a table is that of another one as well, which it extends."""
 _SIDE_COLUMN = 0.45
 """What is left of a name's likeness where the parent's column is unique, but not its key."""
 
@@ -75,8 +79,10 @@ class Relationship:
     def evidence(self) -> str:
         """For people."""
         values = "combinations" if len(self.child_columns) > 1 else "values"
-        names = "same name" if self.likeness >= SAME_NAME else (
-            "like name" if self.likeness >= LIKE_NAME else "other name"
+        names = (
+            "same name"
+            if self.likeness >= SAME_NAME
+            else ("like name" if self.likeness >= LIKE_NAME else "other name")
         )
         many = "one row a key" if self.is_one_to_one else f"{self.rows_per_key:,.1f} rows a key"
         return (
@@ -162,6 +168,8 @@ def _judge(
     likeness = _likeness(child, column, parent, target, is_main)
     if likeness < LIKE_NAME and not _is_distinctive(column, target, is_main):
         return None
+    if likeness < _OWN_KEY and child is not parent and _names_own_table(child, column):
+        return None
     share = inclusion(column.sketch, target.sketch)
     if share.compared == 0:
         return None
@@ -197,6 +205,12 @@ def _judge(
     return (found, False) if is_weak and likeness >= LIKE_NAME else None
 
 
+def _names_own_table(child: SourceProfile, column: ColumnProfile) -> bool:
+    """Whether a column is the key that its own table is named for: invoice_id of invoices."""
+    base = column_words(column.name, child.prefix).base
+    return column.is_unique and (not base or table_likeness(base, table_words(child.name)) >= 0.9)
+
+
 def _likeness(
     child: SourceProfile,
     column: ColumnProfile,
@@ -214,7 +228,8 @@ def _likeness(
     )
     if column.type.family is Family.WHOLE and not words.has_id and set(words.base) <= NUMERIC:
         likeness *= 0.4  # `order` and `line` are numbers of places as well
-    if not is_main and not column_words(target.name, parent.prefix).has_id:
+    is_code = column.is_code and target.is_code and column.mean_length >= _CODE_LENGTH
+    if not is_main and not is_code and not column_words(target.name, parent.prefix).has_id:
         likeness *= _SIDE_COLUMN  # cities of stores are unique, and no key of cities
     return likeness
 
@@ -241,7 +256,10 @@ def _one_direction(found: Iterable[Relationship]) -> list[Relationship]:
     for one in found:
         ends = frozenset([(one.child, one.child_columns), (one.parent, one.parent_columns)])
         by_pair[ends].append(one)
-    return [min(ones, key=lambda r: (-r.score, -r.included.share, r.parent)) for ones in by_pair.values()]
+    return [
+        min(ones, key=lambda r: (-r.score, -r.included.share, r.parent))
+        for ones in by_pair.values()
+    ]
 
 
 def _best(found: Iterable[Relationship]) -> list[Relationship]:
@@ -283,7 +301,9 @@ def _compounds(
     for one in found:
         by_pair[frozenset([one.child, one.parent])].append(one)
     return [
-        min(ones, key=lambda r: (len(r.child_columns), -r.included.share, r.is_one_to_one, r.parent))
+        min(
+            ones, key=lambda r: (len(r.child_columns), -r.included.share, r.is_one_to_one, r.parent)
+        )
         for ones in by_pair.values()
     ]
 

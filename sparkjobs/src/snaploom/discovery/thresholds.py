@@ -1,7 +1,7 @@
 """Bounds of what is read, and from which evidence on something is declared.
 
-The figures of relationships were chosen on the data sets of `benchmarks/discovery.py`, which reports
-recall and precision: change one only with its figures at hand.
+The figures of relationships were chosen on the data sets of `benchmarks/discovery.py`, which
+reports recall and precision: change one only with its figures at hand.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ INCLUDED_SAME_NAME = 0.6
 INCLUDED_LIKE_NAME = 0.9
 """Share where names are only alike."""
 INCLUDED_OTHER_NAME = 0.95
-"""Share where names have nothing in common: of 92 airports that flights go to, 88 are registered."""
+"""Share where names have nothing in common: of 92 airports that flights go to, 88 are known."""
 DISTINCTIVE_VALUES = 5
 """Distinct texts from which inclusion is evidence without a name: fewer (M, F) fit anywhere."""
 FEW_VALUES = 3

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from snaploom.discovery.dates import Unit
 from snaploom.models.common import TimeOffset
@@ -58,14 +59,18 @@ def interval_of(times: Sequence[datetime], unit: Unit) -> Interval:
     if not times:
         start = datetime(2000, 1, 1)
         return Interval(start, TimeOffset(day=1), "one snapshot a day, of what is there at the run")
-    gaps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
     count = f"{len(times):,} snapshots" if len(times) > 1 else "1 snapshot"
     count += f", the first of {times[0]:%Y-%m-%d}"
     smallest = min(gaps, default=_DAY)
     if unit is Unit.YEAR or smallest >= 365 * _DAY:
-        return Interval(_midnight(times[0]).replace(month=1, day=1), TimeOffset(year=1), f"{count}, one a year")
+        return Interval(
+            _midnight(times[0]).replace(month=1, day=1), TimeOffset(year=1), f"{count}, one a year"
+        )
     if unit is Unit.MONTH or smallest >= 28 * _DAY:
-        return Interval(_midnight(times[0]).replace(day=1), TimeOffset(month=1), f"{count}, one a month")
+        return Interval(
+            _midnight(times[0]).replace(day=1), TimeOffset(month=1), f"{count}, one a month"
+        )
     if smallest >= 7 * _DAY and all(gap % (7 * _DAY) == timedelta() for gap in gaps):
         return Interval(_midnight(times[0]), TimeOffset(week=1), f"{count}, one a week")
     if smallest >= _DAY:

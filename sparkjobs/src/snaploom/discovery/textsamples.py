@@ -1,0 +1,340 @@
+"""Profiles of CSV and JSON, by the beginning of their newest files."""
+
+from __future__ import annotations
+
+import io
+import json
+import zlib
+from bz2 import BZ2Decompressor
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+
+from snaploom.discovery.columntypes import (
+    DATE,
+    STRING,
+    TIMESTAMP,
+    ColumnType,
+    Family,
+    type_of_json,
+    type_of_texts,
+)
+from snaploom.discovery.fileformat import (
+    CsvFormat,
+    JsonFormat,
+    NotRecognised,
+    csv_format,
+    encoding_of,
+    json_format,
+    text_of,
+)
+from snaploom.discovery.layout import Layout
+from snaploom.discovery.listing import FoundFile
+from snaploom.discovery.objectfile import Meter
+from snaploom.discovery.profiles import Hashes, SourceProfile, profile_column
+from snaploom.discovery.thresholds import (
+    ENOUGH_ROWS,
+    HEAD_BYTES,
+    MOST_HEADS,
+    SAMPLE_ROWS,
+    TEXT_BYTES,
+)
+
+
+def profile_text(layout: Layout, times: Sequence[datetime | None], meter: Meter) -> SourceProfile:
+    """The profile of a source of text.
+
+    Args:
+        layout: its files.
+        times: snapshots to look at, in this order.
+        meter: counts what is read.
+
+    Raises:
+        NotRecognised: the files are not what their names mean.
+    """
+    contents: list[tuple[int, FoundFile, bytes, bool]] = []
+    budget = TEXT_BYTES
+    rows_seen = 0
+    for number, time in enumerate(times, start=1):
+        for file in layout.files_at(time):
+            if budget <= 0:
+                break
+            content, is_whole = read_text(file, budget, meter)
+            budget -= len(content)
+            contents.append((number, file, content, is_whole))
+            rows_seen += content.count(b"\n")
+        if budget <= 0 or rows_seen >= ENOUGH_ROWS:
+            break
+    read = {file.uri for _, file, _, _ in contents}
+    heads = [
+        read_text(file, HEAD_BYTES, meter)
+        for file in _spread([f for f in layout.files if f.uri not in read], MOST_HEADS)
+    ]
+    if layout.data_format == "json":
+        table = _json_table(contents, heads)
+    else:
+        table = _csv_table(contents, heads)
+    sample = min(table.rows, SAMPLE_ROWS)
+    columns = tuple(
+        profile_column(name, kind, values, table.snapshot, sample)
+        for name, kind, values in table.columns
+    )
+    share = sum(len(content) for _, _, content, _ in contents)
+    size = max(share, sum(file.size for n, file, _, _ in contents if not _compressed(file)))
+    return SourceProfile(
+        name=layout.name,
+        layout=layout,
+        columns=columns,
+        rows=table.rows if size <= share else round(table.rows * size / max(1, share)),
+        rows_read=table.rows,
+        snapshot=table.snapshot[:sample],
+        snapshots_read=len({number for number, _, _, _ in contents}),
+        format_options=table.options,
+        has_one_schema=table.has_one_schema,
+        notes=table.notes,
+    )
+
+
+def _compressed(file: FoundFile) -> bool:
+    return file.key.lower().endswith((".gz", ".bz2", ".zst", ".deflate", ".snappy", ".lz4"))
+
+
+def _spread(files: Sequence[FoundFile], number: int) -> list[FoundFile]:
+    """So many of the files, at equal distances, the first and the last among them."""
+    if len(files) <= number:
+        return list(files)
+    return [files[round(i * (len(files) - 1) / (number - 1))] for i in range(number)]
+
+
+def read_text(file: FoundFile, limit: int, meter: Meter) -> tuple[bytes, bool]:
+    """The first bytes of a file, unpacked, and whether these are all.
+
+    Args:
+        file: which one.
+        limit: bytes, after unpacking.
+        meter: counts what is read.
+
+    Raises:
+        NotRecognised: it is compressed in a way that cannot be read here.
+    """
+    name = file.key.lower()
+    stored = min(file.size, limit)
+    content = file.place.store.get_range(file.key, 0, stored)
+    meter.bytes_read += len(content)
+    meter.files_opened.add(file.uri)
+    is_whole = stored == file.size
+    if name.endswith(".gz"):
+        unpacked = _gunzipped(content, limit)
+    elif name.endswith(".bz2"):
+        unpacked = BZ2Decompressor().decompress(content, limit)
+    elif _compressed(file):
+        ending = name.rpartition(".")[2]
+        raise NotRecognised(f"text compressed as {ending}, which only Spark reads")
+    else:
+        return content, is_whole
+    return unpacked, is_whole and len(unpacked) < limit
+
+
+def _gunzipped(content: bytes, limit: int) -> bytes:
+    """Members of gzip one after the other, up to a limit."""
+    parts: list[bytes] = []
+    size = 0
+    while content and size < limit:
+        member = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        part = member.decompress(content, limit - size)
+        parts.append(part)
+        size += len(part)
+        content = member.unused_data
+    return b"".join(parts)
+
+
+@dataclass(frozen=True)
+class _TextTable:
+    """What was read of a source of text."""
+
+    columns: tuple[tuple[str, ColumnType, pa.Array], ...]
+    rows: int
+    snapshot: Hashes
+    options: Mapping[str, str]
+    has_one_schema: bool = True
+    notes: tuple[str, ...] = ()
+
+
+def _csv_table(
+    contents: Sequence[tuple[int, FoundFile, bytes, bool]], heads: Sequence[tuple[bytes, bool]]
+) -> _TextTable:
+    first_content, first_whole = contents[0][2], contents[0][3]
+    form = csv_format(first_content[:HEAD_BYTES], first_whole and len(first_content) <= HEAD_BYTES)
+    if len(form.columns) == 1 and ".txt" in contents[0][1].key.lower():
+        raise NotRecognised("text that no separator divides into columns")
+    tables: list[pa.Table] = []
+    ids: list[Hashes] = []
+    skipped = 0
+    headers = {form.columns}
+    for number, _, content, is_whole in contents:
+        table, bad = _csv_rows(content, is_whole, form)
+        headers.add(tuple(table.column_names))
+        tables.append(table)
+        ids.append(np.full(len(table), number, dtype=np.uint64))
+        skipped += bad
+    others: list[pa.Table] = []
+    for content, is_whole in heads:
+        if content.strip():
+            table, _ = _csv_rows(content, is_whole, form)
+            headers.add(tuple(table.column_names))
+            others.append(table)
+    rows = sum(len(table) for table in tables)
+    whole = pa.concat_tables([*tables, *others], promote_options="default")
+    options = dict(form.options)
+    columns: list[tuple[str, ColumnType, pa.Array]] = []
+    nulls: set[str] = set()
+    for name in whole.column_names:
+        typed = type_of_texts(whole.column(name).combine_chunks())
+        if typed.null_text is not None and (not nulls or typed.null_text in nulls):
+            nulls.add(typed.null_text)
+            columns.append((name, typed.type, _as_values(typed.values[:rows], typed.type)))
+        elif typed.null_text is not None:
+            columns.append((name, STRING, whole.column(name).combine_chunks()[:rows]))
+        else:
+            columns.append((name, typed.type, _as_values(typed.values[:rows], typed.type)))
+    if nulls:
+        options["nullValue"] = nulls.pop()
+    notes = [f"{skipped} records have another number of values than the header"] if skipped else []
+    if not form.has_header:
+        notes.append("there is no header: names of columns are numbers, give them their own")
+    same = {tuple(n.casefold() for n in header) for header in headers}
+    return _TextTable(
+        tuple(columns), rows, np.concatenate(ids), options, len(same) == 1, tuple(notes)
+    )
+
+
+def _csv_rows(content: bytes, is_whole: bool, form: CsvFormat) -> tuple[pa.Table, int]:
+    """The records of a file, every value as text, and how many were passed over."""
+    text = text_of(content, form.encoding)
+    if not is_whole:
+        text = text[: text.rfind("\n") + 1]
+    encoded = text.encode()
+    skipped = 0
+
+    def skip(_row: object) -> str:
+        nonlocal skipped
+        skipped += 1
+        return "skip"
+
+    own = form
+    if form.has_header:
+        end = text.find("\n")
+        header = text[: end if end >= 0 else len(text)].rstrip("\r")
+        parsed = csv_format((header + "\n").encode(), is_whole=True) if header.strip() else form
+        own = replace(parsed, separator=form.separator) if parsed.has_header else form
+    names = own.columns if len(own.columns) > 1 or len(form.columns) == 1 else form.columns
+    if not encoded.strip():
+        return pa.table({name: pa.array([], pa.string()) for name in names}), 0
+    table = pacsv.read_csv(
+        io.BytesIO(encoded),
+        read_options=pacsv.ReadOptions(
+            column_names=list(names),
+            skip_rows=int(form.has_header),
+            block_size=max(1024, len(encoded) + 1),
+        ),
+        parse_options=pacsv.ParseOptions(
+            delimiter=form.separator,
+            newlines_in_values=True,
+            invalid_row_handler=skip,
+            double_quote=form.escape == '"',
+            escape_char=False if form.escape == '"' else form.escape,
+        ),
+        convert_options=pacsv.ConvertOptions(
+            column_types={name: pa.string() for name in names},
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+    return table, skipped
+
+
+def _json_table(
+    contents: Sequence[tuple[int, FoundFile, bytes, bool]], heads: Sequence[tuple[bytes, bool]]
+) -> _TextTable:
+    form = json_format(contents[0][2][:HEAD_BYTES])
+    records: list[dict[str, object]] = []
+    ids: list[Hashes] = []
+    for number, _, content, is_whole in contents:
+        found = json_records(content, is_whole, form)
+        records.extend(found)
+        ids.append(np.full(len(found), number, dtype=np.uint64))
+    others = [r for content, is_whole in heads for r in json_records(content, is_whole, form)]
+    if not records:
+        raise NotRecognised("no records")
+    names = list(dict.fromkeys(name for record in (*records, *others) for name in record))
+    columns: list[tuple[str, ColumnType, pa.Array]] = []
+    for name in names:
+        values = [record.get(name) for record in records]
+        kind = type_of_json([*values, *(record.get(name) for record in others)])
+        columns.append((name, kind, _json_values(values, kind)))
+    return _TextTable(tuple(columns), len(records), np.concatenate(ids), form.options)
+
+
+def json_records(content: bytes, is_whole: bool, form: JsonFormat) -> list[dict[str, object]]:
+    """The records of a file.
+
+    Args:
+        content: its first bytes.
+        is_whole: whether these are all.
+        form: how it is written.
+
+    Raises:
+        NotRecognised: a line, or the document, is no record.
+    """
+    text = text_of(content, encoding_of(content))
+    if not form.is_lines:
+        if not is_whole:
+            raise NotRecognised("one document of JSON that is too long to look at: write lines")
+        whole = _parsed(text, "the document")
+        found = whole if isinstance(whole, list) else [whole]
+    else:
+        lines = text.split("\n")
+        if not is_whole:
+            lines.pop()
+        found = [_parsed(line, f"line {n}") for n, line in enumerate(lines, 1) if line.strip()]
+    if not all(isinstance(record, dict) for record in found):
+        raise NotRecognised("JSON that has other things than objects")
+    return [record for record in found if isinstance(record, dict)]
+
+
+def _parsed(text: str, place: str) -> object:
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError):
+        raise NotRecognised(f"{place} is not JSON") from None
+    return found
+
+
+def _json_values(values: Sequence[object], kind: ColumnType) -> pa.Array:
+    if kind.family is Family.WHOLE:
+        return pa.array(values, pa.int64())
+    if kind in (STRING, DATE, TIMESTAMP):
+        texts = [None if value is None else value if isinstance(value, str) else json.dumps(value)
+                 for value in values]  # fmt: skip
+        return _as_values(pa.array(texts, pa.string()), kind)
+    return pa.array([None if value is None else True for value in values], pa.bool_())
+
+
+def _as_values(texts: pa.Array, kind: ColumnType) -> pa.Array:
+    """Texts as values that are hashed like those of other formats."""
+    if kind.family is Family.WHOLE:
+        return pc.cast(texts, pa.int64())
+    if kind.family is Family.TIME:
+        plain = pc.replace_substring(texts, "T", " ")
+        for found in (pa.timestamp("us", "UTC"), pa.timestamp("us")):
+            try:
+                return pc.cast(plain, found)
+            except pa.ArrowInvalid:
+                continue
+    return texts
