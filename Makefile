@@ -161,6 +161,10 @@ bench-join: install java ## Compare weaving with hand-written PySpark
 bench-enumeration: install java components ## List the snapshots of a source of a million files
 	PYTHONPATH=tests $(BIN)/python benchmarks/enumeration.py
 
+.PHONY: bench-discovery
+bench-discovery: install ## Judge what `init --from` finds in data sets of known truth
+	PYTHONPATH=tests $(BIN)/python benchmarks/discovery.py
+
 .PHONY: bench-publication
 bench-publication: install ## Open and commit to histories of up to 100,000 snapshots
 	$(BIN)/python benchmarks/publication.py

@@ -46,6 +46,11 @@ def link(text: str) -> Link:
     return one, tuple(mine.split("+")), other, tuple(theirs.split("+"))
 
 
+def links(*texts: str) -> frozenset[Link]:
+    """Several relationships as texts."""
+    return frozenset(map(link, texts))
+
+
 @dataclass(frozen=True)
 class DataSet:
     """Tables whose relationships are known."""

@@ -12,14 +12,10 @@ import uuid
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
-from support.discovery.datasetfiles import DataSet, Link, Row, Table, link
+from support.discovery.datasetfiles import DataSet, Row, Table, links
 
 DAYS = 10
 CITIES = ("Berlin", "Hamburg", "Köln", "Leipzig", "Wien", "Zürich", "Bern", "Graz")
-
-
-def links(*texts: str) -> frozenset[Link]:
-    return frozenset(map(link, texts))
 
 
 def table(number: int, row: Callable[[int], Row], start: int = 1) -> list[Row]:

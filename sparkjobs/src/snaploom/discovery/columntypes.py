@@ -143,8 +143,8 @@ def type_of_json(values: Sequence[object]) -> ColumnType:
     kinds = {type(value) for value in given}
     if kinds == {bool}:
         return BOOLEAN
-    if kinds == {int} and all(isinstance(v, int) and abs(v) < 2**63 for v in given):
-        return LONG
+    if kinds == {int}:
+        return LONG if all(isinstance(v, int) and abs(v) < 2**63 for v in given) else STRING
     if kinds and kinds <= {int, float}:
         return DOUBLE
     if kinds == {dict}:

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 SEPARATORS = (",", ";", "\t", "|")
 _LINES_LOOKED_AT = 100
+_SAME_WIDTH = 0.8
+"""Share of records that must have the same number of values."""
 _NUMBER_OR_DATE = re.compile(r"[+-]?[0-9][0-9.,:/TZ -]*")
 _BOMS = ((b"\xef\xbb\xbf", "UTF-8"), (b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
 
@@ -140,7 +142,7 @@ def _separated(text: str, escape: str) -> tuple[str, list[list[str]]]:
     if best is None:
         raise NotRecognised("no records that a separator divides")
     (share, width), separator, rows = best
-    if width > 1 and share < 0.8:
+    if (share if width > 1 else sum(len(row) == 1 for row in rows) / len(rows)) < _SAME_WIDTH:
         raise NotRecognised("lines with different numbers of values")
     if width == 1:
         return ",", rows

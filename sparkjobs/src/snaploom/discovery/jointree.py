@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from snaploom.discovery.listing import LeftOut
-from snaploom.discovery.names import column_words, stem, table_words, words_of
+from snaploom.discovery.names import column_words, stem, table_words, word_likeness, words_of
 from snaploom.discovery.profiles import SourceProfile
 from snaploom.discovery.relationships import Relationship, Relationships
-from snaploom.discovery.thresholds import DEEPEST_JOIN, MOST_ELEMENTS, MOST_JOINS
+from snaploom.discovery.thresholds import DEEPEST_JOIN, MOST_ELEMENTS, MOST_JOINS, SAME_NAME
 
 _LINK_COLUMNS = 1
 """Columns of its own, beside keys, up to which a source only links others."""
@@ -265,7 +265,7 @@ def _role(node: Joined, named: Sequence[Joined]) -> str:
     is_table = {stem(word) for word in base} <= {stem(word) for word in table}
     if node.parent > 0 and (is_table or len(base[0]) <= 2):
         return f"{parent.field}_{role if is_table else '_'.join(table)}"
-    names_table = {stem(word) for word in base} & {stem(word) for word in table}
+    names_table = any(word_likeness(one, other) >= SAME_NAME for one in base for other in table)
     return role if names_table else f"{role}_{'_'.join(table)}"
 
 

@@ -86,7 +86,8 @@ def list_files(uris: Iterable[str]) -> Listing:
 
 def _below(uri: str) -> tuple[list[FoundFile], list[LeftOut]]:
     _refuse_secret(uri)
-    whole = uri if _SCHEME.match(uri) else Path(uri).absolute().as_posix()
+    _refuse_other_kinds(uri)
+    whole = uri if _SCHEME.match(uri) else os.path.normpath(Path(uri).absolute())
     if SPECIAL.search(whole):
         raise ArgumentInvalid(
             "this URI has letters that mean something else in a glob",
@@ -147,6 +148,25 @@ def _as_file(whole: str) -> FoundFile | None:
     except ObjectNotFound:
         return None
     return None if info is None else FoundFile(Place(store.uri, store), name, info.size)
+
+
+_OTHER_KINDS = {
+    "jdbc": "declare each table as how-to/read-a-database.md shows, and join it to what was found",
+    "hdfs": "copy some of the files to a disk or a bucket, and change the URIs of what is written",
+}
+
+
+def _refuse_other_kinds(uri: str) -> None:
+    """Refuse what only Spark could look into."""
+    scheme = uri.partition(":")[0].lower()
+    if scheme in _OTHER_KINDS:
+        raise ArgumentInvalid(
+            f"{scheme}: is not looked into",
+            path="--from",
+            found=without_secrets(uri.partition("?")[0]),
+            expected="a path, or a URI with file:, s3:, gs: or az:",
+            hint=_OTHER_KINDS[scheme],
+        )
 
 
 def _refuse_secret(uri: str) -> None:

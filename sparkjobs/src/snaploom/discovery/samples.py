@@ -32,6 +32,8 @@ from snaploom.discovery.thresholds import (
 )
 from snaploom.errors import StorageError
 
+MOST_COLUMNS, LONGEST_NAME, LONGEST_URI = 2000, 512, 1900
+"""Bounds of declarations (`models.datasource`); a glob is longer than the path by a few."""
 _BATCH = 65_536
 """Rows that are decoded at once."""
 
@@ -51,15 +53,36 @@ def profiles_of(
     for layout in layouts:
         place = _place(layout)
         try:
-            profiles.append(_profile(layout, anchor, meter))
+            profile = _profile(layout, anchor, meter)
+            refuse_undeclarable(profile)
+            profiles.append(profile)
         except NotRecognised as error:
             left_out.append(LeftOut(place, str(error)))
+        except RecursionError:
+            left_out.append(LeftOut(place, "values are nested too deeply"))
         except (pa.ArrowException, OSError, EOFError, zlib.error, ValueError) as error:
             first = str(error).split("\n", 1)[0][:200]
             left_out.append(LeftOut(place, f"not readable as {layout.data_format}: {first}"))
         except StorageError as error:
             left_out.append(LeftOut(place, error.message))
     return tuple(profiles), tuple(left_out)
+
+
+def refuse_undeclarable(profile: SourceProfile) -> None:
+    """Refuse what declarations cannot hold.
+
+    Raises:
+        NotRecognised: with the reason.
+    """
+    names = [column.name for column in profile.columns]
+    if not names or len(names) > MOST_COLUMNS:
+        raise NotRecognised(f"{len(names):,} columns, and a source has 1 to {MOST_COLUMNS:,}")
+    if not all(0 < len(name) <= LONGEST_NAME for name in names):
+        raise NotRecognised(f"a column whose name is empty or longer than {LONGEST_NAME}")
+    if len({name.casefold() for name in names}) < len(names):
+        raise NotRecognised("columns whose names are equal but for capitals")
+    if len(profile.layout.files[0].uri) > LONGEST_URI:
+        raise NotRecognised(f"paths longer than {LONGEST_URI:,} characters")
 
 
 def _place(layout: Layout) -> str:

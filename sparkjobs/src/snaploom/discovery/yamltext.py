@@ -27,7 +27,7 @@ def files_of(found: Declarations, about: Sequence[str]) -> dict[str, str]:
         found: the declarations.
         about: lines about the reading, for the beginning.
     """
-    return {
+    files = {
         "sources.yaml": _file(found.sources, [*about, *_left_out(found.left_out)]),
         "relationships.yaml": _file(
             found.relationships,
@@ -35,6 +35,9 @@ def files_of(found: Declarations, about: Sequence[str]) -> dict[str, str]:
         ),
         "output.yaml": _file([found.output], []),
     }
+    if not found.relationships:  # a file without a resource is a finding
+        del files["relationships.yaml"]
+    return files
 
 
 def _file(declared: Iterable[Declared], about: Sequence[str]) -> str:

@@ -1,0 +1,97 @@
+"""Sources by the names of their files: dates, parts, values of folders, and what is left out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from snaploom.discovery.dates import Unit, date_of
+from snaploom.discovery.layout import Layout, glob_of, layouts_of
+from snaploom.discovery.listing import list_files
+
+
+def layouts(folder: Path, *names: str) -> dict[str, Layout]:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("a,b\n1,2\n")
+    return {layout.name: layout for layout in layouts_of(list_files([str(folder)]).files)[0]}
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "unit"),
+    [
+        ("2026-02-03/orders.csv", "orders", Unit.DAY),
+        ("orders/2026-02-03.csv", "orders", Unit.DAY),
+        ("orders/dt=2026-02-03/part-00000-c000.snappy.parquet", "orders", Unit.DAY),
+        ("orders/2026/02/03/0001.csv.gz", "orders", Unit.DAY),
+        ("orders/year=2026/month=2/day=3/data.json", "orders", Unit.DAY),
+        ("orders/dt=2026-02-03/hour=00/x_1.csv", "x_1", Unit.HOUR),
+        ("orders_20260203.csv", "orders", Unit.DAY),
+        ("orders-2026-02-03.jsonl", "orders", Unit.DAY),
+        ("bestellungen_03.02.2026.csv", "bestellungen", Unit.DAY),
+        ("export/orders_export_2026_02_03.tsv", "orders", Unit.DAY),
+        ("orders/snapshot_epoch=1770076800000/a.parquet", "a", Unit.SECOND),
+        ("orders_20260203T000000Z.csv", "orders", Unit.SECOND),
+    ],
+)
+def test_dates_in_paths_are_found(tmp_path: Path, path: str, name: str, unit: Unit) -> None:
+    found = layouts(tmp_path, path)
+    assert list(found) == [name]
+    assert found[name].snapshots == (datetime(2026, 2, 3, tzinfo=UTC),)
+    assert found[name].unit is unit
+
+
+def test_months_and_years_begin_on_their_first_day(tmp_path: Path) -> None:
+    found = layouts(tmp_path, "sales_2026-02.csv", "staff/2026.csv", "stock_202603.csv")
+    starts = {name: layout.snapshots[0].date().isoformat() for name, layout in found.items()}
+    assert starts == {"sales": "2026-02-01", "staff": "2026-01-01", "stock": "2026-03-01"}
+
+
+def test_files_that_differ_in_dates_and_parts_are_one_source(tmp_path: Path) -> None:
+    days = [f"orders/2026-02-0{day}/part_{part}.csv" for day in (1, 2) for part in (1, 2)]
+    found = layouts(tmp_path, *days, "orders_2.csv", "customers.csv")
+    assert {name: len(layout.files) for name, layout in found.items()} == {
+        "orders": 4,
+        "orders_2": 1,
+        "customers": 1,
+    }
+
+
+def test_a_number_that_is_no_date_is_no_date() -> None:
+    assert date_of("20261345") is None
+    assert date_of("99999999") is None
+    assert date_of("123456") is None
+
+
+def test_globs_match_the_files_of_their_own_source_only(tmp_path: Path) -> None:
+    found = layouts(
+        tmp_path, "order_20260203.csv", "order_returned.csv", "order_items_20260203.csv"
+    )
+    everything = [file for layout in found.values() for file in layout.files]
+    globs = {name: glob_of(layout, everything) for name, layout in found.items()}
+    assert globs["order"] == "order_[0-9]*.csv"
+    assert globs["order_items"] == "order_items_????????.csv"
+
+
+def test_junk_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    for name in ("README.md", "_SUCCESS", ".orders.csv.crc", "x.zip", "_tmp/orders.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "link.csv").symlink_to("/etc/passwd")
+    listing = list_files([str(tmp_path)])
+    found, left_out = layouts_of(listing.files)
+    reasons = {each.what.rpartition("/")[2]: each.why for each in (*listing.left_out, *left_out)}
+    assert found == ()
+    assert set(reasons) == {"README.md", "x.zip", "orders.csv", "empty.csv", "link.csv"}
+    assert reasons["link.csv"] == "a link, pipe or device, which is not followed"
+
+
+def test_tables_and_own_outputs_are_no_folders_of_files(tmp_path: Path) -> None:
+    found = layouts(
+        tmp_path, "lake/_delta_log/0.json", "lake/a.parquet", "ice/metadata/v1.metadata.json",
+        "ice/data/a.parquet", "wide/snaploom.json", "wide/data/t=1/a.parquet", "plain.csv",
+    )  # fmt: skip
+    assert list(found) == ["plain"]
