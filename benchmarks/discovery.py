@@ -1,7 +1,7 @@
 """How well `snaploom init --from` finds relationships, over data sets whose truth is known.
 
 The examples (flights, TPC-H, customers) are judged beside data sets that are made for it, each with
-other names, layouts and formats (`tests/support/discovery/datasets.py`).
+other names, layouts and formats (`tests/support/discovery`).
 """
 
 import argparse
@@ -15,6 +15,7 @@ from time import perf_counter
 from figures import Figure, print_figures, publish
 from support.discovery.datasetfiles import DataSet, Link, links
 from support.discovery.datasets import DATA_SETS
+from support.discovery.publicmodels import PUBLIC_MODELS
 from support.discovery.quality import judged
 
 from snaploom.discovery.discover import discover
@@ -112,7 +113,7 @@ def at_least(name: str, value: float, limit: float) -> Figure:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="two data sets, nothing written")
-    makers: tuple[Callable[[], DataSet], ...] = DATA_SETS
+    makers: tuple[Callable[[], DataSet], ...] = (*DATA_SETS, *PUBLIC_MODELS)
     if parser.parse_args().small:
         print_figures(figures_of(make() for make in makers[:2]))
         return

@@ -9,7 +9,7 @@ import pytest
 
 from snaploom.discovery.dates import Unit, date_of
 from snaploom.discovery.layout import Layout, glob_of, layouts_of
-from snaploom.discovery.listing import list_files
+from snaploom.discovery.foundfiles import list_files
 
 
 def layouts(folder: Path, *names: str) -> dict[str, Layout]:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from snaploom.discovery.listing import LeftOut
+from snaploom.discovery.foundfiles import LeftOut
 from snaploom.discovery.names import column_words, stem, table_words, word_likeness, words_of
 from snaploom.discovery.profiles import SourceProfile
 from snaploom.discovery.relationships import Relationship, Relationships

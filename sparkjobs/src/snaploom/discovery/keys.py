@@ -1,4 +1,4 @@
-"""Sets of columns by which rows of a source are told apart, by the sample's rows."""
+"""Sets of columns by which rows of a source are distinguished, by the sample's rows."""
 
 from __future__ import annotations
 

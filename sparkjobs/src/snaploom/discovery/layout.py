@@ -14,7 +14,7 @@ from datetime import datetime
 from fnmatch import translate
 
 from snaploom.discovery.dates import Unit, dates_in
-from snaploom.discovery.listing import FoundFile, LeftOut
+from snaploom.discovery.foundfiles import FoundFile, LeftOut
 from snaploom.discovery.pathpieces import (
     COMPRESSED,
     DATA_ENDINGS,
@@ -37,7 +37,7 @@ GENERIC_STEMS = frozenset({
     "", "data", "part", "export", "file", "extract", "dump", "output", "result", "batch", "full",
     "delta", "inc", "incremental", "snapshot", "all", "daten", "records", "rows", "chunk", "run",
 })  # fmt: skip
-"""Names of files that say nothing about what is in them."""
+"""Names of files that show nothing about what is in them."""
 _CONSUMED = frozenset({"export", "extract", "dump", "snapshot"})
 
 

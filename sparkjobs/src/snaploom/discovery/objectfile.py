@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass, field
 
-from snaploom.discovery.listing import FoundFile
+from snaploom.discovery.foundfiles import FoundFile
 
 
 @dataclass
@@ -38,10 +38,6 @@ class ObjectFile(io.RawIOBase):
         """Go to a place."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.size}[whence]
         self._at = start + offset
-        return self._at
-
-    def tell(self) -> int:
-        """The place."""
         return self._at
 
     def read(self, size: int | None = -1) -> bytes:

@@ -155,7 +155,9 @@ def _candidates(
                 continue
             found = _judge(child, column, parent, target, is_main)
             if found is not None:
-                yield found
+                own = primary.get(child.name)
+                is_key = own is not None and own.columns == (column.name,)
+                yield replace(found[0], is_one_to_one=is_key), found[1]
 
 
 def _judge(

@@ -34,7 +34,7 @@ from snaploom.discovery.fileformat import (
     text_of,
 )
 from snaploom.discovery.layout import Layout
-from snaploom.discovery.listing import FoundFile
+from snaploom.discovery.foundfiles import FoundFile
 from snaploom.discovery.objectfile import Meter
 from snaploom.discovery.profiles import Hashes, SourceProfile, profile_column
 from snaploom.discovery.thresholds import (

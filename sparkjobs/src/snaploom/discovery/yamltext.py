@@ -8,7 +8,7 @@ import yaml
 from pydantic import JsonValue
 
 from snaploom.discovery.declarations import CommentPath, Declarations, Declared
-from snaploom.discovery.listing import LeftOut
+from snaploom.discovery.foundfiles import LeftOut
 from snaploom.models.resource import Resource
 from snaploom.visibletext import visible
 
