@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from snaploom.discovery.dates import Unit, date_of
-from snaploom.discovery.layout import Layout, glob_of, layouts_of
 from snaploom.discovery.foundfiles import list_files
+from snaploom.discovery.layout import Layout, glob_of, layouts_of
 
 
 def layouts(folder: Path, *names: str) -> dict[str, Layout]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from snaploom.discovery.columntypes import ColumnType, Family
-from snaploom.discovery.jointree import Joined, ProposedTree
 from snaploom.discovery.foundfiles import FoundFile, LeftOut
+from snaploom.discovery.jointree import Joined, ProposedTree
 from snaploom.discovery.names import words_of
 from snaploom.discovery.profiles import SourceProfile
 from snaploom.discovery.relationships import Relationship, Relationships

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from snaploom.discovery.declarations import Declarations, declare
+from snaploom.discovery.foundfiles import list_files
 from snaploom.discovery.jointree import ProposedTree, propose_tree
 from snaploom.discovery.layout import layouts_of
-from snaploom.discovery.foundfiles import list_files
 from snaploom.discovery.objectfile import Meter
 from snaploom.discovery.profiles import SourceProfile
 from snaploom.discovery.relationships import Relationship, Relationships, find_relationships

@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 
 from snaploom.discovery.columntypes import type_of_arrow
 from snaploom.discovery.fileformat import NotRecognised
-from snaploom.discovery.layout import Layout
 from snaploom.discovery.foundfiles import FoundFile, LeftOut
+from snaploom.discovery.layout import Layout
 from snaploom.discovery.objectfile import Meter, ObjectFile
 from snaploom.discovery.profiles import ColumnProfile, Hashes, SourceProfile, profile_column
 from snaploom.discovery.textsamples import profile_text

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from snaploom.discovery.dates import Unit
-from snaploom.discovery.layout import Layout, glob_of, last_date
 from snaploom.discovery.foundfiles import FoundFile
+from snaploom.discovery.layout import Layout, glob_of, last_date
 from snaploom.discovery.names import words_of
 from snaploom.discovery.pathpieces import Kind
 from snaploom.discovery.profiles import SourceProfile

@@ -33,8 +33,8 @@ from snaploom.discovery.fileformat import (
     json_format,
     text_of,
 )
-from snaploom.discovery.layout import Layout
 from snaploom.discovery.foundfiles import FoundFile
+from snaploom.discovery.layout import Layout
 from snaploom.discovery.objectfile import Meter
 from snaploom.discovery.profiles import Hashes, SourceProfile, profile_column
 from snaploom.discovery.thresholds import (

@@ -52,7 +52,7 @@ FEW_VALUES = 3
 WIDE_PARENT = 20
 DENSE_SHARE = 0.5
 """Share of the whole numbers between least and greatest from which they are a sequence. Numbers of
-a sequence from about 1 on are in every longer sequence, so that inclusion by itself proves nothing."""
+a sequence from about 1 on are in every longer sequence, so that inclusion proves nothing."""
 SEQUENCE_START = 1_000
 """Least value up to which a dense sequence counts as one that begins at 1."""
 INCLUDED_COMPOUND = 0.8
