@@ -125,7 +125,7 @@ def find_relationships(profiles: Sequence[SourceProfile]) -> Relationships:
             for found, is_strong in _candidates(child, parent, primary):
                 (strong if is_strong else weak).append(found)
     singles = _best(_one_direction(strong))
-    several = _compounds(ordered, compounds, singles)
+    several = _compounds(ordered, compounds, singles, primary)
     declared = sorted((*singles, *several), key=_order)
     taken = {(r.child, c) for r in declared for c in r.child_columns if len(r.child_columns) == 1}
     rest = [r for r in _best(_one_direction(weak)) if (r.child, r.child_columns[0]) not in taken]
@@ -284,6 +284,7 @@ def _compounds(
     profiles: Sequence[SourceProfile],
     compounds: Mapping[str, tuple[Key, ...]],
     singles: Sequence[Relationship],
+    primary: Mapping[str, Key],
 ) -> list[Relationship]:
     """Relationships of several columns, the best of each pair of sources."""
     joined = {(r.child, r.parent) for r in singles}
@@ -295,7 +296,7 @@ def _compounds(
             ones = [
                 one
                 for key in compounds[parent.name]
-                if (one := _compound(child, parent, key)) is not None
+                if (one := _compound(child, parent, key, primary.get(child.name))) is not None
             ]
             if ones:
                 found.append(min(ones, key=lambda r: (len(r.child_columns), *_order(r))))
@@ -310,7 +311,9 @@ def _compounds(
     ]
 
 
-def _compound(child: SourceProfile, parent: SourceProfile, key: Key) -> Relationship | None:
+def _compound(
+    child: SourceProfile, parent: SourceProfile, key: Key, own: Key | None
+) -> Relationship | None:
     targets = [parent.column(name) for name in key.columns]
     chosen: list[ColumnProfile] = []
     likeness = 1.0
@@ -344,7 +347,7 @@ def _compound(child: SourceProfile, parent: SourceProfile, key: Key) -> Relation
         included=replace(share, share=adjusted),
         likeness=round(likeness, 3),
         score=round(0.5 * likeness + 0.3 * adjusted + 0.1, 4),
-        is_one_to_one=per_key == 1.0 and given == rows,
+        is_one_to_one=own is not None and set(own.columns) == {c.name for c in chosen},
         rows_per_key=per_key,
     )
 
