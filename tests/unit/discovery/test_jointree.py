@@ -32,9 +32,9 @@ NAMES = rows("group_code,title", *(f"G{i:03d},t{i}" for i in range(7)))
 
 
 def test_satellites_are_grouped_below_what_they_refer_to(tmp_path: Path) -> None:
-    tree = found(
-        tmp_path, customers=CUSTOMERS, contacts=CONTACTS, memberships=GROUPS, groups=NAMES
-    ).tree
+    phones = rows("customer_id,phone", *(f"{i % 15 + 1},+49{i}" for i in range(30)))
+    tables = {"customers": CUSTOMERS, "contacts": CONTACTS, "memberships": GROUPS, "groups": NAMES}
+    tree = found(tmp_path, **tables, phones=phones).tree
     assert tree.root.table == "customers"
     grouped = {node.field: node.group_by for node in tree.nodes}
     assert grouped["contacts"] == grouped["memberships"] == ("customer_id",)
