@@ -83,7 +83,8 @@ def propose_tree(
     left_out = [*tree.left_out]
     for name in sorted(set(by_name) - {node.table for node in nodes}):
         if not any(each.what == name for each in left_out):
-            left_out.append(LeftOut(name, f"no relationship leads to it from {chosen}"))
+            why = f"declared, but not in the output: no relationship leads to it from {chosen}"
+            left_out.append(LeftOut(name, why))
     return ProposedTree(tuple(nodes), tuple(others[:3]), tuple(left_out))
 
 
@@ -224,8 +225,9 @@ class _Growth:
             self.left_out.append(
                 LeftOut(
                     table,
-                    f"{one.rows_per_key:,.0f} rows a key of {one.parent} are too many for an array "
-                    "in every row; make it a root of its own, or aggregate it",
+                    f"declared, but not in the output: {one.rows_per_key:,.0f} rows a key of "
+                    f"{one.parent} are too many for an array in every row; make it a root of its "
+                    "own, or aggregate it",
                 )
             )
             return True
