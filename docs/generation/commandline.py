@@ -33,6 +33,7 @@ CODES_OF = {
     "snapshots": "0, 1, 2",
     "files": "0, 1, 2",
     "graph": "0, 2, 3 (the drawing shows the ties)",
+    "page": "0, 1 (a folder cannot be read, which its page shows), 2, 3 (the drawing shows the ties)",
     "gc": "0, 1, 2",
     "repair": "0, 1 (files are left that prove no snapshot), 2, 3",
     "index create": "0, 1, 2, 130",
