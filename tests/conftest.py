@@ -26,6 +26,7 @@ _FIXTURES = (
     "cluster.clusterfixtures",
     "servers.databasefixtures",
     "servers.storefixtures",
+    "site.sitefixtures",
     "weaving.sparkfixtures",
 )
 """Modules of tests/support with fixtures that start servers."""
