@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ from snaploom.site.server import PageSource, page_server
 
 pytestmark = pytest.mark.slow
 
+PICTURE = os.environ.get("SNAPLOOM_PAGE_PICTURE", "")
+"""Where `make page-picture` wants the picture of the docs; empty as a rule."""
 ROWS = "[...document.querySelectorAll('#snapshot-table tbody tr')]"
 TIMES = f"{ROWS}.map((row) => row.cells[0].textContent)"
 CONTRAST = """
@@ -203,6 +206,13 @@ def test_ids_are_used_once_and_links_lead_to_them(page: Page) -> None:
     assert len(ids) == len(set(ids))
     links = page.value("[...document.querySelectorAll('a')].map((a) => a.getAttribute('href'))")
     assert {link.removeprefix("#") for link in links} <= set(ids)
+
+
+def test_picture_of_the_docs_is_small(browser: Browser, address: str, tmp_path: Path) -> None:
+    picture = Path(PICTURE or tmp_path / "page.png")
+    with browser.page(address, (1200, 1250)) as page:
+        page.screenshot(picture)
+    assert 30_000 < picture.stat().st_size < 150_000
 
 
 def test_headings_leave_out_no_level(page: Page) -> None:

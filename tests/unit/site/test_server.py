@@ -112,9 +112,7 @@ def test_declarations_that_break_are_a_page_until_they_are_repaired(output: Path
     assert "<h1>orders-wide" in sound
 
 
-def test_port_that_is_taken_is_one_error(
-    output: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_port_that_is_taken_is_one_error(output: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
