@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.site.histories import DAY, START, Events, declarations, write_history
+from support.site.histories import DAY, HOURLY, START, Events, declarations, write_history
 
 from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.models.times import EpochNanos
 from snaploom.site.collection import Clock, declared_pages, folder_page
+from snaploom.site.document import output_document
 from snaploom.site.pagedata import OutputPage
 from snaploom.site.timeline import lanes_of
 
@@ -118,3 +120,15 @@ def test_folder_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
     (page,) = declared_pages(read_declarations([tmp_path]), ["orders-wide"], Clock(NOW))
     assert "not an output folder" in page.problem
     assert [finding.code for finding in page.findings] == ["SL192"]
+
+
+@pytest.mark.slow
+def test_page_of_a_long_history_stays_light(tmp_path: Path) -> None:
+    write_history(tmp_path / "out", 10_000, HOURLY)
+    declarations(tmp_path, tmp_path / "out")
+    (page,) = declared_pages(read_declarations([tmp_path]), ["orders-wide"], Clock(NOW))
+    document = output_document(page)
+    assert len(document) < 700_000
+    # All snapshots are there as data; elements are bounded.
+    assert document.count("<tr>") < 200
+    assert max(map(len, re.findall(r' d="([^"]*)"', document))) < 12_000
