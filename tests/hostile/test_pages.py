@@ -33,7 +33,7 @@ LOOK = """
 
 
 def hostile_site(folder: Path, text: str) -> str:
-    """The address of a page with a text wherever a writer of the folder, or of YAML, has a say."""
+    """The address of a page with a text wherever a writer of folder or YAML may put one."""
     events = Events(reason=text, column=f"c{text}".replace("\x00", ""), deleted=(0,))
     write_history(folder / "out", 45, events)
     check = {"name": text.replace("\x00", "").replace("\x1b", "")[:200], "mode": "WARN",

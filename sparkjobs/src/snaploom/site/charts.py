@@ -16,7 +16,7 @@ from snaploom.site.quantities import shortened
 MOST_POINTS = 240
 """Points of a line: one every three pixels of a wide screen."""
 MOST_LINES = 6
-"""Lines of one chart that can be told apart by dashes and colours."""
+"""Lines of one chart: as many as differ clearly by dashes and colours."""
 WIDTH, HEIGHT = 1000, 100
 """Units of a drawing, which stretches."""
 
@@ -118,7 +118,7 @@ def time_axis(first: EpochNanos, last: EpochNanos) -> Html:
 def _points(
     times: Sequence[EpochNanos], values: Sequence[float | None], choose: Choice
 ) -> list[_Point | None]:
-    """As many points as can be told apart; None where a stretch has no value."""
+    """As many points as are seen as several; None where a stretch has no value."""
     step = max(1, -(-len(times) // MOST_POINTS))
     found: list[_Point | None] = []
     for start in range(0, len(times), step):

@@ -10,7 +10,7 @@ from snaploom.planning.intervals import Interval, Intervals, IntervalSettings
 from snaploom.site.pagedata import Gap
 
 MOST_COUNTED = 1_000
-"""Intervals by cron that are counted one by one in a gap: beyond, their number says no more."""
+"""Intervals by cron that are counted one by one in a gap: beyond, their number adds nothing."""
 
 
 def gaps_of(settings: IntervalSettings, times: Iterable[EpochNanos]) -> tuple[Gap, ...]:

@@ -139,11 +139,11 @@ class _PageHandler(BaseHTTPRequestHandler):
     server_version, sys_version = "snaploom", ""
     timeout = 30
 
-    def do_GET(self) -> None:  # noqa: N802 - as the library names it
+    def do_GET(self) -> None:
         """A page."""
         self._answer(with_body=True)
 
-    def do_HEAD(self) -> None:  # noqa: N802 - as the library names it
+    def do_HEAD(self) -> None:
         """Only the version of a page."""
         self._answer(with_body=False)
 

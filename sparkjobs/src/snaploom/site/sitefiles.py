@@ -19,9 +19,7 @@ _LOOKED_AT = 4_096
 """Bytes at the beginning of a file that show whose it is."""
 
 
-def site_of(
-    pages: Sequence[OutputPage], now: EpochNanos, *, version: str = ""
-) -> dict[str, str]:
+def site_of(pages: Sequence[OutputPage], now: EpochNanos, *, version: str = "") -> dict[str, str]:
     """The files of a site by their path: names of outputs are such that they name files.
 
     Args:
@@ -34,7 +32,10 @@ def site_of(
     addressed = [(page, f"{OUTPUTS}/{page.name}.html") for page in pages]
     return {
         INDEX: overview_document(addressed, now, version=version),
-        **{address: output_document(page, home=f"../{INDEX}", version=version) for page, address in addressed},
+        **{
+            address: output_document(page, home=f"../{INDEX}", version=version)
+            for page, address in addressed
+        },
     }
 
 

@@ -132,7 +132,7 @@ def _cell(times: Sequence[int]) -> int:
 
 
 def _path(spans: Sequence[Span], first: int, last: int) -> str:
-    """The spans as rectangles; neighbours that cannot be told apart are one."""
+    """The spans as rectangles; neighbours without room between them are one."""
     scale = WIDTH / max(1, last - first)
     step = WIDTH / CELLS
     is_apart = len(spans) <= SEPARATE
