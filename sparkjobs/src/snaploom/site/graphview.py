@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from snaploom.models.times import parse_instant
 from snaploom.planning.picture import Card, Picture
 from snaploom.planning.svg import card_group, curve, label
 from snaploom.site.markup import NOTHING, Html, join, table, tag
 from snaploom.site.pagedata import Node, OutputPage
-from snaploom.site.quantities import counted, number, share
+from snaploom.site.quantities import counted, number, share, shortened
 
 MOST_SHOWN = 200
 """Columns of one source that its part of the page lists."""
@@ -110,7 +111,7 @@ def _node(node: Node) -> Html:
         ("relationship", node.relationship),
         ("key", ", ".join(node.keys)),
         ("grouped by", ", ".join(node.group_by)),
-        ("snapshot taken", node.taken),
+        ("snapshot taken", _shortened(node.taken)),
         ("left out", node.left_out),
         *_measures(node),
     ]
@@ -131,6 +132,10 @@ def _node(node: Node) -> Html:
         id=f"source-{node.number}",
         data_about=summary(node),
     )
+
+
+def _shortened(time: str) -> str:
+    return shortened(parse_instant(time)) if time else ""
 
 
 def _in_short(node: Node) -> str:
