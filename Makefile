@@ -127,6 +127,11 @@ dashboard-recording: install ## Record what the dashboard shows, for the picture
 	SNAPLOOM_DASHBOARD_RECORDING=docs/samples/dashboard.json \
 	  $(BIN)/python -m pytest tests/controller/running/test_dashboard.py
 
+.PHONY: page-picture
+page-picture: install ## Take the picture of a page for the docs
+	SNAPLOOM_PAGE_PICTURE=docs/images/page.png \
+	  $(BIN)/python -m pytest -q tests/site/test_pages_in_a_browser.py -k picture
+
 .PHONY: docs
 docs: install ## Build the documentation as a site, in build/site
 	@.ci/locked $(BIN)/python .ci/locks/docs.txt
@@ -185,6 +190,10 @@ bench-xskipper: install java ## Compare builds and sizes with Xskipper itself
 .PHONY: bench-jdbc
 bench-jdbc: install java components ## Compare reading a database with plain Spark
 	PYTHONPATH=tests $(BIN)/python benchmarks/databases.py
+
+.PHONY: bench-page
+bench-page: install components ## Write and paint pages of up to 10,000 snapshots
+	PYTHONPATH=tests $(BIN)/python benchmarks/pages.py
 
 .PHONY: bench-admission
 bench-admission: install ## Ask the webhook for reviews with 5,000 objects in view

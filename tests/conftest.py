@@ -26,6 +26,7 @@ _FIXTURES = (
     "cluster.clusterfixtures",
     "servers.databasefixtures",
     "servers.storefixtures",
+    "site.browserfixtures",
     "weaving.sparkfixtures",
 )
 """Modules of tests/support with fixtures that start servers."""
@@ -65,6 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
     target = config.getoption(timings.OPTION)
     if target and not hasattr(config, "workerinput"):
         config.pluginmanager.register(timings.Timings(Path(target)))
+    config.pluginmanager.import_plugin("support.site.historyfixtures")
     if config.getoption(quick.OPTION):
         quick.start()
         config.pluginmanager.import_plugin("support.runner.quickfixtures")

@@ -33,6 +33,8 @@ CODES_OF = {
     "snapshots": "0, 1, 2",
     "files": "0, 1, 2",
     "graph": "0, 2, 3 (the drawing shows the ties)",
+    "page": "0, 1 (its page shows why a folder cannot be read), 2, 3 (the drawing shows the ties)",
+    "serve": "2 (cannot begin), 130 (how it ends)",
     "gc": "0, 1, 2",
     "repair": "0, 1 (files are left that prove no snapshot), 2, 3",
     "index create": "0, 1, 2, 130",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import snaploom
 from generation.markdown import NOTE
 from snaploom import lazyimport
-from snaploom.project import results
+from snaploom.project import pages, results
 
 RESULTS = (
     results.Findings,
@@ -17,6 +17,7 @@ RESULTS = (
     results.Runs,
     results.Diff,
     results.Checked,
+    pages.Pages,
 )
 """What methods of a project return."""
 

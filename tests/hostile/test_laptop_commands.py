@@ -59,7 +59,8 @@ CASES = {
     ),
 }  # fmt: skip
 """What somebody writes: which resource of the model, where, what; what opens it; the finding."""
-WITHOUT_SPARK = ("validate FILE", "plan wide --offline -f FILE", "graph wide -f FILE")
+WITHOUT_SPARK = ("validate FILE", "plan wide --offline -f FILE", "graph wide -f FILE",
+                 "page wide -f FILE --to FILE.site")  # fmt: skip
 DECLARED = [
     name for name, _, _ in COMMANDS
     if name not in ("init", "gc", "repair", "snapshots", "files", "schema", "crds",

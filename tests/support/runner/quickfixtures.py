@@ -13,6 +13,7 @@ def _skipping(name: str) -> Callable[[], None]:
     return fixture
 
 
+browser = _skipping("browser")
 control_plane = _skipping("control_plane")
 hdfs = _skipping("hdfs")
 mariadb = _skipping("mariadb")

@@ -160,3 +160,19 @@ def test_import_takes_nothing_along_and_names_are_known() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert {"load", "read", "DataSource", "Project"} <= set(done.stdout.split())
+
+
+def test_pages_are_drawn_in_a_frame_and_written(eventful: Path, tmp_path: Path) -> None:
+    pages = sl.load(eventful).page("orders-wide", now="2024-03-31T12:00:00Z")
+    assert "<h1>orders-wide" in pages.html
+    drawn = pages._repr_html_()
+    assert drawn.startswith('<iframe title="orders-wide" sandbox="allow-scripts"')
+    assert drawn.count("<") == 2  # the page itself is an attribute
+    (file,) = pages.save(tmp_path / "site")
+    assert file.read_text() == pages.html
+
+
+def test_page_of_an_unknown_output_names_those_there_are(eventful: Path) -> None:
+    with pytest.raises(ArgumentInvalid) as caught:
+        sl.load(eventful).page("orders")
+    assert caught.value.expected == "orders-wide"

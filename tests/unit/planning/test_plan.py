@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -283,6 +284,21 @@ def test_text_lists_candidates_and_why_they_fail() -> None:
     text = plan_text(planned(bundle(), 1, 2, missing={"customer_contact": (1,)}, now=2.5))
     assert "FAIL    2020-01-02T00:00:00Z  snapshot_epoch=1577923200000  SNAPSHOT_MISSING" in text
     assert "fix:      wait for the data, widen the window" in text
+
+
+def test_text_shows_the_snapshot_taken_of_each_source() -> None:
+    plan = planned(bundle(), 1, 2, now=2.5)
+    assert plan.snapshots is not None
+    last = plan.snapshots[-1]
+    sources = tuple((name, day(1) if name == "customer_group" else time)
+                    for name, time in last.sources)  # fmt: skip
+    text = plan_text(replace(plan, snapshots=(replace(last, sources=sources),)))
+    first, newest, older = text.splitlines()[-3:]
+    assert first.startswith("PUBLISH")
+    assert newest == (
+        "        from 2020-01-03T00:00:00Z  customer_address, customer_contact, group_attributes"
+    )
+    assert older == "        from 2020-01-02T00:00:00Z  customer_group"
 
 
 def test_drawings_show_sources_keys_and_the_tree() -> None:

@@ -36,6 +36,8 @@ COMMANDS = (
     ("snapshots", "snaploom.cli.snapshots:snapshots", "List what an output has published."),
     ("files", "snaploom.cli.files:files", "List exactly the files that are published."),
     ("graph", "snaploom.cli.graph:graph", "Draw sources, relationships and the join tree."),
+    ("page", "snaploom.cli.page:page", "Write the state of outputs as pages of HTML."),
+    ("serve", "snaploom.cli.serve:serve", "Show the same pages in a browser, as of now."),
     ("gc", "snaploom.cli.gc:gc", "Remove what crashed runs and deleted snapshots left behind."),
     ("repair", "snaploom.cli.repair:repair", "Rebuild a lost manifest from the data."),
     ("index create", "snaploom.cli.index.create:create", "Create a skipping index."),

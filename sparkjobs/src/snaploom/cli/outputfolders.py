@@ -55,7 +55,7 @@ def published_state(
         store = open_named(spec.output_folder.folder_uri)
         # An output that never ran has no folder yet, which is no fault.
         return store, EMPTY if is_unused(store) else open_folder(store).log.read(manifest)
-    store = open_named(_folder(place))
+    store = open_named(folder_named(place))
     return store, open_folder(store).log.read(manifest)
 
 
@@ -111,7 +111,12 @@ def refuse_both(at: str | None, from_: str | None, to: str | None) -> None:
         raise InvalidDeclarations([finding])
 
 
-def _folder(place: str) -> str:
+def folder_named(place: str) -> str:
+    """The URI of a folder that is given by URI or path.
+
+    Raises:
+        InvalidDeclarations: it cannot be a folder.
+    """
     uri = folder_uri(place)
     if "/" in uri or ":" in uri:
         return uri

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from snaploom.models.finding import Finding
 from snaploom.models.report import SnapshotReason
-from snaploom.models.times import format_instant
+from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.availability import Action
 from snaploom.planning.graph import ROOT_FIELD
 from snaploom.planning.plan import PlannedSnapshot, RunPlan, Unforeseen
@@ -24,6 +24,8 @@ from snaploom.planning.tree import JoinNode, JoinTree, Tie
 
 SHOWN_TIMES = 5
 """Snapshot times that a line names; the JSON has them all."""
+SHOWN_SOURCES = 8
+"""Sources that a line names; the JSON has them all."""
 
 
 def plan_json(plan: RunPlan) -> dict[str, JsonValue]:
@@ -200,6 +202,20 @@ def _snapshot_lines(snapshot: PlannedSnapshot) -> Iterator[str]:
     message, *details = snapshot.message.splitlines() or [""]
     yield f"{head}  {_why(snapshot.reason, message)}"
     yield from (f"      {detail}" for detail in details)
+    yield from _taken_lines(snapshot)
     for source in snapshot.excluded:
         note = f": {source.message}" if source.message else ""
         yield f"        without {source.field_name}  {source.reason.value}{note}"
+
+
+def _taken_lines(snapshot: PlannedSnapshot) -> Iterator[str]:
+    """The snapshots taken of the sources that are joined, a line for each time, newest first."""
+    by_time: dict[EpochNanos, list[str]] = {}
+    for name, time in snapshot.sources:
+        if name != ROOT_FIELD:
+            by_time.setdefault(time, []).append(name)
+    for time in sorted(by_time, reverse=True):
+        names = by_time[time]
+        shown = ", ".join(names[:SHOWN_SOURCES])
+        more = f" and {len(names) - SHOWN_SOURCES} more" if len(names) > SHOWN_SOURCES else ""
+        yield f"        from {format_instant(time)}  {shown}{more}"

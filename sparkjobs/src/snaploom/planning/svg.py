@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape as escape_markup
 
 from snaploom.planning.picture import (
     BEND,
@@ -14,6 +14,7 @@ from snaploom.planning.picture import (
     Line,
     Picture,
 )
+from snaploom.visibletext import visible
 
 STYLE = """
 text { font-family: 'Inter', 'Segoe UI', 'Helvetica Neue', Arial, sans-serif; fill: #1f2937; }
@@ -49,19 +50,25 @@ def to_svg(picture: Picture) -> str:
         f'<rect width="{picture.width:.0f}" height="{picture.height:.0f}" fill="#ffffff"/>',
         _text(MARGIN, 38, "title", picture.title),
         _text(MARGIN, 60, "caption", picture.caption),
-        *(_curve(line) for line in picture.lines),
-        *(_card(card) for card in picture.cards),
-        *(_label(line) for line in picture.lines if line.is_chosen),
+        *(curve(line) for line in picture.lines),
+        *(card_group(card) for card in picture.cards),
+        *(label(line) for line in picture.lines if line.is_chosen),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
+
+
+def escape(text: str) -> str:
+    """Text safe inside SVG, with control characters made visible: XML allows none."""
+    return escape_markup(visible(text))
 
 
 def _text(x: float, y: float, style: str, text: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" class="{style}">{escape(text)}</text>'
 
 
-def _card(card: Card) -> str:
+def card_group(card: Card) -> str:
+    """A card, as elements of SVG."""
     kind = " ".join(filter(None, ("card", "root" if card.is_root else "", card.mark)))
     parts = []
     if card.is_grouped:  # several rows become one array: a stack of cards
@@ -92,7 +99,8 @@ def _ends(line: Line) -> tuple[float, float, float, float]:
     return leaves, start.y + CARD_HEIGHT / 2, enters, end.y + CARD_HEIGHT / 2
 
 
-def _curve(line: Line) -> str:
+def curve(line: Line) -> str:
+    """The way of a line, as an element of SVG."""
     x1, y1, x2, y2 = _ends(line)
     if x2 > x1:  # bend behind the parent, then straight into the child
         middle = x1 + BEND / 2
@@ -104,7 +112,8 @@ def _curve(line: Line) -> str:
     )
 
 
-def _label(line: Line) -> str:
+def label(line: Line) -> str:
+    """The label of a line, as elements of SVG."""
     _, _, x2, y = _ends(line)
     width = line.label_width
     x = x2 - LABEL_GAP - width / 2

@@ -41,8 +41,10 @@ from snaploom.models.resource import Resource
 from snaploom.models.times import EpochNanos, now
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.selection import Selection
+from snaploom.project.pages import Pages
 from snaploom.project.resources import to_yaml
 from snaploom.project.results import Checked, Diff, Findings, Plan, Run, Runs
+from snaploom.site.collection import Clock, declared_pages
 from snaploom.storage.entries import SnapshotRecord
 from snaploom.storage.folder import is_unused, open_folder
 from snaploom.storage.readchoice import Time, instant_of
@@ -441,6 +443,22 @@ class Project:
         """
         store = open_named(self._bundle(output).output.spec.output_folder.folder_uri)
         return () if is_unused(store) else tuple(open_folder(store).log.read().snapshots)
+
+    def page(self, output: str | None = None, *, now: Time | None = None) -> Pages:
+        """What is declared and published, drawn as HTML; data is not looked at, nor Spark started.
+
+        Args:
+            output: name of an OutputDataset; omitted, all.
+            now: time to which ages are measured; omitted, the present.
+
+        Raises:
+            ArgumentInvalid: there is no such output, or `now` is no time.
+            InvalidDeclarations: something is wrong with an output beside its join tree.
+        """
+        names = self.outputs if output is None else (output,)
+        self._refuse_unknown(names)
+        clock = Clock(_moment(now), now is None)
+        return Pages(declared_pages(self._declarations, names, clock), clock.now)
 
     def read(
         self,

@@ -1,0 +1,187 @@
+"""The join graph on a page: the drawing of `snaploom graph`, and the same as text beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from snaploom.models.times import parse_instant
+from snaploom.planning.picture import Card, Picture
+from snaploom.planning.svg import card_group, curve, label
+from snaploom.site.markup import NOTHING, Html, join, table, tag
+from snaploom.site.pagedata import Node, OutputPage
+from snaploom.site.quantities import counted, number, share, shortened
+
+MOST_SHOWN = 200
+"""Columns of one source that its part of the page lists."""
+
+
+def graph_section(page: OutputPage) -> Html:
+    """The drawing, with buttons to move it, and what is known about each source."""
+    if page.picture is None:
+        return tag("p", "Nothing is declared or published that could be drawn.")
+    facts = [tag("div", *(_node(node) for node in page.nodes), class_="nodes")]
+    return join([
+        tag("div", _toolbar(), _drawing(page.picture, page.nodes), class_="graphbox"),
+        tag("p", page.picture.caption, class_="quiet") if page.picture.caption else NOTHING,
+        tag("h3", "Sources"),
+        *facts,
+        _joins(page.nodes),
+    ])  # fmt: skip
+
+
+def _toolbar() -> Html:
+    buttons = (
+        ("in", "+", "Zoom in"),
+        ("out", "−", "Zoom out"),
+        ("fit", "Fit", "Fit the whole graph"),
+    )
+    return tag(
+        "div",
+        *(
+            tag("button", sign, type="button", aria_label=title, title=title, data_zoom=name)
+            for name, sign, title in buttons
+        ),
+        class_="toolbar scripted",
+    )
+
+
+def _drawing(picture: Picture, nodes: Sequence[Node]) -> Html:
+    by_number = {node.number: node for node in nodes}
+    width, height = f"{picture.width:.0f}", f"{picture.height:.0f}"
+    drawn = tag(
+        "g",
+        *(Html(curve(line)) for line in picture.lines),
+        *(_card(card, by_number.get(card.number)) for card in picture.cards),
+        *(Html(label(line)) for line in picture.lines if line.is_chosen),
+        class_="scene",
+    )
+    return tag(
+        "svg",
+        drawn,
+        # The title stands in the heading of the page: the drawing begins with its first card.
+        viewBox=f"0 60 {width} {int(height) - 60}",
+        class_="graph",
+        id="join-drawing",
+        role="group",
+        tabindex=0,
+        aria_label=f"Join graph: {counted(len(picture.cards), 'source')}, "
+        f"{counted(sum(line.is_chosen for line in picture.lines), 'join')}. Arrow keys move it, "
+        "plus and minus zoom. The table below has the same as text.",
+    )
+
+
+def _card(card: Card, node: Node | None) -> Html:
+    about = summary(node) if node is not None else f"{card.title}, {card.subtitle}"
+    # A name begins with what is seen, so that it can be spoken to select it.
+    seen = " ".join(filter(None, (card.title, card.subtitle, card.note)))
+    return tag(
+        "a",
+        tag("title", about),
+        Html(card_group(card).replace("</text><text", "</text> <text")),  # words apart
+        href=f"#source-{card.number}",
+        class_="node",
+        aria_label=f"{seen}. {about}",
+    )
+
+
+def summary(node: Node) -> str:
+    """A source in one line."""
+    parts = [node.title, node.kind or node.source]
+    if node.keys:
+        parts.append(f"key {', '.join(node.keys)}")
+    measure = node.measure
+    if measure is not None:
+        parts.append(f"{share(measure.matched, measure.in_)} of rows matched")
+        if measure.null_keys:
+            parts.append(f"{share(measure.null_keys, measure.in_)} with a NULL key")
+    if node.left_out:
+        parts.append(f"left out: {node.left_out}")
+    if node.columns:
+        parts.append(counted(len(node.columns), "column"))
+    return " · ".join(parts)
+
+
+def _node(node: Node) -> Html:
+    shown = node.columns[:MOST_SHOWN]
+    hidden = len(node.columns) - len(shown)
+    facts = [
+        ("source", node.source),
+        ("reads", node.kind),
+        ("joined to", (node.parent or "the root") if node.relationship else ""),
+        ("relationship", node.relationship),
+        ("key", ", ".join(node.keys)),
+        ("grouped by", ", ".join(node.group_by)),
+        ("snapshot taken", _shortened(node.taken)),
+        ("left out", node.left_out),
+        *_measures(node),
+    ]
+    columns = tag(
+        "ul",
+        *(
+            tag("li", tag("code", column.name), " ", tag("span", column.type, class_="quiet"))
+            for column in shown
+        ),
+        tag("li", f"and {hidden:,} more: `snaploom schema` prints all") if hidden else NOTHING,
+        class_="columns",
+    )
+    return tag(
+        "details",
+        tag("summary", tag("strong", node.title), " ", tag("span", _in_short(node))),
+        definitions(facts),
+        columns if shown else NOTHING,
+        id=f"source-{node.number}",
+        data_about=summary(node),
+    )
+
+
+def _shortened(time: str) -> str:
+    return shortened(parse_instant(time)) if time else ""
+
+
+def _in_short(node: Node) -> str:
+    parts = [] if node.source == node.title else [node.source]
+    if node.measure is not None:
+        parts.append(f"{share(node.measure.matched, node.measure.in_)} matched")
+    if node.left_out:
+        parts.append("left out")
+    if not node.relationship:
+        parts.append("root")
+    return " · ".join(parts)
+
+
+def _measures(node: Node) -> list[tuple[str, str]]:
+    measure = node.measure
+    if measure is None:
+        return []
+    return [
+        ("matched", f"{number(measure.matched)} of {number(measure.in_)} rows, "
+                    f"{share(measure.matched, measure.in_)}"),
+        ("NULL keys", f"{number(measure.null_keys)}, {share(measure.null_keys, measure.in_)}"),
+    ]  # fmt: skip
+
+
+def _joins(nodes: Sequence[Node]) -> Html:
+    """The tree as a table: what the drawing shows, for those who do not see it, and for paper."""
+    rows = [
+        (
+            tag("a", node.title, href=f"#source-{node.number}"),
+            node.source,
+            node.parent or "the root",
+            node.relationship,
+            ", ".join(node.keys),
+            "–" if node.measure is None else share(node.measure.matched, node.measure.in_),
+            "–" if node.measure is None else share(node.measure.null_keys, node.measure.in_),
+        )
+        for node in nodes
+        if node.number
+    ]
+    if not rows:
+        return NOTHING
+    columns = ("field", "source", "joined to", "relationship", "key", "matched", "NULL keys")
+    return join([tag("h3", "Joins"), table("Joins", columns, rows, numbers=(5, 6))])
+
+
+def definitions(facts: Sequence[tuple[str, str | Html]]) -> Html:
+    """Names and values; those without a value are left out."""
+    pairs = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts if value]
+    return tag("dl", *pairs) if pairs else NOTHING

@@ -1,0 +1,298 @@
+"""The sections of an output's page, each from its data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from snaploom.models.finding import Finding
+from snaploom.site.graphview import definitions, graph_section
+from snaploom.site.historysections import (
+    lags_section,
+    rates_section,
+    timeline_section,
+    volume_section,
+)
+from snaploom.site.markup import NOTHING, Html, join, table, tag
+from snaploom.site.pagedata import Column, IndexState, OutputPage, SchemaChange
+from snaploom.site.quantities import ago, counted, moment, number, share, size, span
+from snaploom.site.snapshottable import snapshot_table
+
+MOST_LINES = 500
+"""Columns whose lineage a page lists."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section of a page."""
+
+    name: str
+    """Its id."""
+    title: str
+    body: Html
+    note: str = ""
+    """What stands beside its title, such as a number."""
+
+
+def sections_of(page: OutputPage) -> tuple[Section, ...]:
+    """All sections that have something to show, in their order."""
+    found = [
+        Section("findings", "Findings", findings_list(page.findings), str(len(page.findings)))
+        if page.errors
+        else None,
+        Section("graph", "Join graph", graph_section(page)),
+        Section("timeline", "Timeline", timeline_section(page)) if _has_history(page) else None,
+        Section("volume", "Rows and bytes", volume_section(page)) if page.snapshots else None,
+        Section("rates", "Matches and NULL keys", rates_section(page))
+        if _has_joins(page)
+        else None,
+        Section("snapshots", "Snapshots", snapshot_table(page), str(len(page.snapshots))),
+        Section("served", "Age of source snapshots", lags_section(page))
+        if _has_joins(page)
+        else None,
+        _titled("checks", "Checks", _checks(page), len(page.checks)),
+        _titled("schema", "Schema history", _schema(page), len(page.schema_changes)),
+        _titled("lineage", "Lineage by column", _lineage(page), len(page.lineage)),
+        _titled("indexes", "Indexes", _indexes(page), len(page.indexes)),
+        _titled("runs", "Runs", _runs(page), len(page.runs)),
+        None
+        if page.errors
+        else Section("findings", "Findings", findings_list(page.findings), str(len(page.findings))),
+        Section("folder", "Output folder", _folder(page)),
+    ]
+    return tuple(section for section in found if section is not None)
+
+
+def tiles(page: OutputPage) -> Html:
+    """The state of an output in a few numbers."""
+    latest = page.newest
+    found = [_fresh_tile(page)]
+    if latest is not None:
+        found += [
+            _tile("Newest snapshot", moment(latest.time), f"{number(latest.rows)} rows"),
+            _tile("Snapshots", number(len(page.snapshots)), f"{size(page.total_bytes)} in all"),
+        ]
+    gaps = sum(gap.intervals for gap in page.gaps)
+    restated = sum(record.replaces is not None for record in page.snapshots)
+    if page.snapshots:
+        found += [
+            _tile("Gaps", number(gaps), "intervals without a snapshot", "warn" if gaps else ""),
+            _tile("Restated", number(restated), "snapshots with a corrected version"),
+        ]
+    wrong = page.errors
+    warnings = len(page.findings) - wrong
+    found.append(
+        _tile(
+            "Findings",
+            number(len(page.findings)),
+            f"{counted(wrong, 'error')}, {counted(warnings, 'warning')}",
+            "bad" if wrong else "warn" if warnings else "",
+        )
+    )
+    return tag("ul", *found, class_="tiles", aria_label="State in numbers")
+
+
+def state_of(page: OutputPage) -> tuple[str, str]:
+    """The state of an output in a word, and how good that is: good, warn, bad or nothing."""
+    if page.problem:
+        return "cannot be read", "bad"
+    if not page.snapshots:
+        return "nothing published", "warn" if page.is_stale else ""
+    if page.is_stale:
+        return "stale", "bad"
+    return ("fresh", "good") if page.freshness.is_declared else ("published", "")
+
+
+def _fresh_tile(page: OutputPage) -> Html:
+    word, mood = state_of(page)
+    published = page.freshness.published
+    if published is None:
+        about: Html = tag("span", "no run has published yet")
+    elif page.freshness.expires is None:
+        about = join(["published ", ago(published, page.now, page.is_present)])
+    else:
+        expires = page.freshness.expires
+        left = expires - page.now
+        limit = f"stale in {span(left)}" if left > 0 else f"stale for {span(left)}"
+        about = join(["published ", ago(published, page.now, page.is_present), f"; {limit}"])
+    return _tile("Freshness", word, about, mood)
+
+
+def _tile(title: str, value: str | Html, about: str | Html, mood: str = "") -> Html:
+    return tag(
+        "li",
+        tag("span", title, class_="tiletitle"),
+        tag("strong", value),
+        tag("span", about, class_="quiet"),
+        class_=mood or None,
+    )
+
+
+def _titled(name: str, title: str, body: Html, count: int) -> Section | None:
+    return Section(name, title, body, f"{count:,}") if count else None
+
+
+def _has_history(page: OutputPage) -> bool:
+    return bool(page.snapshots or page.ended or any(run.failed for run in page.runs))
+
+
+def _has_joins(page: OutputPage) -> bool:
+    return any(record.joins for record in page.snapshots)
+
+
+def _checks(page: OutputPage) -> Html:
+    rows = [
+        (
+            tag("strong", check.name),
+            check.mode,
+            tag("code", check.expression) if check.expression else "",
+            number(check.met),
+            tag("span", number(check.unmet), class_="bad" if check.unmet else None),
+            join([moment(check.last_unmet), f": {check.measured}"]) if check.unmet else "",
+        )
+        for check in page.checks
+    ]
+    columns = ("check", "mode", "expression", "met", "not met", "last not met")
+    return table("Checks", columns, rows, numbers=(3, 4))
+
+
+def _schema(page: OutputPage) -> Html:
+    return tag("ol", *(_change(change) for change in page.schema_changes), class_="changes")
+
+
+def _change(change: SchemaChange) -> Html:
+    lines = [
+        *(_column_change("added", "+", column, "") for column in change.added[:MOST_LINES]),
+        *(_column_change("removed", "−", column, "") for column in change.removed[:MOST_LINES]),
+        *(
+            _column_change("retyped", "~", column, before)
+            for column, before in change.retyped[:MOST_LINES]
+        ),
+        *(tag("li", note) for note in change.model),
+    ]
+    return tag("li", tag("h3", "From ", moment(change.time)), tag("ul", *lines))
+
+
+def _column_change(kind: str, sign: str, column: Column, before: str) -> Html:
+    was = f"{before} → " if before else ""
+    return tag(
+        "li",
+        tag("span", sign, class_="sign", aria_label=kind, role="img"),
+        " ",
+        tag("code", column.name),
+        " ",
+        tag("span", f"{was}{column.type}", class_="quiet"),
+        class_=kind,
+    )
+
+
+def _lineage(page: OutputPage) -> Html:
+    rows = [
+        (
+            tag("code", line.column),
+            line.type,
+            join([line.source, ".", tag("code", line.origin)]),
+            line.through,
+            ", ".join(line.places),
+        )
+        for line in page.lineage[:MOST_LINES]
+    ]
+    more = len(page.lineage) - len(rows)
+    field = tag("input", type="search", id="lineage-filter", placeholder="column or source")
+    return join([
+        tag("p", tag("label", "Find ", field), class_="controls scripted"),
+        table("Lineage by column", ("column", "type", "from", "through", "read from"), rows,
+              name="lineage-table"),
+        tag("p", f"and {more:,} more columns: `snaploom schema` prints all", class_="quiet")
+        if more > 0 else NOTHING,
+    ])  # fmt: skip
+
+
+def _indexes(page: OutputPage) -> Html:
+    return join(tag("article", *_index(index, page)) for index in page.indexes)
+
+
+def _index(index: IndexState, page: OutputPage) -> Sequence[Html]:
+    saved = ""
+    if index.reads:
+        saved = (
+            f"{number(index.files_dropped)} of {number(index.files_considered)} files "
+            f"({share(index.files_dropped, index.files_considered)}) and "
+            f"{size(index.bytes_dropped)} of {size(index.bytes_considered)} in "
+            f"{counted(index.reads, 'read')}"
+        )
+    elif index.reads == 0:
+        saved = "no query has used it yet"
+    facts: list[tuple[str, str | Html]] = [
+        ("about", index.target),
+        ("keeps", ", ".join(index.indexes)),
+        ("state", index.phase),
+        (
+            "refreshed",
+            ago(index.refreshed, page.now, page.is_present) if index.refreshed is not None else "",
+        ),
+        ("files", "" if index.files is None else f"{number(index.files)}, {size(index.bytes)}"),
+        ("left out", saved),
+        ("problem", tag("span", index.problem, class_="bad") if index.problem else ""),
+    ]
+    rows = [
+        (label, number(known), number(unknown), share(known, known + unknown))
+        for label, known, unknown in index.coverage
+    ]
+    columns = ("index", "files covered", "not covered", "coverage")
+    return (
+        tag("h3", index.name),
+        definitions(facts),
+        table(f"Coverage of {index.name}", columns, rows, numbers=(1, 2, 3)),
+    )
+
+
+def _runs(page: OutputPage) -> Html:
+    rows = [
+        (
+            tag("code", run.run),
+            run.started,
+            tag("span", run.phase, class_="bad" if run.phase == "FAILED" else None),
+            run.message,
+        )
+        for run in page.runs[:MOST_LINES]
+    ]
+    return table("Runs", ("run", "started", "ended as", "message"), rows)
+
+
+def findings_list(findings: Sequence[Finding]) -> Html:
+    """What is wrong or doubtful, with what to do."""
+    if not findings:
+        return tag("p", "Nothing is wrong or doubtful.")
+    return join(_finding(finding) for finding in findings)
+
+
+def _finding(finding: Finding) -> Html:
+    place = f"{finding.file}:{finding.line}" if finding.file and finding.line else finding.file
+    severity = finding.severity.value.lower()
+    return tag(
+        "article",
+        tag(
+            "h3",
+            tag("span", f"{severity} {finding.code}", class_="bad" if finding.is_error else "warn"),
+            " ",
+            finding.message,
+        ),
+        definitions([
+            ("in", finding.resource),
+            ("field", tag("code", finding.path) if finding.path else ""),
+            ("file", place),
+            ("found", finding.found),
+            ("expected", finding.expected),
+            ("fix", finding.hint),
+        ]),
+        class_="finding",
+    )  # fmt: skip
+
+
+def _folder(page: OutputPage) -> Html:
+    return definitions([
+        ("folder", tag("code", page.folder)),
+        *page.facts.items(),
+        ("problem", tag("span", page.problem, class_="bad") if page.problem else ""),
+    ])  # fmt: skip

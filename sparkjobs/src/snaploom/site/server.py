@@ -1,0 +1,171 @@
+"""Serves pages on this machine, as of now: reads declarations and manifests, and writes nothing.
+
+It answers GET and HEAD of its own pages only, and by names of this machine only: a page of somebody
+else, whose name was made to lead here, gets nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Lock
+from time import monotonic
+from urllib.parse import urlsplit
+
+from snaploom.errors import ArgumentInvalid, SnaploomError
+from snaploom.jobs.declarations.declarationfiles import read_declarations
+from snaploom.jobs.sparkentry import open_named
+from snaploom.models.allowances import Allowances
+from snaploom.models.finding import InvalidDeclarations
+from snaploom.models.times import now
+from snaploom.site.collection import Clock, declared_pages
+from snaploom.site.document import problem_document
+from snaploom.site.sitefiles import INDEX, site_of
+from snaploom.storage.folder import is_unused, open_folder
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+"""Addresses that only this machine reaches."""
+OLDEST = 60.0
+"""Seconds for which pages are shown again while nothing changed: ages on them are that old."""
+_HEADERS = {
+    "Content-Type": "text/html; charset=utf-8",
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+@dataclass(frozen=True)
+class Served:
+    """Pages as they are at one moment."""
+
+    version: str
+    """Changes when declarations or what is published do."""
+    documents: dict[str, str]
+    """By path, such as `index.html`."""
+
+
+class PageSource:
+    """The pages of some outputs, made anew when anything they come from has changed."""
+
+    def __init__(self, files: Sequence[Path], outputs: Sequence[str], allow: Allowances) -> None:
+        """Of declarations; nothing is read yet.
+
+        Args:
+            files: with the declarations.
+            outputs: names of OutputDatasets; none for all that there are at the time.
+            allow: what the declarations may use beyond the built-in lists.
+        """
+        self._files, self._outputs, self._allow = tuple(files), tuple(outputs), allow
+        self._lock = Lock()
+        self._kept = Served("", {})
+        self._made = float("-inf")
+
+    def current(self) -> Served:
+        """The pages as of now; what is wrong with the declarations is a page too."""
+        with self._lock:
+            try:
+                return self._current()
+            except InvalidDeclarations as error:
+                document = problem_document("Declarations", error.findings, now())
+                version = sha256(repr(error.findings).encode()).hexdigest()
+                return Served(version, {INDEX: document})
+
+    def _current(self) -> Served:
+        declarations = read_declarations(self._files, self._allow)
+        names = self._outputs or declarations.output_names
+        facts: list[object] = [[repr(each) for each in declarations.resources]]
+        for name in names:
+            folder = declarations.bundle(name).output.spec.output_folder.folder_uri
+            facts.append([name, _sequence(folder)])
+        version = sha256(json.dumps(facts).encode()).hexdigest()[:32]
+        if version != self._kept.version or monotonic() - self._made > OLDEST:
+            clock = Clock(now())
+            pages = declared_pages(declarations, names, clock)
+            self._kept = Served(version, site_of(pages, clock.now, version=version))
+            self._made = monotonic()
+        return self._kept
+
+
+def _sequence(folder: str) -> str:
+    """How far the manifest of a folder is, or why that cannot be read."""
+    try:
+        store = open_named(folder)
+        return "unused" if is_unused(store) else str(open_folder(store).log.read().seq)
+    except SnaploomError as error:
+        return error.message
+
+
+def page_server(source: PageSource, address: str, port: int) -> ThreadingHTTPServer:
+    """A server that is bound, and not started.
+
+    Args:
+        source: of the pages.
+        address: of this machine.
+        port: 0 for any that is free.
+
+    Raises:
+        ArgumentInvalid: it cannot be bound.
+    """
+
+    class Handler(_PageHandler):
+        pages = staticmethod(source.current)
+        is_local = address in LOOPBACK
+
+    try:
+        return ThreadingHTTPServer((address, port), Handler)
+    except (OSError, OverflowError) as error:
+        raise ArgumentInvalid(
+            "the pages cannot be served there",
+            path="--port",
+            found=f"{address}:{port}: {getattr(error, 'strerror', None) or error}",
+            expected="an address of this machine, and a port that is free",
+            hint="name another port, or --port 0 for any",
+        ) from error
+
+
+class _PageHandler(BaseHTTPRequestHandler):
+    """Answers one request."""
+
+    pages: Callable[[], Served]
+    is_local = True
+    server_version, sys_version = "snaploom", ""
+    timeout = 30
+
+    def do_GET(self) -> None:
+        """A page."""
+        self._answer(with_body=True)
+
+    def do_HEAD(self) -> None:
+        """Only the version of a page."""
+        self._answer(with_body=False)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the library has it
+        """Requests are not logged: an open page asks every five seconds."""
+
+    def _answer(self, *, with_body: bool) -> None:
+        host = urlsplit(f"//{self.headers.get('Host', '')}").hostname
+        if self.is_local and host not in LOOPBACK:
+            self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
+            return
+        path = urlsplit(self.path).path.removeprefix("/") or INDEX
+        served = self.pages()
+        document = served.documents.get(path)
+        if document is None:
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return
+        body = document.encode()
+        self.send_response(HTTPStatus.OK)
+        for name, value in (*_HEADERS.items(), ("X-Snaploom-Version", served.version)):
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if with_body:
+            self.wfile.write(body)

@@ -1,0 +1,100 @@
+"""Writes pages as files: `index.html`, and one file an output where there are several."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from snaploom.errors import ArgumentInvalid
+from snaploom.models.times import EpochNanos
+from snaploom.site.document import is_ours, output_document, overview_document
+from snaploom.site.pagedata import OutputPage
+
+INDEX = "index.html"
+OUTPUTS = "outputs"
+"""Folder of the pages of several outputs."""
+_LOOKED_AT = 4_096
+"""Bytes at the beginning of a file that show whose it is."""
+
+
+def site_of(pages: Sequence[OutputPage], now: EpochNanos, *, version: str = "") -> dict[str, str]:
+    """The files of a site by their path: names of outputs are such that they name files.
+
+    Args:
+        pages: of the outputs; the page of a single one is the whole site.
+        now: the instant of the observation.
+        version: of what is shown, which an open page compares; empty for files.
+    """
+    if len(pages) == 1:
+        return {INDEX: output_document(pages[0], version=version)}
+    addressed = [(page, f"{OUTPUTS}/{page.name}.html") for page in pages]
+    return {
+        INDEX: overview_document(addressed, now, version=version),
+        **{
+            address: output_document(page, home=f"../{INDEX}", version=version)
+            for page, address in addressed
+        },
+    }
+
+
+def write_site(folder: Path, site: dict[str, str]) -> tuple[Path, ...]:
+    """Write the files of a site; each is there as a whole or as it was.
+
+    Args:
+        folder: where to; made where it is not there.
+        site: documents by path.
+
+    Raises:
+        ArgumentInvalid: a file of another origin is in the way; nothing is written.
+        OSError: the file system refuses.
+    """
+    for path in site:
+        _refuse_other(folder / path)
+    written = []
+    for path, document in site.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _replace(target, document)
+        written.append(target)
+    return tuple(written)
+
+
+def _refuse_other(path: Path) -> None:
+    try:
+        with path.open("rb") as stream:
+            beginning = stream.read(_LOOKED_AT).decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return
+    if not is_ours(beginning):
+        raise ArgumentInvalid(
+            "this file is no page of Snaploom, and would be overwritten",
+            path="--to",
+            found=str(path),
+            expected="a new folder, or one that `snaploom page` has written",
+            hint="name another folder, or move the file away",
+        )
+
+
+def _replace(path: Path, document: str) -> None:
+    """Put a file in place of another one, and of no file that a link leads to."""
+    with NamedTemporaryFile(
+        "w", encoding="utf-8", dir=path.parent, prefix=".page-", suffix=".tmp", delete=False
+    ) as stream:
+        temporary = Path(stream.name)
+        try:
+            stream.write(document)
+            stream.flush()
+            temporary.chmod(0o666 & ~_umask())
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def _umask() -> int:
+    """The mask of this process, which can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,1 @@
+"""What tests of pages share: histories without Spark, and a real Chromium."""
