@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
 
+from snaploom.engine.collect import orderable_form
 from snaploom.engine.expectations import key_columns
 from snaploom.planning.fieldpaths import path_text, quote
 from snaploom.planning.rowchanges import (
@@ -26,7 +27,7 @@ from snaploom.planning.rowchanges import (
     RowSample,
 )
 
-_BEFORE, _AFTER, _FLAGS, _CHANGE, _PLACE = "before", "after", "flags", "change", "place"
+_BEFORE, _AFTER, _CHANGE, _PLACE = "before", "after", "change", "place"
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class _Compared:
     def differs(self) -> Column:
         if isinstance(self.kind, spark.StructType):
             return self.of(_BEFORE).isNull() != self.of(_AFTER).isNull()
-        before, after = (comparable(self.of(side), self.kind) for side in (_BEFORE, _AFTER))
+        before, after = (orderable_form(self.of(side), self.kind) for side in (_BEFORE, _AFTER))
         return ~before.eqNullSafe(after)
 
     def text(self, side: str) -> Column:
@@ -84,19 +85,18 @@ def compare_rows(
         )
         for frame, side in ((before, _BEFORE), (after, _AFTER))
     ]
-    is_changed = sf.array_contains(_FLAGS, sf.lit(True))
+    # Rows are compared as a whole: a condition with a part for each column, which the optimizer
+    # copies to wherever it is used, takes minutes to plan for some hundred columns.
+    whole = orderable_form(sf.col(_BEFORE), before.schema).eqNullSafe(
+        orderable_form(sf.col(_AFTER), after.schema)
+    )
     change = (
         sf.when(sf.col(_BEFORE).isNull(), RowChange.ADDED.value)
         .when(sf.col(_AFTER).isNull(), RowChange.REMOVED.value)
-        .when(is_changed, RowChange.CHANGED.value)
+        .when(~whole, RowChange.CHANGED.value)
     )
-    joined = (
-        sides[0]
-        .join(sides[1], names, "full_outer")
-        .withColumn(_FLAGS, sf.array(*(field.differs for field in fields)))
-        .withColumn(_CHANGE, change)
-    )
-    counts = _counts(joined, len(fields))
+    joined = sides[0].join(sides[1], names, "full_outer").withColumn(_CHANGE, change)
+    counts = _counts(joined, fields)
     differing = sorted(
         (-counts[f"f{number}"], number) for number in range(len(fields)) if counts[f"f{number}"]
     )
@@ -112,43 +112,6 @@ def compare_rows(
     )
 
 
-def comparable(column: Column, kind: spark.DataType) -> Column:
-    """The value in a form that `<=>` takes: maps are sorted lists of entries, variants JSON."""
-    match kind:
-        case spark.MapType():
-            entries = sf.transform(
-                sf.map_entries(column),
-                lambda entry: sf.struct(
-                    comparable(entry.getField("key"), kind.keyType).alias("key"),
-                    comparable(entry.getField("value"), kind.valueType).alias("value"),
-                ),
-            )
-            return sf.array_sort(entries)
-        case spark.ArrayType() if _has_odd(kind.elementType):
-            return sf.transform(column, lambda element: comparable(element, kind.elementType))
-        case spark.StructType() if _has_odd(kind):
-            parts = (
-                comparable(column.getField(field.name), field.dataType).alias(field.name)
-                for field in kind.fields
-            )
-            return sf.when(column.isNotNull(), sf.struct(*parts))
-        case spark.VariantType():
-            return sf.to_json(column)
-    return column
-
-
-def _has_odd(kind: spark.DataType) -> bool:
-    """Whether a type has parts that Spark does not compare."""
-    match kind:
-        case spark.MapType() | spark.VariantType():
-            return True
-        case spark.ArrayType():
-            return _has_odd(kind.elementType)
-        case spark.StructType():
-            return any(_has_odd(field.dataType) for field in kind.fields)
-    return False
-
-
 def _compared(schema: spark.StructType, above: tuple[str, ...]) -> Iterator[_Compared]:
     for field in schema.fields:
         parts = (*above, field.name)
@@ -157,14 +120,14 @@ def _compared(schema: spark.StructType, above: tuple[str, ...]) -> Iterator[_Com
             yield from _compared(field.dataType, parts)
 
 
-def _counts(joined: DataFrame, fields: int) -> dict[str, int]:
+def _counts(joined: DataFrame, fields: Sequence[_Compared]) -> dict[str, int]:
     is_in_both = sf.col(_BEFORE).isNotNull() & sf.col(_AFTER).isNotNull()
     row = joined.agg(
         sf.count(sf.lit(1)).alias("rows"),
         *(sf.count_if(sf.col(_CHANGE) == each.value).alias(each.value) for each in RowChange),
         *(
-            sf.count_if(is_in_both & sf.col(_FLAGS)[number]).alias(f"f{number}")
-            for number in range(fields)
+            sf.count_if(is_in_both & field.differs).alias(f"f{number}")
+            for number, field in enumerate(fields)
         ),
     ).first()
     assert row is not None  # an aggregation without keys has one row
@@ -182,7 +145,7 @@ def _samples(
     values = sf.array(
         *(
             sf.when(
-                sf.col(_FLAGS)[number],
+                field.differs,
                 sf.struct(
                     sf.lit(number).alias("field"),
                     field.text(_BEFORE).alias(_BEFORE),
@@ -243,4 +206,3 @@ def _text(column: Column, kind: spark.DataType) -> Column:
 def _cut(text: Column) -> Column:
     short = sf.concat(sf.left(text, sf.lit(VALUE_LENGTH)), sf.lit(" ..."))
     return sf.when(sf.length(text) > VALUE_LENGTH, short).otherwise(text)
-
