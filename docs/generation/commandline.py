@@ -26,6 +26,7 @@ CODES_OF = {
     "validate": "0, 2, 3",
     "plan": "0, 1 (a snapshot would fail, or preflight did), 2, 3, 130",
     "diff": "0 (all stays the same), 1 (something differs), 2, 3",
+    "contract": "0, 1 (`--check` found a broken promise), 2, 3",
     "run": "0, 1 (something that was due is not published), 2, 3, 4, 130",
     "restate": "0, 1 (the snapshot is as it was), 2, 3, 4, 130",
     "backfill": "0, 1 (something that was due is not published), 2, 3, 4, 130",

@@ -25,6 +25,7 @@ SORT_SNAPSHOTS = "snaploom.jobs.published.snapshotsort:sort_snapshots"
 HADOOP_STORES = "snaploom.hadoop.store:hadoop_stores"
 OPEN_PLACE = "snaploom.jobs.session.folderstores:open_place"
 FAILURES = "snaploom.cli.errordisplay:show_failure"
+READ_CONTRACT = "snaploom.jobs.contracts.contractfile:read_contract"
 LINEAGE = "snaploom.jobs.lineage.runlistener:LineageListener"
 
 LIBRARY = {

@@ -29,6 +29,11 @@ COMMANDS = (
     ("validate", "snaploom.cli.validate:validate", "Check declarations, without touching data."),
     ("plan", "snaploom.cli.plan:plan", "Show the join tree, and what a run would publish."),
     ("diff", "snaploom.cli.diff:diff", "Show what changed declarations would do."),
+    (
+        "contract",
+        "snaploom.cli.contract:contract",
+        "Write the data contract of an output, or check one.",
+    ),
     ("run", "snaploom.cli.run:run", "Weave and publish every snapshot that is due."),
     ("restate", "snaploom.cli.restate:restate", "Publish a corrected version of a snapshot."),
     ("backfill", "snaploom.cli.backfill:backfill", "Publish what is due in a span of history."),

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from snaploom.errors import ArgumentInvalid
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.rowchanges import MOST_SAMPLES
-from snaploom.storage.folder import open_folder
+from snaploom.storage.folder import is_unused, open_folder
 from snaploom.storage.history import refuse_empty
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.readchoice import Time
+from snaploom.storage.state import EMPTY
 from snaploom.storage.versionchoice import VersionChoice
 
 SAMPLES = 5
@@ -75,6 +76,8 @@ def data_diff_request(
         VersionChoice.parse(version, f"{argument}[{number}]")
         for number, version in enumerate((before, after))
     ]
+    if is_unused(store):
+        refuse_empty(EMPTY, store.uri)
     folder = open_folder(store)
     state = folder.log.read()
     refuse_empty(state, store.uri)
