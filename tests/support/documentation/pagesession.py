@@ -21,7 +21,10 @@ from support.documentation.pages import Block, Command, blocks_of, commands_of, 
 
 from snaploom.cli.main import run_command
 
-IN_A_SESSION = ("python", "skip-files", "why-not-skipped", "opensearch-indexes", "xskipper")
+IN_A_SESSION = (
+    "python", "compare-data", "data-contract", "skip-files", "why-not-skipped",
+    "opensearch-indexes", "xskipper",
+)  # fmt: skip
 """How-tos whose blocks need a session."""
 
 
