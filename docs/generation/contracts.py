@@ -178,7 +178,7 @@ COMPARISON_KEYS = {
 def comparison_example() -> DataComparison:
     """A comparison with something of everything."""
     day = "2024-05-01T00:00:00Z"
-    amount = ChangedValue("data.amount", "15.50", "5.00")
+    amount = ChangedValue("data.amount", "17.50", "5.00")
     return DataComparison(
         "orders-wide",
         ("order_id",),

@@ -66,7 +66,7 @@ class PageSession:
     def _command(self, command: Command) -> None:
         """Ours in this process, whose Spark is there already; others as a shell runs them."""
         arguments = shlex.split(command.text.replace("\\\n", " "))
-        if arguments[0] != "snaploom":
+        if arguments[0] != "snaploom" or ">" in arguments:
             self.status = run(command, self.folder, self.status)
             return
         printed = io.StringIO()
