@@ -48,7 +48,7 @@ def test_many_columns_are_counted_in_text_and_listed_for_programs() -> None:
     assert len(found.document["columns"]) == 500
 
 
-def test_columns_alone_make_a_difference() -> None:
+def test_other_columns_make_a_difference() -> None:
     same = RowChanges(0, 0, 0, 5)
     assert comparison(same, CommonFields("{}")).is_same
     assert not comparison(same, CommonFields("{}", (OneSided("data.new", "date"),))).is_same

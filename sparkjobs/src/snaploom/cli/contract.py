@@ -55,7 +55,7 @@ def contract(
 
     With `--check`, a contract is compared with the declarations and with what is published. What
     it promises and is not so is marked with `!` and ends with 1; what it does not mention is marked
-    with `+`. Text of people, such as descriptions and teams, is left alone.
+    with `+`. Text of people, such as descriptions and teams, is not compared.
     """
     (bundle,), warnings = runnable_bundles(read_declarations(file, allowed_by(allow)), [name])
     print_findings(warnings, message_console())

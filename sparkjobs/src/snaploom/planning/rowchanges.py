@@ -13,7 +13,7 @@ from snaploom.planning.commonfields import CommonFields
 MOST_SAMPLES = 1_000
 """Rows of each kind that can be shown: a person looks at fewer, and the driver holds them."""
 SAMPLE_COLUMNS = 20
-"""Columns of a changed row that a sample shows; how many more there are is said."""
+"""Columns of a changed row that a sample shows; it has the number of the others."""
 VALUE_LENGTH = 200
 """Characters of a value that a sample shows, as in other messages."""
 _TEXT_COLUMNS = 20

@@ -42,6 +42,7 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.times import EpochNanos, now
 from snaploom.planning.bundle import Bundle
+from snaploom.planning.dependence import upstream_outputs
 from snaploom.planning.selection import Selection
 from snaploom.project.resources import to_yaml
 from snaploom.project.results import Checked, DataDiff, Diff, Findings, Plan, Run, Runs
@@ -117,6 +118,18 @@ class Project:
     def outputs(self) -> tuple[str, ...]:
         """Names of the OutputDatasets."""
         return self._declarations.output_names
+
+    def upstream(self, output: str) -> tuple[str, ...]:
+        """Names of the outputs whose published files an output reads.
+
+        Args:
+            output: name of an OutputDataset.
+
+        Raises:
+            ArgumentInvalid: there is no such output.
+        """
+        outputs = [each for each in self.resources if isinstance(each, OutputDataset)]
+        return tuple(each.name for each in upstream_outputs(self._bundle(output), outputs))
 
     @property
     def findings(self) -> Findings:

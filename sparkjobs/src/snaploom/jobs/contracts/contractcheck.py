@@ -2,7 +2,7 @@
 
 Both sides are contracts: the given one, and the one that would be written now. Compared is what
 Snaploom knows of: columns and their types, keys, partition, checks, service levels and sources.
-Everything else in a contract (people, prices, descriptions) is left alone.
+Everything else in a contract (people, prices, descriptions) is not compared.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Verdict(StrEnum):
     BROKEN = "BROKEN"
     """The contract promises what is not so."""
     UNSTATED = "UNSTATED"
-    """It is so, and the contract does not say it."""
+    """It is so, and the contract does not state it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Deviation:
     subject: str
     """Column, check or service level."""
     promised: str
-    """What the contract says; empty where it says nothing."""
+    """What the contract states; empty where it does not."""
     found: str
     """What is so; empty where there is nothing."""
 
@@ -56,12 +56,12 @@ class Deviation:
 
     def __str__(self) -> str:
         if self.verdict is Verdict.UNSTATED:
-            return f"+ {self.subject}: {self.found}, of which the contract says nothing"
+            return f"+ {self.subject}: {self.found}, which the contract does not mention"
         return f"! {self.subject}: promised {self.promised}, found {self.found or 'nothing'}"
 
 
 Statements = Mapping[str, str]
-"""What a contract says, by subject."""
+"""What a contract states, by subject."""
 
 
 def deviations(
@@ -88,7 +88,7 @@ def deviations(
 
 
 def statements(document: Mapping[str, JsonValue], current: Mapping[str, JsonValue]) -> Statements:
-    """What a contract says about the output that another one describes.
+    """What a contract states about the output that another one describes.
 
     Args:
         document: the contract; of its objects, the one with the output's name counts.

@@ -228,7 +228,7 @@ def _logic(node: JoinNode) -> str:
 
 
 def _described(field: Field) -> dict[str, JsonValue]:
-    """What metadata of a column says: a description, and the rest as it is."""
+    """What metadata of a column contains: a description, and the rest as it is."""
     metadata: dict[str, JsonValue] = json.loads(field.metadata or "{}")
     description = next((metadata[key] for key in _DESCRIPTIONS if metadata.get(key)), None)
     found: dict[str, JsonValue] = {}
@@ -275,7 +275,7 @@ def _service_levels(output: OutputDataset, partition: str) -> Iterator[JsonValue
             "description": "longest time since the newest snapshot was published",
         }
     deletes = output.spec.output_folder.snapshot_auto_delete
-    if deletes is not None and deletes.max_snapshot_age is not None:
+    if deletes.max_snapshot_age is not None:
         value, unit = length_text(deletes.max_snapshot_age)
         yield {"property": "retention", "value": value, "unit": unit, "element": partition}
 

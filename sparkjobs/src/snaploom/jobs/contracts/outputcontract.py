@@ -65,7 +65,8 @@ def contract_deviations(
     """
     current, newest = _current(bundle, store, FIRST_VERSION)
     tables = contract.get("schema")
-    names = [str(one.get("name")) for one in tables or () if isinstance(one, dict)]
+    listed = tables if isinstance(tables, list) else []
+    names = [str(one.get("name")) for one in listed if isinstance(one, dict)]
     if bundle.output.name not in names:
         raise ArgumentInvalid(
             "the contract is about something else",

@@ -52,7 +52,9 @@ def dry_woven(
     store = folder_store(bundle.output, allow=allow)
     published = {} if is_unused(store) else open_folder(store).log.read().versions
     selection = (
-        Selection(restated=time) if time in published else Selection(first=time, end=time + 1)
+        Selection(restated=time)
+        if time in published
+        else Selection(first=time, end=EpochNanos(time + 1))
     )
     with prepare(spark, bundle, moment, None, None, selection, allow=allow) as prepared:
         planned = _due(prepared, time)
