@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from snaploom.confidential import remember_secret
 from snaploom.engine.rowcomparison import compare_rows
 from snaploom.planning.rowchanges import RowChange, RowChanges
 
@@ -120,6 +121,13 @@ def test_samples_are_the_first_of_each_kind_and_cut(spark: SparkSession) -> None
     assert long["data.t"] == ("a", "b" * 200 + " ...")
     assert short == {"data.t": ("a", None), "data.m": ('{"a":null}', '{"a":5}')}
     assert compared(spark, before, after).samples == ()
+
+
+def test_credentials_in_data_are_not_shown(spark: SparkSession) -> None:
+    remember_secret("correct-horse")
+    found = compared(spark, {1: row("a")}, {1: row("key=correct-horse")}, samples=1)
+    (value,) = found.samples[0].values
+    assert (value.before, value.after) == ("a", "key=***")
 
 
 @pytest.mark.slow

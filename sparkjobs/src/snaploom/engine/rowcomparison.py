@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
 
+from snaploom.confidential import without_secrets
 from snaploom.engine.collect import orderable_form
 from snaploom.engine.expectations import key_columns
 from snaploom.planning.fieldpaths import path_text, quote
@@ -184,13 +185,22 @@ def _sample(
 ) -> RowSample:
     return RowSample(
         RowChange(row[_CHANGE]),
-        tuple(zip(root_key, (row[name] for name in names), strict=True)),
         tuple(
-            ChangedValue(fields[value["field"]].path, value[_BEFORE], value[_AFTER])
+            (part, without_secrets(row[name])) for part, name in zip(root_key, names, strict=True)
+        ),
+        tuple(
+            ChangedValue(
+                fields[value["field"]].path, *(_shown(value[side]) for side in (_BEFORE, _AFTER))
+            )
             for value in row["values"] or ()
         ),
         max(0, row["omitted"] or 0),
     )
+
+
+def _shown(value: str | None) -> str | None:
+    """A value without the credentials that this process has read, should data contain them."""
+    return None if value is None else without_secrets(value)
 
 
 def _text(column: Column, kind: spark.DataType) -> Column:

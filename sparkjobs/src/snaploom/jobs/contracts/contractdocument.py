@@ -15,6 +15,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from pydantic import JsonValue
 
+from snaploom.confidential import without_secrets
 from snaploom.models.common import CheckMode, TimeOffset
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.outputfolder import DataFormat
@@ -71,7 +72,7 @@ def contract_document(table: PublishedTable, version: str = FIRST_VERSION) -> di
         version: of the contract.
     """
     output = table.output
-    folder = output.spec.output_folder.folder_uri
+    folder = without_secrets(output.spec.output_folder.folder_uri)
     document: dict[str, JsonValue] = {
         "apiVersion": API_VERSION,
         "kind": "DataContract",
@@ -106,7 +107,8 @@ def physical_type(type_: Type) -> str:
 
 def _server(output: OutputDataset) -> JsonValue:
     folder = output.spec.output_folder
-    parts = urlsplit(folder.folder_uri)
+    uri = without_secrets(folder.folder_uri)
+    parts = urlsplit(uri)
     data_format = folder.data_format.of_files.value.lower()
     server: dict[str, JsonValue] = {"server": "published", "environment": "production"}
     if parts.scheme in ("s3", "s3a"):
@@ -114,7 +116,7 @@ def _server(output: OutputDataset) -> JsonValue:
         return {**server, "type": "s3", "location": location, "format": data_format}
     if parts.scheme in ("", "file"):
         return {**server, "type": "local", "path": parts.path, "format": data_format}
-    return {**server, "type": "custom", "location": folder.folder_uri, "format": data_format}
+    return {**server, "type": "custom", "location": uri, "format": data_format}
 
 
 def _table(table: PublishedTable) -> JsonValue:
@@ -126,7 +128,7 @@ def _table(table: PublishedTable) -> JsonValue:
     writer = _Properties(table.bundle, nodes, keys)
     document: dict[str, JsonValue] = {
         "name": output.name,
-        "physicalName": output.spec.output_folder.folder_uri,
+        "physicalName": without_secrets(output.spec.output_folder.folder_uri),
         "physicalType": "table" if is_table else "files",
         "logicalType": "object",
         "dataGranularityDescription": f"one row for each row of {root.data_source} in a snapshot",
