@@ -14,7 +14,7 @@ from generation.chart import CHART, chart_drift, write_chart
 from generation.codes import findings_page, reasons_page
 from generation.commandline import command_page
 from generation.conditions import conditions_page
-from generation.contracts import plan_page, report_page
+from generation.contracts import comparison_page, plan_page, report_page
 from generation.dashboardpicture import dashboard_picture
 from generation.decisions import decisions_page
 from generation.folder import folder_page
@@ -51,6 +51,7 @@ def pages() -> dict[str, str]:
         f"{REFERENCE}folder.md": folder_page(),
         f"{REFERENCE}formats.md": formats_page(),
         f"{REFERENCE}metrics.md": metrics_page(),
+        f"{REFERENCE}diff-json.md": comparison_page(),
         f"{REFERENCE}plan-json.md": plan_page(),
         f"{REFERENCE}python.md": python_page(),
         f"{REFERENCE}reasons.md": reasons_page(),

@@ -1,16 +1,29 @@
-"""The pages of the two JSON documents that programs may rely on: the plan and the Report.
+"""The pages of the JSON documents that programs may rely on: plan, Report and data comparison.
 
 The examples are what `snaploom` printed for `examples/customer`; a test runs it and compares.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from generation.markdown import NOTE, block, table
 from generation.models import Sections, document_schema
 from snaploom.models.report import Report
 from snaploom.planning.availability import Action
+from snaploom.planning.commonfields import CommonFields, OneSided, Retyped
+from snaploom.planning.rowchanges import (
+    SAMPLE_COLUMNS,
+    VALUE_LENGTH,
+    ChangedValue,
+    ColumnChange,
+    ComparedSnapshot,
+    DataComparison,
+    RowChange,
+    RowChanges,
+    RowSample,
+)
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 NOW = "2024-03-15T00:00:00Z"
@@ -112,6 +125,97 @@ def report_page() -> str:
         "## Example\n",
         block("sh", _command("run", f"--now {NOW} --limit 1")),
         block("json", sample("report.json")),
+    ])  # fmt: skip
+
+
+COMPARISON_KEYS = {
+    "output": "Name of the OutputDataset.",
+    "same": "Whether rows and columns are the same; the exit code is 0 then, else 1.",
+    "key": "Columns of `rootKey`, by which rows are matched.",
+    "before": "The first of the two.",
+    "before.time": "Snapshot time.",
+    "before.sequence": "Manifest entry that published the version; null for a dry run.",
+    "before.rows": "Its rows.",
+    "after": "The second, with the same keys.",
+    "after.time": "Snapshot time.",
+    "after.sequence": "Manifest entry that published the version; null for a dry run.",
+    "after.rows": "Its rows.",
+    "rows": "What became of the rows.",
+    "rows.added": "Rows whose key is only in `after`.",
+    "rows.removed": "Rows whose key is only in `before`.",
+    "rows.changed": "Rows whose key is in both, with another value in a column that both have.",
+    "rows.unchanged": "Rows whose key is in both, with equal values.",
+    "columns": "Columns that differ, those of the most rows first.",
+    "columns[].column": "Path of the column; that of a struct where it is NULL on one side only.",
+    "columns[].rows": "Rows in which it differs.",
+    "schema": "How the columns themselves differ.",
+    "schema.added": "Columns that only `after` has; their values are not compared.",
+    "schema.added[].column": "Path of the column; `element`, `key` and `value` lead into lists "
+    "and maps.",
+    "schema.added[].type": "Its type.",
+    "schema.removed": "Columns that only `before` has; their values are not compared.",
+    "schema.removed[].column": "Path of the column.",
+    "schema.removed[].type": "Its type.",
+    "schema.retyped": "Columns that have another type in each.",
+    "schema.retyped[].column": "Path of the column.",
+    "schema.retyped[].before": "Its type in `before`.",
+    "schema.retyped[].after": "Its type in `after`.",
+    "schema.retyped[].compared": "Whether values are compared, under the wider of the two.",
+    "samples": "Up to `--samples` rows of each kind, ordered by key; they are data.",
+    "samples[].change": "`ADDED`, `REMOVED` or `CHANGED`.",
+    "samples[].key": "Value of each column of `rootKey`, as text.",
+    "samples[].columns": f"Columns that differ, at most {SAMPLE_COLUMNS}; none of rows that are "
+    "new or gone.",
+    "samples[].columns[].column": "Path of the column.",
+    "samples[].columns[].before": f"Value as text, cut after {VALUE_LENGTH} characters; null for "
+    "NULL. Bytes are hexadecimal, lists and maps JSON.",
+    "samples[].columns[].after": "The same of the other one.",
+    "samples[].omitted": "Columns that differ beside these.",
+}
+"""By path of a key of `diff --data -o json`, its meaning; a test compares the keys."""
+
+
+def comparison_example() -> DataComparison:
+    """A comparison with something of everything."""
+    day = "2024-05-01T00:00:00Z"
+    amount = ChangedValue("data.amount", "17.50", "5.00")
+    return DataComparison(
+        "orders-wide",
+        ("order_id",),
+        ComparedSnapshot(day, 3, 3),
+        ComparedSnapshot(day, None, 3),
+        CommonFields(
+            "{}",
+            (OneSided("data.tax", "long"),),
+            (OneSided("data.note", "string"),),
+            (Retyped("data.pieces", "integer", "long", True),),
+        ),
+        RowChanges(
+            1,
+            1,
+            1,
+            1,
+            (ColumnChange("data.amount", 1),),
+            (
+                RowSample(RowChange.ADDED, (("order_id", "109"),)),
+                RowSample(RowChange.CHANGED, (("order_id", "101"),), (amount,)),
+            ),
+        ),
+    )
+
+
+def comparison_page() -> str:
+    """The page of a comparison of data."""
+    document = json.dumps(comparison_example().document, indent=2)
+    return "\n".join([
+        "# A comparison of data as JSON\n",
+        NOTE,
+        "What `snaploom diff OUTPUT -f PATH --data A B -o json` prints; "
+        "[Compare data](../how-to/compare-data.md) shows how to use it.\n",
+        CONTRACT,
+        table(["key", "meaning"], [[f"`{key}`", text] for key, text in COMPARISON_KEYS.items()]),
+        "## Example\n",
+        block("json", document + "\n"),
     ])  # fmt: skip
 
 

@@ -29,7 +29,9 @@ def session(spark: SparkSession) -> Iterator[PageSession]:
         spark.sql(f"DROP TABLE {table.name}")
 
 
-@pytest.mark.parametrize("name", ["python", "skip-files", "why-not-skipped"])
+@pytest.mark.parametrize(
+    "name", ["python", "compare-data", "data-contract", "skip-files", "why-not-skipped"]
+)
 def test_page_does_what_it_shows(name: str, session: PageSession) -> None:
     session.run(DOCS / "how-to" / f"{name}.md")
 

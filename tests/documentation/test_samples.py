@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from generation.contracts import NOW, PLAN_KEYS, SAMPLES
+from generation.contracts import COMPARISON_KEYS, NOW, PLAN_KEYS, SAMPLES, comparison_example
 from support.documentation.examples import copy_example
 
 UPDATE = "SNAPLOOM_UPDATE_SAMPLES"
@@ -46,6 +46,12 @@ def test_every_key_of_a_plan_is_documented() -> None:
     plan = json.loads((SAMPLES / "plan.json").read_text("utf-8"))
     assert set(keys_of(plan)) <= PLAN_KEYS.keys()
     assert {key for key in PLAN_KEYS if "." not in key} == plan.keys()
+
+
+def test_every_key_of_a_comparison_is_documented() -> None:
+    document = comparison_example().document
+    inside_keys = {key for key in keys_of(document) if key.startswith("samples[].key.")}
+    assert set(keys_of(document)) - inside_keys == COMPARISON_KEYS.keys()
 
 
 def compare(path: Path, text: str) -> None:

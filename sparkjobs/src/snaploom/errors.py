@@ -194,6 +194,7 @@ class RootEmpty(SourceError):
 
     reason = "RootEmpty"
     retryable = True
+    exit_code = 5
 
 
 class FieldMissing(SourceError):

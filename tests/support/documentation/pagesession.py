@@ -21,7 +21,10 @@ from support.documentation.pages import Block, Command, blocks_of, commands_of, 
 
 from snaploom.cli.main import run_command
 
-IN_A_SESSION = ("python", "skip-files", "why-not-skipped", "opensearch-indexes", "xskipper")
+IN_A_SESSION = (
+    "python", "compare-data", "data-contract", "skip-files", "why-not-skipped",
+    "opensearch-indexes", "xskipper",
+)  # fmt: skip
 """How-tos whose blocks need a session."""
 
 
@@ -63,7 +66,7 @@ class PageSession:
     def _command(self, command: Command) -> None:
         """Ours in this process, whose Spark is there already; others as a shell runs them."""
         arguments = shlex.split(command.text.replace("\\\n", " "))
-        if arguments[0] != "snaploom":
+        if arguments[0] != "snaploom" or ">" in arguments:
             self.status = run(command, self.folder, self.status)
             return
         printed = io.StringIO()

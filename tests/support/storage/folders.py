@@ -75,7 +75,12 @@ def a_folder(store: ObjectStore, run: Run | None = None) -> Folder:
     return prepare_folder(store, SETTINGS, IDENTITY, run or a_run())
 
 
-def writes(store: ObjectStore, files: int = 2) -> Callable[[str], WriteResult]:
+NO_COLUMNS = '{"type":"struct","fields":[]}'
+
+
+def writes(
+    store: ObjectStore, files: int = 2, schema: str = NO_COLUMNS
+) -> Callable[[str], WriteResult]:
     """A writer that leaves data files, a marker and a checksum, as Spark does."""
 
     def write(uri: str) -> WriteResult:
@@ -84,7 +89,7 @@ def writes(store: ObjectStore, files: int = 2) -> Callable[[str], WriteResult]:
             store.put_if_absent(f"{staging}part-{number:05d}-x.snappy.parquet", uri.encode())
         store.put_if_absent(f"{staging}_SUCCESS", b"")
         store.put_if_absent(f"{staging}.part-00000-x.snappy.parquet.crc", b"crc")
-        return WriteResult(rows=10 * files, schema='{"type":"struct","fields":[]}')
+        return WriteResult(rows=10 * files, schema=schema)
 
     return write
 

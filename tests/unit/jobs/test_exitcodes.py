@@ -2,7 +2,7 @@
 
 import pytest
 
-from snaploom.errors import Interrupted, SnaploomError
+from snaploom.errors import Interrupted, RootEmpty, SnaploomError
 from snaploom.jobs.reports.exitcodes import combined_exit_code, report_exit_code, unstarted_report
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
@@ -28,7 +28,8 @@ def test_several_codes_become_one(codes, expected) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "code"), [(SnaploomError("x"), 1), (Interrupted("x"), 130), (INVALID, 2)]
+    ("error", "code"),
+    [(SnaploomError("x"), 1), (Interrupted("x"), 130), (INVALID, 2), (RootEmpty("x"), 5)],
 )
 def test_report_of_a_run_that_never_began_has_the_code_of_its_error(error, code) -> None:
     report = unstarted_report("wide", EpochNanos(0), error)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from snaploom.cli.console import (
     OutputForm,
@@ -17,12 +18,18 @@ from snaploom.cli.console import (
 )
 from snaploom.cli.options import Allow, Files, Form, Now, allowed_by, instant_of
 from snaploom.jobs.declarations.declarationfiles import read_declarations, runnable_bundles
+from snaploom.jobs.interruption import signal_handlers
+from snaploom.jobs.published.datadiff import SAMPLES, data_diff_request
 from snaploom.jobs.published.declarationdiff import compare
+from snaploom.jobs.sparkentry import compare_data, open_named
 from snaploom.jobs.weaving.runs import preview
 from snaploom.models.allowances import Allowances
+from snaploom.models.codes import make_finding
+from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import RunPlan
+from snaploom.planning.rowchanges import MOST_SAMPLES
 
 
 def diff(
@@ -42,6 +49,21 @@ def diff(
         bool,
         Parameter(help="Do not look at the sources for what retention deletes; without Spark."),
     ] = False,
+    data: Annotated[
+        tuple[str, str] | None,
+        Parameter(
+            help="Compare rows instead of declarations: two versions of snapshots, each `TIME`, "
+            "`TIME@NUMBER` (as of that manifest) or `TIME@dry-run` (as it would be woven now).",
+        ),
+    ] = None,
+    samples: Annotated[
+        int,
+        Parameter(
+            validator=Number(gte=0, lte=MOST_SAMPLES),
+            show_default=True,
+            help="With `--data`, rows of each kind to show; 0 shows no value of the data.",
+        ),
+    ] = SAMPLES,
     now: Now = None,
     allow: Allow = (),
     output: Form = OutputForm.TEXT,
@@ -53,8 +75,14 @@ def diff(
 
     Ends with 0 where all stays the same and with 1 where something differs, as `kubectl diff` does.
     What a run would refuse is marked with `!`.
+
+    With `--data`, rows of two versions of snapshots are matched by `rootKey` and compared column by
+    column; both are read, or woven for a dry run, and nothing is written.
     """
     allowed = allowed_by(allow)
+    if data is not None:
+        _refuse_with_data(against, offline)
+        return _diff_data(name, file, data, samples, instant_of(now), allowed, output)
     (after,), warnings = runnable_bundles(read_declarations(file, allowed), [name])
     before = None
     if against:
@@ -77,6 +105,46 @@ def diff(
             where = " in the declarations" if comparison.warnings else ""
             console.print(f"{name}: nothing would change{where}.", markup=False)
     return int(bool(comparison.differences))
+
+
+def _refuse_with_data(against: list[Path] | None, offline: bool) -> None:
+    given = [
+        option
+        for option, is_given in (("--against", bool(against)), ("--offline", offline))
+        if is_given
+    ]
+    if given:
+        finding = make_finding(
+            "SL191",
+            f"--data compares rows, and {' and '.join(given)} declarations",
+            path="--data",
+            found=f"--data with {' and '.join(given)}",
+            expected="one of the two",
+            hint=f"leave out {' and '.join(given)}, or --data",
+        )
+        raise InvalidDeclarations([finding])
+
+
+def _diff_data(
+    name: str,
+    file: list[Path],
+    data: tuple[str, str],
+    samples: int,
+    moment: EpochNanos,
+    allowed: Allowances,
+    output: OutputForm,
+) -> int:
+    (bundle,), warnings = runnable_bundles(read_declarations(file, allowed), [name])
+    print_findings(warnings, message_console())
+    store = open_named(bundle.output.spec.output_folder.folder_uri)
+    request = data_diff_request(bundle, store, *data, samples, argument="--data")
+    with signal_handlers() as interruption:
+        found = compare_data()(request, store, moment, interruption, allowed)
+    if output is OutputForm.JSON:
+        print_json(found.document)
+    else:
+        result_console().print(str(found), markup=False)
+    return int(not found.is_same)
 
 
 def _looked_at(bundle: Bundle, moment: EpochNanos, allowed: Allowances) -> RunPlan:

@@ -5,7 +5,8 @@ packages add theirs through the entry-point group `snaploom.commands`: a module 
 tables like the two below, which is light to import.
 
 Exit codes: 0 done, or nothing to do; 1 failed; 2 not valid; 3 every error is an ambiguous or
-unreachable join tree; 4 lease not obtained and the snapshot still unpublished; 130 interrupted.
+unreachable join tree; 4 lease not obtained and the snapshot still unpublished; 5 the root has no
+snapshot at all, where that is to fail; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ COMMANDS = (
     ("validate", "snaploom.cli.validate:validate", "Check declarations, without touching data."),
     ("plan", "snaploom.cli.plan:plan", "Show the join tree, and what a run would publish."),
     ("diff", "snaploom.cli.diff:diff", "Show what changed declarations would do."),
+    (
+        "contract",
+        "snaploom.cli.contract:contract",
+        "Write the data contract of an output, or check one.",
+    ),
     ("run", "snaploom.cli.run:run", "Weave and publish every snapshot that is due."),
     ("restate", "snaploom.cli.restate:restate", "Publish a corrected version of a snapshot."),
     ("backfill", "snaploom.cli.backfill:backfill", "Publish what is due in a span of history."),
@@ -96,7 +102,7 @@ def build_app() -> App:
         default_parameter=Parameter(negative=(), show_default=False),
         suppress_keyboard_interrupt=False,
         help_epilogue="Exit codes: 0 done, 1 failed, 2 not valid, 3 no unique join tree, "
-        "4 lease not obtained, 130 interrupted.",
+        "4 lease not obtained, 5 root without snapshots, 130 interrupted.",
     )
     _add(app, GROUPS, COMMANDS)
     for entry in entry_points(group=ENTRY_POINTS):

@@ -33,7 +33,7 @@ def collect_groups(frame: DataFrame, keys: Sequence[str], packed: str) -> DataFr
 def _sorted_list(packed: Column, data_type: spark.DataType) -> Column:
     if is_orderable(data_type):
         return sf.sort_array(sf.collect_list(packed))
-    ordered = sf.struct(_orderable_form(packed, data_type).alias("o"), packed.alias("v"))
+    ordered = sf.struct(orderable_form(packed, data_type).alias("o"), packed.alias("v"))
     return sf.transform(sf.array_sort(sf.collect_list(ordered), _compare), lambda e: e["v"])
 
 
@@ -50,7 +50,7 @@ def is_orderable(data_type: spark.DataType) -> bool:
     return not isinstance(data_type, (spark.MapType, spark.VariantType, spark.CalendarIntervalType))
 
 
-def _orderable_form(value: Column, data_type: spark.DataType) -> Column:
+def orderable_form(value: Column, data_type: spark.DataType) -> Column:
     """A value that sorts, and is equal only for equal values: maps become sorted entries."""
     if is_orderable(data_type):
         return value
@@ -58,13 +58,13 @@ def _orderable_form(value: Column, data_type: spark.DataType) -> Column:
         return sf.sort_array(
             sf.transform(
                 sf.map_entries(value),
-                lambda e: sf.struct(e["key"], _orderable_form(e["value"], data_type.valueType)),
+                lambda e: sf.struct(e["key"], orderable_form(e["value"], data_type.valueType)),
             )
         )
     if isinstance(data_type, spark.ArrayType):
-        return sf.transform(value, lambda e: _orderable_form(e, data_type.elementType))
+        return sf.transform(value, lambda e: orderable_form(e, data_type.elementType))
     if isinstance(data_type, spark.StructType):
         # The first member distinguishes a NULL struct from a struct of NULLs.
-        members = [_orderable_form(value.getField(f.name), f.dataType) for f in data_type.fields]
+        members = [orderable_form(value.getField(f.name), f.dataType) for f in data_type.fields]
         return sf.struct(value.isNull(), *members)
     return value.cast("string")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from snaploom import lazyimport
 from snaploom.jobs.declarations.declarationfiles import Declarations
 from snaploom.jobs.interruption import Interruption
+from snaploom.jobs.published.datadiff import DataDiffRequest
 from snaploom.jobs.published.runestimate import Estimate
 from snaploom.jobs.runevents import EmitEvent
 from snaploom.jobs.weaving.runoptions import RunOptions
@@ -18,6 +19,7 @@ from snaploom.models.run import RunSettings
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import RunPlan
+from snaploom.planning.rowchanges import DataComparison
 from snaploom.planning.selection import Selection
 from snaploom.storage.leaseholder import OpenLease
 from snaploom.storage.objectstore import ObjectStore
@@ -147,6 +149,22 @@ class CheckContent(Protocol):
         ...
 
 
+class CompareData(Protocol):
+    """`snaploom.jobs.published.rowdiff.compare_data`."""
+
+    def __call__(
+        self,
+        request: DataDiffRequest,
+        store: ObjectStore,
+        moment: EpochNanos,
+        interruption: Interruption,
+        allow: Allowances = NO_ALLOWANCES,
+        open_session: OpenSession = BUILT,
+    ) -> DataComparison:
+        """Compare two versions of snapshots row by row."""
+        ...
+
+
 def weave_with_spark() -> WeaveOutputs:
     """Weaves outputs in a session."""
     return cast(WeaveOutputs, lazyimport.resolve(lazyimport.WEAVE))
@@ -165,6 +183,11 @@ def estimate_with_spark() -> EstimateRun:
 def check_content() -> CheckContent:
     """Reads what is published, and compares it with its records."""
     return cast(CheckContent, lazyimport.resolve(lazyimport.CHECK_CONTENT))
+
+
+def compare_data() -> CompareData:
+    """Compares rows of two versions of snapshots."""
+    return cast(CompareData, lazyimport.resolve(lazyimport.COMPARE_DATA))
 
 
 def open_named(uri: str) -> ObjectStore:

@@ -120,6 +120,13 @@ def readable_with_first(schemas: list[tuple[EpochNanos, str]]) -> list[tuple[Epo
     return schemas
 
 
+def merged_type(first: Type, second: Type) -> Type | None:
+    """The narrowest type that holds the values of both; None when there is none."""
+    conflicts: list[TypeConflict] = []
+    merged = _merge(first, second, "", conflicts)
+    return None if conflicts else merged
+
+
 def _merge(first: Type, second: Type, path: str, conflicts: list[TypeConflict]) -> Type:
     match first, second:
         case Simple("void"), _:

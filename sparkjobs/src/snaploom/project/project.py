@@ -20,6 +20,7 @@ from snaploom.jobs.declarations.declarationfiles import (
 )
 from snaploom.jobs.interruption import signal_handlers
 from snaploom.jobs.plannedoutput import plan_output
+from snaploom.jobs.published.datadiff import SAMPLES, data_diff_request
 from snaploom.jobs.published.declarationdiff import compare
 from snaploom.jobs.published.outputcheck import check_output
 from snaploom.jobs.published.runestimate import Estimate
@@ -28,6 +29,7 @@ from snaploom.jobs.runevents import Warned
 from snaploom.jobs.sparkentry import (
     BUILT,
     OpenSession,
+    compare_data,
     index_places,
     open_named,
     read_folder,
@@ -40,10 +42,11 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.times import EpochNanos, now
 from snaploom.planning.bundle import Bundle
+from snaploom.planning.dependence import upstream_outputs
 from snaploom.planning.selection import Selection
 from snaploom.project.pages import Pages
 from snaploom.project.resources import to_yaml
-from snaploom.project.results import Checked, Diff, Findings, Plan, Run, Runs
+from snaploom.project.results import Checked, DataDiff, Diff, Findings, Plan, Run, Runs
 from snaploom.site.collection import Clock, declared_pages
 from snaploom.storage.entries import SnapshotRecord
 from snaploom.storage.folder import is_unused, open_folder
@@ -117,6 +120,18 @@ class Project:
     def outputs(self) -> tuple[str, ...]:
         """Names of the OutputDatasets."""
         return self._declarations.output_names
+
+    def upstream(self, output: str) -> tuple[str, ...]:
+        """Names of the outputs whose published files an output reads.
+
+        Args:
+            output: name of an OutputDataset.
+
+        Raises:
+            ArgumentInvalid: there is no such output.
+        """
+        outputs = [each for each in self.resources if isinstance(each, OutputDataset)]
+        return tuple(each.name for each in upstream_outputs(self._bundle(output), outputs))
 
     @property
     def findings(self) -> Findings:
@@ -387,6 +402,41 @@ class Project:
             preview, after, moment, None, self._declarations.allow, False, _session(spark)
         )
         return Diff(compare(after, before, moment, None if offline else look))
+
+    def diff_data(
+        self,
+        output: str,
+        before: Time,
+        after: Time,
+        *,
+        samples: int = SAMPLES,
+        now: Time | None = None,
+        spark: SparkSession | None = None,
+    ) -> DataDiff:
+        """Compare two versions of snapshots row by row, matched by `rootKey`; nothing is written.
+
+        Args:
+            output: name of an OutputDataset.
+            before: time of a snapshot, `TIME@NUMBER` (as of that manifest) or `TIME@dry-run` (as it
+                would be woven now).
+            after: the same.
+            samples: rows of each kind to show; 0 for none.
+            now: time to plan a dry run for; omitted, the present.
+            spark: somebody's session; omitted, that of this process, or a new one.
+
+        Raises:
+            ArgumentInvalid: the output has no `rootKey`, a version is not there, or as `run`.
+            CheckFailed: a key is not unique, or NULL, in one of the two.
+            InvalidDeclarations, NothingPublished, ObjectNotFound: there is nothing to compare.
+        """
+        bundle, moment = self._runnable([output])[0], _moment(now)
+        store = open_named(bundle.output.spec.output_folder.folder_uri)
+        request = data_diff_request(bundle, store, before, after, samples)
+        allow = self._declarations.allow
+        with signal_handlers() as interruption:
+            return DataDiff(
+                compare_data()(request, store, moment, interruption, allow, _session(spark))
+            )
 
     def check(
         self,

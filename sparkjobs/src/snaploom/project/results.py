@@ -19,6 +19,7 @@ from snaploom.planning.bundle import Bundle
 from snaploom.planning.explain import plan_text
 from snaploom.planning.picture import picture_of
 from snaploom.planning.plan import PlannedSnapshot, RunPlan
+from snaploom.planning.rowchanges import DataComparison, RowChanges
 from snaploom.planning.svg import to_svg
 from snaploom.project import html
 from snaploom.storage.foldercheck import Fault
@@ -362,6 +363,76 @@ class Diff:
 
     def _repr_html_(self) -> str:
         return f"{html.heading(self.comparison.output)}<pre>{html.text(self)}</pre>"
+
+
+@dataclass(frozen=True)
+class DataDiff:
+    """How two versions of snapshots differ, row by row."""
+
+    comparison: DataComparison
+    """Counts, columns and samples."""
+
+    @property
+    def is_same(self) -> bool:
+        """Whether rows and columns are the same."""
+        return self.comparison.is_same
+
+    @property
+    def rows(self) -> RowChanges:
+        """How many rows and columns differ, and some of them."""
+        return self.comparison.rows
+
+    @property
+    def document(self) -> JsonValue:
+        """The comparison as `snaploom diff --data -o json` prints it."""
+        return self.comparison.document
+
+    def __str__(self) -> str:
+        return str(self.comparison)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows, fields = self.rows, self.comparison.fields
+        counts = html.table(
+            ("added", "removed", "changed", "unchanged"),
+            [[f"{n:,}" for n in (rows.added, rows.removed, rows.changed, rows.unchanged)]],
+        )
+        schema = html.table(
+            ("column", "before", "after"),
+            [
+                *((one.path, "", one.type) for one in fields.added),
+                *((one.path, one.type, "") for one in fields.removed),
+                *((one.path, one.before, one.after) for one in fields.retyped),
+            ],
+        )
+        columns = html.table(
+            ("column", "rows that differ"), [(one.path, f"{one.rows:,}") for one in rows.columns]
+        )
+        samples = html.table(
+            ("row", "key", "column", "before", "after"),
+            [
+                (
+                    sample.change.value.lower(),
+                    ", ".join(f"{name} = {value}" for name, value in sample.key),
+                    *line,
+                )
+                for sample in rows.samples
+                for line in (
+                    [
+                        (value.path, *(_or_null(side) for side in (value.before, value.after)))
+                        for value in sample.values
+                    ]
+                    or [("", "", "")]
+                )
+            ],
+        )
+        title = f"{self.comparison.output}: {self.comparison.before} → {self.comparison.after}"
+        return f"{html.heading(title)}{counts}{schema}{columns}{samples}"
+
+
+def _or_null(value: str | None) -> str:
+    return "NULL" if value is None else value
 
 
 @dataclass(frozen=True)

@@ -100,13 +100,6 @@ def source_columns(bundle: Bundle, name: str, read: ReadColumns) -> Found:
     }
 
 
-def read_places(bundle: Bundle, name: str) -> tuple[DatasetName, ...]:
-    """The datasets that a source reads, directly or through others."""
-    source = bundle.source(name)
-    found = [declared(source).datasets, *(read_places(bundle, each) for each in source.spec.reads)]
-    return tuple(dict.fromkeys(place for places in found for place in places))
-
-
 def _below(bundle: Bundle, source: DataSource, read: ReadColumns) -> Found:
     query = declared(source).query(read.time)
     if query is not None:

@@ -33,7 +33,7 @@ from openlineage.client.facet_v2 import (
     tags_run,
 )
 
-from snaploom.jobs.lineage.columnlineage import column_lineage, read_places
+from snaploom.jobs.lineage.columnlineage import column_lineage
 from snaploom.jobs.lineage.datasets import output_dataset
 from snaploom.jobs.lineage.facets import (
     PRODUCER,
@@ -50,6 +50,7 @@ from snaploom.planning.bundle import Bundle
 from snaploom.planning.datasetnames import DatasetName
 from snaploom.planning.plan import plan_offline
 from snaploom.planning.schemas import parse_schema
+from snaploom.planning.sourceplaces import read_places
 from snaploom.planning.sources.registry import declared
 from snaploom.planning.tree import JoinTree
 from snaploom.version import VERSION

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from snaploom.errors import Interrupted, LeaseNotObtained, SnaploomError
+from snaploom.errors import Interrupted, LeaseNotObtained, RootEmpty, SnaploomError
 from snaploom.jobs.declarations.declarationfiles import exit_code_of
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.report import Report, RunPhase
@@ -19,8 +19,9 @@ def report_exit_code(report: Report) -> int:
             return 0
         case RunPhase.INTERRUPTED:
             return Interrupted.exit_code
-    if report.reason == LeaseNotObtained.reason:
-        return LeaseNotObtained.exit_code
+    for error in (LeaseNotObtained, RootEmpty):
+        if report.reason == error.reason:
+            return error.exit_code
     return exit_code_of(report.findings) or 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from time import monotonic
 
 from pyspark.sql import SparkSession
@@ -16,7 +16,7 @@ from snaploom.engine.published import read_files
 from snaploom.engine.retries import await_tasks
 from snaploom.engine.rowcounts import RowCounts, Weaving, null_key_warnings
 from snaploom.engine.samples import sampled
-from snaploom.engine.schemachecks import MissingField, SchemaOutcome, check_schemas
+from snaploom.engine.schemachecks import MissingField, SchemaOutcome
 from snaploom.engine.sources.port import SourceFrame
 from snaploom.engine.subtrees import FoldedSubtree
 from snaploom.engine.unmatched import unmatched_warnings
@@ -30,8 +30,7 @@ from snaploom.jobs.weaving.filelayout import Shaping
 from snaploom.jobs.weaving.preparation import Prepared
 from snaploom.jobs.weaving.schemahistory import SchemaHistory, compare_structure
 from snaploom.jobs.weaving.sharedsubtrees import Sharing
-from snaploom.jobs.weaving.snapshotsources import Reading
-from snaploom.jobs.weaving.valuelesscolumns import ValuelessColumns
+from snaploom.jobs.weaving.snapshotinputs import InputReader
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot
 from snaploom.models.times import format_instant
@@ -120,8 +119,8 @@ class SnapshotWeaver:
         self._folder = folder
         self._sharing = sharing
         self._history = SchemaHistory(folder.store)
-        bundle, tree = run.prepared.bundle, run.prepared.plan.tree
-        self._valueless = ValuelessColumns(bundle, tree, self._history)
+        bundle = run.prepared.bundle
+        self._inputs = InputReader(run.prepared, self._history, self._folder.log.read, self._read)
         options = run.job.options
         self._publish: Publish = (
             publish
@@ -153,25 +152,11 @@ class SnapshotWeaver:
         return replace(woven, seconds=monotonic() - started)
 
     def _weave(self, planned: PlannedSnapshot) -> WovenSnapshot:
-        sources = (step for step in planned.steps if isinstance(step, ReadSource))
-
-        @cache
-        def published_rows() -> StructType | None:
-            return self._valueless.published(self._folder.log.read(), planned.time)
-
-        def read(step: ReadSource) -> SourceFrame:
-            with translated(f"DataSource/{step.source}"):
-                return self._valueless.typed(step.field_name, self._read(step), published_rows)
-
-        reading = Reading(sources, read)
         plan = self._run.prepared.plan
-        outcome = check_schemas(
-            plan.tree, reading, self._others, self._relationships, self._valueless.sources
-        )
+        inputs = self._inputs.inputs(planned)
+        outcome, used = inputs.outcome, inputs.used
         if outcome.stop is not None:
             return WovenSnapshot(outcome.stop, 0.0)
-        left_out = {exclusion.field_name for exclusion in outcome.excluded}
-        used = {name: reading.source(name) for name in reading if name not in left_out}
         target = SnapshotTarget(planned.time, planned.partition, plan.hash, model_nodes(plan.tree))
         written: list[_Written] = []
         history_warnings: tuple[str, ...] = ()

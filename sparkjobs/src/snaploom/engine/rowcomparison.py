@@ -1,0 +1,218 @@
+"""Compares the rows of two frames by key, in Spark; what comes to the driver is bounded.
+
+Values are the same where Spark's `<=>` takes them for the same: NULL is NULL, NaN is NaN, and -0.0
+is 0.0. Lists are compared in their order, maps without one. A struct is compared field by field;
+where it is NULL on one side only, the struct itself differs too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Row, Window
+from pyspark.sql import functions as sf
+from pyspark.sql import types as spark
+
+from snaploom.confidential import without_secrets
+from snaploom.engine.collect import orderable_form
+from snaploom.engine.expectations import key_columns
+from snaploom.planning.fieldpaths import path_text, quote
+from snaploom.planning.rowchanges import (
+    SAMPLE_COLUMNS,
+    VALUE_LENGTH,
+    ChangedValue,
+    ColumnChange,
+    RowChange,
+    RowChanges,
+    RowSample,
+)
+
+_BEFORE, _AFTER, _CHANGE, _PLACE = "before", "after", "change", "place"
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """A field whose values are compared."""
+
+    parts: tuple[str, ...]
+    kind: spark.DataType
+
+    @property
+    def path(self) -> str:
+        return path_text(self.parts)
+
+    def of(self, side: str) -> Column:
+        column = sf.col(side)
+        for part in self.parts:
+            column = column.getField(part)
+        return column
+
+    @property
+    def differs(self) -> Column:
+        if isinstance(self.kind, spark.StructType):
+            return self.of(_BEFORE).isNull() != self.of(_AFTER).isNull()
+        before, after = (orderable_form(self.of(side), self.kind) for side in (_BEFORE, _AFTER))
+        return ~before.eqNullSafe(after)
+
+    def text(self, side: str) -> Column:
+        if isinstance(self.kind, spark.StructType):
+            is_null = self.of(side).isNull()
+            return sf.when(is_null, sf.lit(None).cast("string")).otherwise(sf.lit("a struct"))
+        return _text(self.of(side), self.kind)
+
+
+def compare_rows(
+    before: DataFrame, after: DataFrame, root_key: Sequence[str], samples: int
+) -> RowChanges:
+    """Match rows by key, and compare all other columns.
+
+    Args:
+        before: rows, with a unique key that is never NULL.
+        after: the same, under the same schema.
+        root_key: the `rootKey`.
+        samples: rows of each kind to show.
+
+    Raises:
+        CheckInvalid: the schema has no such column.
+    """
+    fields = tuple(_compared(before.schema, ()))
+    key = key_columns(before.schema, root_key)
+    names = [f"k{number}" for number in range(len(key))]
+    sides = [
+        frame.select(
+            *(sf.expr(text).alias(name) for text, name in zip(key, names, strict=True)),
+            sf.struct(*(sf.col(quote(name)) for name in frame.columns)).alias(side),
+        )
+        for frame, side in ((before, _BEFORE), (after, _AFTER))
+    ]
+    # Rows are compared as a whole: a condition with a part for each column, which the optimizer
+    # copies to wherever it is used, takes minutes to plan for some hundred columns.
+    whole = orderable_form(sf.col(_BEFORE), before.schema).eqNullSafe(
+        orderable_form(sf.col(_AFTER), after.schema)
+    )
+    change = (
+        sf.when(sf.col(_BEFORE).isNull(), RowChange.ADDED.value)
+        .when(sf.col(_AFTER).isNull(), RowChange.REMOVED.value)
+        .when(~whole, RowChange.CHANGED.value)
+    )
+    joined = sides[0].join(sides[1], names, "full_outer").withColumn(_CHANGE, change)
+    counts = _counts(joined, fields)
+    differing = sorted(
+        (-counts[f"f{number}"], number) for number in range(len(fields)) if counts[f"f{number}"]
+    )
+    changes = {change: counts[change.value] for change in RowChange}
+    shown = samples if any(changes.values()) else 0
+    return RowChanges(
+        added=changes[RowChange.ADDED],
+        removed=changes[RowChange.REMOVED],
+        changed=changes[RowChange.CHANGED],
+        unchanged=counts["rows"] - sum(changes.values()),
+        columns=tuple(ColumnChange(fields[number].path, -rows) for rows, number in differing),
+        samples=tuple(_samples(joined, fields, names, root_key, shown)) if shown else (),
+    )
+
+
+def _compared(schema: spark.StructType, above: tuple[str, ...]) -> Iterator[_Compared]:
+    for field in schema.fields:
+        parts = (*above, field.name)
+        yield _Compared(parts, field.dataType)
+        if isinstance(field.dataType, spark.StructType):
+            yield from _compared(field.dataType, parts)
+
+
+def _counts(joined: DataFrame, fields: Sequence[_Compared]) -> dict[str, int]:
+    is_in_both = sf.col(_BEFORE).isNotNull() & sf.col(_AFTER).isNotNull()
+    row = joined.agg(
+        sf.count(sf.lit(1)).alias("rows"),
+        *(sf.count_if(sf.col(_CHANGE) == each.value).alias(each.value) for each in RowChange),
+        *(
+            sf.count_if(is_in_both & field.differs).alias(f"f{number}")
+            for number, field in enumerate(fields)
+        ),
+    ).first()
+    assert row is not None  # an aggregation without keys has one row
+    return row.asDict()
+
+
+def _samples(
+    joined: DataFrame,
+    fields: Sequence[_Compared],
+    names: Sequence[str],
+    root_key: Sequence[str],
+    samples: int,
+) -> Iterator[RowSample]:
+    of_kind = Window.partitionBy(_CHANGE).orderBy(*names)
+    values = sf.array(
+        *(
+            sf.when(
+                field.differs,
+                sf.struct(
+                    sf.lit(number).alias("field"),
+                    field.text(_BEFORE).alias(_BEFORE),
+                    field.text(_AFTER).alias(_AFTER),
+                ),
+            )
+            for number, field in enumerate(fields)
+        )
+    )
+    is_changed = sf.col(_CHANGE) == RowChange.CHANGED.value
+    rows = (
+        joined.where(sf.col(_CHANGE).isNotNull())
+        .withColumn(_PLACE, sf.row_number().over(of_kind))
+        .where(sf.col(_PLACE) <= samples)
+        .select(
+            _CHANGE,
+            _PLACE,
+            *(_cut(sf.col(name).cast("string")).alias(name) for name in names),
+            sf.when(is_changed, sf.array_compact(values)).alias("values"),
+        )
+        .select(
+            _CHANGE,
+            _PLACE,
+            *names,
+            sf.slice("values", 1, SAMPLE_COLUMNS).alias("values"),
+            (sf.size("values") - SAMPLE_COLUMNS).alias("omitted"),
+        )
+        .orderBy(_CHANGE, _PLACE)
+        .collect()
+    )
+    return (_sample(row, fields, names, root_key) for row in rows)
+
+
+def _sample(
+    row: Row, fields: Sequence[_Compared], names: Sequence[str], root_key: Sequence[str]
+) -> RowSample:
+    return RowSample(
+        RowChange(row[_CHANGE]),
+        tuple(
+            (part, without_secrets(row[name])) for part, name in zip(root_key, names, strict=True)
+        ),
+        tuple(
+            ChangedValue(
+                fields[value["field"]].path, *(_shown(value[side]) for side in (_BEFORE, _AFTER))
+            )
+            for value in row["values"] or ()
+        ),
+        max(0, row["omitted"] or 0),
+    )
+
+
+def _shown(value: str | None) -> str | None:
+    """A value without the credentials that this process has read, should data contain them."""
+    return None if value is None else without_secrets(value)
+
+
+def _text(column: Column, kind: spark.DataType) -> Column:
+    """The value as text, short enough for a person; NULL where it is NULL."""
+    match kind:
+        case spark.ArrayType() | spark.MapType() | spark.VariantType():
+            return _cut(sf.to_json(column, {"ignoreNullFields": "false"}))
+        case spark.BinaryType():
+            return _cut(sf.hex(column))
+    return _cut(column.cast("string"))
+
+
+def _cut(text: Column) -> Column:
+    short = sf.concat(sf.left(text, sf.lit(VALUE_LENGTH)), sf.lit(" ..."))
+    return sf.when(sf.length(text) > VALUE_LENGTH, short).otherwise(text)

@@ -1,0 +1,166 @@
+"""Compares the rows of two versions of snapshots, in a session; nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from snaploom.engine.conform import conform_frame
+from snaploom.engine.expectations import key_columns, uniqueness
+from snaploom.engine.published import read_files
+from snaploom.engine.rowcomparison import compare_rows
+from snaploom.engine.schemadocument import struct_from
+from snaploom.errors import CheckFailed
+from snaploom.jobs.interruption import Interruption, run_interruptibly
+from snaploom.jobs.job import JobGroup
+from snaploom.jobs.published.datadiff import DataDiffRequest
+from snaploom.jobs.session.errortranslation import translated
+from snaploom.jobs.session.spark import build_session
+from snaploom.jobs.sparkentry import OpenSession
+from snaploom.jobs.weaving.dryrun import dry_woven
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.models.outputfolder import DataFormat
+from snaploom.models.times import EpochNanos, format_instant
+from snaploom.planning.commonfields import common_fields
+from snaploom.planning.rowchanges import ComparedSnapshot, DataComparison, RowChanges
+from snaploom.storage.folder import open_folder
+from snaploom.storage.history import refuse_empty
+from snaploom.storage.objectstore import ObjectStore, refuse_links
+from snaploom.storage.schemadocuments import read_schema
+from snaploom.storage.versionchoice import VersionChoice
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One of the two."""
+
+    frame: DataFrame
+    schema: str
+    time: str
+    sequence: int | None
+
+    def __str__(self) -> str:
+        origin = "dry run" if self.sequence is None else f"manifest {self.sequence}"
+        return f"{self.time} ({origin})"
+
+
+def compare_data(
+    request: DataDiffRequest,
+    store: ObjectStore,
+    moment: EpochNanos,
+    interruption: Interruption,
+    allow: Allowances = NO_ALLOWANCES,
+    open_session: OpenSession = build_session,
+) -> DataComparison:
+    """Compare two versions of snapshots row by row.
+
+    Args:
+        request: the versions.
+        store: of the output's folder.
+        moment: the instant for which a dry run is planned.
+        interruption: from `signal_handlers`.
+        allow: what declarations may use beyond the built-in lists.
+        open_session: gives the session.
+
+    Raises:
+        CheckFailed: a key is not unique, or NULL, in one of them.
+        CheckInvalid: one of them has no column of the key.
+        SnaploomError: what keeps a dry run from its rows, as a run would raise it.
+        SparkNotStarted: there is no Spark to work with.
+        Interrupted: somebody asked to stop.
+    """
+    group = JobGroup()
+
+    def work() -> DataComparison:
+        spark = open_session("snaploom diff", request.bundle.output.spec.run, allow)
+        group.enter(spark, "diff", f"{request.bundle.output.identity}: comparing rows")
+        with ExitStack() as held, translated():
+            sides = _Sides(spark, request, store, moment, allow, interruption.check)
+            before, after = (sides.open(side, held) for side in (request.before, request.after))
+            interruption.check()
+            return _compared(request, before, after, interruption.check)
+
+    try:
+        return run_interruptibly(work, interruption, group.cancel, lambda: None)
+    finally:
+        interruption.check()
+
+
+@dataclass(frozen=True)
+class _Sides:
+    spark: SparkSession
+    request: DataDiffRequest
+    store: ObjectStore
+    moment: EpochNanos
+    allow: Allowances
+    check: Callable[[], None]
+
+    def open(self, choice: VersionChoice, held: ExitStack) -> _Side:
+        """The rows of a version; what a dry run holds is released by `held`."""
+        time = format_instant(choice.time)
+        if choice.is_dry_run:
+            woven = dry_woven(
+                self.spark, self.request.bundle, choice.time, self.moment, self.allow, self.check
+            )
+            frame = held.enter_context(woven)
+            return _Side(frame, frame.schema.json(), time, None)
+        folder = open_folder(self.store)
+        state = folder.log.read()
+        settings = refuse_empty(state, self.store.uri)
+        record = choice.record(folder, state, "data")
+        schema = read_schema(self.store, record.schema_hash)
+        files = [file.path for file in record.files]
+        refuse_links(self.store, files)
+        struct = struct_from(schema)
+        if files:
+            data_format = DataFormat(settings.data_format).of_files
+            uris = [f"{self.store.uri}{path}" for path in files]
+            frame = read_files(self.spark, uris, data_format, struct)
+        else:
+            frame = self.spark.createDataFrame([], struct.toNullable())
+        return _Side(frame, schema, time, record.seq)
+
+
+def _compared(
+    request: DataDiffRequest, before: _Side, after: _Side, check: Callable[[], None]
+) -> DataComparison:
+    output = request.bundle.output
+    key = output.spec.data_model.root_data_source.root_key
+    fields = common_fields(before.schema, after.schema)
+    common = struct_from(fields.schema)
+    for side in (before, after):
+        columns = key_columns(side.frame.schema, key, output.identity)
+        unique = uniqueness(side.frame, columns)
+        if not unique.holds:
+            raise CheckFailed(
+                f"rows of {side} cannot be matched by their key",
+                resource=output.identity,
+                path="spec.dataModel.rootDataSource.rootKey",
+                found=f"{', '.join(key)}: {unique.measured}",
+                expected="every key once, and no NULL in it",
+                hint="name columns in rootKey that identify a row, or compare versions that were "
+                "published since rootKey is declared",
+            )
+        check()
+    # A key whose types have nothing in common is in neither: the same error names the column.
+    key_columns(common, key, output.identity)
+    frames = [conform_frame(side.frame, common) for side in (before, after)]
+    rows = compare_rows(frames[0], frames[1], key, request.samples)
+    counts = _row_counts(rows)
+    return DataComparison(
+        output.name,
+        tuple(key),
+        ComparedSnapshot(before.time, before.sequence, counts[0]),
+        ComparedSnapshot(after.time, after.sequence, counts[1]),
+        fields,
+        rows,
+    )
+
+
+def _row_counts(rows: RowChanges) -> tuple[int, int]:
+    """Rows of both sides; keys are unique, so that each row is counted once."""
+    both = rows.changed + rows.unchanged
+    return both + rows.removed, both + rows.added

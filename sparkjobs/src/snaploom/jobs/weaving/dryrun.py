@@ -1,0 +1,91 @@
+"""The rows that a run would publish for one snapshot, without publishing or writing them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import DataFrame, SparkSession
+
+from snaploom.engine.fold import Weave, fold
+from snaploom.engine.probes import Recording
+from snaploom.errors import ArgumentInvalid
+from snaploom.jobs.session.errortranslation import translated
+from snaploom.jobs.weaving.preparation import Prepared, folder_store, prepare
+from snaploom.jobs.weaving.schemahistory import SchemaHistory
+from snaploom.jobs.weaving.snapshotinputs import InputReader
+from snaploom.models.allowances import Allowances
+from snaploom.models.times import EpochNanos, format_instant
+from snaploom.planning.availability import Action
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.plan import PlannedSnapshot
+from snaploom.planning.selection import Selection
+from snaploom.storage.folder import is_unused, open_folder
+
+
+@contextmanager
+def dry_woven(
+    spark: SparkSession,
+    bundle: Bundle,
+    time: EpochNanos,
+    moment: EpochNanos,
+    allow: Allowances,
+    check: Callable[[], None],
+) -> Iterator[DataFrame]:
+    """The rows of a snapshot as they would be woven now; computed when they are asked for.
+
+    The snapshot is planned as a restatement where it is published, else as one that is due. Row
+    counts of joins are not proved: rows that a join multiplied have a key twice.
+
+    Args:
+        spark: the session.
+        bundle: the output, with everything that it refers to.
+        time: of the snapshot.
+        moment: the instant of planning.
+        allow: what declarations may use beyond the built-in lists.
+        check: called before the sources are read; whatever it raises comes out.
+
+    Raises:
+        ArgumentInvalid: a run would not weave this snapshot.
+        SnaploomError: what preflight and the reading of sources find, as a run raises it.
+    """
+    store = folder_store(bundle.output, allow=allow)
+    published = {} if is_unused(store) else open_folder(store).log.read().versions
+    selection = (
+        Selection(restated=time)
+        if time in published
+        else Selection(first=time, end=EpochNanos(time + 1))
+    )
+    with prepare(spark, bundle, moment, None, None, selection, allow=allow) as prepared:
+        planned = _due(prepared, time)
+        check()
+        reader = InputReader(
+            prepared,
+            SchemaHistory(store),
+            lambda: prepared.state,
+            lambda step: prepared.readers[step.source].read(step.time),
+        )
+        inputs = reader.inputs(planned)
+        if inputs.outcome.stop is not None:
+            raise inputs.outcome.stop.error()
+        frames = {name: item.frame for name, item in inputs.used.items()}
+        relationships = {one.name: one for one in bundle.data_relationships}
+        with translated():
+            # Observations would be counted again by each query over the frame.
+            woven = fold(Weave(prepared.plan.tree, frames, relationships), Recording())
+        yield woven
+
+
+def _due(prepared: Prepared, time: EpochNanos) -> PlannedSnapshot:
+    candidates = {one.time: one for one in prepared.plan.snapshots or ()}
+    planned = candidates.get(time)
+    if planned is not None and planned.action is Action.PUBLISH:
+        return planned
+    reason = f"{planned.reason.value}: {planned.message}" if planned else "no candidate"
+    raise ArgumentInvalid(
+        f"a run would not weave the snapshot of {format_instant(time)}",
+        path="data",
+        found=reason,
+        expected="a published snapshot whose sources are there, or one that is due",
+        hint="'snaploom plan' lists what is due",
+    )

@@ -1,0 +1,1 @@
+"""Outputs in orchestrators of others, as methods of a project; each needs an extra."""
