@@ -173,7 +173,7 @@ def _is_whole(text: str) -> bool:
         text.isascii()
         and digits.isdigit()
         and (digits[0] != "0" or text == "0")
-        and len(digits) <= 18
+        and (len(digits) <= 18 or (len(digits) == 19 and -(2**63) <= int(text) < 2**63))
     )
 
 
