@@ -18,9 +18,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from support.skipping.catalystrows import holds
-from support.skipping.onequalsoff import interpreted
 from support.skipping.proofranges import FORMS, range_conditions
 from support.skipping.prooftables import ARROW, POOLS, Value
+from support.weaving.sparksession import interpreted
 
 from snaploom.skipping.core.normalform import normal_form
 from snaploom.skipping.core.predicates import And, Constant, Or, Predicate, Unknown

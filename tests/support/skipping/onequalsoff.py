@@ -8,6 +8,7 @@ to see it again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,7 +20,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from support.skipping.proofconditions import Condition
 from support.skipping.prooftables import ProofTable
+from support.weaving.sparksession import interpreted
 
+from snaploom.hadoop.jvm import jvm_of
 from snaploom.skipping.spark.interfaces.enable import (
     decider_of,
     disable,
@@ -29,6 +32,9 @@ from snaploom.skipping.spark.interfaces.enable import (
 )
 from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder
 from snaploom.skipping.spark.optimizer.settings import LOCATIONS
+
+_FILE = re.compile(r"path: (\S+), range: \d+-\d+, partition values: ")
+"""What Spark writes of a file to read; its URI has no blanks."""
 
 AT_ONCE = 25
 """Conditions that one query decides."""
@@ -104,16 +110,6 @@ def skipping_by(spark: SparkSession, location: str) -> Iterator[None]:
         disable(spark)
 
 
-@contextmanager
-def interpreted(spark: SparkSession) -> Iterator[None]:
-    """Expressions are evaluated one by one, not compiled: quicker for a few rows."""
-    with (
-        setting(spark, "spark.sql.codegen.wholeStage", "false"),
-        setting(spark, "spark.sql.codegen.factoryMode", "NO_CODEGEN"),
-    ):
-        yield
-
-
 def path_of(uri: str) -> str:
     """The path that a URI of Spark's names: only the path differs between many partitions."""
     return unquote(urlsplit(uri).path)
@@ -121,14 +117,18 @@ def path_of(uri: str) -> str:
 
 def read_files(frame: DataFrame) -> set[str]:
     """Paths of the files that the scans of a planned query read."""
+    jvm = jvm_of(frame.sparkSession)
     leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
     paths: set[str] = set()
     for place in range(leaves.size()):
         leaf = leaves.apply(place)
         if "FileSourceScanExec" not in leaf.getClass().getSimpleName():
             continue
-        for file in leaf.selectedPartitions().toPartitionArray():
-            paths.add(str(file.toPath().toUri().getPath()))
+        chosen = leaf.selectedPartitions().toPartitionArray()
+        # One question to the JVM, and not four a file.
+        found = _FILE.findall(str(jvm.scala.runtime.ScalaRunTime.stringOf(chosen)))
+        assert len(found) == len(chosen), "another form of PartitionedFile"
+        paths.update(map(path_of, found))
     return paths
 
 

@@ -10,7 +10,8 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from support.skipping.onequalsoff import interpreted, read_files, skipping_by
+from support.skipping.onequalsoff import read_files, skipping_by
+from support.weaving.sparksession import interpreted
 
 from snaploom.skipping.lifecycle.operations import RefreshResult
 from snaploom.skipping.spark.interfaces.enable import decider_of, without_skipping

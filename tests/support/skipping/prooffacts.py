@@ -14,8 +14,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
-from support.skipping.onequalsoff import interpreted, path_of
+from support.skipping.onequalsoff import path_of
 from support.skipping.prooftables import ProofTable
+from support.weaving.sparksession import interpreted
 
 from snaploom.skipping.spark.interfaces.enable import without_skipping
 

@@ -5,13 +5,23 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 from support.servers.databases import driver_jars
-from support.weaving.sparksession import make_session
+from support.weaving.sparksession import interpreted, make_session
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One Spark for all tests of a process; starting it takes seconds."""
-    drivers = {"spark.driver.extraClassPath": f"{driver_jars()}/*"}
-    session = make_session(tmp_path_factory.mktemp("spark"), drivers)
+    with pytest.MonkeyPatch.context() as patch:
+        # Behind Spark's own jars: before them, where `spark.driver.extraClassPath` puts its jars,
+        # the archive of classes would not fit.
+        patch.setenv("SPARK_DIST_CLASSPATH", f"{driver_jars()}/*")
+        session = make_session(tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def plans_interpreted(spark: SparkSession) -> Iterator[None]:
+    """Plans of a file's tests are not compiled; see `interpreted`."""
+    with interpreted(spark):
+        yield

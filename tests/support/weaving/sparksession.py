@@ -2,13 +2,16 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from snaploom.engine.settings import SESSION_SETTINGS
+from snaploom.hadoop.jvm import jvm_of
 from snaploom.jobs.session.spark import WITHOUT_CALL_SITES
+from snaploom.skipping.spark.interfaces.enable import setting
 from snaploom.sparkgate.gate import ALLOW_SETTING
 
 SETTINGS: Mapping[str, str] = {
@@ -45,4 +48,20 @@ def make_session(folder: Path, settings: Mapping[str, str] | None = None) -> Spa
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
+    jvm_of(session)
     return session
+
+
+@contextmanager
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Expressions are evaluated one by one, not compiled: quicker for a few rows.
+
+    For tests of hundreds of small queries, each with a plan of its own, of which compiling takes a
+    third of the processor time. Spark proves itself that both ways give the same values. Jobs
+    compile, as all tests do that do not ask for this.
+    """
+    with (
+        setting(spark, "spark.sql.codegen.wholeStage", "false"),
+        setting(spark, "spark.sql.codegen.factoryMode", "NO_CODEGEN"),
+    ):
+        yield

@@ -12,6 +12,7 @@ from py4j.java_gateway import JavaGateway, JavaObject
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from snaploom.hadoop.janino import compiled_class, new_instance
+from snaploom.hadoop.jvm import jvm_of
 from snaploom.sparkgate.treerules import Node, Use, bare_kind
 
 _PACKAGE = "snaploom.sparkgate"
@@ -57,7 +58,7 @@ class Trees:
         self._spark = spark
         gateway = cast(JavaGateway, spark.sparkContext._gateway)
         self._java = _java_of(gateway)
-        self._classic = gateway.jvm.org.apache.spark.sql.classic
+        self._classic = jvm_of(spark).org.apache.spark.sql.classic
         self._settings = [text for pair in LEXICAL_SETTINGS.items() for text in pair]
 
     def parse(self, text: str, *, is_query: bool) -> JavaObject:
