@@ -24,6 +24,7 @@ EXIT_CODES = (
 CODES_OF = {
     "init": "0, 1, 2",
     "validate": "0, 2, 3",
+    "render": "0, 2, 3",
     "plan": "0, 1 (a snapshot would fail, or preflight did), 2, 3, 130",
     "diff": "0 (all stays the same), 1 (something differs), 2, 3",
     "run": "0, 1 (something that was due is not published), 2, 3, 4, 130",

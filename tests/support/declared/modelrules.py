@@ -46,13 +46,24 @@ CRON = {"schedule": "0 0 * * *", "startDate": "2020-01-01T00:00:00Z", "length": 
 SCHEDULE = {"schedule": {"cron": "0 * * * *"}}
 SELECTORS = [{"metadata": {"k": "v"}}]
 
+BEHIND_TEXTS = (
+    (common.DecimalType, {"scale": 11}),
+    (common.TimeOffset, {"days": 1}),
+    (outputdataset.LocalDateTime, {"year": 2021}),
+    (outputdataset.LocalDateTime, {"year": 1900}),
+)
+"""Faults that the API server cannot see where a text may stand instead (decision 0051): the parser,
+and so the webhook and every job, refuses them."""
+ONLY_WHERE_IT_STANDS = ((outputdataset.LocalDateTime, {"month": 4, "day": 31}),)
+"""Faults that the schema refuses at the place of the model, and not of the model by itself."""
+
 # model, what is right, and ways in which it can be wrong: keys to replace (None takes one away).
 RULES = [
     (common.DataType, LONG, [{"string": {}}, {"long": None}, {"lang": {}}, {"long": 1}]),
     (
         common.DataType,
         {"array": {"elementType": LONG}},
-        [{"array": {}}, {"array": {"elementType": {}}}, {"array": {"elementType": "long"}}],
+        [{"array": {}}, {"array": {"elementType": {}}}, {"array": {"elementType": "long list"}}],
     ),
     (
         common.DecimalType,

@@ -15,7 +15,16 @@ from snaploom.cli.console import (
     print_json,
     result_console,
 )
-from snaploom.cli.options import Allow, Files, Form, Now, allowed_by, instant_of
+from snaploom.cli.options import (
+    DEFAULT_PROJECT,
+    Allow,
+    Files,
+    Form,
+    Now,
+    ProjectOptions,
+    allowed_by,
+    instant_of,
+)
 from snaploom.jobs.declarations.declarationfiles import read_declarations, runnable_bundles
 from snaploom.jobs.published.declarationdiff import compare
 from snaploom.jobs.weaving.runs import preview
@@ -30,6 +39,7 @@ def diff(
     /,
     *,
     file: Files,
+    project: ProjectOptions = DEFAULT_PROJECT,
     against: Annotated[
         list[Path] | None,
         Parameter(
@@ -55,11 +65,11 @@ def diff(
     What a run would refuse is marked with `!`.
     """
     allowed = allowed_by(allow)
-    (after,), warnings = runnable_bundles(read_declarations(file, allowed), [name])
+    (after,), warnings = runnable_bundles(read_declarations(file, allowed, project.choice), [name])
     before = None
     if against:
         # What is replaced may be at fault; all that matters is that it can be read.
-        before = read_declarations(against, allowed).bundle(name)
+        before = read_declarations(against, allowed, project.choice).bundle(name)
     print_findings(warnings, message_console())
     moment = instant_of(now)
     look = None if offline else partial(_looked_at, after, moment, allowed)

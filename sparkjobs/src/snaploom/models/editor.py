@@ -27,6 +27,7 @@ from snaploom.models.schema import (
     describe,
     without_null,
 )
+from snaploom.models.shortforms import TEXT_KEYWORD
 
 EDITOR_SCHEMA_FILE = "snaploom.schema.json"
 """Name of the file that `write_schemas` writes."""
@@ -89,6 +90,9 @@ def _editor_form(source: Schema) -> Schema:
     """A schema as editors want it, with everything below it."""
     if "anyOf" in source:
         source = without_null(source, "")
+    if TEXT_KEYWORD in source:
+        form = {key: value for key, value in source.items() if key != TEXT_KEYWORD}
+        return _or_text(_editor_form(form), as_object(source[TEXT_KEYWORD]))
     result: Schema = {}
     for keyword, value in source.items():
         match keyword:
@@ -111,6 +115,19 @@ def _editor_form(source: Schema) -> Schema:
     if text := describe(without_default):
         result["description"] = text
     return result
+
+
+def _or_text(form: Schema, text: Schema) -> Schema:
+    """A mapping, or a text of the short form instead."""
+    keyword = {key: value for key, value in form.items() if key in ("description", "default")}
+    long = {key: value for key, value in form.items() if key not in keyword}
+    short: Schema = {
+        "type": "string",
+        "pattern": text["pattern"],
+        "maxLength": text["maxLength"],
+        "description": f"Such as {text['examples']}.",
+    }
+    return {**keyword, "anyOf": [short, long]}
 
 
 _KUBERNETES_ONLY = frozenset(
