@@ -52,7 +52,7 @@ BEHIND_TEXTS = (
     (outputdataset.LocalDateTime, {"year": 2021}),
     (outputdataset.LocalDateTime, {"year": 1900}),
 )
-"""Faults that the API server cannot see where a text may stand instead (decision 0051): the parser,
+"""Faults that the API server cannot see where a text may stand instead (decision 0057): the parser,
 and so the webhook and every job, refuses them."""
 ONLY_WHERE_IT_STANDS = ((outputdataset.LocalDateTime, {"month": 4, "day": 31}),)
 """Faults that the schema refuses at the place of the model, and not of the model by itself."""

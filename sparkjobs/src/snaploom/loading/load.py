@@ -129,7 +129,7 @@ def _read_text(
 ) -> Iterable[tuple[Read, Located | None]]:
     composed = compose(source.text)
     folder = os.path.dirname(os.path.abspath(source.file))
-    surroundings = Surroundings(applied.values, applied.project, folder)
+    surroundings = Surroundings(applied.values, applied.project, folder, applied.is_partial)
     for document in composed.documents:
         yield from _read_document(source, document, surroundings)
     if composed.fault is not None:

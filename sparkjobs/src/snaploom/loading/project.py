@@ -22,6 +22,7 @@ from snaploom.loading.pydanticerrors import findings_of, names_secret
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding, Severity
 from snaploom.models.projectfile import (
+    LONGEST_VALUE,
     NO_CHOICE,
     PROJECT_FILE,
     VARIABLE_PATTERN,
@@ -46,6 +47,8 @@ class AppliedProject:
     """All variables that have a value, by name."""
     project: ProjectFile = field(default_factory=ProjectFile)
     """What the file declares."""
+    is_partial: bool = False
+    """Whether something is wrong with the file, or with what was chosen."""
 
 
 def is_project_file(source: SourceText) -> bool:
@@ -63,9 +66,14 @@ def applied_project(
     source = found[0] if found else None
     project, faults = _parsed(source) if source is not None else (ProjectFile(), ())
     problems = [] if faults else list(_choice_findings(choice, project, source))
-    values = {**project.values(choice.environment), **choice.values}
+    given = {name: value for name, value in choice.values.items() if _is_value(value)}
+    values = {**project.values(choice.environment), **given}
     applied = AppliedProject(
-        "" if source is None else source.file, choice.environment or "", values, project
+        "" if source is None else source.file,
+        choice.environment or "",
+        values,
+        project,
+        is_partial=bool(findings or faults or problems),
     )
     return applied, (*findings, *faults, *problems)
 
@@ -219,15 +227,19 @@ def _choice_findings(
             )
         elif names_secret(variable):
             yield _secret_name(variable, f"--set {variable}")
-        elif _FORBIDDEN.search(value) or len(value) > 2048:
+        elif not _is_value(value):
             yield make_finding(
                 "SL123",
                 f"this cannot be the value of the variable `{variable}`",
                 path=f"--set {variable}",
-                found="a text with `$(`, of several lines, or of more than 2,048 characters",
+                found=f"a text with `$(`, of several lines, or of over {LONGEST_VALUE} characters",
                 expected="one line of text, without variables in it",
                 hint="write the whole value",
             )
+
+
+def _is_value(text: str) -> bool:
+    return len(text) <= LONGEST_VALUE and _FORBIDDEN.search(text) is None
 
 
 def _several(found: Sequence[SourceText]) -> Finding:

@@ -45,6 +45,8 @@ class Surroundings:
     """Where variables are declared, for messages."""
     folder: str = ""
     """The file's own folder, absolute; empty for a document that is in no file."""
+    is_partial: bool = False
+    """Whether values may be missing because the project has faults of its own."""
 
 
 NO_SURROUNDINGS = Surroundings()
@@ -170,7 +172,8 @@ class _Substitution:
             self.used.add(name)
             if found[0].endswith(")") and name in values:
                 return values[name]
-            self.findings.append(self._undefined(found, path))
+            if not self._surroundings.is_partial:
+                self.findings.append(self._undefined(found, path))
             return "undefined"
 
         return _REFERENCE.sub(value, text)
@@ -192,6 +195,8 @@ class _Substitution:
         hint = did_you_mean(name, values)
         if not found[0].endswith(")"):
             hint = "close it: `$(name)`"
+        elif not self._surroundings.folder and not values:
+            hint = "apply what `snaploom render` prints: a cluster knows no variables"
         elif only:
             hint = f"add `--env {only[0]}`, or give it a value under `variables`"
         return make_finding(

@@ -118,16 +118,14 @@ def _editor_form(source: Schema) -> Schema:
 
 
 def _or_text(form: Schema, text: Schema) -> Schema:
-    """A mapping, or a text of the short form instead."""
-    keyword = {key: value for key, value in form.items() if key in ("description", "default")}
-    long = {key: value for key, value in form.items() if key not in keyword}
-    short: Schema = {
-        "type": "string",
-        "pattern": text["pattern"],
-        "maxLength": text["maxLength"],
-        "description": f"Such as {text['examples']}.",
-    }
-    return {**keyword, "anyOf": [short, long]}
+    """A mapping, or a text of the short form: a condition, which editors explain better than
+    alternatives.
+    """
+    own = {key: value for key, value in form.items() if key in ("description", "default")}
+    long = {key: value for key, value in form.items() if key not in own}
+    short: Schema = {"pattern": text["pattern"], "maxLength": text["maxLength"]}
+    short["patternErrorMessage"] = f"expected a text such as {text['examples']}, or a mapping"
+    return {**own, "if": {"type": "string"}, "then": short, "else": long}
 
 
 _KUBERNETES_ONLY = frozenset(

@@ -22,8 +22,11 @@ EnvironmentName = Annotated[
     str,
     StringConstraints(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"),
 ]
+LONGEST_VALUE = 2048
+"""Characters of a value: as many as a URI may have."""
 VariableValue = Annotated[
-    str, StringConstraints(max_length=2048, pattern=r"^([^$\x00-\x1f]|\$+[^$(\x00-\x1f])*\$*$")
+    str,
+    StringConstraints(max_length=LONGEST_VALUE, pattern=r"^([^$\x00-\x1f]|\$+[^$(\x00-\x1f])*\$*$"),
 ]
 """One line of text, without variables in it."""
 VariableValues = Annotated[Mapping[VariableName, VariableValue], MaxLen(256)]

@@ -86,6 +86,11 @@ class ShortForm:
         return PydanticCustomError(SHORT_FORM, "{message}", words | {"hint": hint})
 
 
+def _having(name: str) -> dict[str, JsonValue]:
+    """The schema of an object that has a property."""
+    return {"required": [name]}
+
+
 def _tag(given: object) -> str:
     return TEXT_TAG if isinstance(given, str) else FORM_TAG
 
@@ -157,7 +162,7 @@ LENGTH = ShortForm(
     LENGTH_PATTERN,
     64,
     "7d, 90min, 1mo or P7D",
-    any_of=({"maxProperties": 0}, *({"required": [part]} for part in LENGTH_PARTS)),
+    any_of=({"maxProperties": 0}, *map(_having, LENGTH_PARTS)),
 )
 LENGTH_NOT_ZERO = ShortForm(
     read_length,
@@ -368,6 +373,6 @@ TYPE = ShortForm(
     4096,
     "bigint, decimal(10,2), array<string> or struct<a:int>",
     any_of=tuple(
-        {"required": [name]} for name in sorted(PLAIN_TYPES | {"array", "decimal", "map", "struct"})
+        _having(name) for name in sorted(PLAIN_TYPES | {"array", "decimal", "map", "struct"})
     ),
 )

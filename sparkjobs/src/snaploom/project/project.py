@@ -40,10 +40,10 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.projectfile import NO_CHOICE, VariableChoice
 from snaploom.models.resource import Resource
 from snaploom.models.times import EpochNanos, now
+from snaploom.models.yamltext import to_yaml
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.selection import Selection
 from snaploom.project.pages import Pages
-from snaploom.project.resources import to_yaml
 from snaploom.project.results import Checked, Diff, Findings, Plan, Run, Runs
 from snaploom.site.collection import Clock, declared_pages
 from snaploom.storage.entries import SnapshotRecord
