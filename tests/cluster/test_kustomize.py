@@ -1,4 +1,4 @@
-"""What Kustomize makes of a base is what `snaploom render` makes of variables."""
+"""An overlay of Kustomize gives the same resources as an environment of the project."""
 
 from __future__ import annotations
 

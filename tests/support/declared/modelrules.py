@@ -85,6 +85,11 @@ RULES = [
         [{"fromReadTime": None}, {"fromFieldValue": AT_FIELD}, {"fromReadTime": {"a": 1}}],
     ),
     (
+        datasource.FromFieldValue,
+        {"fieldName": "a", "timeFormat": "PATTERN", "timePattern": "yyyyMM"},
+        [{"timePattern": None}, {"timeFormat": "TIMESTAMP"}, {"timePattern": ""}],
+    ),
+    (
         datasource.Credentials,
         {"fromSecret": {"name": "db"}},
         [
@@ -345,6 +350,7 @@ PLACES: dict[type[ApiModel], Callable[[Raw], tuple[str, Raw]]] = {
     common.TimeOffset: lambda part: _output(FOLDER | {"readerGrace": part}),
     datasource.DataSourceSpec: lambda part: ("DataSource", part),
     datasource.SnapshotSettings: lambda part: _files(snapshot=part),
+    datasource.FromFieldValue: lambda part: _files(snapshot={"fromFieldValue": part}),
     datasource.Credentials: lambda part: _source("jdbc", JDBC | {"credentials": part}),
     datasource.Jdbc: lambda part: _source("jdbc", part),
     datasource.ComplexVirtual: lambda part: _source("complexVirtual", part),

@@ -26,6 +26,7 @@ from snaploom.models.common import (
     UriText,
 )
 from snaploom.models.resource import Resource
+from snaploom.models.timepatterns import PatternInvalid, parse_pattern
 from snaploom.models.variables import WITHOUT_VARIABLE, LocalPath, PathForm, Variables
 
 GlobText = Annotated[PlaceText, LocalPath(PathForm.GLOB)]
@@ -46,19 +47,57 @@ class TimeFormat(StrEnum):
     """Whole milliseconds since 1970."""
     UNIX_SECONDS = "UNIX_SECONDS"
     """Whole seconds since 1970."""
+    PATTERN = "PATTERN"
+    """Text or a whole number by `timePattern`, such as `20200131`: the first moment of the period
+    that it names, in `defaultTimezone`."""
 
 
 class FromFieldValue(ApiModel):
     """The snapshot of a row, or of a file, is the value of a field."""
 
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            "(self.timeFormat == 'PATTERN') == has(self.timePattern)",
+            "timePattern belongs to timeFormat PATTERN, which needs it",
+        ),
+    )
+
     field_name: ColumnName
     """The field; either a column of the data or a capture of `sourceUriPrefix`."""
     time_format: TimeFormat
     """How the field encodes the time."""
+    time_pattern: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
+    """Of PATTERN, such as `yyyyMMdd`, `yyyy-MM` or `YYYY-'W'ww` (the ISO week): units yyyy, MM, dd,
+    DDD (day of the year), HH, mm, ss, YYYY and ww, each once and from the year down; letters stand
+    in quotes. The smallest unit is the length of the period."""
     default_timezone: TimeZoneName = "UTC"
     """Zone of dates, and of times without an offset."""
     drop_field: bool = True
     """Whether to leave the field out of the data."""
+
+    @model_validator(mode="after")
+    def _pattern_of_its_format(self) -> Self:
+        if (self.time_format is TimeFormat.PATTERN) != (self.time_pattern is not None):
+            raise contradiction(
+                "timePattern belongs to timeFormat PATTERN, which needs it",
+                found=f"timeFormat {self.time_format} "
+                f"{'without' if self.time_pattern is None else 'with'} timePattern",
+                expected="both, or another timeFormat without timePattern",
+                hint="add `timePattern`, such as `timePattern: yyyyMMdd`"
+                if self.time_pattern is None
+                else "write `timeFormat: PATTERN`, or remove timePattern",
+            )
+        if self.time_pattern is not None:
+            try:
+                parse_pattern(self.time_pattern)
+            except PatternInvalid as error:
+                raise contradiction(
+                    f"this is no pattern of a date: {error}",
+                    found=f"timePattern {self.time_pattern}",
+                    expected="units yyyy, MM, dd, DDD, HH, mm, ss, YYYY and ww, from the year down",
+                    hint="write a pattern such as yyyyMMdd, yyyy-MM or YYYY-'W'ww",
+                ) from None
+        return self
 
 
 class FromReadTime(ApiModel):

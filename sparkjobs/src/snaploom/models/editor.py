@@ -118,8 +118,9 @@ def _editor_form(source: Schema) -> Schema:
 
 
 def _or_text(form: Schema, text: Schema) -> Schema:
-    """A mapping, or a text of the short form: a condition, which editors explain better than
-    alternatives.
+    """A mapping, or a text of the short form.
+
+    A condition, because editors explain what breaks one better than what meets no alternative.
     """
     own = {key: value for key, value in form.items() if key in ("description", "default")}
     long = {key: value for key, value in form.items() if key not in own}
