@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from snaploom.engine.sources.instants import NotAnInstant, instant_of
 
+from snaploom.listing.instants import NotAnInstant, instant_of
 from snaploom.models.datasource import FromFieldValue, TimeFormat
 from snaploom.models.timepatterns import Granularity, PatternInvalid, parse_pattern
 from snaploom.models.times import format_instant

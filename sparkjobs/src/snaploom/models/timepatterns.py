@@ -22,12 +22,19 @@ class Granularity(StrEnum):
     """Length of the period that a value names."""
 
     YEAR = "year"
+    """A calendar year."""
     MONTH = "month"
+    """A calendar month."""
     WEEK = "week"
+    """A week of ISO 8601, from Monday on."""
     DAY = "day"
+    """A calendar day."""
     HOUR = "hour"
+    """An hour."""
     MINUTE = "minute"
+    """A minute."""
     SECOND = "second"
+    """A second."""
 
 
 UNITS = {
