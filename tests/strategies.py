@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 from snaploom.models.base import ApiModel, ListType
 from snaploom.models.common import DataType, DecimalType, TimeOffset
 from snaploom.models.datarelationship import KeyComponent
-from snaploom.models.datasource import Jdbc
+from snaploom.models.datasource import FromFieldValue, Jdbc
 from snaploom.models.fieldtransformer import Rename, TransformerSelector
 from snaploom.models.metadataapplicator import CoordinateSelector
 from snaploom.models.outputdataset import FromCron, FromInterval, LocalDateTime
@@ -211,7 +211,14 @@ def _ordered(data: Data) -> Data:
     return _without("minExecutors")(data) if "maxExecutors" in data else data
 
 
+def _pattern_of_its_format(data: Data) -> Data:
+    """A pattern where the format is one, and none elsewhere."""
+    rest = {name: value for name, value in data.items() if name != "timePattern"}
+    return rest | ({"timePattern": "yyyy-MM"} if data["timeFormat"] == "PATTERN" else {})
+
+
 _SHAPES: dict[type[ApiModel], Callable[[Data], Data]] = {
+    FromFieldValue: _pattern_of_its_format,
     DecimalType: lambda data: data | {"scale": min(data["scale"], data["precision"])},
     KeyComponent: lambda data: data if len(data["fields"]) == 1 else {"query": "a + b"} | data,
     Jdbc: _connectable,

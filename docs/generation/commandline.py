@@ -25,6 +25,7 @@ EXIT_CODES = (
 CODES_OF = {
     "init": "0, 1, 2",
     "validate": "0, 2, 3",
+    "render": "0, 2, 3",
     "plan": "0, 1 (a snapshot would fail, or preflight did), 2, 3, 5, 130",
     "diff": "0 (all stays the same), 1 (something differs), 2, 3",
     "contract": "0, 1 (`--check` found a broken promise), 2, 3",

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from snaploom.cli.console import message_console, print_findings
 from snaploom.errors import SnaploomError
+from snaploom.jobs.declarations.chosenvariables import chosen_variables
 from snaploom.jobs.declarations.declarationfiles import Declarations, read_declarations
 from snaploom.jobs.plannedoutput import plan_output
 from snaploom.jobs.preflighterrors import preflight_finding
@@ -36,6 +37,12 @@ _OFFERED: dict[str, tuple[str, ...]] = {
 """Times of the root's snapshots, of inputs that are wrong only together with data."""
 _INSTEAD = {"SL101": "SL119", "SL191": "SL307", "SL192": "SL307"}
 """Codes that are no fault of a file, and the input with which they are shown."""
+_CHOSEN: dict[str, tuple[str | None, tuple[str, ...]]] = {
+    "SL122": (None, ("source=orders",)),
+    "SL123": ("prod", ()),
+    "SL124": (None, ("day=2024-05-01", "days=7")),
+}
+"""`--env` and `--set` of inputs that are wrong only together with them."""
 _MISSING = "missing.yaml"
 
 
@@ -80,7 +87,8 @@ def validated(file: Path, code: str) -> tuple[Finding, ...]:
         file: the input.
         code: what it is the input of.
     """
-    declarations = read_declarations([file])
+    environment, values = _CHOSEN.get(code, (None, ()))
+    declarations = read_declarations([file], choice=chosen_variables(environment, values))
     if code not in _OFFERED or any(finding.is_error for finding in declarations.findings):
         return declarations.findings
     try:
@@ -108,7 +116,12 @@ def _sample(code: str) -> FindingSample:
             command = f"snaploom plan {OUTPUT} -f {file.name} --strict -o json"
             return FindingSample(code, file, command, (_preflight(read_declarations([file])),))
     typed = f"plan {OUTPUT} -f" if code in _OFFERED else "validate"
-    return FindingSample(code, file, f"snaploom {typed} {file.name}", validated(file, code))
+    environment, values = _CHOSEN.get(code, (None, ()))
+    options = [f"--env {environment}"] if environment else []
+    command = " ".join(
+        [f"snaploom {typed} {file.name}", *options, *(f"--set {value}" for value in values)]
+    )
+    return FindingSample(code, file, command, validated(file, code))
 
 
 def _preflight(declarations: Declarations) -> Finding:

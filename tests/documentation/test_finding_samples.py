@@ -16,7 +16,7 @@ from snaploom.models.finding import Finding
 SAMPLES = finding_samples()
 OF_FILES = {"SL101", "SL102", "SL103", "SL104", "SL106", "SL119"}
 """Faults of a file as such: there is no resource, nor a field of one."""
-OF_REQUESTS = {"SL191"}
+OF_REQUESTS = {"SL123", "SL124", "SL191"}
 """What was typed; the name of the resource is what is wrong."""
 OF_TEXT = {*OF_FILES, *OF_REQUESTS, "SL105", "SL192"}
 """Inputs that are no YAML, or no matter of YAML: nothing can be taken out of a parsed form."""
@@ -46,7 +46,7 @@ def test_text_states_place_found_expected_and_fix(code: str) -> None:
     [finding] = of_code(SAMPLES[code])
     assert finding.resource or code in OF_FILES | OF_REQUESTS
     assert finding.path or code in OF_FILES | OF_REQUESTS
-    assert finding.file or code in {"SL119", "SL191"}
+    assert finding.file or code in {"SL119", *OF_REQUESTS}
     assert finding.message
     assert finding.found
     assert finding.expected

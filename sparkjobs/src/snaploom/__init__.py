@@ -17,6 +17,7 @@ from snaploom import lazyimport
 if TYPE_CHECKING:
     from snaploom.errors import SnaploomError as SnaploomError
     from snaploom.models.finding import InvalidDeclarations as InvalidDeclarations
+    from snaploom.models.yamltext import to_yaml as to_yaml
     from snaploom.project.project import Project as Project
     from snaploom.project.project import load as load
     from snaploom.project.resources import DataRelationship as DataRelationship
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from snaploom.project.resources import MetadataApplicator as MetadataApplicator
     from snaploom.project.resources import OutputDataset as OutputDataset
     from snaploom.project.resources import SkippingIndex as SkippingIndex
-    from snaploom.project.resources import to_yaml as to_yaml
     from snaploom.project.results import RunFailed as RunFailed
     from snaploom.reader import absences as absences
     from snaploom.reader import read as read

@@ -46,7 +46,7 @@ LIBRARY = {
     "load": "snaploom.project.project:load",
     "read": "snaploom.reader:read",
     "schema": "snaploom.reader:schema",
-    "to_yaml": "snaploom.project.resources:to_yaml",
+    "to_yaml": "snaploom.models.yamltext:to_yaml",
 }
 """What `snaploom` itself offers, by name."""
 

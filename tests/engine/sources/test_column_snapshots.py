@@ -82,6 +82,25 @@ def test_every_type_gives_the_instants_and_rows_of_plain_python(
     assert found == oracle(values, instant)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "values", "data_type"),
+    [("yyyyMMdd", [20240501, 20240502, 20240501], pa.int32()),
+     ("YYYY-'W'ww", ["2024-W18", "2024-W19", "2024-W18"], pa.string())],
+)  # fmt: skip
+def test_a_pattern_gives_the_first_moment_of_each_period(
+    spark, tmp_path, pattern, values, data_type
+):
+    write(tmp_path, values, data_type)
+    settings = by_column(tmp_path, "at", "PATTERN", timePattern=pattern, defaultTimezone=ZONE)
+    source = reader(spark, settings)
+    first, second = snapshot_times(source)
+
+    starts = {"yyyyMMdd": "2024-04-30T14:00:00Z", "YYYY-'W'ww": "2024-04-28T14:00:00Z"}
+    assert format_instant(EpochNanos(first)) == starts[pattern]
+    assert rows_at(source, EpochNanos(first)) == [(0,), (2,)]
+    assert rows_at(source, EpochNanos(second)) == [(1,)]
+
+
 def test_texts_of_one_instant_are_one_snapshot(spark, tmp_path):
     write(tmp_path, ["2020-01-01T00:00Z", "2020-01-01T11:00:00+11:00", "20200101T000000Z"])
     source = reader(spark, by_column(tmp_path, "at", "ISO8601_DATE_TIME"))

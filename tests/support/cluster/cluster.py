@@ -65,7 +65,7 @@ class Cluster:
     def __init__(self, folder: Path, kubeconfig: Path) -> None:
         self.folder = folder
         self.kubeconfig = kubeconfig
-        self.kubectl = Kubectl(_kubectl_program(), kubeconfig, folder)
+        self.kubectl = Kubectl(kubectl_program(), kubeconfig, folder)
 
     def install_crds(self) -> None:
         """Apply our CRDs and wait until the API server serves the kinds."""
@@ -300,7 +300,7 @@ def _etcd(folder: Path, port: int, peer_port: int) -> list[str]:
     ]
 
 
-def _kubectl_program() -> tuple[str, ...]:
+def kubectl_program() -> tuple[str, ...]:
     """Ours; a person who gives a cluster has a kubectl too, and perhaps no Go."""
     is_given = not {KUBECONFIG_VARIABLE, WHOLE_VARIABLE}.isdisjoint(os.environ)
     if is_given and (found := shutil.which("kubectl")):

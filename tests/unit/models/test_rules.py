@@ -6,7 +6,13 @@ A third judge, the API server itself, goes through the same table in `tests/clus
 import cel
 import pytest
 from pydantic import ValidationError
-from support.declared.modelrules import RULES, all_models, changed
+from support.declared.modelrules import (
+    BEHIND_TEXTS,
+    ONLY_WHERE_IT_STANDS,
+    RULES,
+    all_models,
+    changed,
+)
 from support.operator.crdschema import faults
 
 from snaploom.models import common
@@ -30,7 +36,8 @@ def test_what_is_right_is_accepted_by_parser_and_schema(model, right):
 @pytest.mark.parametrize(("model", "right", "change"), FAULTS)
 def test_what_is_wrong_is_refused_by_parser_and_schema(model, right, change):
     wrong = changed(right, change)
-    assert faults(structural_schema(model), wrong)
+    if (model, change) not in (*BEHIND_TEXTS, *ONLY_WHERE_IT_STANDS):
+        assert faults(structural_schema(model), wrong)
     with pytest.raises(ValidationError):
         model.parse(wrong)
 

@@ -8,12 +8,14 @@ from cyclopts import Parameter
 
 from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.cli.options import (
+    DEFAULT_PROJECT,
     Allow,
     Files,
     Form,
     KeepGoing,
     Limit,
     Now,
+    ProjectOptions,
     Strict,
     allowed_by,
     instant_of,
@@ -35,6 +37,7 @@ def backfill(
     /,
     *,
     file: Files,
+    project: ProjectOptions = DEFAULT_PROJECT,
     from_: Annotated[
         str,
         Parameter(name="--from", help="Earliest snapshot time, ISO 8601 with `Z` or an offset."),
@@ -60,7 +63,7 @@ def backfill(
     moment = instant_of(now)
     selection = _span(from_, to)
     if estimate:
-        declarations = read_declarations(file, allowed_by(allow))
+        declarations = read_declarations(file, allowed_by(allow), project.choice)
         (bundle,), _ = runnable_bundles(declarations, [name])
         found = estimate_run(bundle, moment, limit, selection, declarations.allow)
         if output is OutputForm.JSON:
@@ -70,7 +73,7 @@ def backfill(
         return 0
     options = RunOptions(selection=selection, keep_going=keep_going, is_strict=strict)
     with signal_handlers() as interruption:
-        declarations = read_declarations(file, allowed_by(allow))
+        declarations = read_declarations(file, allowed_by(allow), project.choice)
         return weave_and_show(declarations, [name], moment, limit, interruption, output, options)
 
 

@@ -15,7 +15,15 @@ from snaploom.cli.console import (
     print_json,
     result_console,
 )
-from snaploom.cli.options import Allow, Files, Form, allowed_by, time_of
+from snaploom.cli.options import (
+    DEFAULT_PROJECT,
+    Allow,
+    Files,
+    Form,
+    ProjectOptions,
+    allowed_by,
+    time_of,
+)
 from snaploom.cli.outputfolders import Place, published_state
 from snaploom.errors import ManifestCorrupt
 from snaploom.jobs.declarations.declarationfiles import read_declarations
@@ -52,6 +60,7 @@ def check(
     /,
     *,
     file: Files | None = None,
+    project: ProjectOptions = DEFAULT_PROJECT,
     files_only: Annotated[
         bool,
         Parameter(help="Look at the manifest, and at names and sizes of files; start no Spark."),
@@ -72,12 +81,16 @@ def check(
     asked = tuple(time_of(text, "--snapshot", _TIME_HINT) for text in snapshot)
     with signal_handlers() as interruption:
         try:
-            store, state = published_state(place, file)
+            store, state = published_state(place, file, choice=project.choice)
         except ManifestCorrupt as error:
             found = f"{error.message}: {error.found}"
             return _show([Fault(FaultKind.LOG, "metadata/manifest/", found)], place, 0, 0, output)
         times = _chosen(state, asked)
-        spec = read_declarations(file).bundle(place).output.spec if file else None
+        spec = (
+            read_declarations(file, choice=project.choice).bundle(place).output.spec
+            if file
+            else None
+        )
         faults = check_output(
             spec, store, state, times, files_only, _print, interruption, allowed_by(allow)
         )

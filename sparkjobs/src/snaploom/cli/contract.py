@@ -17,7 +17,16 @@ from snaploom.cli.console import (
     print_json,
     result_console,
 )
-from snaploom.cli.options import Allow, Files, Form, Now, allowed_by, instant_of
+from snaploom.cli.options import (
+    DEFAULT_PROJECT,
+    Allow,
+    Files,
+    Form,
+    Now,
+    ProjectOptions,
+    allowed_by,
+    instant_of,
+)
 from snaploom.jobs.contracts.contractcheck import Verdict
 from snaploom.jobs.contracts.contractdocument import FIRST_VERSION
 from snaploom.jobs.contracts.outputcontract import (
@@ -36,6 +45,7 @@ def contract(
     /,
     *,
     file: Files,
+    project: ProjectOptions = DEFAULT_PROJECT,
     check: Annotated[
         Path | None,
         Parameter(help="File with a contract to compare; omitted, the contract is written."),
@@ -57,7 +67,8 @@ def contract(
     it promises and is not so is marked with `!` and ends with 1; what it does not mention is marked
     with `+`. Text of people, such as descriptions and teams, is not compared.
     """
-    (bundle,), warnings = runnable_bundles(read_declarations(file, allowed_by(allow)), [name])
+    declarations = read_declarations(file, allowed_by(allow), project.choice)
+    (bundle,), warnings = runnable_bundles(declarations, [name])
     print_findings(warnings, message_console())
     store = open_named(bundle.output.spec.output_folder.folder_uri)
     if check is not None:

@@ -16,7 +16,16 @@ from snaploom.cli.console import (
     print_json,
     result_console,
 )
-from snaploom.cli.options import Allow, Files, Form, Now, allowed_by, instant_of
+from snaploom.cli.options import (
+    DEFAULT_PROJECT,
+    Allow,
+    Files,
+    Form,
+    Now,
+    ProjectOptions,
+    allowed_by,
+    instant_of,
+)
 from snaploom.jobs.declarations.declarationfiles import read_declarations, runnable_bundles
 from snaploom.jobs.interruption import signal_handlers
 from snaploom.jobs.published.datadiff import SAMPLES, data_diff_request
@@ -37,6 +46,7 @@ def diff(
     /,
     *,
     file: Files,
+    project: ProjectOptions = DEFAULT_PROJECT,
     against: Annotated[
         list[Path] | None,
         Parameter(
@@ -82,12 +92,12 @@ def diff(
     allowed = allowed_by(allow)
     if data is not None:
         _refuse_with_data(against, offline)
-        return _diff_data(name, file, data, samples, instant_of(now), allowed, output)
-    (after,), warnings = runnable_bundles(read_declarations(file, allowed), [name])
+        return _diff_data(name, file, project, data, samples, instant_of(now), allowed, output)
+    (after,), warnings = runnable_bundles(read_declarations(file, allowed, project.choice), [name])
     before = None
     if against:
         # What is replaced may be at fault; all that matters is that it can be read.
-        before = read_declarations(against, allowed).bundle(name)
+        before = read_declarations(against, allowed, project.choice).bundle(name)
     print_findings(warnings, message_console())
     moment = instant_of(now)
     look = None if offline else partial(_looked_at, after, moment, allowed)
@@ -128,13 +138,15 @@ def _refuse_with_data(against: list[Path] | None, offline: bool) -> None:
 def _diff_data(
     name: str,
     file: list[Path],
+    project: ProjectOptions,
     data: tuple[str, str],
     samples: int,
     moment: EpochNanos,
     allowed: Allowances,
     output: OutputForm,
 ) -> int:
-    (bundle,), warnings = runnable_bundles(read_declarations(file, allowed), [name])
+    declarations = read_declarations(file, allowed, project.choice)
+    (bundle,), warnings = runnable_bundles(declarations, [name])
     print_findings(warnings, message_console())
     store = open_named(bundle.output.spec.output_folder.folder_uri)
     request = data_diff_request(bundle, store, *data, samples, argument="--data")

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from pydantic import JsonValue
 
 from snaploom.cli.console import OutputForm, print_json, result_console
-from snaploom.cli.options import Files, Form
+from snaploom.cli.options import DEFAULT_PROJECT, Files, Form, ProjectOptions
 from snaploom.cli.outputfolders import (
     AtManifest,
     Place,
@@ -28,6 +28,7 @@ def files(
     /,
     *,
     file: Files | None = None,
+    project: ProjectOptions = DEFAULT_PROJECT,
     at: Annotated[
         str | None, Parameter(help="Of the newest snapshot at this time or before it.")
     ] = None,
@@ -45,7 +46,7 @@ def files(
     replaced. A file stays where it is for the output's `readerGrace` after its snapshot ended.
     """
     refuse_both(at, from_, to)
-    store, state = published_state(place, file, manifest)
+    store, state = published_state(place, file, manifest, project.choice)
     refuse_empty(state, store.uri)
     records = chosen_snapshots(state, at, from_, to)
     refuse_links(store, [each.path for record in records for each in record.files])

@@ -11,7 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from snaploom.cli.console import message_console, print_findings, result_console
-from snaploom.cli.options import Allow, Files, allowed_by, time_of
+from snaploom.cli.options import DEFAULT_PROJECT, Allow, Files, ProjectOptions, allowed_by, time_of
 from snaploom.cli.outputfolders import Place, published_state
 from snaploom.jobs.declarations.declarationfiles import (
     TREE_CODES,
@@ -22,6 +22,7 @@ from snaploom.jobs.declarations.declarationfiles import (
 from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
+from snaploom.models.projectfile import VariableChoice
 from snaploom.planning.diagrams import dot, mermaid, published_dot, published_mermaid
 from snaploom.planning.picture import picture_of, published_picture
 from snaploom.planning.plan import plan_offline
@@ -45,6 +46,7 @@ def graph(
     /,
     *,
     file: Files | None = None,
+    project: ProjectOptions = DEFAULT_PROJECT,
     at: Annotated[
         str | None,
         Parameter(help="Draw what is published, as of the newest snapshot at this time or before."),
@@ -62,8 +64,8 @@ def graph(
     """Draw how an output is joined together, declared or published; data is not looked at."""
     _refuse_confusion(file, at, diff)
     if at is None and diff is None:
-        return _draw_declared(place, file or [], allowed_by(allow), output)
-    store, state = published_state(place, file)
+        return _draw_declared(place, file or [], allowed_by(allow), project.choice, output)
+    store, state = published_state(place, file, choice=project.choice)
     history.refuse_empty(state, store.uri)
     if diff is None:
         model = _model_at(store, state, at or "", "--at")
@@ -78,8 +80,10 @@ def graph(
     return 0
 
 
-def _draw_declared(name: str, file: Files, allow: Allowances, output: GraphForm) -> int:
-    declarations = read_declarations(file, allow)
+def _draw_declared(
+    name: str, file: Files, allow: Allowances, choice: VariableChoice, output: GraphForm
+) -> int:
+    declarations = read_declarations(file, allow, choice)
     bundle = declarations.bundle(name)
     refuse(f for f in declarations.findings_for(bundle) if f.code not in TREE_CODES)
     plan = plan_offline(bundle)

@@ -17,6 +17,7 @@ from cyclopts import Parameter
 
 from snaploom import lazyimport
 from snaploom.cli.console import counted, message_console, result_console
+from snaploom.cli.editorschema import add_editor_schema
 from snaploom.cli.options import writing_to
 from snaploom.errors import ArgumentInvalid, SnaploomError
 
@@ -83,6 +84,7 @@ def init(
         )
     with writing_to(folder):
         written = _copy(files("snaploom.cli").joinpath(TEMPLATES), target, target.as_posix())
+        written += add_editor_schema(target)
     console = result_console()
     for path in written:
         console.print(f"wrote {folder / path.relative_to(target)}", markup=False)
@@ -131,6 +133,7 @@ def _from_data(
         target.mkdir(parents=True, exist_ok=True)
         for name, text in found.files.items():
             (target / name).write_text(text, "utf-8")
+        add_editor_schema(target)
     console = result_console()
     for name in found.files:
         console.print(f"wrote {folder / name}", markup=False)

@@ -28,6 +28,7 @@ from snaploom.version import VERSION
 COMMANDS = (
     ("init", "snaploom.cli.init:init", "Write a small model to start from."),
     ("validate", "snaploom.cli.validate:validate", "Check declarations, without touching data."),
+    ("render", "snaploom.cli.render:render", "Print declarations as an environment has them."),
     ("plan", "snaploom.cli.plan:plan", "Show the join tree, and what a run would publish."),
     ("diff", "snaploom.cli.diff:diff", "Show what changed declarations would do."),
     (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -14,9 +15,11 @@ from cyclopts.validators import Number
 from snaploom.cli.console import OutputForm
 from snaploom.errors import FolderNotWritable
 from snaploom.jobs.declarations.allowlists import allowances_of
+from snaploom.jobs.declarations.chosenvariables import chosen_variables
 from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
+from snaploom.models.projectfile import VariableChoice
 from snaploom.models.times import EpochNanos, now, parse_instant, with_zone
 
 EMPTY_TEXT = "an empty text"
@@ -76,6 +79,40 @@ Allow = Annotated[
         "May be repeated.",
     ),
 ]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ProjectOptions:
+    """The environment of the project, and variables."""
+
+    env: Annotated[
+        str | None,
+        Parameter(name="--env", help="Environment of the project file, `snaploom.yaml`."),
+    ] = None
+    """One that the project file declares."""
+    set_: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--set",
+            help="Value of a variable, as `name=value`, before that of the project file. "
+            "May be repeated.",
+        ),
+    ] = ()
+    """As they were given."""
+
+    @property
+    def choice(self) -> VariableChoice:
+        """What was chosen.
+
+        Raises:
+            InvalidDeclarations: a value has no name, or one name has two values.
+        """
+        return chosen_variables(self.env, self.set_)
+
+
+DEFAULT_PROJECT = ProjectOptions()
+"""The variables of the project file as they are."""
 
 
 def allowed_by(texts: Iterable[str]) -> Allowances:

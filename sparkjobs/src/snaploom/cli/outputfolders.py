@@ -13,6 +13,7 @@ from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.sparkentry import open_named
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
+from snaploom.models.projectfile import NO_CHOICE, VariableChoice
 from snaploom.storage import history
 from snaploom.storage.entries import SnapshotRecord
 from snaploom.storage.folder import is_unused, open_folder
@@ -36,7 +37,10 @@ AtManifest = Annotated[
 
 
 def published_state(
-    place: str, files: Sequence[Path] | None, manifest: int | None = None
+    place: str,
+    files: Sequence[Path] | None,
+    manifest: int | None = None,
+    choice: VariableChoice = NO_CHOICE,
 ) -> tuple[ObjectStore, FolderState]:
     """What is published by an output, or in a folder.
 
@@ -44,6 +48,7 @@ def published_state(
         place: name of an output that `files` declare, or a folder.
         files: declarations; none when `place` is a folder.
         manifest: sequence number to look at; omitted, the newest.
+        choice: environment and variables of the declarations.
 
     Raises:
         InvalidDeclarations: there is no such output, or this cannot be a folder.
@@ -51,7 +56,7 @@ def published_state(
         ObjectNotFound: there is no such entry.
     """
     if files:
-        spec = read_declarations(list(files)).bundle(place).output.spec
+        spec = read_declarations(list(files), choice=choice).bundle(place).output.spec
         store = open_named(spec.output_folder.folder_uri)
         # An output that never ran has no folder yet, which is no fault.
         return store, EMPTY if is_unused(store) else open_folder(store).log.read(manifest)

@@ -8,7 +8,15 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from snaploom.cli.console import message_console, print_findings, result_console
-from snaploom.cli.options import Allow, Files, allowed_by, instant_of, writing_to
+from snaploom.cli.options import (
+    DEFAULT_PROJECT,
+    Allow,
+    Files,
+    ProjectOptions,
+    allowed_by,
+    instant_of,
+    writing_to,
+)
 from snaploom.cli.outputfolders import PLACE, folder_named
 from snaploom.jobs.declarations.declarationfiles import exit_code_of, read_declarations
 from snaploom.models.codes import make_finding
@@ -32,6 +40,7 @@ def page(
     *,
     to: Annotated[Path, Parameter(name="--to", help="Folder to write the pages to.")],
     file: Files | None = None,
+    project: ProjectOptions = DEFAULT_PROJECT,
     all_: Annotated[
         bool, Parameter(name="--all", help="Every OutputDataset of the files.")
     ] = False,
@@ -63,7 +72,7 @@ def page(
     _refuse_confusion(place, file, all_)
     clock = Clock(instant_of(now), now is None)
     reports = read_reports(report or ())
-    pages = _pages(place, file, clock, reports, allow)
+    pages = _pages(place, file, project, clock, reports, allow)
     with writing_to(to):
         write_site(to, site_of(pages, clock.now))
     result_console().print(f"wrote {to / INDEX}", markup=False)
@@ -75,13 +84,14 @@ def page(
 def _pages(
     place: str | None,
     file: Files | None,
+    project: ProjectOptions,
     clock: Clock,
     reports: tuple[Report, ...],
     allow: tuple[str, ...],
 ) -> tuple[OutputPage, ...]:
     if not file:
         return (folder_page(folder_named(place or ""), clock, reports),)
-    declarations = read_declarations(file, allowed_by(allow))
+    declarations = read_declarations(file, allowed_by(allow), project.choice)
     names = declarations.output_names if place is None else (place,)
     return declared_pages(declarations, names, clock, reports)
 

@@ -8,10 +8,12 @@ from cyclopts import Parameter
 
 from snaploom.cli.console import OutputForm
 from snaploom.cli.options import (
+    DEFAULT_PROJECT,
     Allow,
     Files,
     Form,
     Now,
+    ProjectOptions,
     Strict,
     allowed_by,
     instant_of,
@@ -27,6 +29,7 @@ def plan(
     /,
     *,
     file: Files,
+    project: ProjectOptions = DEFAULT_PROJECT,
     now: Now = None,
     offline: Annotated[
         bool, Parameter(help="Plan the join tree only; data is not looked at, Spark not started.")
@@ -39,7 +42,7 @@ def plan(
     if offline and strict:
         refuse_unlisted_strict("--offline", "plan without --offline, which lists the root")
     moment = instant_of(now)
-    declarations = read_declarations(file, allowed_by(allow))
+    declarations = read_declarations(file, allowed_by(allow), project.choice)
     planned = plan_output(declarations, name, moment, offline=offline, strict=strict)
     show_plans([planned], declarations, output)
     return planned.exit_code

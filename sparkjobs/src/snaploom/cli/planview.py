@@ -16,7 +16,6 @@ from snaploom.cli.console import (
 )
 from snaploom.jobs.declarations.declarationfiles import Declarations
 from snaploom.jobs.plannedoutput import Planned
-from snaploom.planning.explain import plan_text
 
 
 def show_plans(plans: Sequence[Planned], declarations: Declarations, form: OutputForm) -> None:
@@ -26,7 +25,7 @@ def show_plans(plans: Sequence[Planned], declarations: Declarations, form: Outpu
         print_json(documents[0] if len(documents) == 1 else documents)
     for planned in plans:
         if planned.plan is not None and form is OutputForm.TEXT:
-            result_console().print(plan_text(planned.plan), markup=False, end="")
+            result_console().print(planned.text, markup=False, end="")
         print_findings(planned.findings, message_console())
         if planned.failure is not None:
             print_error(planned.failure, lambda finding: declarations.placed([finding])[0])

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from snaploom.cli.console import OutputForm, print_json, result_console
-from snaploom.cli.options import Files, Form
+from snaploom.cli.options import DEFAULT_PROJECT, Files, Form, ProjectOptions
 from snaploom.jobs.declarations.declarationfiles import read_declarations, refuse
 from snaploom.jobs.sparkentry import open_named
 from snaploom.models.times import format_instant, now
@@ -29,6 +29,7 @@ def repair(
     /,
     *,
     file: Files,
+    project: ProjectOptions = DEFAULT_PROJECT,
     yes: Annotated[
         bool, Parameter(help="Write the manifest; without, only show what it would hold.")
     ] = False,
@@ -41,7 +42,7 @@ def repair(
     one schema in their footers. Everything else is listed and left; nothing is ever deleted. Stop
     whatever publishes to the output before.
     """
-    bundle = read_declarations(file).bundle(name)
+    bundle = read_declarations(file, choice=project.choice).bundle(name)
     declared = bundle.output
     plan = plan_offline(bundle)
     refuse(plan.findings)

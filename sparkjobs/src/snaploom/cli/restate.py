@@ -8,11 +8,13 @@ from cyclopts import Parameter
 
 from snaploom.cli.console import OutputForm
 from snaploom.cli.options import (
+    DEFAULT_PROJECT,
     Acknowledged,
     Allow,
     Files,
     Form,
     Now,
+    ProjectOptions,
     allowed_by,
     instant_of,
     time_of,
@@ -31,6 +33,7 @@ def restate(
     /,
     *,
     file: Files,
+    project: ProjectOptions = DEFAULT_PROJECT,
     time: Annotated[
         str, Parameter(help="Time of the published snapshot, as 'snaploom snapshots' shows it.")
     ],
@@ -64,5 +67,5 @@ def restate(
         raise InvalidDeclarations([finding])
     options = RunOptions(selection=Selection(restated=wanted), reason=reason)
     with signal_handlers() as interruption:
-        declarations = read_declarations(file, allowed_by(allow))
+        declarations = read_declarations(file, allowed_by(allow), project.choice)
         return weave_and_show(declarations, [name], moment, None, interruption, output, options)

@@ -10,12 +10,14 @@ from cyclopts.validators import Number
 
 from snaploom.cli.console import OutputForm
 from snaploom.cli.options import (
+    DEFAULT_PROJECT,
     Allow,
     Files,
     Form,
     KeepGoing,
     Limit,
     Now,
+    ProjectOptions,
     Strict,
     allowed_by,
     instant_of,
@@ -39,6 +41,7 @@ def run(
     /,
     *,
     file: Files,
+    project: ProjectOptions = DEFAULT_PROJECT,
     all_outputs: Annotated[
         bool, Parameter(name="--all", help="Every OutputDataset of the files.")
     ] = False,
@@ -76,7 +79,7 @@ def run(
     moment = instant_of(now)
     options = RunOptions(keep_going=keep_going, sample=sample, parallel=parallel, is_strict=strict)
     if dry_run:
-        declarations = read_declarations(file, allowed_by(allow))
+        declarations = read_declarations(file, allowed_by(allow), project.choice)
         chosen = _chosen(declarations, names, all_outputs)
         plans = [
             plan_output(declarations, name, moment, limit=limit, strict=strict) for name in chosen
@@ -84,7 +87,7 @@ def run(
         show_plans(plans, declarations, output)
         return combined_exit_code([planned.exit_code for planned in plans])
     with signal_handlers() as interruption:
-        declarations = read_declarations(file, allowed_by(allow))
+        declarations = read_declarations(file, allowed_by(allow), project.choice)
         chosen = _chosen(declarations, names, all_outputs)
         elsewhere = sampling_elsewhere(declarations, chosen, sample, to)
         return weave_and_show(

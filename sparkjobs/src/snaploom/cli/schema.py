@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from snaploom.cli.console import OutputForm, print_json, result_console
-from snaploom.cli.options import Files, Form, writing_to
+from snaploom.cli.options import DEFAULT_PROJECT, Files, Form, ProjectOptions, writing_to
 from snaploom.cli.outputfolders import (
     PLACE,
     AtManifest,
@@ -33,6 +33,7 @@ def schema(
     /,
     *,
     file: Files | None = None,
+    project: ProjectOptions = DEFAULT_PROJECT,
     at: Annotated[
         str | None, Parameter(help="Of the newest snapshot at this time or before it.")
     ] = None,
@@ -54,7 +55,7 @@ def schema(
     console = result_console()
     if place is not None:
         refuse_both(at, from_, to)
-        store, state = published_state(place, file, manifest)
+        store, state = published_state(place, file, manifest, project.choice)
         settings = history.refuse_empty(state, store.uri)
         records = chosen_snapshots(state, at, from_, to)
         documents = history.SchemaDocuments(store)

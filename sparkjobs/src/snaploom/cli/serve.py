@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from snaploom.cli.console import message_console
-from snaploom.cli.options import Allow, Files, allowed_by
+from snaploom.cli.options import DEFAULT_PROJECT, Allow, Files, ProjectOptions, allowed_by
 from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.site.collection import refuse_undrawable
 from snaploom.site.server import LOOPBACK, PageSource, page_server
@@ -22,6 +22,7 @@ def serve(
     /,
     *,
     file: Files,
+    project: ProjectOptions = DEFAULT_PROJECT,
     port: Annotated[
         int,
         Parameter(
@@ -39,10 +40,10 @@ def serve(
     """
     allowed = allowed_by(allow)
     # What is wrong from the start is an error here; what becomes wrong later is shown as a page.
-    declarations = read_declarations(file, allowed)
+    declarations = read_declarations(file, allowed, project.choice)
     names = declarations.output_names if name is None else (name,)
     refuse_undrawable(declarations, names)
-    source = PageSource(file, () if name is None else names, allowed)
+    source = PageSource(file, () if name is None else names, allowed, project.choice)
     with page_server(source, LOOPBACK[0], port) as server:
         address = f"http://{LOOPBACK[0]}:{server.server_address[1]}/"
         message_console().print(f"{address} shows the outputs, until Ctrl-C", markup=False)

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from snaploom.cli.console import OutputForm, print_json, result_console
-from snaploom.cli.options import Files, Form
+from snaploom.cli.options import DEFAULT_PROJECT, Files, Form, ProjectOptions
 from snaploom.cli.outputfolders import AtManifest, Place, published_state
 from snaploom.models.times import format_instant
 from snaploom.storage.entries import SnapshotRecord
@@ -20,11 +20,12 @@ def snapshots(
     /,
     *,
     file: Files | None = None,
+    project: ProjectOptions = DEFAULT_PROJECT,
     manifest: AtManifest = None,
     output: Form = OutputForm.TEXT,
 ) -> int:
     """List the published snapshots of an output."""
-    store, state = published_state(place, file, manifest)
+    store, state = published_state(place, file, manifest, project.choice)
     if output is OutputForm.JSON:
         print_json(_document(store.uri, state))
     else:

@@ -15,7 +15,7 @@ from snaploom.cli.console import (
     result_console,
     summary_of,
 )
-from snaploom.cli.options import Allow, Form, allowed_by
+from snaploom.cli.options import DEFAULT_PROJECT, Allow, Form, ProjectOptions, allowed_by
 from snaploom.jobs.declarations.declarationfiles import exit_code_of, read_declarations
 from snaploom.models.finding import errors_of
 
@@ -31,11 +31,12 @@ def validate(
         ),
     ],
     *,
+    project: ProjectOptions = DEFAULT_PROJECT,
     allow: Allow = (),
     output: Form = OutputForm.TEXT,
 ) -> int:
     """Check declarations: all findings at once, errors and warnings apart."""
-    declarations = read_declarations(paths, allowed_by(allow))
+    declarations = read_declarations(paths, allowed_by(allow), project.choice)
     findings = declarations.findings
     errors = errors_of(findings)
     if output is OutputForm.JSON:

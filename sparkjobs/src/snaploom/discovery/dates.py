@@ -29,7 +29,7 @@ class DateForm:
     """One way to write a date in a name."""
 
     name: str
-    """As people write it."""
+    """As people write it, and Spark's patterns."""
     pattern: str
     """Regular expression of the whole text."""
     strptime: str
@@ -37,9 +37,7 @@ class DateForm:
     or milliseconds since 1970."""
     unit: Unit
     time_format: TimeFormat | None
-    """How the engine reads it; None where only a query can."""
-    spark_format: str = ""
-    """How Spark's `to_timestamp` reads it in a query."""
+    """How the engine reads it; None where `name` is the pattern by which it does."""
 
     def instant(self, text: str) -> datetime | None:
         """The time in UTC; None where the text is no such date."""
@@ -62,26 +60,25 @@ FORMS: tuple[DateForm, ...] = (
     DateForm("yyyy-MM-ddTHH:mm:ss", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ?", "%Y-%m-%dT%H:%M:%S",
              Unit.SECOND, _TIME),
     DateForm("yyyyMMddTHHmmss", r"\d{8}T\d{6}Z?", "%Y%m%dT%H%M%S", Unit.SECOND, _TIME),
-    DateForm("yyyyMMdd_HHmmss", r"\d{8}_\d{6}", "%Y%m%d_%H%M%S", Unit.SECOND, None,
-             "yyyyMMdd_HHmmss"),
+    DateForm("yyyyMMdd_HHmmss", r"\d{8}_\d{6}", "%Y%m%d_%H%M%S", Unit.SECOND, None),
     DateForm("yyyy-MM-dd_HH-mm-ss", r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d", "%Y-%m-%d_%H-%M-%S",
-             Unit.SECOND, None, "yyyy-MM-dd_HH-mm-ss"),
+             Unit.SECOND, None),
     DateForm("yyyy-MM-dd", r"\d{4}-\d\d-\d\d", "%Y-%m-%d", Unit.DAY, _DATE),
-    DateForm("yyyy_MM_dd", r"\d{4}_\d\d_\d\d", "%Y_%m_%d", Unit.DAY, None, "yyyy_MM_dd"),
-    DateForm("yyyy.MM.dd", r"\d{4}\.\d\d\.\d\d", "%Y.%m.%d", Unit.DAY, None, "yyyy.MM.dd"),
-    DateForm("dd.MM.yyyy", r"\d\d\.\d\d\.\d{4}", "%d.%m.%Y", Unit.DAY, None, "dd.MM.yyyy"),
-    DateForm("dd-MM-yyyy", r"\d\d-\d\d-\d{4}", "%d-%m-%Y", Unit.DAY, None, "dd-MM-yyyy"),
-    DateForm("dd_MM_yyyy", r"\d\d_\d\d_\d{4}", "%d_%m_%Y", Unit.DAY, None, "dd_MM_yyyy"),
-    DateForm("yyyyMMddHHmmss", r"\d{14}", "%Y%m%d%H%M%S", Unit.SECOND, None, "yyyyMMddHHmmss"),
+    DateForm("yyyy_MM_dd", r"\d{4}_\d\d_\d\d", "%Y_%m_%d", Unit.DAY, None),
+    DateForm("yyyy.MM.dd", r"\d{4}\.\d\d\.\d\d", "%Y.%m.%d", Unit.DAY, None),
+    DateForm("dd.MM.yyyy", r"\d\d\.\d\d\.\d{4}", "%d.%m.%Y", Unit.DAY, None),
+    DateForm("dd-MM-yyyy", r"\d\d-\d\d-\d{4}", "%d-%m-%Y", Unit.DAY, None),
+    DateForm("dd_MM_yyyy", r"\d\d_\d\d_\d{4}", "%d_%m_%Y", Unit.DAY, None),
+    DateForm("yyyyMMddHHmmss", r"\d{14}", "%Y%m%d%H%M%S", Unit.SECOND, None),
     DateForm("milliseconds since 1970", r"1\d{12}", "", Unit.SECOND, _MILLIS),
-    DateForm("yyyyMMddHHmm", r"\d{12}", "%Y%m%d%H%M", Unit.SECOND, None, "yyyyMMddHHmm"),
-    DateForm("yyyyMMddHH", r"20\d{8}", "%Y%m%d%H", Unit.HOUR, None, "yyyyMMddHH"),
+    DateForm("yyyyMMddHHmm", r"\d{12}", "%Y%m%d%H%M", Unit.SECOND, None),
+    DateForm("yyyyMMddHH", r"20\d{8}", "%Y%m%d%H", Unit.HOUR, None),
     DateForm("seconds since 1970", r"1\d{9}", "", Unit.SECOND, TimeFormat.UNIX_SECONDS),
     DateForm("yyyyMMdd", r"\d{8}", "%Y%m%d", Unit.DAY, _DATE),
-    DateForm("yyyy-MM", r"\d{4}-\d\d", "%Y-%m", Unit.MONTH, None, "yyyy-MM"),
-    DateForm("yyyy_MM", r"\d{4}_\d\d", "%Y_%m", Unit.MONTH, None, "yyyy_MM"),
-    DateForm("yyyyMM", r"\d{6}", "%Y%m", Unit.MONTH, None, "yyyyMM"),
-    DateForm("yyyy", r"\d{4}", "%Y", Unit.YEAR, None, "yyyy"),
+    DateForm("yyyy-MM", r"\d{4}-\d\d", "%Y-%m", Unit.MONTH, None),
+    DateForm("yyyy_MM", r"\d{4}_\d\d", "%Y_%m", Unit.MONTH, None),
+    DateForm("yyyyMM", r"\d{6}", "%Y%m", Unit.MONTH, None),
+    DateForm("yyyy", r"\d{4}", "%Y", Unit.YEAR, None),
 )  # fmt: skip
 """Longer forms first: the first that fits a text is taken."""
 

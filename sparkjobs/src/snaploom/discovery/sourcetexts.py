@@ -109,11 +109,15 @@ class FileSource:
     def _snapshot(self) -> SnapshotSettings:
         place = last_date(self.profile.layout)
         form = None if place is None else self.profile.layout.pieces[place].form
-        if self.time_query or not self.profile.times or form is None or form.time_format is None:
+        if self.time_query or not self.profile.times or form is None:
             return READ_NOW
         name = next(capture.name for capture in self.captures if capture.piece == place)
+        time_format = form.time_format or TimeFormat.PATTERN
+        pattern = form.name if time_format is TimeFormat.PATTERN else None
         return SnapshotSettings(
-            from_field_value=FromFieldValue(field_name=name, time_format=form.time_format)
+            from_field_value=FromFieldValue(
+                field_name=name, time_format=time_format, time_pattern=pattern
+            )
         )
 
 
@@ -193,12 +197,9 @@ def _time_query(layout: Layout, captures: Sequence[Capture]) -> str:
     if form is not None:
         name = next(capture.name for capture in captures if capture.piece == place)
         if "hour" in parts and form.unit is Unit.DAY:
-            pattern = form.spark_format or ("yyyy-MM-dd" if "-" in form.name else "yyyyMMdd")
             text = f"concat({name}, ' ', lpad(string({parts['hour']}), 2, '0'))"
-            return f"unix_millis(to_timestamp({text}, '{pattern} HH'))"
-        if form.time_format is not None:
-            return ""
-        return f"unix_millis(to_timestamp({name}, '{form.spark_format}'))"
+            return f"unix_millis(to_timestamp({text}, '{form.name} HH'))"
+        return ""
     numbers = [parts.get("year", ""), *(parts.get(part, number) for part, number in
                (("month", "1"), ("day", "1"), ("hour", "0")))]  # fmt: skip
     return f"unix_millis(make_timestamp({', '.join(numbers)}, 0, 0))"

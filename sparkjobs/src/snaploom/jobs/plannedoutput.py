@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
@@ -17,11 +17,13 @@ from snaploom.jobs.declarations.declarationfiles import (
 from snaploom.jobs.preflighterrors import preflight_finding
 from snaploom.jobs.sparkentry import BUILT, OpenSession
 from snaploom.jobs.weaving.runs import preview
+from snaploom.loading.project import AppliedProject
 from snaploom.models.finding import Finding, InvalidDeclarations, errors_of
 from snaploom.models.times import EpochNanos
 from snaploom.planning.availability import Action
-from snaploom.planning.explain import finding_json, plan_json
+from snaploom.planning.explain import finding_json, plan_json, plan_text
 from snaploom.planning.plan import RunPlan, plan_offline
+from snaploom.planning.projectvalues import project_json, project_text
 
 
 @dataclass
@@ -32,6 +34,8 @@ class Planned:
     plan: RunPlan | None = None
     findings: tuple[Finding, ...] = ()
     failure: SnaploomError | None = None
+    project: AppliedProject = field(default_factory=AppliedProject)
+    """The environment and variables of the declarations."""
 
     def add(self, findings: Iterable[Finding]) -> None:
         """Keep each finding once: validation and planning find the same trees ambiguous."""
@@ -46,6 +50,11 @@ class Planned:
     def is_plannable(self) -> bool:
         """Whether nothing is wrong but, perhaps, the join tree, which a plan shows best."""
         return all(finding.code in TREE_CODES for finding in errors_of(self.findings))
+
+    @property
+    def text(self) -> str:
+        """The plan for people, after the variables that it was made with; empty without a plan."""
+        return "" if self.plan is None else project_text(self.project) + plan_text(self.plan)
 
     @property
     def document(self) -> dict[str, JsonValue]:
@@ -66,7 +75,7 @@ class Planned:
         failed = () if failure is None else (preflight_finding(failure, failure.reason),)
         document = plan_json(self.plan) if self.plan is not None else empty
         findings: list[JsonValue] = [finding_json(f) for f in (*self.findings, *failed)]
-        return {**document, "findings": findings}
+        return {**document, **project_json(self.project), "findings": findings}
 
     @property
     def exit_code(self) -> int:
@@ -99,7 +108,7 @@ def plan_output(
         strict: whether a root without any snapshot is a failure in any case.
         open_session: gives the session.
     """
-    planned = Planned(name)
+    planned = Planned(name, project=declarations.loaded.project)
     try:
         bundle = declarations.bundle(name)
         planned.add(declarations.findings_for(bundle))

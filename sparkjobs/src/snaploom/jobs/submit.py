@@ -19,6 +19,7 @@ from pathlib import Path
 from snaploom.confidential import remember_environment
 from snaploom.errors import SnaploomError
 from snaploom.jobs.declarations.allowlists import allowances_of
+from snaploom.jobs.declarations.chosenvariables import chosen_variables
 from snaploom.jobs.declarations.declarationfiles import (
     Declarations,
     read_declarations,
@@ -49,10 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with signal_handlers() as interruption:
         try:
             allow = allowances_of(os.environ, asked.allow)
+            choice = chosen_variables(asked.env, asked.set)
         except SnaploomError as error:
             _print(error_lines(error))
             return error.exit_code
-        declarations = read_declarations(asked.config, allow)
+        declarations = read_declarations(asked.config, allow, choice)
         followed = _followed(declarations)
         others = [name for name in index_names(declarations) if name not in followed]
         try:
@@ -86,6 +88,14 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="LIST=ENTRY",
         help="what the files may use beyond the built-in lists; may be repeated",
+    )
+    parser.add_argument("--env", help="environment of the project file, snaploom.yaml")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="value of a variable, before that of the project file; may be repeated",
     )
     parser.add_argument("--limit", type=_positive, help="snapshots to publish at most, an output")
     return parser

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from whenever import Date, OffsetDateTime, PlainDateTime
 
 from snaploom.models.datasource import FromFieldValue, TimeFormat
+from snaploom.models.timepatterns import parse_pattern
 from snaploom.models.times import NANOS_PER_MILLISECOND, NANOS_PER_SECOND, EpochNanos
 from snaploom.planning.calendar import (
     FIRST_INSTANT,
@@ -27,6 +28,7 @@ EXPECTED = {
     TimeFormat.TIMESTAMP: "a timestamp",
     TimeFormat.UNIX_MILLISECONDS: "whole milliseconds since 1970",
     TimeFormat.UNIX_SECONDS: "whole seconds since 1970",
+    TimeFormat.PATTERN: "a date as timePattern has it",
 }
 """What a value of each format looks like, for messages."""
 
@@ -38,7 +40,10 @@ _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 _MONTH = re.compile(r"[0-9]{4}[-_/.]?(0?[1-9]|1[0-2])")
-_MONTH_HINT = "a month is not a date: {}, as in 2020-01-01, or name {} as fieldName"
+_MONTH_HINT = (
+    "a month is not a date: write `timeFormat: PATTERN` and `timePattern: {}`, or {}, as in "
+    "2020-01-01, or name {} as fieldName"
+)
 
 
 def month_hint(values: Iterable[object], *, in_paths: bool) -> str:
@@ -51,10 +56,11 @@ def month_hint(values: Iterable[object], *, in_paths: bool) -> str:
     texts = {str(value) for value in values}
     if not texts or not all(map(_MONTH.fullmatch, texts)):
         return ""
+    pattern = re.sub("[0-9]{1,2}$", "MM", re.sub("^[0-9]{4}", "yyyy", min(texts)))
     if in_paths:
         column = "a column of the data that holds a date"
-        return _MONTH_HINT.format("name the files by its first day", column)
-    return _MONTH_HINT.format("write its first day", "another column that holds a date")
+        return _MONTH_HINT.format(pattern, "name the files by its first day", column)
+    return _MONTH_HINT.format(pattern, "write its first day", "another column that holds a date")
 
 
 class NotAnInstant(ValueError):
@@ -67,6 +73,8 @@ def instant_of(value: str | int, settings: FromFieldValue) -> EpochNanos:
     Raises:
         NotAnInstant: the value is not of the format.
     """
+    if settings.time_pattern is not None:
+        return instant_of_pattern(value, settings.time_pattern, settings.default_timezone)
     unit = _UNITS.get(settings.time_format)
     if unit is not None:
         return bounded(_whole(value) * unit)
@@ -75,6 +83,18 @@ def instant_of(value: str | int, settings: FromFieldValue) -> EpochNanos:
     if settings.time_format is TimeFormat.ISO8601_DATE:
         return instant_of_date(value, settings.default_timezone)
     return instant_of_date_time(value, settings.default_timezone)
+
+
+def instant_of_pattern(value: str | int, pattern: str, zone: str) -> EpochNanos:
+    """The start of the period that a value names, in a zone.
+
+    Raises:
+        NotAnInstant: the value is not of the pattern.
+    """
+    try:
+        return local_instant(parse_pattern(pattern).start(value), zone)
+    except (ValueError, OutOfCalendar) as error:
+        raise NotAnInstant from error
 
 
 def instant_of_date(text: str, zone: str) -> EpochNanos:

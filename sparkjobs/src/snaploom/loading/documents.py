@@ -20,6 +20,7 @@ from snaploom.loading.nodes import (
     plain,
 )
 from snaploom.loading.pydanticerrors import display, findings_of
+from snaploom.loading.substitution import NO_SURROUNDINGS, Surroundings, substituted
 from snaploom.loading.swappedkinds import swapped_finding
 from snaploom.models.codes import make_finding
 from snaploom.models.common import API_VERSION, GROUP
@@ -49,6 +50,8 @@ class Read:
     identity: str = ""
     resource: Resource | None = None
     findings: tuple[Finding, ...] = ()
+    used: frozenset[str] = frozenset()
+    """Variables that it names."""
 
 
 def members(node: Node, at: Position) -> Iterator[Item]:
@@ -71,8 +74,8 @@ def _list_items(node: Node) -> Sequence | None:
     return items if is_list and isinstance(items, Sequence) else None
 
 
-def read_resource(node: Node) -> Read:
-    """The resource that a document declares."""
+def read_resource(node: Node, surroundings: Surroundings = NO_SURROUNDINGS) -> Read:
+    """The resource that a document declares, with its variables and relative paths replaced."""
     if not isinstance(node, Mapping):
         return Read(findings=(_not_a_mapping(node),))
     identity = _identity(node)
@@ -85,10 +88,19 @@ def read_resource(node: Node) -> Read:
         swapped = swapped_finding(spec.node if spec else None, identity)
         if swapped is not None:
             return Read(identity, None, (swapped,))
+    replaced = substituted(node, model, identity, surroundings)
+    if isinstance(replaced.node, Mapping):
+        identity = _identity(replaced.node)
     try:
-        return Read(identity, model.parse(plain(node)))
+        resource = model.parse(plain(replaced.node))
     except ValidationError as error:
-        return Read(identity, None, findings_of(error, model, node, identity))
+        faults = findings_of(error, model, replaced.node, identity)
+        named = {finding.path for finding in replaced.findings}
+        faults = tuple(fault for fault in faults if fault.path not in named)
+        return Read(identity, None, (*replaced.findings, *faults), replaced.used)
+    if replaced.findings:
+        return Read(identity, None, replaced.findings, replaced.used)
+    return Read(identity, resource, (), replaced.used)
 
 
 def read_object(document: JsonValue) -> Read:

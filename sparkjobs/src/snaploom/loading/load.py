@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -11,8 +12,17 @@ from snaploom.loading.composer import Document, Fault, compose
 from snaploom.loading.documents import Read, members, read_object, read_resource
 from snaploom.loading.filetexts import SourceText, read_files
 from snaploom.loading.nodes import Mapping, Node, Position, position_of, split_path
+from snaploom.loading.project import (
+    AppliedProject,
+    applied_project,
+    is_project_file,
+    nested_project,
+    unused_findings,
+)
+from snaploom.loading.substitution import Surroundings
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding, errors_of
+from snaploom.models.projectfile import NO_CHOICE, VariableChoice
 from snaploom.models.resource import Resource
 
 _NOWHERE = Position(0, 0)
@@ -42,6 +52,8 @@ class Loaded:
     broken: frozenset[str]
     """Identities (`Kind/name`) of what is declared but has faults, so that references to it are
     not reported as well."""
+    project: AppliedProject = field(default_factory=AppliedProject)
+    """The environment and variables with which they were read."""
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -63,21 +75,25 @@ class Loaded:
         return _at(finding, item.file, item.position(finding.path))
 
 
-def load(paths: Sequence[Path]) -> Loaded:
+def load(paths: Sequence[Path], choice: VariableChoice = NO_CHOICE) -> Loaded:
     """Read the resources of files and folders; never raises for what the files contain."""
-    return load_resources((), paths)
+    return load_resources((), paths, choice)
 
 
-def load_resources(resources: Iterable[Resource], paths: Sequence[Path]) -> Loaded:
+def load_resources(
+    resources: Iterable[Resource], paths: Sequence[Path], choice: VariableChoice = NO_CHOICE
+) -> Loaded:
     """The resources of a program, and of files and folders beside them.
 
     Those of a program are judged by what they would be in a file, as all others are: a model can be
-    copied with other values without being validated.
+    copied with other values without being validated. They hold values already, no variables.
     """
-    texts, faults = read_files(paths) if paths else ((), ())
+    applied, faults = applied_project(paths, choice)
+    texts, unreadable = read_files(paths) if paths else ((), ())
+    findings = [*faults, *unreadable]
     found: list[Located] = []
-    findings = list(faults)
     broken: set[str] = set()
+    used: set[str] = set()
     for each in resources:
         read = read_object(each.dump())
         findings.extend(read.findings)
@@ -86,40 +102,53 @@ def load_resources(resources: Iterable[Resource], paths: Sequence[Path]) -> Load
         elif read.identity:
             broken.add(read.identity)
     for text in texts:
-        for read, item in _read_text(text, findings):
+        if is_project_file(text):
+            findings.extend(() if _is_same(text.file, applied.file) else [nested_project(text)])
+            continue
+        for read, item in _read_text(text, applied, findings):
             findings.extend(read.findings)
+            used |= read.used
             if item is not None:
                 found.append(item)
             elif read.identity:
                 broken.add(read.identity)
     unique, duplicates = _without_duplicates(found)
     findings.extend(duplicates)
+    findings.extend(() if errors_of(faults) else unused_findings(applied, choice, used))
     if not unique and not errors_of(findings):
         findings.append(_nothing_found(paths))
-    return Loaded(unique, tuple(findings), frozenset(broken))
+    return Loaded(unique, tuple(findings), frozenset(broken), applied)
+
+
+def _is_same(file: str, other: str) -> bool:
+    return os.path.realpath(file) == os.path.realpath(other)
 
 
 def _read_text(
-    source: SourceText, findings: list[Finding]
+    source: SourceText, applied: AppliedProject, findings: list[Finding]
 ) -> Iterable[tuple[Read, Located | None]]:
     composed = compose(source.text)
+    folder = os.path.dirname(os.path.abspath(source.file))
+    surroundings = Surroundings(applied.values, applied.project, folder, applied.is_partial)
     for document in composed.documents:
-        yield from _read_document(source, document)
+        yield from _read_document(source, document, surroundings)
     if composed.fault is not None:
         findings.append(_fault_finding(composed.fault, source.file, ""))
 
 
-def _read_document(source: SourceText, document: Document) -> Iterable[tuple[Read, Located | None]]:
+def _read_document(
+    source: SourceText, document: Document, surroundings: Surroundings
+) -> Iterable[tuple[Read, Located | None]]:
     first = ""
     for at, node in members(document.node, document.at):
-        read = read_resource(node)
+        read = read_resource(node, surroundings)
         first = first or read.identity
         placed = tuple(
             _at(finding, source.file, position_of(node, at, split_path(finding.path)))
             for finding in read.findings
         )
         located = Located(read.resource, source.file, node, at) if read.resource else None
-        yield Read(read.identity, read.resource, placed), located
+        yield Read(read.identity, read.resource, placed, read.used), located
     if document.faults:
         faults = tuple(_fault_finding(fault, source.file, first) for fault in document.faults)
         yield Read("", None, faults), None

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from snaploom.loading.longforms import TYPE_NAMES, flow, long_form, plain_form, type_form
+from snaploom.loading.longforms import TYPE_NAMES, is_type, long_form, plain_form
 from snaploom.loading.modelfields import allowed_names, elsewhere, form_at, target_at
 from snaploom.loading.nearmisses import did_you_mean, field_hint, listing, meant_field
 from snaploom.loading.nodes import Node, Segment, join_path, scalar_at
@@ -21,6 +21,9 @@ from snaploom.models.base import CONTRADICTION, ApiModel
 from snaploom.models.codes import make_finding
 from snaploom.models.common import DataType
 from snaploom.models.finding import Finding
+from snaploom.models.projectfile import VARIABLE_PATTERN
+from snaploom.models.shortforms import FORM_TAG, SHORT_FORM, TEXT_TAG
+from snaploom.models.variables import WITHOUT_VARIABLE
 
 TYPES = {
     "string_type": "text",
@@ -56,6 +59,9 @@ PATTERNS = {
     r"^[A-Z][A-Z0-9_]*$": "capital letters, digits and '_', such as MIN_MAX",
     r"^[1-9][0-9]*[kmgtKMGT]i?[bB]?$": "an amount of memory such as 512m or 4g",
     r"^/[^:]*$": "an absolute path without ':'",
+    WITHOUT_VARIABLE: "a text without variables; `snaploom render` prints what they stand for",
+    VARIABLE_PATTERN: "letters, digits, '_' and '-', not beginning with a digit",
+    r"^([^$\x00-\x1f]|\$+[^$(\x00-\x1f])*\$*$": "one line of text, without variables in it",
 }
 """What the patterns of the models mean; another pattern is shown as it is."""
 
@@ -68,7 +74,7 @@ def findings_of(
 ) -> tuple[Finding, ...]:
     """Every fault of one resource, with paths from its root."""
     kept = [
-        details
+        _without_tags(details)
         for details in error.errors(include_url=False, include_input=True)
         if not _is_short_by_faults(details)
     ]
@@ -78,6 +84,12 @@ def findings_of(
         for details in kept
         if not (details["type"] == "missing" and details["loc"] in misspelt)
     )
+
+
+def _without_tags(details: ErrorDetails) -> ErrorDetails:
+    """The error without what pydantic adds to its place where a short form could stand."""
+    place = tuple(each for each in details["loc"] if each not in (TEXT_TAG, FORM_TAG))
+    return {**details, "loc": place}
 
 
 def _meant(details: ErrorDetails, model: type[ApiModel]) -> Iterator[tuple[Segment, ...]]:
@@ -157,6 +169,9 @@ def _words(
     if kind == CONTRADICTION:
         parts = {name: str(context[name]) for name in ("message", "found", "expected", "hint")}
         return {"code": "SL116", **parts}
+    if kind == SHORT_FORM:
+        parts = {name: str(context[name]) for name in ("message", "expected", "hint")}
+        return {"code": "SL113", **parts}
     bound = _bound(kind, context)
     return {
         "code": "SL113",
@@ -211,8 +226,7 @@ def _type_hint(model: type[ApiModel], loc: tuple[Segment, ...], given: object) -
     called = TYPE_NAMES.get(str(loc[-1]).lower())
     if called:
         return f"it is called `{called}`"
-    form = type_form(given) if isinstance(given, str) else None
-    return f"write `{flow(form)}`" if form is not None else ""
+    return f"write only `{given}`" if isinstance(given, str) and is_type(given) else ""
 
 
 def _elsewhere_hint(model: type[ApiModel], name: str) -> str:
@@ -279,6 +293,11 @@ def is_secret(loc: tuple[Segment, ...]) -> bool:
     names = [segment for segment in loc if isinstance(segment, str)]
     in_jdbc = "jdbc" in names and names[-1] in ("url", "connection")
     return in_jdbc or any(_SECRET.search(name) for name in names)
+
+
+def names_secret(name: str) -> bool:
+    """Whether something is called like a secret."""
+    return _SECRET.search(name) is not None
 
 
 def display(value: object) -> str:

@@ -9,7 +9,9 @@ from typing import Annotated, ClassVar, Literal, Self
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import Field, StringConstraints, model_validator
 
-from snaploom.models.base import ApiModel, CelRule, ListType, contradiction
+from snaploom.models.base import ApiModel, ListType, contradiction
+from snaploom.models.shortforms import TYPE
+from snaploom.models.variables import WITHOUT_VARIABLE, LocalPath, Variables
 
 GROUP = "snaploom.io"
 VERSION = "v1alpha1"
@@ -22,6 +24,7 @@ ResourceName = Annotated[
     StringConstraints(
         min_length=1, max_length=253, pattern=r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
     ),
+    Variables("a name"),
 ]
 """Name of a resource. Kubernetes allows lower case, digits, `-` and `.` only; on a laptop `_` and
 upper case work too (with a warning), because examples of an early design use
@@ -41,9 +44,18 @@ MessageText = Annotated[str, StringConstraints(max_length=32768)]
 SqlText = Annotated[str, StringConstraints(min_length=1, max_length=65536)]
 RegexText = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 UriText = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
-TimeZoneName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+PlaceText = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=2048, pattern=WITHOUT_VARIABLE),
+    Variables("a URI"),
+    LocalPath(),
+]
+"""A URI or an absolute path; in a file also a path relative to the file, and with variables."""
+TimeZoneName = Annotated[
+    str, StringConstraints(min_length=1, max_length=64), Variables("the name of a time zone")
+]
 """Name from the tz database, such as `Australia/Melbourne`."""
-TimestampText = Annotated[str, StringConstraints(min_length=1, max_length=40)]
+TimestampText = Annotated[str, StringConstraints(min_length=1, max_length=40), Variables("a time")]
 """ISO 8601 date-time with `Z` or an offset."""
 StringMap = Annotated[
     Mapping[
@@ -122,7 +134,8 @@ OffsetPart = Annotated[int, Ge(0), Le(1_000_000_000_000)]
 class TimeOffset(ApiModel):
     """A calendar length; its parts are applied from year to nano, in a time zone.
 
-    A day is a calendar day (23 to 25 hours where clocks change); an hour is always 60 minutes.
+    As text, `7d`, `1h30min` (units ns, s, min, h, d, w, mo and y) or ISO 8601 (`P7D`). A day is a
+    calendar day (23 to 25 hours where clocks change); an hour is always 60 minutes.
     """
 
     nano: OffsetPart = 0
@@ -148,15 +161,8 @@ class TimeOffset(ApiModel):
         return not any(self.model_dump().values())
 
 
-def longer_than_nothing(field: str) -> CelRule:
-    """The rule that an offset is not zero; its twin is `refuse_nothing`."""
-    parts = ("year", "month", "week", "day", "hour", "minute", "second", "nano")
-    given = " || ".join(f"(has(self.{field}.{part}) && self.{field}.{part} > 0)" for part in parts)
-    return CelRule(given, f"{field} must be longer than nothing")
-
-
 def refuse_nothing(field: str, offset: TimeOffset) -> None:
-    """Refuse an offset of which every part is zero.
+    """Refuse an offset of which every part is zero; the twin of `LENGTH_NOT_ZERO` in the schema.
 
     Raises:
         PydanticCustomError: it is zero.
@@ -166,7 +172,7 @@ def refuse_nothing(field: str, offset: TimeOffset) -> None:
             f"{field} must be longer than nothing; every part is 0",
             found=f"{field} of length 0",
             expected="a part that is more than 0",
-            hint=f"write a length, such as `{field}: {{day: 1}}`",
+            hint=f"write a length, such as `{field}: 1d`",
         )
 
 
@@ -176,10 +182,6 @@ class Empty(ApiModel):
 
 class DecimalType(ApiModel):
     """An exact number."""
-
-    cel_rules: ClassVar[tuple[CelRule, ...]] = (
-        CelRule("self.scale <= self.precision", "scale must not exceed precision"),
-    )
 
     precision: Annotated[int, Ge(1), Le(38)]
     """Digits in all."""
@@ -202,7 +204,7 @@ class DecimalType(ApiModel):
 class ArrayType(ApiModel):
     """A list of values of one type."""
 
-    element_type: DataType
+    element_type: Annotated[DataType, TYPE]
     """Type of the elements."""
     contains_null: bool = True
     """Whether elements may be NULL."""
@@ -211,9 +213,9 @@ class ArrayType(ApiModel):
 class MapType(ApiModel):
     """Values by key."""
 
-    key_type: DataType
+    key_type: Annotated[DataType, TYPE]
     """Type of the keys."""
-    value_type: DataType
+    value_type: Annotated[DataType, TYPE]
     """Type of the values."""
     value_contains_null: bool = True
     """Whether values may be NULL."""
@@ -224,7 +226,7 @@ class SchemaField(ApiModel):
 
     name: ColumnName
     """Name of the field."""
-    data_type: DataType
+    data_type: Annotated[DataType, TYPE]
     """Type of the field."""
     nullable: bool = True
     """Whether the field may be NULL."""
@@ -242,7 +244,10 @@ class StructType(ApiModel):
 
 
 class DataType(ApiModel):
-    """A Spark data type, tagged by its name, such as `{string: {}}`."""
+    """A Spark data type, tagged by its name, such as `{string: {}}`.
+
+    As text, it is written as in SQL, such as `bigint` or `array<string>`.
+    """
 
     one_of_by_count = True
     one_of: ClassVar[tuple[str, ...]] = (

@@ -20,6 +20,7 @@ from snaploom.models.common import (
 )
 from snaploom.models.datasource import UsedBy
 from snaploom.models.resource import Resource
+from snaploom.models.shortforms import TYPE
 
 
 class KeyField(ApiModel):
@@ -28,7 +29,7 @@ class KeyField(ApiModel):
     field_name: ColumnName
     """The column, or a path into structs such as `address.country`. Names with dots, blanks or
     other signs stand in backticks, here and in `query`."""
-    data_type: DataType
+    data_type: Annotated[DataType, TYPE]
     """Its type. Data of another one is taken where its values give the same keys, such as `int` for
     `long`, or where this type holds them without loss, such as a date for a timestamp: they are
     cast to it before they are compared. Otherwise `joinFieldMissingMode` decides."""
@@ -48,7 +49,7 @@ class KeyComponent(ApiModel):
     """The columns that the component is made of."""
     query: SqlText | None = None
     """SQL expression over exactly these fields; omitted, the single field itself."""
-    cast_data_type: DataType = STRING
+    cast_data_type: Annotated[DataType, TYPE] = STRING
     """Type in which both sides are compared; omitted, string. What cannot be cast is NULL and
     matches nothing."""
 

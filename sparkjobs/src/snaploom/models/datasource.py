@@ -13,6 +13,7 @@ from snaploom.models.common import (
     Alias,
     Atomic,
     ColumnName,
+    PlaceText,
     ResourceName,
     ResourceStatus,
     SchemaField,
@@ -25,7 +26,11 @@ from snaploom.models.common import (
     UriText,
 )
 from snaploom.models.resource import Resource
+from snaploom.models.timepatterns import PatternInvalid, parse_pattern
+from snaploom.models.variables import WITHOUT_VARIABLE, LocalPath, PathForm, Variables
 
+GlobText = Annotated[PlaceText, LocalPath(PathForm.GLOB)]
+PrefixText = Annotated[PlaceText, LocalPath(PathForm.PREFIX)]
 References = Annotated[tuple[ResourceName, ...], MaxLen(64), Unique]
 
 
@@ -42,19 +47,57 @@ class TimeFormat(StrEnum):
     """Whole milliseconds since 1970."""
     UNIX_SECONDS = "UNIX_SECONDS"
     """Whole seconds since 1970."""
+    PATTERN = "PATTERN"
+    """Text or a whole number by `timePattern`, such as `20200131`: the first moment of the period
+    that it names, in `defaultTimezone`."""
 
 
 class FromFieldValue(ApiModel):
     """The snapshot of a row, or of a file, is the value of a field."""
 
+    cel_rules: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            "(self.timeFormat == 'PATTERN') == has(self.timePattern)",
+            "timePattern belongs to timeFormat PATTERN, which needs it",
+        ),
+    )
+
     field_name: ColumnName
     """The field; either a column of the data or a capture of `sourceUriPrefix`."""
     time_format: TimeFormat
     """How the field encodes the time."""
+    time_pattern: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
+    """Of PATTERN, such as `yyyyMMdd`, `yyyy-MM` or `YYYY-'W'ww` (the ISO week): units yyyy, MM, dd,
+    DDD (day of the year), HH, mm, ss, YYYY and ww, each once and from the year down; letters stand
+    in quotes. The smallest unit is the length of the period."""
     default_timezone: TimeZoneName = "UTC"
     """Zone of dates, and of times without an offset."""
     drop_field: bool = True
     """Whether to leave the field out of the data."""
+
+    @model_validator(mode="after")
+    def _pattern_of_its_format(self) -> Self:
+        if (self.time_format is TimeFormat.PATTERN) != (self.time_pattern is not None):
+            raise contradiction(
+                "timePattern belongs to timeFormat PATTERN, which needs it",
+                found=f"timeFormat {self.time_format} "
+                f"{'without' if self.time_pattern is None else 'with'} timePattern",
+                expected="both, or another timeFormat without timePattern",
+                hint="add `timePattern`, such as `timePattern: yyyyMMdd`"
+                if self.time_pattern is None
+                else "write `timeFormat: PATTERN`, or remove timePattern",
+            )
+        if self.time_pattern is not None:
+            try:
+                parse_pattern(self.time_pattern)
+            except PatternInvalid as error:
+                raise contradiction(
+                    f"this is no pattern of a date: {error}",
+                    found=f"timePattern {self.time_pattern}",
+                    expected="units yyyy, MM, dd, DDD, HH, mm, ss, YYYY and ww, from the year down",
+                    hint="write a pattern such as yyyyMMdd, yyyy-MM or YYYY-'W'ww",
+                ) from None
+        return self
 
 
 class FromReadTime(ApiModel):
@@ -93,9 +136,9 @@ class HdfsLike(SourceModel):
     json and xml) and `enforceSchema` (of csv) change it, a record that does not fit the schema
     fails the snapshot, and so does a header of other columns than the schema's. CSV is read by
     RFC 4180 (doubled quotes, values over several lines), unless options change that."""
-    source_uri_globs: Annotated[tuple[UriText, ...], MinLen(1), MaxLen(256), Atomic]
+    source_uri_globs: Annotated[tuple[GlobText, ...], MinLen(1), MaxLen(256), Atomic]
     """Hadoop globs of the files; folders that match are passed over. For a table: its place."""
-    source_uri_prefix: UriText | None = None
+    source_uri_prefix: PrefixText | None = None
     """What every file begins with, with captures `{NAME:TYPE}` (STRING, INTEGER, LONG or
     ISO8601_DATE_TIME) that become columns; `{{` and `}}` stand for braces."""
     snapshot: SnapshotSettings
@@ -184,6 +227,14 @@ class Credentials(ApiModel):
     """In the spec itself: for a laptop only."""
 
 
+DatabaseText = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=1024, pattern=WITHOUT_VARIABLE),
+    Variables("a database"),
+    LocalPath(field="driver", values=frozenset({"SQLITE", "DUCKDB"})),
+]
+
+
 class Jdbc(SourceModel):
     """A table of a database (rule W6)."""
 
@@ -198,11 +249,13 @@ class Jdbc(SourceModel):
 
     driver: JdbcDriver
     """The kind of database."""
-    host: Annotated[str, StringConstraints(min_length=1, max_length=253)] | None = None
+    host: (
+        Annotated[str, StringConstraints(min_length=1, max_length=253), Variables("a host")] | None
+    ) = None
     """Host name; not for embedded databases."""
     port: Annotated[int, Ge(1), Le(65535)] | None = None
     """Port; omitted, the driver's usual one."""
-    database: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = None
+    database: DatabaseText | None = None
     """Name of the database, or the file of an embedded one, as an absolute path."""
     options: StringMap = Field(default_factory=dict)
     """Options of the connection, out of the driver's allowed ones."""
@@ -212,7 +265,9 @@ class Jdbc(SourceModel):
     """Class of the driver, one of those that are known; omitted, the usual one."""
     credentials: Credentials | None = None
     """Where user name and password come from; omitted for databases that know no users."""
-    table_reference: Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+    table_reference: Annotated[
+        str, StringConstraints(min_length=1, max_length=1024), Variables("a table")
+    ]
     """The table, as the database names it: letter for letter, with its schema and a point in
     front; a name that contains a point stands in double quotes."""
     table_predicates: Annotated[

@@ -27,6 +27,7 @@ from snaploom.models.schema import (
     describe,
     without_null,
 )
+from snaploom.models.shortforms import TEXT_KEYWORD
 
 EDITOR_SCHEMA_FILE = "snaploom.schema.json"
 """Name of the file that `write_schemas` writes."""
@@ -89,6 +90,9 @@ def _editor_form(source: Schema) -> Schema:
     """A schema as editors want it, with everything below it."""
     if "anyOf" in source:
         source = without_null(source, "")
+    if TEXT_KEYWORD in source:
+        form = {key: value for key, value in source.items() if key != TEXT_KEYWORD}
+        return _or_text(_editor_form(form), as_object(source[TEXT_KEYWORD]))
     result: Schema = {}
     for keyword, value in source.items():
         match keyword:
@@ -111,6 +115,18 @@ def _editor_form(source: Schema) -> Schema:
     if text := describe(without_default):
         result["description"] = text
     return result
+
+
+def _or_text(form: Schema, text: Schema) -> Schema:
+    """A mapping, or a text of the short form.
+
+    A condition, because editors explain what breaks one better than what meets no alternative.
+    """
+    own = {key: value for key, value in form.items() if key in ("description", "default")}
+    long = {key: value for key, value in form.items() if key not in own}
+    short: Schema = {"pattern": text["pattern"], "maxLength": text["maxLength"]}
+    short["patternErrorMessage"] = f"expected a text such as {text['examples']}, or a mapping"
+    return {**own, "if": {"type": "string"}, "then": short, "else": long}
 
 
 _KUBERNETES_ONLY = frozenset(

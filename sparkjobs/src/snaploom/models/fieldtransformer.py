@@ -20,6 +20,7 @@ from snaploom.models.common import (
 )
 from snaploom.models.datasource import UsedBy
 from snaploom.models.resource import Resource
+from snaploom.models.shortforms import TYPE
 
 
 class TransformerSelector(ApiModel):
@@ -89,7 +90,7 @@ class Rename(ApiModel):
 class Cast(ApiModel):
     """Changes the type of fields; what cannot be cast becomes NULL."""
 
-    data_type: DataType
+    data_type: Annotated[DataType, TYPE]
     """The new type."""
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import Field, StringConstraints, model_validator
 
-from snaploom.models.base import ApiModel, CelRule, ListType, contradiction
+from snaploom.models.base import ApiModel, ListType, contradiction
 from snaploom.models.common import (
     Atomic,
     CheckMode,
@@ -25,28 +25,24 @@ from snaploom.models.common import (
     TimestampText,
     TimeZoneName,
     Unique,
-    longer_than_nothing,
     refuse_nothing,
 )
 from snaploom.models.outputfolder import OutputFolder
 from snaploom.models.report import LatestSnapshot, ManifestPointer, PublishedSnapshots
 from snaploom.models.resource import Resource
 from snaploom.models.run import CronText, CurrentRun, LastRun, RunSettings
+from snaploom.models.shortforms import LENGTH, LENGTH_NOT_ZERO, LOCAL_TIME
+from snaploom.models.variables import Variables
 
 Columns = Annotated[tuple[ColumnName, ...], MaxLen(32), Unique]
 
 
 class LocalDateTime(ApiModel):
-    """A local time in a zone; all eight parts are required."""
+    """A local time in a zone; all eight parts are required.
 
-    cel_rules: ClassVar[tuple[CelRule, ...]] = (
-        CelRule(
-            "self.day <= (self.month == 2 ? "
-            "(self.year % 4 == 0 && (self.year % 100 != 0 || self.year % 400 == 0) ? 29 : 28) : "
-            "(self.month in [4, 6, 9, 11] ? 30 : 31))",
-            "the month has no such day",
-        ),
-    )
+    As text, a date (midnight in UTC), or a date and time with its zone in brackets, such as
+    `2024-01-01[Australia/Melbourne]` or `2024-01-01T06:00[Europe/Berlin]`.
+    """
 
     year: Annotated[int, Ge(1), Le(9999)]
     """Year."""
@@ -98,7 +94,7 @@ class IntervalRules(ApiModel):
     """Which snapshot of the root to take when an interval has several."""
     only_closed_intervals: bool = False
     """Whether intervals that have not ended yet wait; recommended with NEWEST."""
-    max_snapshot_age: TimeOffset | None = None
+    max_snapshot_age: Annotated[TimeOffset, LENGTH] | None = None
     """How far to look back from now; older intervals are not looked at (they are not deleted)."""
     exclude_intervals: ExcludedIntervals = ()
     """Times for which nothing is published."""
@@ -107,11 +103,9 @@ class IntervalRules(ApiModel):
 class FromInterval(IntervalRules):
     """Intervals of equal calendar length, one after the other."""
 
-    cel_rules: ClassVar[tuple[CelRule, ...]] = (longer_than_nothing("intervalLength"),)
-
-    interval_start_date: LocalDateTime
+    interval_start_date: Annotated[LocalDateTime, LOCAL_TIME, Variables("a time")]
     """Start of the first interval."""
-    interval_length: TimeOffset
+    interval_length: Annotated[TimeOffset, LENGTH_NOT_ZERO]
     """Length of each interval; longer than nothing."""
 
     @model_validator(mode="after")
@@ -123,15 +117,13 @@ class FromInterval(IntervalRules):
 class FromCron(IntervalRules):
     """Intervals that begin at the ticks of a cron expression."""
 
-    cel_rules: ClassVar[tuple[CelRule, ...]] = (longer_than_nothing("length"),)
-
     schedule: CronText
     """Five fields: minute, hour, day of month, month, day of week."""
     time_zone: TimeZoneName = "UTC"
     """Zone of the expression and of every calendar length of the OutputDataset."""
     start_date: TimestampText
     """First time at which a tick counts."""
-    length: TimeOffset
+    length: Annotated[TimeOffset, LENGTH_NOT_ZERO]
     """Length of each interval; longer than nothing, never until the next tick."""
 
     @model_validator(mode="after")
@@ -186,9 +178,9 @@ class ChildSnapshot(ApiModel):
     """Which snapshot to take when several lie in the window."""
     snapshot_missing_mode: MissingMode = MissingMode.ERROR
     """What to do when none lies in the window."""
-    time_before: TimeOffset = TimeOffset()
+    time_before: Annotated[TimeOffset, LENGTH] = TimeOffset()
     """How far the window reaches before the root's snapshot, inclusive."""
-    time_after: TimeOffset = TimeOffset()
+    time_after: Annotated[TimeOffset, LENGTH] = TimeOffset()
     """How far the window reaches after the root's snapshot, inclusive."""
 
 

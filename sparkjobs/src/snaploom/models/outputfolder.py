@@ -14,12 +14,14 @@ from snaploom.models.common import (
     CheckMode,
     ColumnName,
     FieldName,
+    PlaceText,
     TimeOffset,
     TimeZoneName,
     Unique,
-    longer_than_nothing,
     refuse_nothing,
 )
+from snaploom.models.shortforms import LENGTH, LENGTH_NOT_ZERO
+from snaploom.models.variables import Variables
 
 
 class DataFormat(StrEnum):
@@ -111,11 +113,9 @@ class SnapshotFormat(ApiModel):
 class Tier(ApiModel):
     """Keeps fewer snapshots of what is long past (rule P21)."""
 
-    cel_rules: ClassVar[tuple[CelRule, ...]] = (longer_than_nothing("keepOneEvery"),)
-
-    older_than: TimeOffset
+    older_than: Annotated[TimeOffset, LENGTH]
     """Age from which this tier applies."""
-    keep_one_every: TimeOffset
+    keep_one_every: Annotated[TimeOffset, LENGTH_NOT_ZERO]
     """Of each period of this length, only the first snapshot is kept; longer than nothing."""
 
     @model_validator(mode="after")
@@ -127,9 +127,9 @@ class Tier(ApiModel):
 class SnapshotAutoDelete(ApiModel):
     """Which published snapshots are deleted; each rule by itself, the latest never."""
 
-    max_snapshot_age: TimeOffset = TimeOffset()
+    max_snapshot_age: Annotated[TimeOffset, LENGTH] = TimeOffset()
     """Snapshots whose time lies further back go; nothing given means no limit."""
-    max_snapshot_creation_age: TimeOffset = TimeOffset()
+    max_snapshot_creation_age: Annotated[TimeOffset, LENGTH] = TimeOffset()
     """Snapshots published longer ago go; nothing given means no limit."""
     max_old_snapshots: Annotated[int, Ge(-1), Le(1_000_000_000)] = -1
     """Snapshots kept besides the latest; -1 means no limit."""
@@ -145,6 +145,7 @@ class RegisterTable(ApiModel):
         StringConstraints(
             min_length=1, max_length=512, pattern=r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+){0,2}$"
         ),
+        Variables("a table"),
     ]
     """`catalog.database.table`, `database.table` or `table`; made by the first publication."""
 
@@ -162,7 +163,7 @@ class OutputFolder(ApiModel):
         ),
     )
 
-    folder_uri: Annotated[str, StringConstraints(min_length=2, max_length=2048)]
+    folder_uri: Annotated[PlaceText, StringConstraints(min_length=2)]
     """Absolute URI (or absolute path) of the output's own folder; ends with `/`. It must be empty
     at the first run."""
     data_format: DataFormat = DataFormat.PARQUET
@@ -186,7 +187,7 @@ class OutputFolder(ApiModel):
     """Which published snapshots are deleted."""
     incompatible_schema: CheckMode = CheckMode.FAIL
     """What happens when structure or types contradict what is published (rule P27)."""
-    reader_grace: TimeOffset = TimeOffset(hour=1)
+    reader_grace: Annotated[TimeOffset, LENGTH] = TimeOffset(hour=1)
     """How long files of deleted snapshots stay for readers that still use them; omitted, 1 hour."""
     register_table: RegisterTable | None = None
     """A catalog table in which every published snapshot is registered."""

@@ -9,6 +9,7 @@ from pydantic import Field, JsonValue, StringConstraints
 
 from snaploom.models.base import ApiModel
 from snaploom.models.common import API_VERSION, ResourceName, StringMap
+from snaploom.models.variables import Variables
 
 _Text = Annotated[str, StringConstraints(max_length=1024)]
 _AnnotationText = Annotated[str, StringConstraints(max_length=262_144)]  # Kubernetes' own limit
@@ -19,7 +20,7 @@ class ObjectMeta(ApiModel):
 
     name: ResourceName
     """Name, unique per kind (and namespace)."""
-    namespace: _Text | None = None
+    namespace: Annotated[_Text, Variables("a name")] | None = None
     """Namespace; references never leave it."""
     labels: StringMap = Field(default_factory=dict)
     """Labels."""

@@ -12,6 +12,7 @@ from pydantic import Field, StringConstraints, model_validator
 from snaploom.models.base import ApiModel, CelRule, contradiction
 from snaploom.models.common import (
     Atomic,
+    PlaceText,
     ResourceName,
     Seconds,
     ShortText,
@@ -19,11 +20,10 @@ from snaploom.models.common import (
     TimeOffset,
     TimestampText,
     TimeZoneName,
-    UriText,
-    longer_than_nothing,
     refuse_nothing,
 )
 from snaploom.models.podtemplate import PodTemplate
+from snaploom.models.shortforms import LENGTH_NOT_ZERO
 
 CronText = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
@@ -71,9 +71,7 @@ class Schedule(ApiModel):
 class Freshness(ApiModel):
     """How old the newest snapshot may become before the resource is no longer Ready."""
 
-    cel_rules: ClassVar[tuple[CelRule, ...]] = (longer_than_nothing("maxAge"),)
-
-    max_age: TimeOffset
+    max_age: Annotated[TimeOffset, LENGTH_NOT_ZERO]
     """Age limit; longer than nothing."""
 
     @model_validator(mode="after")
@@ -235,7 +233,7 @@ class RunSettings(ApiModel):
     """How many finished runs are kept."""
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
     """What happens to published data when the resource is deleted."""
-    checkpoint_uri: UriText | None = None
+    checkpoint_uri: PlaceText | None = None
     """Folder for subtrees that several snapshots share."""
     on_empty_root: OnEmptyRoot = OnEmptyRoot.WARN
     """What a run does whose root has no snapshot at all: no file matches, or no row has one."""

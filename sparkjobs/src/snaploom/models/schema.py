@@ -24,6 +24,7 @@ from pydantic_core import core_schema
 
 from snaploom.models.base import ONE_OF_KEYWORD
 from snaploom.models.enumdocs import member_docs, one_line
+from snaploom.models.shortforms import TEXT_KEYWORD
 
 Schema = dict[str, JsonValue]
 
@@ -95,6 +96,8 @@ class _Converter:
         rules = one_of_rules(source) + as_list(source.get("x-kubernetes-validations", []))
         if rules:
             result["x-kubernetes-validations"] = rules
+        if TEXT_KEYWORD in source:
+            result = _or_text(result, as_object(source[TEXT_KEYWORD]))
         if "description" in source:
             result["description"] = describe(source)
         _refuse_unbounded(result, path)
@@ -161,6 +164,7 @@ _TRANSLATED: dict[str, Callable[[_Converter, JsonValue, str], Schema]] = {
 _DROPPED = frozenset(
     [
         "$defs",  # inlined
+        TEXT_KEYWORD,  # becomes what `_or_text` adds
         "title",  # the name again
         "default",  # in the description
         "description", "x-kubernetes-validations", ONE_OF_KEYWORD, MEANINGS_KEYWORD,  # added above
@@ -181,13 +185,46 @@ def _place(entry: tuple[str, JsonValue]) -> tuple[int, str]:
 
 def _any_variant(source: Schema) -> Schema:
     """An object with one property of any form: an `one_of_by_count` model inside itself."""
-    return {
-        "description": describe(source),
+    form: Schema = {
         "type": "object",
         "maxProperties": 1,
         "minProperties": 1,
         "x-kubernetes-preserve-unknown-fields": True,
     }
+    text = source.get(TEXT_KEYWORD)
+    result = form if text is None else _or_text(form, as_object(text))
+    return {"description": describe(source), **result}
+
+
+def _or_text(form: Schema, text: Schema) -> Schema:
+    """An object that may be a text as well: a schema without a type.
+
+    `anyOf` must not name types in a structural schema, and each keyword looks at values of its own
+    kind only: `pattern` at texts, `properties` and `required` at objects. The impossible bounds
+    refuse numbers and lists. CEL knows no such field and nothing below it; what its rules would
+    refuse, unknown keys and booleans are refused by the webhook and by every reader of the object.
+    """
+    result = {key: form[key] for key in form if key != "type"} | {
+        "x-kubernetes-preserve-unknown-fields": True,
+        "pattern": text["pattern"],
+        "maxLength": text["maxLength"],
+        "minimum": 1,
+        "maximum": 0,
+        "maxItems": 0,
+        "anyOf": text["anyOf"],
+        **as_object(text["more"]),
+    }
+    return as_object(_without_rules(result))
+
+
+def _without_rules(schema: JsonValue) -> JsonValue:
+    """The schema without rules in CEL, at every level."""
+    if isinstance(schema, list):
+        return [_without_rules(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = schema.items()
+    return {key: _without_rules(each) for key, each in kept if key != "x-kubernetes-validations"}
 
 
 def _refuse_unbounded(schema: Schema, path: str) -> None:
@@ -202,7 +239,7 @@ def _refuse_unbounded(schema: Schema, path: str) -> None:
             missing = "a list type"
         case "object" if "additionalProperties" in schema and "maxProperties" not in schema:
             missing = "maxProperties"
-        case None:
+        case None if "x-kubernetes-preserve-unknown-fields" not in schema:
             missing = "a type"
     if missing:
         raise UnknownConstruct(f"{path}: {missing} is missing")

@@ -12,6 +12,7 @@ from snaploom.models.base import ApiModel, CelRule, contradiction
 from snaploom.models.common import (
     Atomic,
     ColumnName,
+    PlaceText,
     ResourceName,
     ResourceStatus,
     ShortText,
@@ -19,11 +20,11 @@ from snaploom.models.common import (
     StringMap,
     TimestampText,
     Unique,
-    UriText,
 )
 from snaploom.models.datasource import Credentials
 from snaploom.models.resource import Resource
 from snaploom.models.run import CurrentRun, LastRun, RunSettings
+from snaploom.models.variables import Variables
 
 KeyLabel = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 """Name of an encryption key in the key management service; never the key itself."""
@@ -37,6 +38,7 @@ HostText = Annotated[
         # Nothing that would be more than a host in a URI.
         pattern=r"^([A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?|\[?[0-9A-Fa-f:.]+\]?)$",
     ),
+    Variables("a host"),
 ]
 """Name or address of a server."""
 
@@ -44,7 +46,7 @@ HostText = Annotated[
 class PathTarget(ApiModel):
     """Files below a path."""
 
-    uri: UriText
+    uri: PlaceText
     """The path."""
     format: Annotated[str, StringConstraints(min_length=1, max_length=255)]
     """Format of the files, as for `hdfsLike.format`."""
@@ -56,7 +58,7 @@ class PathTarget(ApiModel):
 class TableTarget(ApiModel):
     """A table of Spark's catalog."""
 
-    name: Annotated[str, StringConstraints(min_length=1, max_length=512)]
+    name: Annotated[str, StringConstraints(min_length=1, max_length=512), Variables("a table")]
     """`catalog.database.table`, `database.table` or `table`."""
 
 
@@ -137,7 +139,7 @@ class ParquetForm(StrEnum):
 class ParquetStore(ApiModel):
     """A folder of Parquet files."""
 
-    location: UriText
+    location: PlaceText
     """The folder."""
     form: ParquetForm = ParquetForm.NATIVE
     """Form of the files."""

@@ -47,6 +47,7 @@ SNAPSHOT_TYPES = {
     TimeFormat.TIMESTAMP: (CaptureType.ISO8601_DATE_TIME,),
     TimeFormat.UNIX_MILLISECONDS: (CaptureType.LONG, CaptureType.STRING),
     TimeFormat.UNIX_SECONDS: (CaptureType.INTEGER, CaptureType.LONG, CaptureType.STRING),
+    TimeFormat.PATTERN: (CaptureType.STRING, CaptureType.INTEGER, CaptureType.LONG),
 }
 """Capture types that can hold a snapshot time of each format (32 bits hold no milliseconds)."""
 

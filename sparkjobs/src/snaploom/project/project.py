@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
@@ -39,13 +39,14 @@ from snaploom.jobs.sparkentry import (
 from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.jobs.weaving.runs import estimate_run, preview, weave_outputs
 from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.projectfile import NO_CHOICE, VariableChoice
 from snaploom.models.resource import Resource
 from snaploom.models.times import EpochNanos, now
+from snaploom.models.yamltext import to_yaml
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.dependence import upstream_outputs
 from snaploom.planning.selection import Selection
 from snaploom.project.pages import Pages
-from snaploom.project.resources import to_yaml
 from snaploom.project.results import Checked, DataDiff, Diff, Findings, Plan, Run, Runs
 from snaploom.site.collection import Clock, declared_pages
 from snaploom.storage.entries import SnapshotRecord
@@ -62,13 +63,21 @@ Progress = bool | Callable[[str], None]
 """True prints lines to standard error, False prints none, a function takes them."""
 
 
-def load(source: Source | Iterable[Source], *, allow: Sequence[str] = ()) -> Project:
+def load(
+    source: Source | Iterable[Source],
+    *,
+    allow: Sequence[str] = (),
+    env: str | None = None,
+    variables: Mapping[str, str] = NO_CHOICE.values,
+) -> Project:
     """Read declarations from files, folders and resources; nothing is run, and no data read.
 
     Args:
         source: one of them, or several, which are one set of declarations.
         allow: what they may use beyond the built-in lists, each `LIST=ENTRY`; besides what the
             environment variable SNAPLOOM_ALLOW allows.
+        env: an environment of the project file, `snaploom.yaml`.
+        variables: values of variables, before those of the project file.
 
     Raises:
         InvalidDeclarations: `allow` names no list, or no entry. What is wrong with the
@@ -90,9 +99,10 @@ def load(source: Source | Iterable[Source], *, allow: Sequence[str] = ()) -> Pro
             hint="write load('models/') or load([source, relationship, output])",
         )
     allowed = allowances_of(os.environ, allow)
+    choice = VariableChoice(env, dict(variables))
     if not resources:
-        return Project(read_declarations(paths, allowed))
-    return Project(declared(resources, paths, allowed))
+        return Project(read_declarations(paths, allowed, choice))
+    return Project(declared(resources, paths, allowed, choice))
 
 
 def _listed(source: object) -> list[object]:

@@ -6,10 +6,7 @@ They are the models of the API, so that they validate, compare and round-trip as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-
-import yaml
-from pydantic import JsonValue
+from collections.abc import Mapping, Sequence
 
 from snaploom.models.datarelationship import DataRelationship as _DataRelationship
 from snaploom.models.datarelationship import DataRelationshipSpec, Representation
@@ -37,6 +34,7 @@ from snaploom.models.skippingindex import (
     SkippingIndexSpec,
 )
 from snaploom.models.skippingindex import SkippingIndex as _SkippingIndex
+from snaploom.models.yamltext import to_yaml
 
 _NO_LABELS: Mapping[str, str] = {}
 
@@ -261,24 +259,3 @@ class SkippingIndex(_SkippingIndex, _Written):
         given.update({key: value for key, value in rest.items() if value is not None})
         spec = SkippingIndexSpec.model_validate(given)
         super().__init__(metadata=_metadata(name, namespace, labels), spec=spec)
-
-
-def to_yaml(resources: Iterable[Resource]) -> str:
-    """Resources as YAML documents, with what was given and without defaults.
-
-    Of a password in plain text (`fromPlaintext`) only asterisks are written.
-    """
-    return "---\n".join(
-        yaml.safe_dump(_document(each), sort_keys=False, allow_unicode=True) for each in resources
-    )
-
-
-def _document(resource: Resource) -> JsonValue:
-    given: dict[str, JsonValue] = resource.model_dump(
-        mode="json", by_alias=True, exclude_none=True, exclude_unset=True, exclude={"status"}
-    )
-    head: dict[str, JsonValue] = {"apiVersion": resource.api_version, "kind": resource.kind}
-    metadata = given.get("metadata")
-    if isinstance(metadata, dict):
-        given["metadata"] = {key: value for key, value in metadata.items() if value}
-    return {**head, **given}

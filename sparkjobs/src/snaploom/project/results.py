@@ -16,7 +16,6 @@ from snaploom.jobs.reports.textlines import finding_lines
 from snaploom.models.finding import Finding, errors_of
 from snaploom.models.report import Report, RunPhase, SnapshotReport, Unpublished
 from snaploom.planning.bundle import Bundle
-from snaploom.planning.explain import plan_text
 from snaploom.planning.picture import picture_of
 from snaploom.planning.plan import PlannedSnapshot, RunPlan
 from snaploom.planning.rowchanges import DataComparison, RowChanges
@@ -170,7 +169,7 @@ class Plan:
         return self
 
     def __str__(self) -> str:
-        parts = [plan_text(self.planned.plan)] if self.planned.plan is not None else []
+        parts = [self.planned.text] if self.planned.plan is not None else []
         parts += [str(self.findings)] if self.planned.findings else []
         parts += [str(self.planned.failure)] if self.planned.failure is not None else []
         return "\n".join(part.rstrip("\n") for part in parts)
@@ -181,7 +180,7 @@ class Plan:
         failure = self.planned.failure
         parts = [html.heading(self.output), self.svg]
         if self.planned.plan is not None:
-            parts.append(f"<pre>{html.text(plan_text(self.planned.plan))}</pre>")
+            parts.append(f"<pre>{html.text(self.planned.text)}</pre>")
         if self.planned.findings:
             parts.append(self.findings._repr_html_())
         if failure is not None:

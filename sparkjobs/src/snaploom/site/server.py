@@ -22,6 +22,7 @@ from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.sparkentry import open_named
 from snaploom.models.allowances import Allowances
 from snaploom.models.finding import InvalidDeclarations
+from snaploom.models.projectfile import NO_CHOICE, VariableChoice
 from snaploom.models.times import now
 from snaploom.site.collection import Clock, declared_pages
 from snaploom.site.document import problem_document
@@ -55,15 +56,23 @@ class Served:
 class PageSource:
     """The pages of some outputs, made anew when anything they come from has changed."""
 
-    def __init__(self, files: Sequence[Path], outputs: Sequence[str], allow: Allowances) -> None:
+    def __init__(
+        self,
+        files: Sequence[Path],
+        outputs: Sequence[str],
+        allow: Allowances,
+        choice: VariableChoice = NO_CHOICE,
+    ) -> None:
         """Of declarations; nothing is read yet.
 
         Args:
             files: with the declarations.
             outputs: names of OutputDatasets; none for all that there are at the time.
             allow: what the declarations may use beyond the built-in lists.
+            choice: environment and variables of the declarations.
         """
         self._files, self._outputs, self._allow = tuple(files), tuple(outputs), allow
+        self._choice = choice
         self._lock = Lock()
         self._kept = Served("", {})
         self._made = float("-inf")
@@ -79,7 +88,7 @@ class PageSource:
                 return Served(version, {INDEX: document})
 
     def _current(self) -> Served:
-        declarations = read_declarations(self._files, self._allow)
+        declarations = read_declarations(self._files, self._allow, self._choice)
         names = self._outputs or declarations.output_names
         facts: list[object] = [[repr(each) for each in declarations.resources]]
         for name in names:

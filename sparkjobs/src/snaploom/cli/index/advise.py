@@ -103,7 +103,9 @@ def readable_place(target: str, options: PlaceOptions) -> IndexedPlace:
     settings = pairs_of(options.conf, "--conf")
     allow = allowed_by(options.allow)
     if options.file:
-        return place_of_resource(read_declarations(options.file, allow), target, settings)
+        return place_of_resource(
+            read_declarations(options.file, allow, options.project.choice), target, settings
+        )
     location = folder_uri(options.location).rstrip("/") if options.location else ""
     store = StorePlace(location)
     return IndexedPlace(subject_of(target, options), store, settings=settings, allow=allow)

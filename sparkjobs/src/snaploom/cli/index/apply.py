@@ -11,7 +11,7 @@ from snaploom.cli.index.declaredindexes import declared_places
 from snaploom.cli.index.execution import carry_out
 from snaploom.cli.index.indexoptions import Kms, settings_of
 from snaploom.cli.index.rendering import show_reports
-from snaploom.cli.options import Allow, Files, Form, allowed_by
+from snaploom.cli.options import DEFAULT_PROJECT, Allow, Files, Form, ProjectOptions, allowed_by
 from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.indexes.indexrequests import IndexAction, IndexRequest
 from snaploom.models.finding import InvalidDeclarations
@@ -25,6 +25,7 @@ def apply(
     /,
     *,
     file: Files,
+    project: ProjectOptions = DEFAULT_PROJECT,
     conf: Annotated[
         tuple[str, ...],
         Parameter(name="--conf", help="Setting of the Spark session, as `name=value`."),
@@ -38,7 +39,7 @@ def apply(
 
     Applying the same declarations again changes nothing.
     """
-    declarations = read_declarations(file, allowed_by(allow))
+    declarations = read_declarations(file, allowed_by(allow), project.choice)
     places = declared_places(declarations, names, settings_of(conf, kms))
     action = IndexAction.PLAN if dry_run else IndexAction.APPLY
     requests = [IndexRequest(action, place, declaration=place.declaration) for place in places]

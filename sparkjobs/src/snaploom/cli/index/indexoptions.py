@@ -10,7 +10,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from snaploom.cli.options import Allow, Files, allowed_by, folder_uri
+from snaploom.cli.options import (
+    DEFAULT_PROJECT,
+    Allow,
+    Files,
+    ProjectOptions,
+    allowed_by,
+    folder_uri,
+)
 from snaploom.errors import StatementInvalid
 from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.indexes.indexrequests import IndexedPlace
@@ -59,6 +66,8 @@ class PlaceOptions:
 
     file: Files | None = None
     """See `Files`."""
+    project: ProjectOptions = DEFAULT_PROJECT
+    """Environment and variables of the declarations."""
     format: Annotated[
         str, Parameter(name="--format", help="Format of the files.", show_default=True)
     ] = "parquet"
@@ -102,7 +111,7 @@ def place_of(target: str, options: PlaceOptions) -> IndexedPlace:
     settings = settings_of(options.conf, options.kms)
     allow = allowed_by(options.allow)
     if options.file:
-        declarations = read_declarations(options.file, allow)
+        declarations = read_declarations(options.file, allow, options.project.choice)
         return place_of_resource(declarations, target, settings)
     given = (options.location or "").strip()
     location = given or next(iter(locations_in(dict(settings).get(LOCATIONS))), "")

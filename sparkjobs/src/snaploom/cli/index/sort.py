@@ -163,7 +163,9 @@ def _published(target: str, options: PlaceOptions) -> PublishedPlace:
     """
     settings = pairs_of(options.conf, "--conf")
     if options.file:
-        declarations = read_declarations(options.file, allowed_by(options.allow))
+        declarations = read_declarations(
+            options.file, allowed_by(options.allow), options.project.choice
+        )
         found = place_of_output(declarations, target, settings, _warn)
     else:
         found = place_of_folder(folder_uri(target), settings, open_named)

@@ -49,7 +49,7 @@ SAMPLES = 5
 
 _UNIX_EPOCH = Date(1970, 1, 1)
 _WHOLE = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
-_UNIX = (TimeFormat.UNIX_MILLISECONDS, TimeFormat.UNIX_SECONDS)
+_NUMBERS = (TimeFormat.UNIX_MILLISECONDS, TimeFormat.UNIX_SECONDS, TimeFormat.PATTERN)
 
 
 @dataclass(frozen=True)
@@ -186,6 +186,7 @@ class SnapshotColumn:
         if isinstance(data_type, spark.StringType) and time_format in (
             TimeFormat.ISO8601_DATE,
             TimeFormat.ISO8601_DATE_TIME,
+            TimeFormat.PATTERN,
         ):
             return _Reading(column, self._as_declared, sf.lit)
         if isinstance(data_type, spark.DateType) and time_format in (
@@ -197,10 +198,10 @@ class SnapshotColumn:
             return _Reading(sf.unix_micros(column), _from_micros, _timestamp)
         if isinstance(data_type, spark.TimestampNTZType) and time_format is TimeFormat.TIMESTAMP:
             return _Reading(column.cast("string"), self._from_local, _local_timestamp)
-        if time_format in _UNIX and isinstance(data_type, _WHOLE):
+        if time_format in _NUMBERS and isinstance(data_type, _WHOLE):
             return _Reading(column, self._as_declared, lambda value: _number(value, data_type))
         if (
-            time_format in _UNIX
+            time_format in _NUMBERS
             and isinstance(data_type, spark.DecimalType)
             and data_type.scale == 0
         ):
@@ -292,6 +293,7 @@ _ACCEPTED = {
     TimeFormat.TIMESTAMP: "timestamp, timestamp_ntz or date",
     TimeFormat.UNIX_MILLISECONDS: "tinyint, smallint, int, bigint or decimal(n,0)",
     TimeFormat.UNIX_SECONDS: "tinyint, smallint, int, bigint or decimal(n,0)",
+    TimeFormat.PATTERN: "string, tinyint, smallint, int, bigint or decimal(n,0)",
 }
 
 

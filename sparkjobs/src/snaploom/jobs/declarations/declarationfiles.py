@@ -11,6 +11,7 @@ from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding, InvalidDeclarations, NoUniqueJoinTree, errors_of
 from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.projectfile import NO_CHOICE, VariableChoice
 from snaploom.models.resource import Resource
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.bundles import bundle_for
@@ -81,16 +82,23 @@ class Declarations:
         return finding.is_error and finding.resource not in known
 
 
-def read_declarations(paths: Sequence[Path], allow: Allowances = NO_ALLOWANCES) -> Declarations:
+def read_declarations(
+    paths: Sequence[Path],
+    allow: Allowances = NO_ALLOWANCES,
+    choice: VariableChoice = NO_CHOICE,
+) -> Declarations:
     """Read files and folders and validate what they declare; never raises for their contents."""
-    return _validated(load(paths), allow)
+    return _validated(load(paths, choice), allow)
 
 
 def declared(
-    resources: Sequence[Resource], paths: Sequence[Path] = (), allow: Allowances = NO_ALLOWANCES
+    resources: Sequence[Resource],
+    paths: Sequence[Path] = (),
+    allow: Allowances = NO_ALLOWANCES,
+    choice: VariableChoice = NO_CHOICE,
 ) -> Declarations:
     """The declarations of resources, and of files beside them; as `read_declarations`."""
-    return _validated(load_resources(resources, paths), allow)
+    return _validated(load_resources(resources, paths, choice), allow)
 
 
 def _validated(loaded: Loaded, allow: Allowances) -> Declarations:

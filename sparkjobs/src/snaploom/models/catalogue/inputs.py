@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snaploom.models.catalogue.code import error, warning
+from snaploom.models.catalogue.code import either, error, warning
 
 READING = (
     error(
@@ -109,5 +109,28 @@ READING = (
         "The name works on a laptop, but Kubernetes allows lower-case letters, digits, `-` and "
         "`.` only.",
         "Rename the resource if it is ever to be applied to a cluster.",
+    ),
+    error(
+        "SL121", "Variable without a value",
+        "A URI, name or time names a variable that neither the project file, nor the environment "
+        "that was chosen, nor `--set` gives a value.",
+        "Correct the name, or give it a value under `variables` of `snaploom.yaml`.",
+    ),
+    error(
+        "SL122", "Variable in a wrong place",
+        "A variable stands where none is replaced: variables are for URIs, paths, names of "
+        "resources and places, and times, never for SQL, patterns, options or credentials.",
+        "Write the value itself.",
+    ),
+    error(
+        "SL123", "Project not valid",
+        "The project file, or the environment or variable that was asked for, cannot be used.",
+        "Correct `snaploom.yaml`, or what `--env` and `--set` name.",
+    ),
+    either(
+        "SL124", "Variable not used",
+        "`--set` gives a value to a variable that no declaration names: an error where the project "
+        "file has no such variable either.",
+        "Correct the name, or leave it out.",
     ),
 )  # fmt: skip

@@ -22,6 +22,7 @@ COLUMN_TYPES = {
     TimeFormat.TIMESTAMP: ("timestamp", "timestampNtz", "date"),
     TimeFormat.UNIX_MILLISECONDS: _WHOLE,
     TimeFormat.UNIX_SECONDS: _WHOLE,
+    TimeFormat.PATTERN: ("string", *_WHOLE),
 }
 """Types of a column from which each time format is read (rule W14)."""
 

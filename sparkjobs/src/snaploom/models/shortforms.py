@@ -1,0 +1,378 @@
+"""Short forms: types, lengths of time and local times as one text, beside their long forms.
+
+A short form is read where a model is parsed, and is the same model as the long form from there on.
+Each has a pattern, which the API server checks as well (`snaploom.models.schema`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+TEXT_KEYWORD: Final = "x-snaploom-text"
+"""Keyword of the models' JSON Schemas: the pattern and length of a text that may stand instead."""
+SHORT_FORM: Final = "short_form"
+"""Error type of a text that is no short form."""
+TEXT_TAG, FORM_TAG = "[text]", "[form]"
+"""What pydantic puts into the place of an error: no part of the path."""
+
+
+class ShortFormInvalid(ValueError):
+    """A text is no short form; the message is what is wrong."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+@dataclass(frozen=True, eq=False)  # typing hashes what is annotated; there is one of each
+class ShortForm:
+    """Lets a text stand for a model."""
+
+    read: Callable[[str], dict[str, JsonValue]]
+    """The long form of a text; raises `ShortFormInvalid`."""
+    pattern: str
+    """What every such text matches."""
+    max_length: int
+    """Characters of the longest."""
+    examples: str
+    """Examples, for messages."""
+    any_of: tuple[dict[str, JsonValue], ...] = ()
+    """Schemas of which a long form meets one, for the API server. They are true of every text."""
+    more: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Further keywords for the API server."""
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        def parsed(text: str) -> Any:
+            try:
+                parts = self.read(text) if len(text) <= self.max_length else None
+            except ShortFormInvalid as error:
+                raise self._refusal(str(error), error.hint) from None
+            if parts is None:
+                raise self._refusal("the text is too long", "write the long form")
+            return source.model_validate(parts)
+
+        text = core_schema.no_info_after_validator_function(
+            parsed, core_schema.str_schema(strict=True)
+        )
+        choices = {TEXT_TAG: text, FORM_TAG: handler(source)}
+        return core_schema.tagged_union_schema(choices, _tag)
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        assert schema["type"] == "tagged-union"
+        result = dict(handler(schema["choices"][FORM_TAG]))
+        result[TEXT_KEYWORD] = {
+            "pattern": self.pattern,
+            "maxLength": self.max_length,
+            "examples": self.examples,
+            "anyOf": list(self.any_of),
+            "more": dict(self.more),
+        }
+        return result
+
+    def _refusal(self, message: str, hint: str) -> PydanticCustomError:
+        words = {"message": message, "expected": f"a mapping, or a text such as {self.examples}"}
+        return PydanticCustomError(SHORT_FORM, "{message}", words | {"hint": hint})
+
+
+def _having(name: str) -> dict[str, JsonValue]:
+    """The schema of an object that has a property."""
+    return {"required": [name]}
+
+
+def _tag(given: object) -> str:
+    return TEXT_TAG if isinstance(given, str) else FORM_TAG
+
+
+# Lengths of time ------------------------------------------------------------------------------
+
+LENGTH_PARTS = ("year", "month", "week", "day", "hour", "minute", "second", "nano")
+_NUMBER = "[0-9]{1,12}"
+LENGTH_PATTERN = (
+    rf"^(({_NUMBER}(ns|s|min|h|d|w|mo|y))+"
+    rf"|P({_NUMBER}[YMWD])+(T({_NUMBER}(\.[0-9]{{1,9}})?[HMS])+)?"
+    rf"|PT({_NUMBER}(\.[0-9]{{1,9}})?[HMS])+)$"
+)
+_UNITS = {
+    "ns": "nano", "s": "second", "min": "minute", "h": "hour", "d": "day",
+    "w": "week", "mo": "month", "y": "year",
+}  # fmt: skip
+_SHORT = re.compile(rf"({_NUMBER})(ns|s|min|mo|h|d|w|y)")
+_ISO = re.compile(
+    rf"P(?:(?P<year>{_NUMBER})Y)?(?:(?P<month>{_NUMBER})M)?(?:(?P<week>{_NUMBER})W)?"
+    rf"(?:(?P<day>{_NUMBER})D)?(?:T(?=[0-9])(?:(?P<hour>{_NUMBER})H)?"
+    rf"(?:(?P<minute>{_NUMBER})M)?(?:(?P<second>{_NUMBER})(?:\.(?P<fraction>[0-9]{{1,9}}))?S)?)?"
+)
+
+
+def read_length(text: str) -> dict[str, JsonValue]:
+    """The parts of a length of time: `7d`, `1h30min`, `1mo` (a month) or ISO 8601.
+
+    No unit is called `m`, which would be minutes to some and months to others.
+
+    Raises:
+        ShortFormInvalid: it is neither.
+    """
+    iso = _ISO.fullmatch(text)
+    if iso is not None and len(text) > 1:
+        found: dict[str, JsonValue] = {
+            part: int(iso[part]) for part in LENGTH_PARTS[:-1] if iso[part] is not None
+        }
+        if iso["fraction"]:
+            found["nano"] = int(iso["fraction"].ljust(9, "0"))
+        return found
+    pieces = _SHORT.findall(text)
+    units = [_UNITS[unit] for _, unit in pieces]
+    if not pieces or "".join(number + unit for number, unit in pieces) != text:
+        raise ShortFormInvalid("this is no length of time", _length_hint(text))
+    if len(set(units)) < len(units):
+        raise ShortFormInvalid("a unit stands twice", "add the two up")
+    return {unit: int(number) for unit, (number, _) in zip(units, pieces, strict=True)}
+
+
+_LONG_UNIT = re.compile(r"\s*(\d{1,12})\s*(nano|sec|min|hour|hr|day|week|mon|year|yr)[a-z]*\s*")
+_SHORT_UNIT = {
+    "nano": "ns", "sec": "s", "min": "min", "hour": "h", "hr": "h", "day": "d", "week": "w",
+    "mon": "mo", "year": "y", "yr": "y",
+}  # fmt: skip
+
+
+def _length_hint(text: str) -> str:
+    """The form of `7 days` and `5m`, which are usual ways to write lengths."""
+    unclear = re.fullmatch(r"(\d{1,12})[mM]", text)
+    if unclear is not None:
+        return f"write `{unclear[1]}min` for minutes, or `{unclear[1]}mo` for months"
+    found = _LONG_UNIT.fullmatch(text.lower())
+    return f"write `{found[1]}{_SHORT_UNIT[found[2]]}`" if found else ""
+
+
+LENGTH = ShortForm(
+    read_length,
+    LENGTH_PATTERN,
+    64,
+    "7d, 90min, 1mo or P7D",
+    any_of=({"maxProperties": 0}, *map(_having, LENGTH_PARTS)),
+)
+LENGTH_NOT_ZERO = ShortForm(
+    read_length,
+    LENGTH_PATTERN,
+    64,
+    "7d, 90min, 1mo or P7D",
+    any_of=tuple(
+        {"required": [part], "properties": {part: {"minimum": 1}}} for part in LENGTH_PARTS
+    ),
+    more={"allOf": [{"pattern": "[1-9]"}]},
+)
+"""A length of which one part is more than 0; in a text, one digit is."""
+
+# Local times ----------------------------------------------------------------------------------
+
+LOCAL_TIME_PATTERN = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?)?Z?(\[[A-Za-z0-9_+/-]{1,64}\])?$"
+)
+_LOCAL_TIME = re.compile(
+    r"(?P<date>\d{4}-\d{2}-\d{2})"
+    r"(?:[T ](?P<hour>\d{2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.(?P<fraction>\d{1,9}))?)?)?"
+    r"(?P<utc>Z)?(?:\[(?P<zone>[A-Za-z0-9_+/-]{1,64})\])?",
+    re.ASCII,
+)
+_OFFSET = re.compile(r".*[0-9][+-][0-9]{2}:?[0-9]{2}$")
+
+
+def read_local_time(text: str) -> dict[str, JsonValue]:
+    """The parts of a date, or of a date and time, with its zone in brackets; UTC without one.
+
+    Raises:
+        ShortFormInvalid: it is neither, or no such day.
+    """
+    found = _LOCAL_TIME.fullmatch(text)
+    if found is None:
+        is_offset = _OFFSET.fullmatch(text) is not None
+        raise ShortFormInvalid(
+            "an offset is no time zone: it does not follow summer time"
+            if is_offset
+            else "this is no date, and no date and time",
+            "name the zone, such as 2024-01-01T00:00[Australia/Melbourne]" if is_offset else "",
+        )
+    if found["utc"] and found["zone"] not in (None, "UTC"):
+        raise ShortFormInvalid("`Z` is UTC, and another zone is given", "leave out the `Z`")
+    try:
+        day = datetime.strptime(found["date"], "%Y-%m-%d")
+    except ValueError:
+        raise ShortFormInvalid("there is no such day", "write a day that the month has") from None
+    clock = {part: int(found[part] or 0) for part in ("hour", "minute", "second")}
+    return {
+        "year": day.year,
+        "month": day.month,
+        "day": day.day,
+        **clock,
+        "nano": int((found["fraction"] or "").ljust(9, "0")),
+        "timezone": found["zone"] or "UTC",
+    }
+
+
+LOCAL_TIME = ShortForm(
+    read_local_time,
+    LOCAL_TIME_PATTERN,
+    100,
+    "2024-01-01 (UTC) or 2024-01-01T06:00[Australia/Melbourne]",
+    any_of=(
+        {"properties": {"month": {"enum": [1, 3, 5, 7, 8, 10, 12]}}},
+        {"properties": {"month": {"enum": [4, 6, 9, 11]}, "day": {"maximum": 30}}},
+        {"properties": {"month": {"enum": [2]}, "day": {"maximum": 29}}},
+    ),
+    more={"maxProperties": 8},
+)
+
+# Types ----------------------------------------------------------------------------------------
+
+SQL_NAMES: Mapping[str, str] = {
+    "bigint": "long", "int": "integer", "smallint": "short", "tinyint": "byte", "real": "float",
+    "numeric": "decimal", "dec": "decimal", "timestamp_ltz": "timestamp",
+    "timestamp_ntz": "timestampNtz", "void": "null", "interval": "calendarInterval",
+}  # fmt: skip
+"""Names of types in Spark SQL, and what they are called in declarations."""
+PLAIN_TYPES = frozenset(
+    {"binary", "boolean", "byte", "calendarInterval", "date", "double", "float", "integer", "long",
+     "null", "short", "string", "timestamp", "timestampNtz"}
+)  # fmt: skip
+"""Types without parameters."""
+_WRITTEN = {name.lower(): name for name in PLAIN_TYPES} | dict(SQL_NAMES)
+TYPE_PATTERN = r"^[A-Za-z_]+ *([<(][\s\S]*[>)])?$"
+_DEEPEST = 15
+"""Levels of types in a text: as deep as BigQuery reads structs; more is no mistake of a person."""
+_WORD = re.compile(r"\s*(?:([A-Za-z_][A-Za-z_0-9]*|`[^`]+`|\d{1,4})|(.))", re.DOTALL)
+
+
+def read_type(text: str) -> dict[str, JsonValue]:
+    """The long form of a type as Spark SQL writes it, such as `array<struct<a: int NOT NULL>>`.
+
+    Raises:
+        ShortFormInvalid: it is no type.
+    """
+    words = [first or other for first, other in _WORD.findall(text)]
+    try:
+        found = _read_type(words, 0)
+    except IndexError:
+        raise ShortFormInvalid("the type ends too early", "close all brackets") from None
+    if words:
+        raise ShortFormInvalid(f"after the type stands `{words[0]}`", "remove it")
+    return found
+
+
+def _read_type(words: list[str], depth: int) -> dict[str, JsonValue]:
+    """The type at the beginning of some words, which are taken away.
+
+    Raises:
+        IndexError: the words end too early.
+        ShortFormInvalid: this is no type.
+    """
+    if depth > _DEEPEST:
+        raise ShortFormInvalid(f"types are nested more than {_DEEPEST} deep", "nest fewer types")
+    written = words.pop(0)
+    name = _WRITTEN.get(written.lower(), written.lower())
+    match name:
+        case "array":
+            _expect(words, "<")
+            element = _read_type(words, depth + 1)
+            _expect(words, ">")
+            return {"array": {"elementType": element}}
+        case "map":
+            _expect(words, "<")
+            key = _read_type(words, depth + 1)
+            _expect(words, ",")
+            value = _read_type(words, depth + 1)
+            _expect(words, ">")
+            return {"map": {"keyType": key, "valueType": value}}
+        case "struct":
+            return {"struct": {"fields": _read_fields(words, depth + 1)}}
+        case "decimal":
+            numbers = _read_numbers(words) or [10]
+            return {"decimal": {"precision": numbers[0], "scale": [*numbers, 0][1]}}
+        case _ if name in PLAIN_TYPES:
+            return {name: {}}
+    raise ShortFormInvalid(f"there is no type `{written}`", _type_hint(written))
+
+
+def _type_hint(written: str) -> str:
+    usual = USUAL_NAMES.get(written.lower())
+    return f"it is called `{usual}`" if usual else "write a type of Spark SQL, such as `bigint`"
+
+
+USUAL_NAMES: Mapping[str, str] = {
+    "int32": "int", "int64": "bigint", "int16": "smallint", "int8": "tinyint", "text": "string",
+    "varchar": "string", "char": "string", "str": "string", "bool": "boolean", "bytes": "binary",
+    "float32": "float", "float64": "double", "datetime": "timestamp", "number": "decimal(38,0)",
+    "datetime64": "timestamp_ntz",
+}  # fmt: skip
+"""Names of types elsewhere, and what they are in Spark SQL."""
+
+
+def _read_fields(words: list[str], depth: int) -> list[JsonValue]:
+    _expect(words, "<")
+    fields: list[JsonValue] = []
+    while not fields or words[0] != ">":
+        if fields:
+            _expect(words, ",")
+        name = words.pop(0)
+        if words[0] == ":":
+            words.pop(0)
+        field: dict[str, JsonValue] = {
+            "name": name.strip("`"),
+            "dataType": _read_type(words, depth),
+        }
+        if [word.lower() for word in words[:2]] == ["not", "null"]:
+            del words[:2]
+            field["nullable"] = False
+        fields.append(field)
+    words.pop(0)
+    return fields
+
+
+def _read_numbers(words: list[str]) -> list[int]:
+    """The numbers in parentheses, as in `decimal(10,2)`."""
+    if not words or words[0] != "(":
+        return []
+    words.pop(0)
+    numbers = [_read_number(words)]
+    if words[0] == ",":
+        words.pop(0)
+        numbers.append(_read_number(words))
+    _expect(words, ")")
+    return numbers
+
+
+def _read_number(words: list[str]) -> int:
+    word = words.pop(0)
+    if not word.isascii() or not word.isdigit():
+        raise ShortFormInvalid(f"`{word}` is no number", "write decimal(PRECISION,SCALE)")
+    return int(word)
+
+
+def _expect(words: list[str], sign: str) -> None:
+    found = words.pop(0)
+    if found != sign:
+        raise ShortFormInvalid(f"`{found}` stands where `{sign}` belongs", "correct the type")
+
+
+TYPE = ShortForm(
+    read_type,
+    TYPE_PATTERN,
+    4096,
+    "bigint, decimal(10,2), array<string> or struct<a:int>",
+    any_of=tuple(
+        _having(name) for name in sorted(PLAIN_TYPES | {"array", "decimal", "map", "struct"})
+    ),
+)

@@ -1,0 +1,183 @@
+"""Short forms are the same models as long forms, and nothing is read in two ways."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+from support.declared.declarations import files, output, spoilt
+
+from snaploom.loading.documents import read_object
+from snaploom.models.common import DataType, SchemaField, TimeOffset
+from snaploom.models.outputdataset import FromInterval, OutputDataset
+from snaploom.models.shortforms import (
+    LENGTH,
+    LENGTH_PARTS,
+    LENGTH_PATTERN,
+    LOCAL_TIME_PATTERN,
+    TYPE,
+    TYPE_PATTERN,
+    ShortFormInvalid,
+    read_length,
+    read_local_time,
+    read_type,
+)
+
+INTERVAL = "spec.dataModel.rootDataSource.snapshotFilter.fromInterval"
+UNITS = {"y": "year", "mo": "month", "w": "week", "d": "day", "h": "hour", "min": "minute",
+         "s": "second", "ns": "nano"}  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from(sorted(UNITS)), st.integers(0, 10**12 - 1), min_size=1))
+def test_units_in_any_order_are_the_parts(parts: dict[str, int]) -> None:
+    text = "".join(f"{number}{unit}" for unit, number in parts.items())
+    assert read_length(text) == {UNITS[unit]: number for unit, number in parts.items()}
+    assert re.fullmatch(LENGTH_PATTERN, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("P7D", {"day": 7}),
+        ("P1Y2M3W4DT5H6M7.5S", dict(zip(LENGTH_PARTS, (1, 2, 3, 4, 5, 6, 7, 500_000_000),
+                                        strict=True))),
+        ("PT90M", {"minute": 90}),
+        ("P3M", {"month": 3}),
+    ],
+)  # fmt: skip
+def test_iso_8601_distinguishes_months_from_minutes(text: str, parts: dict[str, int]) -> None:
+    assert read_length(text) == parts
+    assert re.fullmatch(LENGTH_PATTERN, text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "P", "PT", "7", "d", "5m", "7 days", "1d1d", "-1d", "P1DT", "1.5h", "PT1.5H", "1D"]
+)
+def test_what_is_no_length_is_refused(text: str) -> None:
+    with pytest.raises(ShortFormInvalid):
+        read_length(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("bigint", {"long": {}}),
+        ("INT", {"integer": {}}),
+        ("timestampNtz", {"timestampNtz": {}}),
+        ("timestamp_ntz", {"timestampNtz": {}}),
+        ("decimal(12, 2)", {"decimal": {"precision": 12, "scale": 2}}),
+        ("decimal", {"decimal": {"precision": 10, "scale": 0}}),
+        ("map<string,bigint>", {"map": {"keyType": {"string": {}}, "valueType": {"long": {}}}}),
+        (
+            "struct<a:int, `b c`: array<date> NOT NULL>",
+            {"struct": {"fields": [
+                {"name": "a", "dataType": {"integer": {}}},
+                {"name": "b c", "dataType": {"array": {"elementType": {"date": {}}}},
+                 "nullable": False},
+            ]}},
+        ),
+    ],
+)  # fmt: skip
+def test_a_type_of_sql_is_its_long_form(text: str, form: dict[str, object]) -> None:
+    assert read_type(text) == form
+    assert re.fullmatch(TYPE_PATTERN, text)
+    short = SchemaField.parse({"name": "x", "dataType": text})
+    assert short == SchemaField.model_validate({"name": "x", "dataType": form})
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("int64", "it is called `bigint`"),
+        ("varchar(20)", "it is called `string`"),
+        ("money", "write a type of Spark SQL, such as `bigint`"),
+        ("array<string", "close all brackets"),
+        ("decimal(a)", "write decimal(PRECISION,SCALE)"),
+        ("int)", "remove it"),
+        ("array<" * 17 + "int" + ">" * 17, "nest fewer types"),
+    ],
+)
+def test_what_is_no_type_gets_what_to_write(text: str, hint: str) -> None:
+    with pytest.raises(ShortFormInvalid) as caught:
+        read_type(text)
+    assert caught.value.hint == hint
+
+
+@given(st.text("abcdeinrstuy<>(),:` 0129", max_size=60))
+def test_no_text_breaks_the_reader_of_types(text: str) -> None:
+    try:
+        found = TypeAdapter(Annotated[DataType, TYPE]).validate_python(text)
+    except ValidationError:
+        return
+    assert isinstance(found, DataType)
+    assert re.fullmatch(TYPE_PATTERN, text.strip())
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "clock"),
+    [
+        ("2024-02-29", "UTC", (0, 0, 0, 0)),
+        ("2024-02-29[Australia/Melbourne]", "Australia/Melbourne", (0, 0, 0, 0)),
+        ("2024-02-29T06:30Z", "UTC", (6, 30, 0, 0)),
+        ("2024-02-29 06:30:01.5[Europe/Berlin]", "Europe/Berlin", (6, 30, 1, 500_000_000)),
+    ],
+)
+def test_a_date_begins_at_midnight_of_its_zone(
+    text: str, zone: str, clock: tuple[int, ...]
+) -> None:
+    found = read_local_time(text)
+    assert (found["year"], found["month"], found["day"]) == (2024, 2, 29)
+    assert tuple(found[part] for part in ("hour", "minute", "second", "nano")) == clock
+    assert found["timezone"] == zone
+    assert re.fullmatch(LOCAL_TIME_PATTERN, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2023-02-29", "2024-01-01+02:00", "01.02.2024", "2024-01-01Z[Europe/Berlin]", "2024-1-1"],
+)
+def test_a_start_that_could_be_misread_is_refused(text: str) -> None:
+    (finding,) = read_object(spoilt(output(), f"{INTERVAL}.intervalStartDate", text)).findings
+    assert (finding.code, finding.path) == ("SL113", f"{INTERVAL}.intervalStartDate")
+    assert "2024-01-01" in finding.expected
+
+
+def test_short_and_long_declarations_are_equal() -> None:
+    raw = output()
+    put = {"intervalStartDate": "2024-05-01", "intervalLength": "1d", "maxSnapshotAge": "P30D"}
+    for field, text in put.items():
+        raw = spoilt(raw, f"{INTERVAL}.{field}", text)
+    read = read_object(raw)
+    assert read.findings == ()
+    assert isinstance(read.resource, OutputDataset)
+    found = read.resource.spec.data_model.root_data_source.snapshot_filter.from_interval
+    assert found is not None
+    assert found.max_snapshot_age == TimeOffset(day=30)
+    assert FromInterval.parse(found.dump()) == found
+
+
+def test_faults_inside_a_long_form_have_their_usual_place() -> None:
+    (finding,) = read_object(spoilt(output(), f"{INTERVAL}.intervalLength", {"dya": 1})).findings
+    assert (finding.code, finding.path) == ("SL110", f"{INTERVAL}.intervalLength.dya")
+    assert finding.hint == "did you mean `day`?"
+
+
+@pytest.mark.parametrize("given_value", [7, 1.5, True, ["7d"]])
+def test_neither_text_nor_mapping_is_a_wrong_type(given_value: object) -> None:
+    (finding,) = read_object(spoilt(output(), f"{INTERVAL}.maxSnapshotAge", given_value)).findings
+    assert finding.code == "SL112"
+
+
+def test_a_short_form_is_bounded() -> None:
+    with pytest.raises(ValidationError, match="too long"):
+        TypeAdapter(Annotated[TimeOffset, LENGTH]).validate_python("1" * 65)
+
+
+def test_a_column_is_declared_in_one_word() -> None:
+    fields = [{"name": "id", "dataType": "bigint"}, {"name": "at", "dataType": "timestamp_ntz"}]
+    read = read_object(spoilt(files("a"), "spec.hdfsLike.schemaFields", fields))
+    assert read.findings == ()
