@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Sequence
+from importlib.metadata import entry_points
 
-from cyclopts import CycloptsError
+from cyclopts import CycloptsError, UnknownCommandError
 
 from snaploom.cli.console import message_console, print_error
 from snaploom.confidential import without_secrets
@@ -30,11 +31,14 @@ def show_failure(error: Exception, arguments: Sequence[str]) -> int:
 
 def _misused(error: CycloptsError, arguments: Sequence[str]) -> InvalidDeclarations:
     """What the command line itself refuses, in the form of every other error."""
+    hint = f"see {' '.join(('snaploom', *(error.command_chain or ()), '--help'))}"
+    if isinstance(error, UnknownCommandError) and not entry_points(group="snaploom.commands"):
+        hint += "; commands for a cluster need another package: pip install snaploom-operator"
     finding = make_finding(
         "SL191",
         " ".join(str(error).split()),
         found=" ".join(["snaploom", *arguments]),
-        hint=f"see {' '.join(('snaploom', *(error.command_chain or ()), '--help'))}",
+        hint=hint,
     )
     return InvalidDeclarations([finding])
 
