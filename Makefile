@@ -10,7 +10,8 @@ QUICK := tests/unit $(addprefix tests/controller/,applying commands deciding eve
   local manifests store submitters)
 # Steps of `make lint`: all of them run, whatever one finds.
 LINT := "ruff format --check ." "ruff check ." "mypy" "mypy benchmarks" "lint-imports" "snaploom crds --check" \
-  "python docs/generate.py --check" "python .ci/lint/citations.py" "python .ci/lint/words.py"
+  "python docs/generate.py --check" "python .ci/lint/citations.py" "python .ci/lint/words.py" \
+  "python .ci/lint/interfaces.py"
 # Seconds of each test file are written here; copied to tests/timings.json they order the next run.
 TIMINGS ?= build/timings.json
 BIN := .venv/bin
@@ -146,6 +147,20 @@ chart: install ## Check the Helm chart and pack it, in build/charts
 .PHONY: images
 images: install ## Build the images of the operator and of Spark; BASE names what they are built on
 	@.ci/images
+
+.PHONY: freeze
+freeze: install ## Keep today's interfaces as those of this version, which later ones must not break
+	$(BIN)/python .ci/lint/interfaces.py --freeze
+
+.PHONY: packages
+packages: install ## Build wheels, sdists, chart and kinds, in build/packages
+	@.ci/cluster > /dev/null
+	@.ci/release packages
+
+.PHONY: release
+release: install components ## Build everything that a release has, in build/release; needs root
+	@.ci/cluster > /dev/null
+	@.ci/release
 
 .PHONY: lock
 lock: ## Write the locks of Python's packages anew; UPGRADE=1 takes the newest versions
