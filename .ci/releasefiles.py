@@ -23,14 +23,14 @@ from typing import IO
 BUILD_TYPE = "urn:snaploom:make-release:1"
 """Names how a release is built: by `.ci/release` of its commit."""
 BUILDER = "urn:snaploom:builder:unattested"
-"""Names who built: whoever ran `make release`, which nobody has attested."""
+"""Names who built: the caller of `make release`, whom nobody has attested."""
 MATERIALS = (".ci/locks/*.txt", "tests/components/*/SHA256SUMS", "tests/components/*/go.sum")
 """Lists of what is fetched for a build, each with the sums of all of it."""
 _HEADING = re.compile(r"^## (?P<version>\S+)(?: - (?P<date>\d{4}-\d\d-\d\d))?$", re.MULTILINE)
 
 
 class Unfit(Exception):
-    """What is given cannot be released; the message says why."""
+    """What is given cannot be released; the message states why."""
 
 
 def pack(folder: Path, prefix: PurePosixPath, archive: Path, moment: int) -> None:
@@ -48,9 +48,7 @@ def pack(folder: Path, prefix: PurePosixPath, archive: Path, moment: int) -> Non
         stream: IO[bytes] = stack.enter_context(archive.open("wb"))
         if archive.suffix in (".gz", ".tgz"):
             stream = stack.enter_context(GzipFile("", "wb", fileobj=stream, mtime=0))
-        tar = stack.enter_context(
-            tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT)
-        )
+        tar = stack.enter_context(tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT))
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 _add(tar, path, (prefix / path.relative_to(folder)).as_posix(), moment)

@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).parents[2]
 sys.path[:0] = [str(REPOSITORY / "tests"), str(REPOSITORY / "docs")]
 from generation.versions import project_version
 from packaging.version import Version
-from support.compatibility.interfaces import interfaces
+from support.compatibility.interfaces import documents, interfaces
 from support.compatibility.releases import ACCEPTED, FOLDER, KeptRelease, breaking, kept_releases
 
 
@@ -27,6 +27,9 @@ def main(arguments: list[str]) -> int:
     match arguments:
         case ["--freeze"]:
             present.freeze(interfaces())
+            for name, text in documents().items():
+                present.document(name).parent.mkdir(exist_ok=True)
+                present.document(name).write_text(text, "utf-8")
             print(f"kept as the interfaces of {present.version}: {present.folder}")
             return 0
         case ["--is-frozen"]:

@@ -106,9 +106,7 @@ def test_sources_give_the_wheel_of_the_release(name: str, packages: Path, tmp_pa
 
 
 def test_chart_is_rendered_with_images_of_its_version(packages: Path) -> None:
-    text = helm(
-        "template", "snaploom", *packages.glob("snaploom-*.tgz"), "--kube-version", "1.34"
-    )
+    text = helm("template", "snaploom", *packages.glob("snaploom-*.tgz"), "--kube-version", "1.34")
     images = {
         container["image"]
         for each in yaml.safe_load_all(text) if each and each["kind"] == "Deployment"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from generation.chart import values_schema
-from generation.contracts import PLAN_KEYS
+from generation.contracts import PLAN_KEYS, sample
 from generation.metrics import metric_names
 from generation.models import document_schema
 from generation.pythonapi import RESULTS
@@ -26,12 +26,15 @@ from support.compatibility.schemachanges import Schema, Use, schema_changes
 import snaploom
 from snaploom import lazyimport
 from snaploom.cli.main import build_app
+from snaploom.loading.load import load
 from snaploom.models.codes import CODES
 from snaploom.models.crds import crd
 from snaploom.models.kinds import KINDS
 from snaploom.models.report import Report
 from snaploom.planning.bundle import Bundle
+from snaploom.planning.bundles import bundle_for
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 NAMES = "names.json"
 COMMANDS = ("commands.json", "library.json")
 SCHEMAS = {
@@ -63,6 +66,16 @@ def interfaces() -> dict[str, JsonValue]:
         },
     }
     return cast(dict[str, JsonValue], json.loads(json.dumps(plain)))
+
+
+def documents() -> dict[str, str]:
+    """What is stored by one version and read by the next, by file: of an example, in JSON."""
+    resources = load([EXAMPLES / "flights"]).resources
+    bundle = bundle_for("OutputDataset", "flights-wide", resources)
+    return {
+        "bundle.json": json.dumps(bundle.dump(), indent=1, sort_keys=True) + "\n",
+        "report.json": sample("report.json"),
+    }
 
 
 def _stored(model: type[BaseModel]) -> dict[str, JsonValue]:

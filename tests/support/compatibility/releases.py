@@ -49,6 +49,10 @@ class KeptRelease:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(_text(value), "utf-8")
 
+    def document(self, name: str) -> Path:
+        """A document as this release wrote it: `bundle.json`, `report.json`."""
+        return self.folder / "documents" / name
+
     def drift(self, found: Mapping[str, JsonValue]) -> list[str]:
         """Files that would be written anew."""
         kept = self.interfaces()

@@ -81,9 +81,7 @@ def _changes(sides: Sides) -> Iterator[str]:
             _resolved(schema, root)
             for schema, root in zip((sides.before, sides.after), sides.roots, strict=True)
         )
-        sides = replace(
-            sides, before=before, after=after, followed=sides.followed | {named}
-        )
+        sides = replace(sides, before=before, after=after, followed=sides.followed | {named})
     if sides.before == sides.after and not any(named):
         yield from _inside(sides)
         return
@@ -221,9 +219,7 @@ def _inside(sides: Sides) -> Iterator[str]:
 
 
 def _properties(sides: Sides) -> Iterator[str]:
-    before, after = (
-        _schema(schema.get("properties")) for schema in (sides.before, sides.after)
-    )
+    before, after = (_schema(schema.get("properties")) for schema in (sides.before, sides.after))
     for name, schema in before.items():
         if name not in after:
             yield f"{sides.path}.{name}: removed"

@@ -6,14 +6,26 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from support.documentation.examples import REPOSITORY
 
-PYTHONS = tuple(
-    found for minor in range(11, 15) if (found := shutil.which(f"python3.{minor}")) is not None
-)
+
+def _interpreters() -> Iterator[str]:
+    """One interpreter of each supported version that this machine has, on the path or by pyenv."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    for minor in range(11, 15):
+        name = f"python3.{minor}"
+        known = sorted(map(str, pyenv.glob(f"versions/*/bin/{name}")))
+        for found in (shutil.which(name), *known):
+            if found and not subprocess.run([found, "-c", ""], capture_output=True).returncode:
+                yield found
+                break
+
+
+PYTHONS = tuple(_interpreters())
 """Interpreters of this machine that are supported."""
 
 

@@ -11,6 +11,9 @@ from support.compatibility.interfaces import changes, interfaces
 from support.compatibility.releases import KeptRelease, breaking, kept_releases
 from support.compatibility.schemachanges import Use, schema_changes
 
+from snaploom.jobs.declarations.bundlefile import read_bundle_file
+from snaploom.models.report import Report
+
 TODAY = interfaces()
 SPEC = "kinds/datasources.json", "versions", "v1alpha1", "spec"
 STATUS = "kinds/outputdatasets.json", "versions", "v1alpha1", "status"
@@ -53,8 +56,16 @@ BREAKING = {
         "datasources.spec.jdbc: removed",
     ),
     "a field is required": (
-        (*FILES, "required", [*TODAY[SPEC[0]]["versions"]["v1alpha1"]["spec"]["properties"][
-            "hdfsLike"].get("required", []), "formatOptions"]),
+        (
+            *FILES,
+            "required",
+            [
+                *TODAY[SPEC[0]]["versions"]["v1alpha1"]["spec"]["properties"]["hdfsLike"].get(
+                    "required", []
+                ),
+                "formatOptions",
+            ],
+        ),
         "datasources.spec.hdfsLike.formatOptions: required now",
     ),
     "a type is narrowed": (
@@ -199,3 +210,11 @@ def test_what_is_kept_reads_back_as_it_was_described(tmp_path: Path):
     release.freeze(TODAY)
     assert release.drift(TODAY) == []
     assert release.drift(planted("library.json", "load", ...)) == ["library.json"]
+
+
+@pytest.mark.parametrize("release", kept_releases(), ids=lambda release: release.version)
+def test_bundle_and_report_of_a_release_are_read(release: KeptRelease):
+    bundle = read_bundle_file(release.document("bundle.json")).parse("")
+    assert bundle.runnable.name == "flights-wide"
+    report = Report.parse(json.loads(release.document("report.json").read_text("utf-8")))
+    assert report.published

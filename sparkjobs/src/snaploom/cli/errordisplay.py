@@ -12,6 +12,7 @@ from cyclopts import CycloptsError, UnknownCommandError
 from snaploom.cli.console import message_console, print_error
 from snaploom.confidential import without_secrets
 from snaploom.errors import SnaploomError
+from snaploom.extras import missing_package
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 
@@ -23,6 +24,8 @@ def show_failure(error: Exception, arguments: Sequence[str]) -> int:
     """Print what went wrong to standard error; returns the exit code."""
     if isinstance(error, CycloptsError):
         error = _misused(error, arguments)
+    elif isinstance(error, ImportError):
+        error = missing_package(error) or error
     if isinstance(error, SnaploomError):
         print_error(error)
         return error.exit_code
@@ -36,11 +39,18 @@ def _misused(error: CycloptsError, arguments: Sequence[str]) -> InvalidDeclarati
         hint += "; commands for a cluster need another package: pip install snaploom-operator"
     finding = make_finding(
         "SL191",
-        " ".join(str(error).split()),
+        _message(error),
         found=" ".join(["snaploom", *arguments]),
         hint=hint,
     )
     return InvalidDeclarations([finding])
+
+
+def _message(error: CycloptsError) -> str:
+    try:
+        return " ".join(str(error).split())
+    except ImportError:  # it lists all commands, and loads those whose extra is not installed
+        return f'Unknown command "{(error.unused_tokens or [""])[0]}".'
 
 
 def _internal_error(error: Exception) -> int:

@@ -32,9 +32,7 @@ def test_core_declares_validates_and_plans(core: Installed, tmp_path: Path) -> N
     assert "Weaves declared data sources" in core.run("snaploom", "--help")
     core.run("snaploom", "init", "shop", folder=tmp_path)
     assert "0 errors" in core.run("snaploom", "validate", "shop", folder=tmp_path)
-    plan = core.run(
-        "snaploom", "plan", "orders-wide", "-f", "shop", "--offline", folder=tmp_path
-    )
+    plan = core.run("snaploom", "plan", "orders-wide", "-f", "shop", "--offline", folder=tmp_path)
     assert "customer  by customer-id" in plan
 
 
