@@ -147,7 +147,7 @@ def main(arguments: list[str]) -> int:
             statement = provenance(Path(artifacts), Path(source), commit, part, base)
             sys.stdout.write(json.dumps(statement, indent=2) + "\n")
         case _:
-            print(__doc__, file=sys.stderr)
+            print(__doc__, file=sys.stderr)  # noqa: T201
             return 2
     return 0
 
@@ -156,5 +156,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
     except Unfit as unfit:
-        print(unfit, file=sys.stderr)
+        print(unfit, file=sys.stderr)  # noqa: T201
         sys.exit(1)

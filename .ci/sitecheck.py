@@ -1,7 +1,8 @@
 """Follows every link, picture and script inside of a site, as a browser would.
 
-`python .ci/sitecheck.py SITE`. Prints a line `page: link: what is wrong` for each that leads nowhere,
-and for each that a page would fetch from another host. Ends with 0 when there is none, 1 otherwise.
+`python .ci/sitecheck.py SITE`. Prints a line `page: link: what is wrong` for each that leads
+nowhere, and for each that a page would fetch from another host. Ends with 0 when there is none, 1
+otherwise.
 """
 
 from __future__ import annotations
@@ -73,5 +74,5 @@ def _fault(site: Path, page: Path, tag: str, link: str) -> str:
 if __name__ == "__main__":
     found = list(faults(Path(sys.argv[1])))
     for line in found:
-        print(line, file=sys.stderr)
+        print(line, file=sys.stderr)  # noqa: T201
     sys.exit(1 if found else 0)

@@ -14,10 +14,10 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
 sys.path[:0] = [str(REPOSITORY / "tests"), str(REPOSITORY / "docs")]
-from generation.versions import project_version
-from packaging.version import Version
-from support.compatibility.interfaces import documents, interfaces
-from support.compatibility.releases import ACCEPTED, FOLDER, KeptRelease, breaking, kept_releases
+from generation.versions import project_version  # noqa: E402
+from packaging.version import Version  # noqa: E402
+from support.compatibility.interfaces import documents, interfaces  # noqa: E402
+from support.compatibility.releases import ACCEPTED, FOLDER, KeptRelease, breaking, kept_releases  # noqa: E402
 
 
 def main(arguments: list[str]) -> int:
@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
             for name, text in documents().items():
                 present.document(name).parent.mkdir(exist_ok=True)
                 present.document(name).write_text(text, "utf-8")
-            print(f"kept as the interfaces of {present.version}: {present.folder}")
+            print(f"kept as the interfaces of {present.version}: {present.folder}")  # noqa: T201
             return 0
         case ["--is-frozen"]:
             faults = present.drift(interfaces())
@@ -45,10 +45,10 @@ def main(arguments: list[str]) -> int:
                     f"what was decided goes into {last.folder.name}/{ACCEPTED}, with the reason."
                 )
         case _:
-            print(__doc__, file=sys.stderr)
+            print(__doc__, file=sys.stderr)  # noqa: T201
             return 2
     for fault in faults:
-        print(fault, file=sys.stderr)
+        print(fault, file=sys.stderr)  # noqa: T201
     return 1 if faults else 0
 
 

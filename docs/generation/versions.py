@@ -1,4 +1,4 @@
-"""The version number, wherever it stands: `pyproject.toml` has it, all others are written from it."""
+"""The version number, wherever it stands: others are written from that of `pyproject.toml`."""
 
 from __future__ import annotations
 

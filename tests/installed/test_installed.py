@@ -1,4 +1,4 @@
-"""Snaploom as users have it: from the wheels of the release, in an environment without a checkout."""
+"""Snaploom as users have it: from wheels of a release, in an environment without a checkout."""
 
 from __future__ import annotations
 

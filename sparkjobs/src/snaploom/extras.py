@@ -12,7 +12,7 @@ EXTRAS = {
     "pyarrow": "spark",
     "pyspark": "spark",
 }
-"""By the name that is imported. `data` has some of them too; a caller that needs only that has a Spark."""
+"""By the name that is imported. `data` brings some of them too, for Sparks of others."""
 
 
 class PackageMissing(SnaploomError):

@@ -158,9 +158,9 @@ def _steady(sides: Sides) -> Iterator[str]:
         before, after = sides.before.get(keyword), sides.after.get(keyword)
         if before != after:
             yield f"{sides.path}: {keyword} changed from {before} to {after}"
-    if sides.use.is_written and sides.before.get("default") != sides.after.get("default"):
-        if "default" in sides.before:
-            before, after = sides.before["default"], sides.after.get("default")
+    if sides.use.is_written and "default" in sides.before:
+        before, after = sides.before["default"], sides.after.get("default")
+        if before != after:
             yield f"{sides.path}: default changed from {before} to {after}"
     if sides.before.get(PRESERVED) and not sides.after.get(PRESERVED):
         yield f"{sides.path}: unknown fields are dropped now"
@@ -210,9 +210,10 @@ def _inside(sides: Sides) -> Iterator[str]:
         before, after = sides.before.get(keyword), sides.after.get(keyword)
         if isinstance(before, dict) and isinstance(after, dict):
             yield from _changes(sides.at(before, after, step))
-        elif sides.use.is_written and isinstance(after, dict) and "properties" not in after:
-            if before is True or (before is None and keyword == "items" and after):
-                yield f"{sides.path}{step}: not everything is allowed now"
+            continue
+        was_open = before is True or (before is None and keyword == "items")
+        if sides.use.is_written and was_open and isinstance(after, dict) and after:
+            yield f"{sides.path}{step}: not everything is allowed now"
     closed = sides.after.get("additionalProperties") is False
     if sides.use.is_written and closed and sides.before.get("additionalProperties") is not False:
         yield f"{sides.path}: unknown fields are refused now"

@@ -1,4 +1,4 @@
-"""Environments that have nothing but what a release is made of, for tests that use it from there."""
+"""Environments that have nothing but files of a release, for tests that use it from there."""
 
 from __future__ import annotations
 
