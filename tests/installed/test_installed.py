@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+from support.documentation.examples import run_command
 from support.documentation.packages import PYTHONS, Installed, build_packages, empty_environment
 from support.documentation.pagecommands import run_blocks
-from support.documentation.pages import DOCS
+from support.documentation.pages import DOCS, blocks_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -47,9 +49,17 @@ def test_core_names_the_package_of_the_clusters_commands(core: Installed) -> Non
     assert "pip install snaploom-operator" in core.run("snaploom", "status", code=2)
 
 
-def test_operator_brings_its_commands(packages: Path, tmp_path: Path) -> None:
-    found = empty_environment(tmp_path / "environment", packages)
-    found.install("operator", "snaploom", "snaploom_operator")
+def test_operator_is_installed_as_the_page_shows(packages: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "release"
+    shutil.copytree(packages, folder)
+    for beginning in ("sha256sum", "python3 -m venv cluster"):
+        (block,) = [
+            each.text
+            for each in blocks_of(DOCS / "how-to" / "install-a-release.md")
+            if each.language == "bash" and each.text.startswith(beginning)
+        ]
+        run_command(f"set -e; {block}", folder)
+    found = Installed(folder / "cluster", packages)
     assert "status" in found.run("snaploom", "--help")
     assert "allow" in found.run("snaploom", "operator", "settings")
     assert "Show the status" in found.run("kubectl-snaploom", "status", "--help")

@@ -79,7 +79,7 @@ def test_a_client_without_a_jvm_reads_what_a_session_reads(spark, server, tmp_pa
             assert rows == sorted(repr(row.asDict(True)) for row in frame.collect())
 
 
-def test_a_client_without_a_jvm_says_why_a_folder_cannot_be_read(server, tmp_path) -> None:
+def test_a_client_without_a_jvm_states_why_a_folder_cannot_be_read(server, tmp_path) -> None:
     (unpublished, hadoop) = client(server, [str(tmp_path), "hdfs://somewhere/out/"], [{}])
     assert unpublished[0][0] == "FolderNotOurs"
     assert hadoop[0][0] == "UnsupportedStore"
