@@ -10,7 +10,8 @@ QUICK := tests/unit $(addprefix tests/controller/,applying commands deciding eve
   local manifests store submitters)
 # Steps of `make lint`: all of them run, whatever one finds.
 LINT := "ruff format --check ." "ruff check ." "mypy" "mypy benchmarks" "lint-imports" "snaploom crds --check" \
-  "python docs/generate.py --check" "python .ci/lint/citations.py" "python .ci/lint/words.py"
+  "python docs/generate.py --check" "python .ci/lint/citations.py" "python .ci/lint/words.py" \
+  "python .ci/lint/interfaces.py"
 # Seconds of each test file are written here; copied to tests/timings.json they order the next run.
 TIMINGS ?= build/timings.json
 BIN := .venv/bin
@@ -55,6 +56,7 @@ cluster-demo: install java components ## Go the whole way on a cluster with a no
 test: install java components ## Run every test that this machine can run
 	@echo "Not run: tests/references, which 'make test-references' runs with a jar of Xskipper;"
 	@echo "tests/argo_cd, for which 'make test-argo-cd' builds Argo CD (five minutes at least);"
+	@echo "tests/installed: 'make test-release' fetches Spark into empty environments (five minutes);"
 	@echo "tests/chaos: 'make e2e-chaos' breaks a cluster, for half an hour."
 	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder \
 	  --durations 40 --durations-min 15 --timings=$(TIMINGS)
@@ -76,6 +78,10 @@ test-argo-cd: install java components ## Let a real Argo CD bring chart and reso
 test-whole-way: install java components ## Build the images, and go the whole way in real pods
 	@.ci/images > /dev/null
 	$(BIN)/python -m pytest tests/images tests/whole_way --durations 10 --durations-min 15
+
+.PHONY: test-release
+test-release: install java components ## Use what a release has, in empty environments of each Python here
+	$(BIN)/python -m pytest tests/release tests/installed --durations 10
 
 .PHONY: e2e-chaos
 e2e-chaos: install java components ## Break a real cluster in every way, for half an hour
@@ -133,9 +139,10 @@ page-picture: install ## Take the picture of a page for the docs
 	  $(BIN)/python -m pytest -q tests/site/test_pages_in_a_browser.py -k picture
 
 .PHONY: docs
-docs: install ## Build the documentation as a site, in build/site
+docs: install ## Build the documentation as a site with search, in build/site; follow its links
 	@.ci/locked $(BIN)/python .ci/locks/docs.txt
 	$(BIN)/zensical build --clean --strict
+	$(BIN)/python .ci/sitecheck.py build/site
 
 .PHONY: chart
 chart: install ## Check the Helm chart and pack it, in build/charts
@@ -146,6 +153,21 @@ chart: install ## Check the Helm chart and pack it, in build/charts
 .PHONY: images
 images: install ## Build the images of the operator and of Spark; BASE names what they are built on
 	@.ci/images
+
+.PHONY: freeze
+freeze: install java ## Keep today's interfaces and files as those of this version, for later ones
+	$(BIN)/python .ci/lint/interfaces.py --freeze
+	PYTHONPATH=tests:docs $(BIN)/python -m support.compatibility.keptfolders
+
+.PHONY: packages
+packages: install ## Build wheels, sdists, chart and kinds, in build/packages
+	@.ci/cluster > /dev/null
+	@.ci/release packages
+
+.PHONY: release
+release: install components ## Build everything that a release has, in build/release; needs root
+	@.ci/cluster > /dev/null
+	@.ci/release
 
 .PHONY: lock
 lock: ## Write the locks of Python's packages anew; UPGRADE=1 takes the newest versions

@@ -1,4 +1,4 @@
-"""Write the generated pages, the README's picture and the chart's files from their sources.
+"""Write the generated pages, pictures, the chart's files and the version from their sources.
 
 `python docs/generate.py` writes them, `--check` names those that differ. They are committed, so
 that they can be read where the repository is shown.
@@ -34,6 +34,7 @@ from generation.security import PAGE as SECURITY
 from generation.security import security_page
 from generation.skippingindexes import skipping_page
 from generation.sqlfunctions import functions_page
+from generation.versions import version_drift, write_versions
 
 from snaploom.models.kinds import KINDS
 
@@ -96,11 +97,13 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Write the generated pages of the documentation.")
     parser.add_argument("--check", action="store_true", help="only name files that differ")
     if not parser.parse_args(arguments).check:
+        write_versions()
         write(DOCS)
         write_chart(CHART)
         return 0
     differences = [f"docs/{sentence}" for sentence in drift(DOCS)]
     differences += [f"charts/snaploom/{sentence}" for sentence in chart_drift(CHART)]
+    differences += version_drift()
     for sentence in differences:
         print(f"{sentence}; run `make generate`", file=sys.stderr)  # noqa: T201
     return 1 if differences else 0

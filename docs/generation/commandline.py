@@ -81,7 +81,7 @@ TYPES = {
 def command_page() -> str:
     """The page of all commands."""
     app = build_app()
-    commands = dict(_commands(app))
+    commands = dict(commands_of(app))
     overview = [
         [f"[`{name}`](#snaploom-{name.replace(' ', '-')})", _summary(command)]
         for name, command in commands.items()
@@ -99,13 +99,13 @@ def command_page() -> str:
     ])  # fmt: skip
 
 
-def _commands(app: App, group: str = "") -> Iterator[tuple[str, App]]:
+def commands_of(app: App, group: str = "") -> Iterator[tuple[str, App]]:
     """Every command by what is typed; groups are only described by what they hold."""
     for name in app:
         if name.startswith("-"):
             continue
         if app[name].default_command is None:
-            yield from _commands(app[name], f"{group}{name} ")
+            yield from commands_of(app[name], f"{group}{name} ")
         else:
             yield f"{group}{name}", app[name]
 
@@ -121,10 +121,10 @@ def _section(name: str, command: App) -> str:
     usage = " ".join(["snaploom", name, *map(_place, places), *_usage(options)])
     parts = [f"## snaploom {name}\n", *_description(command), block("text", usage)]
     if places:
-        rows = [[f"`{item.name}`", _kind(item), _default(item), _help(item)] for item in places]
+        rows = [[f"`{item.name}`", kind_of(item), default_of(item), _help(item)] for item in places]
         parts.append(table(["argument", "type", "default", "meaning"], rows))
     if options:
-        rows = [[_names(item), _kind(item), _default(item), _help(item)] for item in options]
+        rows = [[_names(item), kind_of(item), default_of(item), _help(item)] for item in options]
         parts.append(table(["option", "type", "default", "meaning"], rows))
     parts.append(f"Exit codes: {CODES_OF[name]}.\n")
     return "\n".join(parts)
@@ -137,28 +137,35 @@ def _description(command: App) -> Iterator[str]:
 
 
 def _place(argument: Argument) -> str:
-    shown = f"{argument.name}..." if _is_many(argument) else argument.name
+    shown = f"{argument.name}..." if takes_many(argument) else argument.name
     return shown if argument.required else f"[{shown}]"
 
 
 def _usage(options: Iterable[Argument]) -> Iterator[str]:
     for item in options:
         if item.required:
-            yield f"{item.name} {_kind(item).upper()}..."
+            yield f"{item.name} {kind_of(item).upper()}..."
     if not all(item.required for item in options):
         yield "[OPTIONS]"
 
 
-def _is_many(argument: Argument) -> bool:
+def takes_many(argument: Argument) -> bool:
+    """Whether several values may be given."""
     return str(argument.hint).startswith(("tuple", "list"))
 
 
-def _names(argument: Argument) -> str:
+def names_of(argument: Argument) -> tuple[str, ...]:
+    """The names of an option, the short ones too."""
     given = (argument.parameter.name or ()) if argument.parameter.name else (argument.name,)
-    return ", ".join(f"`{name}`" for name in given if name.startswith("-"))
+    return tuple(name for name in given if name.startswith("-"))
 
 
-def _kind(argument: Argument) -> str:
+def _names(argument: Argument) -> str:
+    return ", ".join(f"`{name}`" for name in names_of(argument))
+
+
+def kind_of(argument: Argument) -> str:
+    """The type of a value, or its choices."""
     choices = argument.get_choices()
     if choices:
         return " or ".join(f"`{choice}`" for choice in choices)
@@ -167,7 +174,8 @@ def _kind(argument: Argument) -> str:
     return next(name for kind, name in TYPES.items() if kind in text)
 
 
-def _default(argument: Argument) -> str:
+def default_of(argument: Argument) -> str:
+    """What holds where nothing is given; empty for nothing."""
     if argument.required:
         return "**required**"
     value = argument.field_info.default

@@ -22,10 +22,7 @@ _SUFFIXES = {"counter": "_total"}
 
 def metrics_page() -> str:
     """The page of figures."""
-    counted, admission = CollectorRegistry(), CollectorRegistry()
-    Metrics(counted)
-    AdmissionMetrics(admission)
-    state = StateCollector(Store(), WorkQueue(time.monotonic), dict, now)
+    operator, webhook = _of_operator(), _of_webhook()
     return "\n".join(
         [
             "# Metrics\n",
@@ -34,11 +31,36 @@ def metrics_page() -> str:
             "[Watch the operator](../how-to/watch-the-operator.md) shows what to do about them. "
             "A histogram has the series `_bucket`, `_count` and `_sum`.\n",
             "## The operator\n",
-            _table([*state.collect(), *_families(counted)]),
+            _table(operator),
             "## The webhook\n",
-            _table(_families(admission)),
+            _table(webhook),
         ]
     )
+
+
+def metric_names() -> list[str]:
+    """Every figure, as it is exposed, with its labels."""
+    return [
+        f"{_exposed(family)}{{{','.join(family._labelnames)}}}"
+        for family in (*_of_operator(), *_of_webhook())
+    ]
+
+
+def _of_operator() -> list[Metric]:
+    registry = CollectorRegistry()
+    Metrics(registry)
+    state = StateCollector(Store(), WorkQueue(time.monotonic), dict, now)
+    return [*state.collect(), *_families(registry)]
+
+
+def _of_webhook() -> list[Metric]:
+    registry = CollectorRegistry()
+    AdmissionMetrics(registry)
+    return list(_families(registry))
+
+
+def _exposed(family: Metric) -> str:
+    return f"{family.name}{_SUFFIXES.get(family.type, '')}"
 
 
 def _families(registry: CollectorRegistry) -> Iterator[Metric]:
@@ -52,7 +74,7 @@ def _families(registry: CollectorRegistry) -> Iterator[Metric]:
 def _table(families: Iterable[Metric]) -> str:
     rows = [
         [
-            f"`{family.name}{_SUFFIXES.get(family.type, '')}`",
+            f"`{_exposed(family)}`",
             family.type,
             ", ".join(f"`{label}`" for label in family._labelnames),
             family.documentation,

@@ -25,15 +25,19 @@ from support.hostile.supply import (
     wheel,
 )
 
-PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-EXTRAS = PROJECT["optional-dependencies"]
+PROJECT, OPERATOR = (
+    tomllib.loads((REPOSITORY / folder / "pyproject.toml").read_text())["project"]
+    for folder in (".", "operator")
+)
+EXTRAS = PROJECT["optional-dependencies"] | {"operator": OPERATOR["dependencies"]}
 OF_LOCKS = {
     "environment": ("spark", "operator", "opensearch", "lineage", "dev", "examples"),
+    "core": (),
     "operator": ("operator",),
     "spark": ("spark", "cluster", "opensearch", "lineage"),
     "docs": ("docs",),
 }
-"""The extras that a lock is made of."""
+"""The extras that a lock is made of; `operator` is the package of that name."""
 WITH_PIP = [
     *(path for path in SCRIPTS.iterdir() if path.is_file()),
     REPOSITORY / "operator" / "Dockerfile",
@@ -72,7 +76,7 @@ def test_lock_has_what_the_project_asks_for(name: str) -> None:
         assert requirement.specifier.contains(pin.version, prereleases=True), requirement
 
 
-@pytest.mark.parametrize("name", ["operator", "spark", "tools", "docs"])
+@pytest.mark.parametrize("name", ["core", "operator", "spark", "tools", "docs"])
 def test_images_and_tools_have_the_versions_that_tests_run_on(name: str) -> None:
     tested = pins_of(SCRIPTS / "locks" / "environment.txt")
     pins = pins_of(SCRIPTS / "locks" / f"{name}.txt")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from snaploom.extras import missing_package
+
 BUILD_SESSION = "snaploom.jobs.session.spark:build_session"
 READING_SESSION = "snaploom.jobs.session.spark:reading_session"
 SIBLING_SESSION = "snaploom.jobs.session.spark:sibling_session"
@@ -66,6 +68,16 @@ SKIPPING = {
 
 
 def resolve(name: str) -> object:
-    """The object that `package.module:attribute` names."""
+    """The object that `package.module:attribute` names.
+
+    Raises:
+        PackageMissing: it needs a package that is not installed; the hint names the extra.
+    """
     module, _, attribute = name.partition(":")
-    return getattr(import_module(module), attribute)
+    try:
+        return getattr(import_module(module), attribute)
+    except ImportError as error:
+        missing = missing_package(error)
+        if missing is None:
+            raise
+        raise missing from error

@@ -113,10 +113,13 @@ def _registered_for(path: Path) -> frozenset[str]:
 
 @cache
 def _entry_points() -> Mapping[str, Mapping[str, str]]:
-    project: Mapping[str, Mapping[str, Mapping[str, str]]] = tomllib.loads(
-        (REPOSITORY / "pyproject.toml").read_text("utf-8")
-    )["project"]
-    return project["entry-points"]
+    found: dict[str, Mapping[str, str]] = {}
+    for folder in (REPOSITORY, REPOSITORY / "operator"):
+        project: Mapping[str, Mapping[str, Mapping[str, str]]] = tomllib.loads(
+            (folder / "pyproject.toml").read_text("utf-8")
+        )["project"]
+        found |= project["entry-points"]
+    return found
 
 
 @cache

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Sequence
+from importlib.metadata import entry_points
 
-from cyclopts import CycloptsError
+from cyclopts import CycloptsError, UnknownCommandError
 
 from snaploom.cli.console import message_console, print_error
 from snaploom.confidential import without_secrets
 from snaploom.errors import SnaploomError
+from snaploom.extras import missing_package
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 
@@ -22,6 +24,8 @@ def show_failure(error: Exception, arguments: Sequence[str]) -> int:
     """Print what went wrong to standard error; returns the exit code."""
     if isinstance(error, CycloptsError):
         error = _misused(error, arguments)
+    elif isinstance(error, ImportError):
+        error = missing_package(error) or error
     if isinstance(error, SnaploomError):
         print_error(error)
         return error.exit_code
@@ -30,13 +34,23 @@ def show_failure(error: Exception, arguments: Sequence[str]) -> int:
 
 def _misused(error: CycloptsError, arguments: Sequence[str]) -> InvalidDeclarations:
     """What the command line itself refuses, in the form of every other error."""
+    hint = f"see {' '.join(('snaploom', *(error.command_chain or ()), '--help'))}"
+    if isinstance(error, UnknownCommandError) and not entry_points(group="snaploom.commands"):
+        hint += "; commands for a cluster need another package: pip install snaploom-operator"
     finding = make_finding(
         "SL191",
-        " ".join(str(error).split()),
+        _message(error),
         found=" ".join(["snaploom", *arguments]),
-        hint=f"see {' '.join(('snaploom', *(error.command_chain or ()), '--help'))}",
+        hint=hint,
     )
     return InvalidDeclarations([finding])
+
+
+def _message(error: CycloptsError) -> str:
+    try:
+        return " ".join(str(error).split())
+    except ImportError:  # it lists all commands, and loads those whose extra is not installed
+        return f'Unknown command "{(error.unused_tokens or [""])[0]}".'
 
 
 def _internal_error(error: Exception) -> int:

@@ -1,0 +1,93 @@
+"""Environments that have nothing but files of a release, for tests that use it from there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.documentation.examples import REPOSITORY
+
+
+def _interpreters() -> Iterator[str]:
+    """One interpreter of each supported version that this machine has, on the path or by pyenv."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    for minor in range(11, 15):
+        name = f"python3.{minor}"
+        known = sorted(map(str, pyenv.glob(f"versions/*/bin/{name}")))
+        for found in (shutil.which(name), *known):
+            if found and not subprocess.run([found, "-c", ""], capture_output=True).returncode:
+                yield found
+                break
+
+
+PYTHONS = tuple(_interpreters())
+"""Interpreters of this machine that are supported."""
+
+
+def build_packages(folder: Path, **environment: str) -> Path:
+    """What `make packages` makes, in a folder."""
+    _run([REPOSITORY / ".ci" / "release", "packages", folder], REPOSITORY, environment)
+    return folder
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An environment of its own, with packages of a release."""
+
+    folder: Path
+    packages: Path
+
+    @property
+    def programs(self) -> Path:
+        """Where its commands are."""
+        return self.folder / "bin"
+
+    def install(self, lock: str, *wheels: str) -> None:
+        """Install what a lock of the release has, and wheels of the release."""
+        requirements = self.packages / f"requirements-{lock}.txt"
+        tools = REPOSITORY / ".ci" / "locks" / "tools.txt"
+        for each in (tools, requirements):  # PySpark is published as sources: the tools build it
+            _run([REPOSITORY / ".ci" / "locked", self.programs / "python", each], self.folder)
+        paths = [path for name in wheels for path in self.packages.glob(f"{name}-*.whl")]
+        assert len(paths) == len(wheels)
+        pip = [self.programs / "python", "-m", "pip"]
+        _run([*pip, "install", "--quiet", "--no-index", "--no-deps", *paths], self.folder)
+        _run([*pip, "check"], self.folder)
+
+    def run(self, *command: str | Path, folder: Path | None = None, code: int = 0) -> str:
+        """Run one of its programs, which has to end with a code; all that it printed."""
+        program = self.programs / command[0]
+        return _run([program, *command[1:]], folder or self.folder, {"NO_COLOR": "1"}, code)
+
+
+def empty_environment(folder: Path, packages: Path, python: str = sys.executable) -> Installed:
+    """An environment without any package."""
+    _run([python, "-m", "venv", folder], REPOSITORY)
+    return Installed(folder, packages)
+
+
+def _run(
+    command: list[str | Path],
+    folder: Path,
+    environment: dict[str, str] | None = None,
+    code: int = 0,
+) -> str:
+    hidden = ("PYTHONPATH", "VIRTUAL_ENV", "SPARK_HOME", "PYSPARK_PYTHON")
+    inherited = {name: value for name, value in os.environ.items() if name not in hidden}
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**inherited, **(environment or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=500,
+    )
+    assert done.returncode == code, f"{command}\n{done.stdout}"
+    return done.stdout
