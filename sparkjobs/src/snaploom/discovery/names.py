@@ -40,7 +40,7 @@ NUMERIC = frozenset({
 SELF_WORDS = frozenset({
     "parent", "manager", "mgr", "supervisor", "boss", "reports", "superior", "predecessor",
     "previous", "prev", "next", "vorgesetzter", "vorgesetzte", "uebergeordnet", "uebergeordnete",
-    "oberkategorie", "vorgaenger", "leiter", "chef", "eltern", "referrer", "referred", "referral", "replaces",
+    "oberkategorie", "vorgaenger", "leiter", "chef", "eltern", "referrer", "referred", "replaces",
     "prerequisite", "upper", "parentcategory", "head",
 })  # fmt: skip
 """Words of columns that refer to another row of their own table."""
