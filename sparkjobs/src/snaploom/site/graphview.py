@@ -13,6 +13,8 @@ from snaploom.site.quantities import counted, number, share, shortened
 
 MOST_SHOWN = 200
 """Columns of one source that its part of the page lists."""
+_TOP = 20
+"""Where the drawing begins: its title, which the page has, is left out; buttons need the room."""
 
 
 def graph_section(page: OutputPage) -> Html:
@@ -58,8 +60,7 @@ def _drawing(picture: Picture, nodes: Sequence[Node]) -> Html:
     return tag(
         "svg",
         drawn,
-        # The title stands in the heading of the page: the drawing begins with its first card.
-        viewBox=f"0 60 {width} {int(height) - 60}",
+        viewBox=f"0 {_TOP} {width} {int(height) - _TOP}",
         class_="graph",
         id="join-drawing",
         role="group",

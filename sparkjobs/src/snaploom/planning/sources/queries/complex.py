@@ -68,7 +68,8 @@ class ComplexQuery(QuerySource):
     @property
     def caption(self) -> str:
         """How many sources it is over."""
-        return f"query on {len(self.declared.data_sources)} sources"
+        first, *more = self.declared.data_sources
+        return f"query on {len(more) + 1} sources" if more else f"query on {first.data_source}"
 
     def query(self, snapshot: EpochNanos) -> BoundQuery:
         """Its dataQuery, with the time in place of placeholders."""
