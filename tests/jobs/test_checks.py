@@ -67,6 +67,18 @@ def test_what_does_not_hold_is_not_published(spark, loom, expression, measured) 
     assert (loom.live_days(), loom.is_clean()) == ([], True)
 
 
+def test_too_few_matches_publish_nothing_and_warn_where_that_is_wanted(spark, loom) -> None:
+    loom.write("customer", 1, ids(1))
+    loom.others[0]["matchedRows"] = {"atLeast": 0.5}
+    woven = loom.weave(spark)
+    assert woven.outcomes == {1: "check_failed"}
+    assert "1 of 3 rows found a match (33.33%" in woven.report.failed[0].message
+    assert (loom.live_days(), loom.is_clean()) == ([], True)
+    loom.others[0]["matchedRows"]["mode"] = "WARN"
+    (published,) = loom.weave(spark).report.snapshots
+    assert "matchedRows.atLeast is 0.5" in published.warnings[0]
+
+
 def test_a_warning_publishes_and_shows_what_was_measured(spark, loom) -> None:
     expect(loom, ("data.amount < 9", "WARN"), ("gone.data.id > 0", "WARN"))
     woven = loom.weave(spark)

@@ -184,6 +184,16 @@ class ChildSnapshot(ApiModel):
     """How far the window reaches after the root's snapshot, inclusive."""
 
 
+class MatchedRows(ApiModel):
+    """How many rows must find a match in a source; counted before a snapshot is published."""
+
+    at_least: Annotated[float, Ge(0), Le(1)]
+    """Share of the rows that the source is joined to. A row with a NULL key finds no match; a
+    snapshot without rows meets every share."""
+    mode: CheckMode = CheckMode.FAIL
+    """What a lower share does."""
+
+
 class OtherDataSource(ApiModel):
     """A source that is joined."""
 
@@ -204,6 +214,8 @@ class OtherDataSource(ApiModel):
     warn_no_match: bool | None = None
     """Whether the run warns when no row of a snapshot finds a match although both sides have keys;
     omitted, it does."""
+    matched_rows: MatchedRows | None = None
+    """Share of rows that must find a match; omitted, any share is published."""
 
     @property
     def group_by(self) -> tuple[str, ...]:

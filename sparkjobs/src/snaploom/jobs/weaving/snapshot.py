@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from snaploom.engine.expectations import Expectations, check_warnings
 from snaploom.engine.fold import Weave
+from snaploom.engine.matchedrows import low_match_warnings
 from snaploom.engine.published import read_files
 from snaploom.engine.retries import await_tasks
 from snaploom.engine.rowcounts import RowCounts, Weaving, null_key_warnings
@@ -206,6 +207,7 @@ class SnapshotWeaver:
         self._run.job.interruption.check()
         try:
             written, counts, checks = self._write_and_count(weaving, uri)
+            low_matches = low_match_warnings(self._run.output, counts.joins)
         except BaseException:
             weaving.drop()
             # Tasks outlive the job that failed; what they write must not come after the cleaning.
@@ -216,6 +218,7 @@ class SnapshotWeaver:
         silent = {name for name, other in self._others.items() if other.warn_no_match is False}
         of_joins = (
             *null_key_warnings(counts.joins, ratios),
+            *low_matches,
             *unmatched_warnings(weaving.weave, counts.joins, frozenset(silent)),
         )
         warnings = (
