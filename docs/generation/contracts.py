@@ -33,8 +33,8 @@ PLAN_KEYS = {
     "output": "Name of the OutputDataset.",
     "hash": "Hash of the join tree; equal trees have equal hashes. Empty when there is no plan.",
     "root": "DataSource whose rows the output's rows are.",
-    "project": "The environment and the variables that the declarations were read with; absent "
-    "where there is neither.",
+    "project": "The environment and the variables that the declarations were read with; null where "
+    "there is neither.",
     "project.file": "The project file, `snaploom.yaml`; empty without one.",
     "project.environment": "What `--env` chose; empty without.",
     "project.variables": "Values of all variables, by name.",

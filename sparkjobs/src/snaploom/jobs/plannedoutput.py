@@ -75,7 +75,7 @@ class Planned:
         failed = () if failure is None else (preflight_finding(failure, failure.reason),)
         document = plan_json(self.plan) if self.plan is not None else empty
         findings: list[JsonValue] = [finding_json(f) for f in (*self.findings, *failed)]
-        return {**document, **project_json(self.project), "findings": findings}
+        return {**document, "project": project_json(self.project), "findings": findings}
 
     @property
     def exit_code(self) -> int:

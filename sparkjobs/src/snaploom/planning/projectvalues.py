@@ -10,18 +10,12 @@ from snaploom.planning.secretdetection import secret_form
 HIDDEN = "(not shown: it may be secret)"
 
 
-def project_json(applied: AppliedProject) -> dict[str, JsonValue]:
-    """The key `project` of `plan -o json`; empty where there is neither file nor variable."""
+def project_json(applied: AppliedProject) -> JsonValue:
+    """The key `project` of `plan -o json`; null where there is neither environment nor variable."""
     if not applied.values and not applied.environment:
-        return {}
+        return None
     values: dict[str, JsonValue] = {name: _shown(value) for name, value in _sorted(applied)}
-    return {
-        "project": {
-            "file": applied.file,
-            "environment": applied.environment,
-            "variables": values,
-        }
-    }
+    return {"file": applied.file, "environment": applied.environment, "variables": values}
 
 
 def project_text(applied: AppliedProject) -> str:
