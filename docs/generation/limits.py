@@ -60,6 +60,22 @@ DECLARATIONS = (
         "nodes",
     ),
     Limit(
+        "snaploom.models.projectfile:LONGEST_VALUE",
+        "the value of a variable",
+        "`SL123`",
+        "characters",
+    ),
+    Limit(
+        "snaploom.discovery.thresholds:MOST_FILES",
+        "files below one URI of `init --from`",
+        "the rest is left out, and named",
+    ),
+    Limit(
+        "snaploom.discovery.thresholds:MOST_JOINS",
+        "sources of the output that `init --from` writes",
+        "the rest is declared, and not joined",
+    ),
+    Limit(
         "snaploom_operator.manifests.configmaps:MOST_BYTES",
         "all declarations of one run together, packed",
         "reason `BundleTooLarge`",
@@ -85,6 +101,17 @@ DECLARATIONS = (
     ),
 )
 RUNS = (
+    Limit(
+        "snaploom.planning.rowchanges:MOST_SAMPLES",
+        "rows of each kind that `diff --data` shows",
+        "refused",
+    ),
+    Limit(
+        "snaploom.site.collection:MOST_REPORT_BYTES",
+        "a Report that `page --report` reads",
+        "an error",
+        "bytes",
+    ),
     Limit(
         "snaploom.planning.intervals:MOST_CANDIDATES",
         "intervals of a root with data at any time",

@@ -15,6 +15,8 @@ from snaploom.loading.filetexts import MAX_BYTES
 
 NAMED_SO = re.compile(r"(MOST|LARGEST|LONGEST|MAX)(_\w+)?")
 OF_TEXTS_AND_NAMES = {
+    "snaploom.cli.init:MOST_SHOWN",
+    "snaploom.discovery.yamltext:MOST_LEFT_OUT",
     "snaploom.engine.failures:LONGEST_MESSAGE",
     "snaploom.engine.sources.files.text.recordchecks:LONGEST_SHOWN",
     "snaploom.engine.sources.files.text.valuechecks:LONGEST_SHOWN",
@@ -24,6 +26,16 @@ OF_TEXTS_AND_NAMES = {
     "snaploom.planning.schemas:MOST_DIGITS",
     "snaploom.storage.documentparser:LONGEST_FAULT",
     "snaploom.planning.picture:MOST_ALTERNATIVES",
+    "snaploom.site.charts:MOST_LINES",
+    "snaploom.site.charts:MOST_POINTS",
+    "snaploom.site.fieldtree:MOST_COLUMNS",
+    "snaploom.site.gaps:MOST_COUNTED",
+    "snaploom.site.graphview:MOST_SHOWN",
+    "snaploom.site.markup:LONGEST_TEXT",
+    "snaploom.site.outputpage:MOST_CHANGES",
+    "snaploom.site.sections:MOST_LINES",
+    "snaploom.site.snapshottable:LONGEST_MARK",
+    "snaploom.site.snapshottable:MOST_ROWS",
     "snaploom.planning.sources.databases.tablenames:MOST_PARTS",
     "snaploom.skipping.core.text:LONGEST_TEXT",
     "snaploom.skipping.core.text:MOST_PARTS",
@@ -45,6 +57,13 @@ OF_TEXTS_AND_NAMES = {
 }
 """How much of a text people are shown, and how long names are: nothing ends there."""
 OF_WORK = {
+    "snaploom.discovery.thresholds:LONGEST_KEY_TEXT",
+    "snaploom.discovery.thresholds:MOST_COLUMNS_COMBINED",
+    "snaploom.discovery.thresholds:MOST_ELEMENTS",
+    "snaploom.discovery.thresholds:MOST_HEADS",
+    "snaploom.discovery.thresholds:MOST_KEY_COLUMNS",
+    "snaploom.discovery.thresholds:MOST_SNAPSHOTS_READ",
+    "snaploom.discovery.thresholds:MOST_WEAK",
     "snaploom.endpoints.connections:MOST_TRIES",
     "snaploom.jobs.lineage.sender:LONGEST_ANSWER",
     "snaploom.loading.nearmisses:MOST_COMPARED",

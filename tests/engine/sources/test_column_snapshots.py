@@ -161,8 +161,8 @@ def test_a_type_that_cannot_hold_the_format_is_refused(spark, tmp_path, sql, tim
 @pytest.mark.parametrize(
     ("sql", "time_format", "helps"),
     [
-        ("1L", "ISO8601_DATE", "timeFormat: UNIX_MILLISECONDS or UNIX_SECONDS"),
-        ("1BD", "TIMESTAMP", "timeFormat: UNIX_MILLISECONDS or UNIX_SECONDS"),
+        ("1L", "ISO8601_DATE", "timeFormat: UNIX_MILLISECONDS or UNIX_SECONDS or PATTERN"),
+        ("1BD", "TIMESTAMP", "timeFormat: UNIX_MILLISECONDS or UNIX_SECONDS or PATTERN"),
         ("date'2020-01-01'", "ISO8601_DATE_TIME", "timeFormat: ISO8601_DATE or TIMESTAMP"),
         ("timestamp'2020-01-01'", "ISO8601_DATE", "timeFormat: TIMESTAMP"),
         ("1.5D", "UNIX_SECONDS", "schemaFields"),

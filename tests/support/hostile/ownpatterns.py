@@ -20,7 +20,9 @@ def modules() -> Iterator[ModuleType]:
     """All modules of the library and of the operator that can be imported here."""
     for package in (snaploom, snaploom_operator):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            yield importlib.import_module(found.name)
+            # Packages of orchestrators have an environment of their own (.ci/orchestrators).
+            if not found.name.startswith("snaploom.orchestrators."):
+                yield importlib.import_module(found.name)
 
 
 def patterns_in_use() -> dict[re.Pattern[str], set[str]]:

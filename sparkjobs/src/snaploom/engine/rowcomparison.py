@@ -81,7 +81,7 @@ def compare_rows(
     names = [f"k{number}" for number in range(len(key))]
     sides = [
         frame.select(
-            *(sf.expr(text).alias(name) for text, name in zip(key, names, strict=True)),
+            *(sf.col(text).alias(name) for text, name in zip(key, names, strict=True)),
             sf.struct(*(sf.col(quote(name)) for name in frame.columns)).alias(side),
         )
         for frame, side in ((before, _BEFORE), (after, _AFTER))
