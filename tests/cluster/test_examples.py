@@ -7,7 +7,11 @@ import yaml
 from support.documentation.examples import REPOSITORY
 
 EXAMPLES = REPOSITORY / "examples"
-FOLDERS = sorted({path.parent for path in EXAMPLES.glob("*/*.yaml")})
+OF_OTHERS = {"argo-workflows"}
+"""Kinds that an API server with only ours does not have; `tests/orchestrators` reads them."""
+FOLDERS = sorted(
+    {path.parent for path in EXAMPLES.glob("*/*.yaml")} - {EXAMPLES / n for n in OF_OTHERS}
+)
 each_example = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 
 
