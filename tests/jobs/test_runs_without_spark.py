@@ -15,13 +15,14 @@ from support.weaving.loom import NOW, OUTPUT, Loom, Woven, ids
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.weaving.preparation import prepare
 from snaploom.jobs.weaving.runoptions import RunOptions
+from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
 from snaploom.jobs.weaving.withoutspark import idle_run, planned_without_spark
 from snaploom.listing.otherfiles import NoOtherFiles, SparkNeeded
 from snaploom.listing.sourcefiles import SourceFiles
 from snaploom.models.report import Report
 from snaploom.models.times import now, parse_instant
-from snaploom.planning.selection import EVERYTHING
 from snaploom.storage import layout
+from snaploom.storage.claims import ClaimLease
 
 pytestmark = pytest.mark.spark
 
@@ -41,11 +42,13 @@ _OF_THE_RUN = ("run_id", "storage_run_id", "started_at", "finished_at", "session
 """Of a Report, what no two runs share, and what only a session has."""
 
 
-def idle(loom: Loom, at: str = NOW, options: RunOptions | None = None) -> Woven | None:
-    ended = idle_run(
-        loom.bundle(), parse_instant(at), None, options or RunOptions(), now,
-        SourceFiles(NoOtherFiles()), Interruption(),
+def idle(loom: Loom, at: str = NOW) -> Woven | None:
+    bundle = loom.bundle()
+    request = RunRequest(
+        (bundle,), parse_instant(at), None, lambda event: None, lambda: None, Interruption(),
+        RunOptions(), ClaimLease,
     )  # fmt: skip
+    ended = idle_run(request, bundle, now, SourceFiles(NoOtherFiles()))
     return None if ended is None else Woven(ended.report, ended.events)
 
 
@@ -141,10 +144,8 @@ def test_whatever_is_listed_and_published_gives_the_plan_of_a_session(spark, tmp
             loom.write("order", day, ids(1))
         at, bundle = parse_instant(f"2024-01-{today:02d}T00:00:00Z"), loom.bundle()
         files = SourceFiles(NoOtherFiles())
-        found = planned_without_spark(
-            bundle, at, limit, EVERYTHING, now, False, files, lambda: None
-        )
-        with prepare(spark, bundle, at, limit) as prepared:
+        found = planned_without_spark(PlanRequest(bundle, at, limit), now, files, lambda: None)
+        with prepare(spark, PlanRequest(bundle, at, limit)) as prepared:
             assert found.plan == prepared.plan
             assert found.published == prepared.published
 
@@ -173,18 +174,14 @@ def test_sources_that_only_spark_lists_are_left_to_it(loom, change) -> None:
     change(loom)
     bundle, files = loom.bundle(), SourceFiles(NoOtherFiles())
     with pytest.raises(SparkNeeded):
-        planned_without_spark(
-            bundle, parse_instant(NOW), None, EVERYTHING, now, False, files, lambda: None
-        )
+        planned_without_spark(PlanRequest(bundle, parse_instant(NOW)), now, files, lambda: None)
 
 
 def test_what_was_listed_is_not_listed_again_in_a_session(spark, loom) -> None:
     bundle, files = loom.bundle(), SourceFiles(NoOtherFiles())
-    planned_without_spark(
-        bundle, parse_instant(NOW), None, EVERYTHING, now, False, files, lambda: None
-    )
+    planned_without_spark(PlanRequest(bundle, parse_instant(NOW)), now, files, lambda: None)
     loom.write("order", 4, ids(1))
-    with prepare(spark, bundle, parse_instant(NOW), files=files) as prepared:
+    with prepare(spark, PlanRequest(bundle, parse_instant(NOW)), files=files) as prepared:
         assert [one.time for one in prepared.plan.snapshots or ()] == [
             parse_instant(f"2024-01-{day:02d}T00:00:00Z") for day in (1, 2, 3)
         ]

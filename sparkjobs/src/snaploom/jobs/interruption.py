@@ -19,7 +19,7 @@ from time import monotonic
 from types import FrameType
 from typing import Generic, TypeVar
 
-from snaploom.errors import Interrupted
+from snaploom.errors import Interrupted, SnaploomError
 
 Result = TypeVar("Result")
 
@@ -67,6 +67,20 @@ class Interruption:
                 "the run was interrupted",
                 hint="run again; what was published stays, and nothing is half published",
             )
+
+
+def interruption_behind(error: SnaploomError, check: Callable[[], None]) -> SnaploomError:
+    """What ended something: the interruption where there was one, which causes other errors.
+
+    Args:
+        error: what was raised.
+        check: raises `Interrupted` if somebody asked to stop.
+    """
+    try:
+        check()
+    except Interrupted as interrupted:
+        return interrupted
+    return error
 
 
 @contextmanager

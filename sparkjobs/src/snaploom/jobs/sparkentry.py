@@ -10,18 +10,14 @@ from snaploom.jobs.declarations.declarationfiles import Declarations
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.published.datadiff import DataDiffRequest
 from snaploom.jobs.published.runestimate import Estimate
-from snaploom.jobs.runevents import EmitEvent
-from snaploom.jobs.weaving.runoptions import RunOptions
+from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
 from snaploom.listing.sourcefiles import SourceFiles
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.report import Report
 from snaploom.models.run import RunSettings
 from snaploom.models.times import EpochNanos
-from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import RunPlan
 from snaploom.planning.rowchanges import DataComparison
-from snaploom.planning.selection import Selection
-from snaploom.storage.leaseholder import OpenLease
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.readchoice import Time
 from snaploom.storage.state import FolderState
@@ -75,59 +71,20 @@ PlacesOnPublish = Callable[[Declarations, str, Callable[[str], None]], "tuple[In
 """`snaploom.jobs.indexes.targets.places_on_publish`, which brings Arrow along."""
 
 
-class WeaveOutputs(Protocol):
-    """`snaploom.jobs.weaving.sparkruns.weave_outputs`."""
-
-    def __call__(
-        self,
-        bundles: Sequence[Bundle],
-        moment: EpochNanos,
-        limit: int | None,
-        emit: EmitEvent,
-        on_tick: Callable[[], None],
-        interruption: Interruption,
-        indexes: Mapping[str, Sequence[IndexedPlace]],
-        options: RunOptions,
-        lease: OpenLease,
-        open_session: OpenSession,
-        files: Mapping[str, SourceFiles],
-    ) -> tuple[Report, ...]:
-        """Weave outputs one after the other."""
-        ...
-
-
-class Preview(Protocol):
-    """`snaploom.jobs.weaving.sparkruns.preview`."""
-
-    def __call__(
-        self,
-        bundle: Bundle,
-        moment: EpochNanos,
-        limit: int | None,
-        allow: Allowances,
-        is_strict: bool,
-        open_session: OpenSession,
-        files: SourceFiles,
-    ) -> RunPlan:
-        """The plan that a run would visit."""
-        ...
-
-
-class EstimateRun(Protocol):
-    """`snaploom.jobs.weaving.sparkruns.estimated`."""
-
-    def __call__(
-        self,
-        bundle: Bundle,
-        moment: EpochNanos,
-        limit: int | None,
-        selection: Selection,
-        allow: Allowances,
-        open_session: OpenSession,
-        files: SourceFiles,
-    ) -> Estimate:
-        """What a run would take."""
-        ...
+WeaveOutputs = Callable[
+    [
+        RunRequest,
+        Mapping[str, "Sequence[IndexedPlace]"],
+        Mapping[str, SourceFiles],
+        OpenSession,
+    ],
+    tuple[Report, ...],
+]
+"""`snaploom.jobs.weaving.sparkruns.weave_outputs`."""
+Preview = Callable[[PlanRequest, SourceFiles, OpenSession], RunPlan]
+"""`snaploom.jobs.weaving.sparkruns.preview`."""
+EstimateRun = Callable[[PlanRequest, SourceFiles, OpenSession], Estimate]
+"""`snaploom.jobs.weaving.sparkruns.estimated`."""
 
 
 class CheckContent(Protocol):

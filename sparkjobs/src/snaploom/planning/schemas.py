@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -204,6 +205,19 @@ def _plain_field(field: Field) -> JsonValue:
         "nullable": field.nullable,
         "metadata": json.loads(field.metadata),
     }
+
+
+def struct_at(schema: Struct, path: Iterable[str]) -> Struct:
+    """The struct at a path, inside arrays too; one without fields where there is none."""
+    at = schema
+    for name in path:
+        inner = next((f.type for f in at.fields if f.name.casefold() == name.casefold()), None)
+        while isinstance(inner, Array):
+            inner = inner.element
+        if not isinstance(inner, Struct):
+            return Struct((), "")
+        at = inner
+    return at
 
 
 def describe(type_: Type) -> str:

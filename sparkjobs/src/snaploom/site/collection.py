@@ -128,7 +128,11 @@ def _reports(file: Path) -> tuple[Report, ...]:
             return _REPORTS.validate_json(text)
         return (Report.model_validate_json(text),)
     except (OSError, ValueError) as error:
-        first = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        first = str(error)
+        if isinstance(error, ValidationError):
+            first = error.errors()[0]["msg"]
+        elif isinstance(error, OSError):
+            first = (error.strerror or first).lower()
         raise ArgumentInvalid(
             "this is no Report of a run",
             path="--report",

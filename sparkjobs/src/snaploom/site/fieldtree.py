@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from snaploom.planning.schemas import Array, Map, Struct, Type, describe
+from snaploom.planning.schemas import Array, Map, Struct, Type, describe, struct_at
 from snaploom.planning.validation.columns import DATA
 from snaploom.site.pagedata import Column
 
@@ -14,7 +14,7 @@ MOST_COLUMNS = 5_000
 
 def columns_at(schema: Struct, path: Iterable[str]) -> tuple[Column, ...]:
     """The own columns of the source at a path of fields, inside arrays too."""
-    found = _struct_at(schema, (*path, DATA))
+    found = struct_at(schema, (*path, DATA))
     return tuple(Column(field.name, describe(field.type)) for field in found.fields)
 
 
@@ -40,18 +40,6 @@ def changes(
         if name in before and before[name].type != column.type
     )
     return added, removed, retyped
-
-
-def _struct_at(schema: Struct, path: Iterable[str]) -> Struct:
-    at = schema
-    for name in path:
-        inner = next((f.type for f in at.fields if f.name.casefold() == name.casefold()), None)
-        while isinstance(inner, Array):
-            inner = inner.element
-        if not isinstance(inner, Struct):
-            return Struct((), "")
-        at = inner
-    return at
 
 
 def _leaves(struct: Struct, prefix: str) -> Iterator[tuple[str, Type]]:

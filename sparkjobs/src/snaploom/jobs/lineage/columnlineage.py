@@ -18,7 +18,7 @@ from snaploom.models.datasource import DataSource
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.datasetnames import DatasetName
 from snaploom.planning.fieldpaths import split_path
-from snaploom.planning.schemas import Array, Struct, parse_schema
+from snaploom.planning.schemas import Struct, parse_schema, struct_at
 from snaploom.planning.sources.registry import declared
 from snaploom.planning.tree import JoinNode, JoinTree
 
@@ -66,7 +66,7 @@ def column_lineage(bundle: Bundle, tree: JoinTree, woven: WovenColumns) -> Colum
     schema = parse_schema(woven.schema, "")
     for node in nodes:
         path = (*_path(tree, node), DATA)
-        names = (field.name for field in _struct_at(schema, path).fields)
+        names = (field.name for field in struct_at(schema, path).fields)
         for name in names:
             columns[".".join((*path, name))] = found[node.number].get(name.casefold(), ())
     joined = [column for node in nodes for column in _keys(bundle, tree, node, found)]
@@ -145,19 +145,6 @@ def _path(tree: JoinTree, node: JoinNode) -> tuple[str, ...]:
     if node.parent_number < 0:
         return ()
     return (*_path(tree, tree.nodes[node.parent_number]), node.field_name)
-
-
-def _struct_at(schema: Struct, path: tuple[str, ...]) -> Struct:
-    """The struct at a path, inside arrays too; one without fields where there is none."""
-    at = schema
-    for name in path:
-        inner = next((f.type for f in at.fields if f.name.casefold() == name.casefold()), None)
-        while isinstance(inner, Array):
-            inner = inner.element
-        if not isinstance(inner, Struct):
-            return Struct((), "")
-        at = inner
-    return at
 
 
 def _top(path: str) -> str:

@@ -21,6 +21,7 @@ from snaploom.errors import (
     SnaploomError,
     StorageError,
 )
+from snaploom.jobs.interruption import interruption_behind
 from snaploom.jobs.job import Job
 from snaploom.jobs.reports.runrecord import RunRecord, SessionFacts
 from snaploom.jobs.runevents import SnapshotStarted
@@ -32,6 +33,7 @@ from snaploom.jobs.weaving.preflight import begin
 from snaploom.jobs.weaving.preparation import folder_store, prepare, table_library
 from snaploom.jobs.weaving.registration import TableRegistration
 from snaploom.jobs.weaving.retention import delete_old_snapshots
+from snaploom.jobs.weaving.runrequest import PlanRequest
 from snaploom.jobs.weaving.sharedsubtrees import Sharing
 from snaploom.jobs.weaving.snapshot import OutputRun, SnapshotWeaver, WovenSnapshot
 from snaploom.listing.sourcefiles import SourceFiles
@@ -72,10 +74,10 @@ def weave_output(
         job.interruption.check()
         job.group.enter(spark, f"{run.run_id}-plan", f"{output.identity}: listing sources")
         options = job.options
-        with prepare(
-            spark, bundle, job.now, job.limit, record.observations, options.selection, job.clock,
-            options.allow, options.is_strict, files,
-        ) as prepared:  # fmt: skip
+        request = PlanRequest(
+            bundle, job.now, job.limit, options.selection, options.allow, options.is_strict
+        )
+        with prepare(spark, request, record.observations, job.clock, files) as prepared:
             due = begin(prepared, record, options, job.clock, job.emit)
             clock = never_before(job.clock, newest_moment(prepared.state))
             _visit(OutputRun(spark, prepared, replace(run, clock=clock), job, record), due)
@@ -265,8 +267,5 @@ def _see_newest(folder: Folder, record: RunRecord) -> None:
 
 def _reason_behind(job: Job, error: SnaploomError) -> SnaploomError:
     """Report errors after an interrupt or the end of Spark as that cause."""
-    try:
-        job.interruption.check()
-    except Interrupted as interrupted:
-        return interrupted
-    return job.group.stopped() or error
+    found = interruption_behind(error, job.interruption.check)
+    return found if found is not error else job.group.stopped() or error

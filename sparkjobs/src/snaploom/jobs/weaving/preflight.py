@@ -16,6 +16,7 @@ from snaploom.jobs.reports.runrecord import RunRecord
 from snaploom.jobs.runevents import EmitEvent, RunEstimated
 from snaploom.jobs.weaving.clocks import check_clock
 from snaploom.jobs.weaving.runoptions import RunOptions
+from snaploom.jobs.weaving.runrequest import PlanRequest
 from snaploom.jobs.weaving.schemahistory import compare_structure
 from snaploom.models.report import SnapshotReason
 from snaploom.models.run import OnEmptyRoot
@@ -26,7 +27,6 @@ from snaploom.planning.emptysources import refuse_empty_root
 from snaploom.planning.intervals import SourceSnapshots
 from snaploom.planning.plan import PlannedSnapshot, PublishedState, RunPlan, plan_offline, plan_run
 from snaploom.planning.retention import HeldSnapshot
-from snaploom.planning.selection import Selection
 from snaploom.planning.tree import JoinTree
 from snaploom.storage.fixedsettings import folder_identity, folder_settings
 from snaploom.storage.folder import inspect_folder
@@ -96,22 +96,16 @@ def inspect(bundle: Bundle, store: ObjectStore, observations: Observations) -> I
 def plan_listed(
     inspected: Inspected,
     listed: Mapping[str, SourceSnapshots],
-    now: EpochNanos,
-    limit: int | None,
-    selection: Selection,
+    request: PlanRequest,
     clock: Callable[[], EpochNanos],
-    is_strict: bool,
 ) -> PlannedRun:
     """Plan a run over what its sources list.
 
     Args:
         inspected: the folder.
         listed: the snapshots of every source of the tree, by its name.
-        now: the instant of planning.
-        limit: snapshots to publish at most.
-        selection: which snapshots are wanted.
+        request: what is to be planned.
         clock: the wall clock.
-        is_strict: whether a root without any snapshot is a failure in any case.
 
     Raises:
         InvalidDeclarations: what the plan finds wrong.
@@ -119,10 +113,12 @@ def plan_listed(
     """
     bundle, state = inspected.bundle, inspected.state
     published = published_state(inspected.store, state)
-    present = min(now, clock())
-    plan = plan_run(bundle, listed, published, now, limit, selection, present)
+    present = min(request.moment, clock())
+    plan = plan_run(
+        bundle, listed, published, request.moment, request.limit, request.selection, present
+    )
     refuse(plan.findings)
-    if is_strict or bundle.output.spec.run.on_empty_root is OnEmptyRoot.FAIL:
+    if request.is_strict or bundle.output.spec.run.on_empty_root is OnEmptyRoot.FAIL:
         root = inspected.tree.root.source
         refuse_empty_root(bundle.source(root), listed[root])
     return PlannedRun(bundle, plan, state, published, present)

@@ -18,15 +18,14 @@ from snaploom.jobs.reports.observations import Observations
 from snaploom.jobs.session.errortranslation import translated
 from snaploom.jobs.session.folderstores import open_place
 from snaploom.jobs.weaving.preflight import PlannedRun, inspect, plan_listed
+from snaploom.jobs.weaving.runrequest import PlanRequest
 from snaploom.listing.sourcefiles import SourceFiles
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.outputfolder import DataFormat
 from snaploom.models.times import EpochNanos
 from snaploom.models.times import now as current_time
-from snaploom.planning.bundle import Bundle
 from snaploom.planning.intervals import SourceSnapshots
-from snaploom.planning.selection import EVERYTHING, Selection
 from snaploom.storage.icebergtable import TableLibrary
 from snaploom.storage.listingcache import Listings
 from snaploom.storage.objectstore import ObjectStore
@@ -47,28 +46,18 @@ class Prepared(PlannedRun):
 @contextmanager
 def prepare(
     spark: SparkSession,
-    bundle: Bundle,
-    now: EpochNanos,
-    limit: int | None = None,
+    request: PlanRequest,
     observations: Observations | None = None,
-    selection: Selection = EVERYTHING,
     clock: Callable[[], EpochNanos] = current_time,
-    allow: Allowances = NO_ALLOWANCES,
-    is_strict: bool = False,
     files: SourceFiles | None = None,
 ) -> Iterator[Prepared]:
     """Look at folder and sources, and plan; what sources hold is released at the end of the block.
 
     Args:
         spark: the session.
-        bundle: the output, and what it refers to.
-        now: the instant of planning.
-        limit: snapshots to publish at most.
+        request: what is to be planned.
         observations: filled with what is observed.
-        selection: which snapshots are wanted.
         clock: the time at which files are listed.
-        allow: what declarations may use beyond the built-in lists.
-        is_strict: whether a root without any snapshot is a failure in any case.
         files: what was listed before there was a session.
 
     Raises:
@@ -78,17 +67,18 @@ def prepare(
         SourceError: a source cannot be listed.
         RootEmpty: the root has no snapshot, and that is to be a failure.
     """
+    bundle = request.bundle
     table_library(spark, bundle.output)
     observations = observations or Observations()
     inspected = inspect(bundle, folder_store(bundle.output), observations)
     listings = Listings(inspected.store, clock())
-    with closing(Sources(spark, bundle, now, listings, allow, files)) as sources:
+    with closing(Sources(spark, bundle, request.moment, listings, request.allow, files)) as sources:
         readers = {node.source: sources.reader(node.source) for node in inspected.tree.nodes}
         listed: dict[str, SourceSnapshots] = {}
         for name, reader in readers.items():
             listed[name] = _listing(reader)
             observations.see_listing(name, listed[name])
-        planned = plan_listed(inspected, listed, now, limit, selection, clock, is_strict)
+        planned = plan_listed(inspected, listed, request, clock)
         yield Prepared(
             planned.bundle,
             planned.plan,

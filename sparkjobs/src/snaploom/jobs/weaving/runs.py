@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 from snaploom.jobs.interruption import Interruption, run_interruptibly, signal_handlers
 from snaploom.jobs.lineage.activation import lineage_listener
@@ -26,6 +25,7 @@ from snaploom.jobs.sparkentry import (
 )
 from snaploom.jobs.weaving.preflight import PlannedRun, estimate
 from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
+from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
 from snaploom.jobs.weaving.withoutspark import EndedRun, idle_run, planned_without_spark
 from snaploom.listing.otherfiles import NoOtherFiles, SparkNeeded
 from snaploom.listing.sourcefiles import SourceFiles
@@ -36,11 +36,9 @@ from snaploom.planning.availability import Action
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.dependence import read_first
 from snaploom.planning.plan import RunPlan, followed
-from snaploom.planning.selection import EVERYTHING, Selection
+from snaploom.planning.selection import Selection
 from snaploom.storage.claims import ClaimLease
 from snaploom.storage.leaseholder import OpenLease
-
-Answer = TypeVar("Answer")
 
 
 def weave_outputs(
@@ -76,14 +74,14 @@ def weave_outputs(
         SparkNotStarted: Spark is needed, and there is none to work with.
         Interrupted: before the first output was begun, or by somebody who insisted.
     """
+    request = RunRequest(tuple(bundles), moment, limit, emit, on_tick, interruption, options, lease)
     files = {bundle.output.name: SourceFiles(NoOtherFiles()) for bundle in bundles}
 
     def look() -> list[EndedRun] | None:
         interruption.check()
         ended: list[EndedRun] = []
         for bundle in bundles:
-            own = files[bundle.output.name]
-            run = idle_run(bundle, moment, limit, options, now, own, interruption)
+            run = idle_run(request, bundle, now, files[bundle.output.name])
             if run is None:
                 return None
             ended.append(run)
@@ -94,22 +92,15 @@ def weave_outputs(
     with warnings_as_events(emit):
         ended = run_interruptibly(look, interruption, lambda: None, on_tick)
     if ended is not None:
-        _show(ended, bundles, emit, interruption, options)
+        _show(ended, request)
         return tuple(run.report for run in ended)
     # What others of these outputs publish before an output has its turn was not listed here.
     own_sources = [name for name, upstream in read_first(bundles).items() if not upstream]
     return weave_with_spark()(
-        bundles,
-        moment,
-        limit,
-        emit,
-        on_tick,
-        interruption,
+        request,
         {bundle.output.name: indexes(bundle.output.name) for bundle in bundles},
-        options,
-        lease,
-        open_session,
         {name: files[name] for name in own_sources},
+        open_session,
     )
 
 
@@ -128,11 +119,12 @@ def preview(
         Interrupted: somebody pressed Ctrl-C.
     """
     files = SourceFiles(NoOtherFiles())
-    planned = _looked_at(bundle, moment, limit, EVERYTHING, is_strict, files)
+    request = PlanRequest(bundle, moment, limit, allow=allow, is_strict=is_strict)
+    planned = _looked_at(request, files)
     if planned is not None and not _is_woven(planned.plan):
         snapshots = planned.plan.snapshots or ()
         return followed(planned.plan, snapshots, planned.published, planned.present)
-    return preview_with_spark()(bundle, moment, limit, allow, is_strict, open_session, files)
+    return preview_with_spark()(request, files, open_session)
 
 
 def estimate_run(
@@ -150,28 +142,20 @@ def estimate_run(
         Interrupted: somebody pressed Ctrl-C.
     """
     files = SourceFiles(NoOtherFiles())
-    planned = _looked_at(bundle, moment, limit, selection, False, files)
+    request = PlanRequest(bundle, moment, limit, selection, allow)
+    planned = _looked_at(request, files)
     if planned is not None:
         return estimate(planned)
-    return estimate_with_spark()(bundle, moment, limit, selection, allow, open_session, files)
+    return estimate_with_spark()(request, files, open_session)
 
 
-def _looked_at(
-    bundle: Bundle,
-    moment: EpochNanos,
-    limit: int | None,
-    selection: Selection,
-    is_strict: bool,
-    files: SourceFiles,
-) -> PlannedRun | None:
+def _looked_at(request: PlanRequest, files: SourceFiles) -> PlannedRun | None:
     """The plan of a run; None where it needs Spark."""
     with signal_handlers() as interruption:
 
         def look() -> PlannedRun | None:
             try:
-                return planned_without_spark(
-                    bundle, moment, limit, selection, now, is_strict, files, interruption.check
-                )
+                return planned_without_spark(request, now, files, interruption.check)
             except SparkNeeded:
                 return None
 
@@ -187,19 +171,15 @@ def _is_woven(plan: RunPlan) -> bool:
     return Action.PUBLISH in actions and Action.FAIL not in actions
 
 
-def _show(
-    ended: Sequence[EndedRun],
-    bundles: Sequence[Bundle],
-    emit: EmitEvent,
-    interruption: Interruption,
-    options: RunOptions,
-) -> None:
+def _show(ended: Sequence[EndedRun], request: RunRequest) -> None:
     """Emit what happened in runs that have ended."""
+    emit, interruption = request.emit, request.interruption
     with lineage_listener(os.environ, emit, lambda: interruption.is_requested) as begin:
-        for bundle, run in zip(bundles, ended, strict=False):  # fewer after an interruption
+        # After an interruption fewer have ended.
+        for bundle, run in zip(request.bundles, ended, strict=False):
             follower = begin(bundle)
             for event in run.events:
                 name = bundle.output.name
-                emit(OfOutput(name, event) if options.parallel > 1 else event)
+                emit(OfOutput(name, event) if request.options.parallel > 1 else event)
                 follower.take(event)
             follower.ended(run.report)

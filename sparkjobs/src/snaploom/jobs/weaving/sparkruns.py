@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from snaploom.jobs.indexes.indexjobs import follow_publication
 from snaploom.jobs.indexes.indexrequests import IndexedPlace
-from snaploom.jobs.interruption import Interruption, run_interruptibly, signal_handlers
+from snaploom.jobs.interruption import run_interruptibly, signal_handlers
 from snaploom.jobs.job import Job, JobGroup
 from snaploom.jobs.lineage.activation import Begin, Follower, lineage_listener
 from snaploom.jobs.published.runestimate import Estimate
@@ -25,68 +25,50 @@ from snaploom.jobs.weaving.outputrun import weave_output
 from snaploom.jobs.weaving.parallel import in_parallel
 from snaploom.jobs.weaving.preflight import estimate
 from snaploom.jobs.weaving.preparation import Prepared, prepare
-from snaploom.jobs.weaving.runoptions import RunOptions
+from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
 from snaploom.jobs.weaving.schemaforecast import foreseen
 from snaploom.listing.sourcefiles import SourceFiles
-from snaploom.models.allowances import Allowances
 from snaploom.models.report import Report
-from snaploom.models.times import EpochNanos, now
+from snaploom.models.times import now
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.dependence import read_first
 from snaploom.planning.plan import RunPlan, followed
-from snaploom.planning.selection import EVERYTHING, Selection
-from snaploom.storage.leaseholder import OpenLease
 
 POOL = "spark.scheduler.pool"
 """Property of a thread: the pool in which its jobs are scheduled."""
 
 
 def weave_outputs(
-    bundles: Sequence[Bundle],
-    moment: EpochNanos,
-    limit: int | None,
-    emit: EmitEvent,
-    on_tick: Callable[[], None],
-    interruption: Interruption,
+    request: RunRequest,
     indexes: Mapping[str, Sequence[IndexedPlace]],
-    options: RunOptions,
-    lease: OpenLease,
-    open_session: OpenSession,
     files: Mapping[str, SourceFiles],
+    open_session: OpenSession,
 ) -> tuple[Report, ...]:
-    """Weave outputs, several at a time where that is asked for; an interruption ends all cleanly.
-
-    A failed output does not keep the others from their turn; an interruption does. An output that
-    reads what another one publishes has its turn after it.
+    """Weave outputs, as `snaploom.jobs.weaving.runs` describes it.
 
     Args:
-        bundles: the outputs.
-        moment: the instant of planning.
-        limit: snapshots to publish at most, of each output.
-        emit: takes events, from any thread.
-        on_tick: called several times a second from this thread.
-        interruption: from `signal_handlers`.
+        request: the runs.
         indexes: by name of output, indexes that follow its publications (`trigger: ON_PUBLISH`).
-        options: what is asked beyond the declarations.
-        lease: where runs of one folder learn of each other.
-        open_session: gives the session.
         files: by name of output, what was listed of its sources before there was a session.
+        open_session: gives the session.
 
     Raises:
         SparkNotStarted: there is no Spark to work with.
         Interrupted: before the first output was begun, or by somebody who insisted.
     """
+    bundles, options, emit = request.bundles, request.options, request.emit
+    interruption = request.interruption
     job = Job(
-        now=moment,
+        now=request.moment,
         clock=now,
         emit=emit,
         interruption=interruption,
-        limit=limit,
+        limit=request.limit,
         options=options,
-        lease=lease,
+        lease=request.lease,
     )
     by_name = {bundle.output.name: bundle for bundle in bundles}
-    watch = _Watch(emit, on_tick)
+    watch = _Watch(emit, request.on_tick)
 
     def work() -> tuple[Report, ...]:
         interruption.check()
@@ -190,24 +172,14 @@ class _Watch:
         self._on_tick()
 
 
-def preview(
-    bundle: Bundle,
-    moment: EpochNanos,
-    limit: int | None,
-    allow: Allowances,
-    is_strict: bool,
-    open_session: OpenSession,
-    files: SourceFiles,
-) -> RunPlan:
+def preview(request: PlanRequest, files: SourceFiles, open_session: OpenSession) -> RunPlan:
     """The plan that a run would visit now, with the schemas of its candidates; writes nothing.
 
     Raises:
         SnaploomError: what preflight finds, as `prepare` raises it.
         Interrupted: somebody pressed Ctrl-C.
     """
-    return _looked_ahead(
-        bundle, moment, limit, EVERYTHING, allow, open_session, files, is_strict, _with_schemas
-    ).plan
+    return _looked_ahead(request, files, open_session, _with_schemas).plan
 
 
 def _with_schemas(prepared: Prepared, check: Callable[[], None]) -> Prepared:
@@ -217,48 +189,35 @@ def _with_schemas(prepared: Prepared, check: Callable[[], None]) -> Prepared:
     return replace(prepared, plan=replace(plan, unforeseen=forecast.unforeseen))
 
 
-def estimated(
-    bundle: Bundle,
-    moment: EpochNanos,
-    limit: int | None,
-    selection: Selection,
-    allow: Allowances,
-    open_session: OpenSession,
-    files: SourceFiles,
-) -> Estimate:
+def estimated(request: PlanRequest, files: SourceFiles, open_session: OpenSession) -> Estimate:
     """About what it would take to publish what is selected; writes nothing.
 
     Raises:
         SnaploomError: what preflight finds, as `prepare` raises it.
         Interrupted: somebody pressed Ctrl-C.
     """
-    return estimate(_looked_ahead(bundle, moment, limit, selection, allow, open_session, files))
+    return estimate(_looked_ahead(request, files, open_session))
 
 
 def _looked_ahead(
-    bundle: Bundle,
-    moment: EpochNanos,
-    limit: int | None,
-    selection: Selection,
-    allow: Allowances,
-    open_session: OpenSession,
+    request: PlanRequest,
     files: SourceFiles,
-    is_strict: bool = False,
+    open_session: OpenSession,
     prepare_more: Callable[[Prepared, Callable[[], None]], Prepared] = lambda prepared, check: (
         prepared
     ),
 ) -> Prepared:
+    output = request.bundle.output
+
     def work() -> Prepared:
         interruption.check()
-        spark = open_session("snaploom plan", bundle.output.spec.run, allow)
-        job.group.enter(spark, "plan", f"{bundle.output.identity}: listing sources")
-        with prepare(
-            spark, bundle, moment, limit, None, selection, now, allow, is_strict, files
-        ) as prepared:
+        spark = open_session("snaploom plan", output.spec.run, request.allow)
+        job.group.enter(spark, "plan", f"{output.identity}: listing sources")
+        with prepare(spark, request, files=files) as prepared:
             return prepare_more(prepared, interruption.check)
 
     with signal_handlers() as interruption:
-        job = Job(now=moment, clock=now, emit=lambda event: None, interruption=interruption)
+        job = Job(now=request.moment, clock=now, emit=lambda event: None, interruption=interruption)
         try:
             return run_interruptibly(work, interruption, job.group.cancel, lambda: None)
         finally:
