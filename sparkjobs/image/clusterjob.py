@@ -4,8 +4,7 @@ A file apart: Python looks for modules first beside the file that it is started 
 modules beside the job are not meant for others, which import an `events` of their own.
 """
 
-import sys
-
 from snaploom.jobs.clusterjob import main
+from snaploom.processend import end_process
 
-sys.exit(main())
+end_process(main())

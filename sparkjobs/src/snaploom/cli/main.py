@@ -23,6 +23,7 @@ from cyclopts import App, Parameter
 
 from snaploom import lazyimport
 from snaploom.confidential import remember_environment
+from snaploom.processend import end_process
 from snaploom.version import VERSION
 
 COMMANDS = (
@@ -121,9 +122,9 @@ def _add(app: App, groups: Mapping[str, str], commands: Iterable[tuple[str, str,
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command and exit; no traceback reaches a user."""
+    """Run one command and end the process; no traceback reaches a user."""
     signal.signal(signal.SIGTERM, _end_as_by_key)
-    sys.exit(run_command(sys.argv[1:] if arguments is None else list(arguments)))
+    end_process(run_command(sys.argv[1:] if arguments is None else list(arguments)))
 
 
 def _end_as_by_key(_signal: int, _frame: FrameType | None) -> None:

@@ -40,6 +40,7 @@ from snaploom.models.run import RunAction
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import EpochNanos, format_instant, now
 from snaploom.planning.bundle import Bundle
+from snaploom.processend import end_process
 from snaploom.storage.folder import Folder
 from snaploom.storage.leaseholder import OpenLease
 from snaploom.storage.writeridentity import Run
@@ -206,4 +207,4 @@ if __name__ == "__main__":
     # `events` is one that OpenSearch's client imports.
     here = Path(__file__).resolve().parent
     sys.path[:] = [place for place in sys.path if Path(place).resolve() != here]
-    sys.exit(main())
+    end_process(main())

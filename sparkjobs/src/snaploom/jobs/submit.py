@@ -40,6 +40,7 @@ from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.jobs.weaving.runs import weave_outputs
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.times import EpochNanos, format_instant, now, parse_instant
+from snaploom.processend import end_process
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -170,4 +171,4 @@ if __name__ == "__main__":
     # `events` is one that OpenSearch's client imports.
     here = Path(__file__).resolve().parent
     sys.path[:] = [place for place in sys.path if Path(place).resolve() != here]
-    sys.exit(main())
+    end_process(main())
