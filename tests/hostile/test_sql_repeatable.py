@@ -46,6 +46,12 @@ BY_COMPUTED_TEXT = (
     "CAST(concat('tod', 'ay') AS timestamp)", "try_cast(substr('xnow', 2) AS date)",
     "to_timestamp_ntz(concat('no', 'w'))", "to_timestamp_ltz(concat('no', 'w'))",
     "try_to_timestamp(concat('no', 'w'))", "timestamp(element_at(array('now'), 1))",
+    "CAST(left('nowx', 3) AS date)", "to_timestamp(nvl('now', 'x'))",
+    "date_add(nvl('today', 'x'), 1)", "date_trunc('hour', right('xnow', 3))",
+    "nvl2('a', 'now', 'x') > a", "dayname(btrim('xtodayx', 'x'))",
+    "CAST(decode(unbase64('bm93'), 'utf-8') AS timestamp)",
+    "date_format(ifnull(right('xnow', 3), 'x'), 'y')",
+    "CAST(try_element_at(array(left('nowx', 3)), 1) AS timestamp)",
 )  # fmt: skip
 """Only Spark knows these texts: `validate` accepts them, the job does not."""
 ROW_FIELDS = tuple(field for field in SQL_FIELDS if field not in (DATABASE, "check", "index where"))

@@ -231,7 +231,7 @@ public final class Trees {
     if (node instanceof RuntimeReplaceable) {
       return momentOfReplacement((RuntimeReplaceable) node);
     }
-    if (!(node instanceof Cast) || !((Cast) node).child().foldable()) {
+    if (!(node instanceof Cast) || !((Cast) node).child().references().isEmpty()) {
       return "";
     }
     String type = ((Cast) node).dataType().typeName();
@@ -239,11 +239,40 @@ public final class Trees {
       return "";
     }
     try {
-      Object value = ((Cast) node).child().eval(null);
+      Expression constant = computed(((Cast) node).child(), new IdentityHashMap());
+      Object value = constant.foldable() ? constant.eval(null) : null;
       return value instanceof UTF8String ? value.toString() : "";
     } catch (RuntimeException failure) {
       return ""; // Spark meets the same when it computes the constant
     }
+  }
+
+  /**
+   * An expression as Spark computes it, with what it puts in the place of functions: the functions
+   * themselves cannot be computed.
+   *
+   * @param known what nodes came to before, which may hang on several others.
+   */
+  private static Expression computed(Expression node, Map known) {
+    if (known.containsKey(node)) {
+      return (Expression) known.get(node);
+    }
+    Expression made = node;
+    while (made instanceof RuntimeReplaceable) {
+      made = ((RuntimeReplaceable) made).replacement();
+    }
+    List before = CollectionConverters.asJava((scala.collection.Seq) made.children());
+    List after = new ArrayList();
+    boolean isSame = true;
+    for (int i = 0; i < before.size(); i++) {
+      after.add(computed((Expression) before.get(i), known));
+      isSame = isSame && after.get(i) == before.get(i);
+    }
+    if (!isSame) {
+      made = (Expression) made.withNewChildren(CollectionConverters.asScala(after).toSeq());
+    }
+    known.put(node, made);
+    return made;
   }
 
   /** Such a text of what Spark puts in the place of a function; each node is visited once. */
