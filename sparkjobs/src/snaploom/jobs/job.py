@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
 from snaploom.engine.retries import TaskProgress, task_progress
-from snaploom.jobs.interruption import Interruption
+from snaploom.jobs.interruption import Interruption, run_interruptibly
 from snaploom.jobs.runevents import EmitEvent
 from snaploom.jobs.session.errortranslation import SPARK_FAILURES, SparkStopped, translated
 from snaploom.jobs.session.memorylimit import MemoryLimit
@@ -17,6 +18,8 @@ from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
 from snaploom.models.times import EpochNanos
 from snaploom.storage.leaseholder import TERMS, LeaseTerms, OpenLease
 from snaploom.storage.writeridentity import CrashPoint
+
+Result = TypeVar("Result")
 
 
 class JobGroup:
@@ -73,12 +76,51 @@ class JobGroup:
             hint="run again; what was published stays, and nothing is half published",
         )
 
+    def check(self) -> None:
+        """Stop here if nothing can be run any more.
+
+        Raises:
+            SparkStopped: Spark is gone.
+        """
+        stopped = self.stopped()
+        if stopped is not None:
+            raise stopped
+
     def progress(self) -> TaskProgress:
         """How far the group is; may be called from another thread."""
         if self._current is not None:
             with suppress(*SPARK_FAILURES):
                 return task_progress(*self._current)
         return TaskProgress(0, 0)
+
+
+def run_in_group(
+    work: Callable[[], Result],
+    group: JobGroup,
+    interruption: Interruption,
+    on_tick: Callable[[], None] = lambda: None,
+) -> Result:
+    """Run `work` in a thread of its own, whose Spark jobs end with an interruption.
+
+    Args:
+        work: enters the group before it starts jobs.
+        group: of its jobs.
+        interruption: from `signal_handlers`.
+        on_tick: called several times a second from this thread.
+
+    Raises:
+        Interrupted: somebody asked to stop: whatever goes wrong then goes wrong because of it.
+        SparkStopped: Spark is gone, which makes everything fail.
+        Exception: whatever `work` raises otherwise.
+    """
+    try:
+        return run_interruptibly(work, interruption, group.cancel, on_tick)
+    except Exception as error:
+        interruption.check()
+        stopped = group.stopped()
+        if stopped is None:
+            raise
+        raise stopped from error
 
 
 def _pass_by(_point: CrashPoint) -> None:

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
-from snaploom.jobs.interruption import Interruption, run_interruptibly
-from snaploom.jobs.job import JobGroup
+from snaploom.jobs.interruption import Interruption
+from snaploom.jobs.job import JobGroup, run_in_group
 from snaploom.jobs.session.spark import build_session
 from snaploom.models.allowances import Allowances
 from snaploom.models.run import RunSettings
@@ -39,6 +39,7 @@ def in_session(
     Raises:
         SparkNotStarted: there is no Spark to work with.
         Interrupted: somebody asked to stop.
+        SparkStopped: Spark was shut down, or killed.
         Exception: whatever `work` raises otherwise.
     """
     group = JobGroup()
@@ -47,8 +48,4 @@ def in_session(
         interruption.check()
         return work(build_session("snaploom index", run, allow, settings), group)
 
-    try:
-        return run_interruptibly(begun, interruption, group.cancel, on_tick)
-    except Exception:
-        interruption.check()  # whatever goes wrong after a request to stop goes wrong because of it
-        raise
+    return run_in_group(begun, group, interruption, on_tick)

@@ -13,8 +13,8 @@ from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
 from snaploom.engine.published import read_files
 from snaploom.engine.schemadocument import schema_of, struct_from
 from snaploom.errors import SnaploomError, SourceSchemaInvalid, StorageError
-from snaploom.jobs.interruption import Interruption, run_interruptibly
-from snaploom.jobs.job import JobGroup
+from snaploom.jobs.interruption import Interruption
+from snaploom.jobs.job import JobGroup, run_in_group
 from snaploom.jobs.session.errortranslation import translated
 from snaploom.jobs.session.spark import build_session
 from snaploom.jobs.sparkentry import OpenSession
@@ -61,6 +61,7 @@ def check_content(
     Raises:
         SparkNotStarted: there is no Spark to work with.
         Interrupted: somebody asked to stop.
+        SparkStopped: Spark was shut down, or killed.
     """
     group = JobGroup()
 
@@ -73,12 +74,12 @@ def check_content(
             report(f"snapshot {number + 1} of {len(times)}: {format_instant(time)}")
             group.enter(spark, f"check-{number}", f"checking {format_instant(time)}")
             faults.extend(checker.faults(state.live[time]))
+            # Neither an interrupted job nor the end of Spark is a fault of files.
+            interruption.check()
+            group.check()
         return tuple(faults)
 
-    try:
-        return run_interruptibly(work, interruption, group.cancel, lambda: None)
-    finally:
-        interruption.check()
+    return run_in_group(work, group, interruption)
 
 
 class _Checker:

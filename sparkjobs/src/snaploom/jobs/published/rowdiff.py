@@ -14,8 +14,8 @@ from snaploom.engine.published import read_files
 from snaploom.engine.rowcomparison import compare_rows
 from snaploom.engine.schemadocument import struct_from
 from snaploom.errors import CheckFailed
-from snaploom.jobs.interruption import Interruption, run_interruptibly
-from snaploom.jobs.job import JobGroup
+from snaploom.jobs.interruption import Interruption
+from snaploom.jobs.job import JobGroup, run_in_group
 from snaploom.jobs.published.datadiff import DataDiffRequest
 from snaploom.jobs.session.errortranslation import translated
 from snaploom.jobs.session.spark import build_session
@@ -71,6 +71,7 @@ def compare_data(
         SnaploomError: what keeps a dry run from its rows, as a run would raise it.
         SparkNotStarted: there is no Spark to work with.
         Interrupted: somebody asked to stop.
+        SparkStopped: Spark was shut down, or killed.
     """
     group = JobGroup()
 
@@ -83,10 +84,7 @@ def compare_data(
             interruption.check()
             return _compared(request, before, after, interruption.check)
 
-    try:
-        return run_interruptibly(work, interruption, group.cancel, lambda: None)
-    finally:
-        interruption.check()
+    return run_in_group(work, group, interruption)
 
 
 @dataclass(frozen=True)

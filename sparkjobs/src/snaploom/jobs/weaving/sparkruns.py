@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from snaploom.jobs.indexes.indexjobs import follow_publication
 from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.jobs.interruption import run_interruptibly, signal_handlers
-from snaploom.jobs.job import Job, JobGroup
+from snaploom.jobs.job import Job, JobGroup, run_in_group
 from snaploom.jobs.lineage.activation import Begin, Follower, lineage_listener
 from snaploom.jobs.published.runestimate import Estimate
 from snaploom.jobs.runevents import EmitEvent, Event, OfOutput, TasksDone, Warned
@@ -218,10 +218,7 @@ def _looked_ahead(
 
     with signal_handlers() as interruption:
         job = Job(now=request.moment, clock=now, emit=lambda event: None, interruption=interruption)
-        try:
-            return run_interruptibly(work, interruption, job.group.cancel, lambda: None)
-        finally:
-            interruption.check()
+        return run_in_group(work, job.group, interruption)
 
 
 def _warn_of_other_settings(first: Bundle, other: Bundle, emit: EmitEvent) -> None:

@@ -1,0 +1,52 @@
+"""A JVM that ends under a command is what the command reports, and nothing that follows from it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.declared.shop import FIRST_DAY, ORDERS, SECOND_DAY, Shop
+from support.weaving import killedspark
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def published(spark, tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    shop = Shop(tmp_path_factory.mktemp("sound")).with_data()
+    shop.day("orders", ORDERS, SECOND_DAY)
+    shop.day("customers", ORDERS[:1], SECOND_DAY)
+    shop.set("wide", "dataModel.rootDataSource.rootKey", ["order_id"])
+    assert shop.run().code == 0
+    return shop
+
+
+@pytest.mark.parametrize("command", ["check", "diff", "index"])
+def test_a_killed_jvm_is_reported_and_no_fault_of_files(
+    command: str, published: Shop, tmp_path: Path
+) -> None:
+    folder = published.published
+    arguments = {
+        "check": ["check", folder],
+        "diff": ["diff", "wide", "-f", published.write(), "--data", FIRST_DAY, SECOND_DAY],
+        "index": [
+            "index",
+            "build",
+            f"{folder}/data",
+            "--location",
+            tmp_path,
+            "-i",
+            "data.order_id VALUE_SET",
+        ],
+    }[command]
+    done = subprocess.run(
+        [sys.executable, killedspark.__file__, *map(str, arguments)],
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, "Spark was shut down" in done.stderr) == (1, True), done.stderr
+    assert "cannot be read" not in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
