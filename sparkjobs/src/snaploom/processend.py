@@ -11,7 +11,7 @@ from typing import NoReturn
 
 
 def end_process(code: int) -> NoReturn:
-    """End this process without taking the interpreter down (decision 0060).
+    """End this process without taking the interpreter down (decision 0061).
 
     Threads that nobody waits for (PySpark's, those of an interrupted run, Arrow's) may be at work
     still. Python ends them in the middle of C++ when it takes the interpreter down, upon which C++
