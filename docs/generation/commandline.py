@@ -65,6 +65,7 @@ CODES_OF = {
     "resume": "0, 1, 2",
     "operator run": "0 (stopped by SIGTERM), 1, 2, 130",
     "operator settings": "0, 1 (the settings are wrong)",
+    "operator pages": "0 (stopped by SIGTERM or Ctrl-C), 1, 2",
     "operator webhook": "0 (stopped by SIGTERM or Ctrl-C), 1, 2",
 }
 """By command, what it can end with; a new command without an entry stops the generator."""
