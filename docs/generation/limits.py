@@ -332,6 +332,52 @@ WEBHOOK = (
         "days",
     ),
 )
+PAGES = (
+    Limit(
+        "snaploom_operator.pages.access:LONGEST_TOKEN",
+        "a bearer token",
+        "401",
+        "characters",
+    ),
+    Limit(
+        "snaploom_operator.pages.access:USER_SECONDS",
+        "how long a token counts after it ended",
+        "the API server is asked again",
+        "seconds",
+    ),
+    Limit(
+        "snaploom_operator.pages.access:RIGHT_SECONDS",
+        "how long a right counts after it was taken away",
+        "the API server is asked again",
+        "seconds",
+    ),
+    Limit(
+        "snaploom_operator.pages.access:MOST_USERS",
+        "tokens whose answers are kept",
+        "the oldest answer is dropped",
+    ),
+    Limit(
+        "snaploom_operator.pages.access:MOST_RIGHTS",
+        "answers about users and namespaces that are kept",
+        "the oldest answer is dropped",
+    ),
+    Limit(
+        "snaploom_operator.pages.access:MOST_REVIEWS",
+        "reviews at once",
+        "others wait",
+    ),
+    Limit(
+        "snaploom_operator.pages.pageserver:ANSWER_SECONDS",
+        "one answer",
+        "503",
+        "seconds",
+    ),
+    Limit(
+        "snaploom.site.statusdocument:MOST_OUTPUTS",
+        "outputs in the list",
+        "the rest is counted",
+    ),
+)
 INDEXES = (
     Limit(
         "snaploom.skipping.indexes.valueset:MOST",
@@ -529,7 +575,7 @@ FOLDERS = (
         "bytes",
     ),
 )
-LIMITS = (*DECLARATIONS, *SQL, *RUNS, *OPERATOR, *WEBHOOK, *INDEXES, *FOLDERS)
+LIMITS = (*DECLARATIONS, *SQL, *RUNS, *OPERATOR, *WEBHOOK, *PAGES, *INDEXES, *FOLDERS)
 
 _FIELDS: tuple[tuple[type[ApiModel], str, str], ...] = (
     (DataModel, "other_data_sources", "sources beside the root"),
@@ -562,6 +608,7 @@ def limits_page() -> str:
         ("Runs", RUNS),
         ("The operator", OPERATOR),
         ("The webhook", WEBHOOK),
+        ("Pages", PAGES),
         ("Skipping indexes", INDEXES),
         ("What is read of folders and servers", FOLDERS),
     ):

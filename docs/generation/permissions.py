@@ -85,8 +85,8 @@ _INTRODUCTION = """\
 Every rule that the chart grants, and why; `rbac.create: false` leaves all of them to you, and the
 comments in what `helm template` renders are the same sentences. Tests take each rule of the
 operator away and see a refusal, compare every verb with what the API server allows, and let
-operator, webhook, pages and job work under these accounts with the audit log open: nothing is refused, and
-no right is idle.
+operator, webhook, pages and job work under these accounts with the audit log open: nothing is
+refused, and no right is idle.
 
 No rule has a wildcard; nobody may bind, escalate or impersonate. The operator reads no Secret but
 the one it writes, and can create neither pods nor accounts. `helm test` asks the API server for all

@@ -1,4 +1,4 @@
-"""Operator, webhook, pages and job run as the chart's accounts: nothing is refused, no right is idle.
+"""All processes run as the chart's accounts: nothing is refused, and no right is idle.
 
 What they ask for stands in the audit log of the API server. So a rule that is missing shows as a
 refusal, and one that nobody needs as a right that was never used: taking away any other one would
