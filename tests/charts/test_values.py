@@ -19,7 +19,8 @@ SCHEMA: Raw = json.loads((CHART / "values.schema.json").read_text("utf-8"))
 FREE = {
     "requests", "limits", "nodeAffinity", "podAffinity", "podAntiAffinity", "valueFrom",
     "capabilities", "seccompProfile", "volumes", "namespaceSelector", "topologySpreadConstraints",
-    "metricsFrom", "pagesFrom", "egress", "global", "relabelings", "metricRelabelings", "ExtraObject",
+    "metricsFrom", "pagesFrom", "egress", "global", "relabelings", "metricRelabelings",
+    "ExtraObject",
     "ExtraMetadata",
 }  # fmt: skip
 """What is passed to Kubernetes as it is."""
