@@ -144,6 +144,18 @@ RUNS = (
         "bytes",
     ),
     Limit(
+        "snaploom.jobs.driverlock:MOST_LOCK_BYTES",
+        "a lock file of JDBC drivers",
+        "an error",
+        "bytes",
+    ),
+    Limit(
+        "snaploom.jobs.driverfetch:MOST_JAR_BYTES",
+        "the jar of a JDBC driver",
+        "it is not installed",
+        "bytes",
+    ),
+    Limit(
         "snaploom.engine.rowcounts:MOST_COUNTED_LEAVES",
         "leaves of the tree whose NULL keys are counted",
         "no warning about NULL keys for the rest",
