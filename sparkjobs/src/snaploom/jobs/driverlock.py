@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from snaploom.errors import ArgumentInvalid
 from snaploom.loading.load import Loaded
 from snaploom.loading.project import nearest_file
 from snaploom.models.datasource import DataSource
-from snaploom.planning.sources.databases.driverjars import DriverJar, jar_name_of
+from snaploom.planning.sources.databases.driverjars import DriverJar, jars_for_source
 
 LOCK_FILE = "snaploom-drivers.lock"
 """Name of the lock file; its ending keeps it from being read as a declaration."""
@@ -126,8 +126,6 @@ def verified_jar(jar: DriverJar) -> Path:
 def jars_for(loaded: Loaded) -> tuple[Path, ...]:
     """The jars of locked drivers that some sources need, verified; none where nothing is locked.
 
-    A driver that was installed by its coordinates is given to each source with a `driverClass`.
-
     Args:
         loaded: the declarations.
 
@@ -140,24 +138,12 @@ def jars_for(loaded: Loaded) -> tuple[Path, ...]:
 def _needed(loaded: Loaded) -> Iterator[DriverJar]:
     locks: dict[Path, dict[str, DriverJar]] = {}
     for located in loaded.located:
-        if not isinstance(located.resource, DataSource) or located.resource.spec.jdbc is None:
-            continue
         file = nearest_file(Path(located.file), LOCK_FILE)
-        if file is None:
+        if file is None or not isinstance(located.resource, DataSource):
             continue
-        held = locks.get(file)
-        if held is None:
-            held = locks[file] = read_lock(file)
-        jdbc = located.resource.spec.jdbc
-        yield from _chosen(held, jar_name_of(jdbc), has_class=jdbc.driver_class is not None)
-
-
-def _chosen(
-    held: Mapping[str, DriverJar], name: str | None, *, has_class: bool
-) -> Iterable[DriverJar]:
-    if name is not None and name in held:
-        return (held[name],)
-    return (jar for jar in held.values() if ":" in jar.name and (has_class or name is None))
+        if file not in locks:
+            locks[file] = read_lock(file)
+        yield from jars_for_source(located.resource, locks[file])
 
 
 def _not_a_lock(file: Path, found: str) -> ArgumentInvalid:

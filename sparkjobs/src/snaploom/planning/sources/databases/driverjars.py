@@ -5,9 +5,10 @@ Versions and sums are those of `tests/components/jdbc`, which a test compares.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from snaploom.models.datasource import Jdbc, JdbcDriver
+from snaploom.models.datasource import DataSource, Jdbc, JdbcDriver
 from snaploom.planning.sources.databases.drivers import DATABASES
 
 
@@ -66,7 +67,28 @@ DRIVER_JARS = (
 DRIVER_JAR_BY_NAME = {jar.name: jar for jar in DRIVER_JARS}
 
 
-def jar_name_of(jdbc: Jdbc) -> str | None:
+def jars_for_source(source: DataSource, held: Mapping[str, DriverJar]) -> tuple[DriverJar, ...]:
+    """Those of some jars that a source needs; none for a source in no database.
+
+    A jar that has no name of ours serves sources that name a `driverClass`, and those of databases
+    that are not in the list.
+
+    Args:
+        source: the source.
+        held: the jars, by name.
+    """
+    jdbc = source.spec.jdbc
+    if jdbc is None:
+        return ()
+    name = _jar_name_of(jdbc)
+    if name is not None and name in held:
+        return (held[name],)
+    if name is not None and jdbc.driver_class is None:
+        return ()
+    return tuple(jar for jar in held.values() if jar.name not in DRIVER_JAR_BY_NAME)
+
+
+def _jar_name_of(jdbc: Jdbc) -> str | None:
     """Name of the jar with the driver of a source; None where none of ours has it."""
     wanted = jdbc.driver_class
     for driver, database in DATABASES.items():
