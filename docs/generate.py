@@ -17,6 +17,7 @@ from generation.conditions import conditions_page
 from generation.contracts import comparison_page, plan_page, report_page
 from generation.dashboardpicture import dashboard_picture
 from generation.decisions import decisions_page
+from generation.drivers import drivers_page
 from generation.folder import folder_page
 from generation.formats import formats_page
 from generation.kinds import kind_page
@@ -51,6 +52,7 @@ def pages() -> dict[str, str]:
         f"{REFERENCE}findings.md": findings_page(),
         f"{REFERENCE}folder.md": folder_page(),
         f"{REFERENCE}formats.md": formats_page(),
+        f"{REFERENCE}jdbc-drivers.md": drivers_page(),
         f"{REFERENCE}metrics.md": metrics_page(),
         f"{REFERENCE}diff-json.md": comparison_page(),
         f"{REFERENCE}plan-json.md": plan_page(),

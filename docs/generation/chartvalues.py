@@ -180,6 +180,27 @@ class Admission(Pods):
     """Certificates by cert-manager."""
 
 
+class Pages(Pods):
+    """Pages of outputs, a Deployment of its own behind the cluster's authentication."""
+
+    enabled: bool = False
+    """Whether they are served. Each request needs a token of a user, who sees the namespaces whose
+    outputs, sources and indexes they may list."""
+    replicas: Annotated[int, Ge(1), Le(100)] = 1
+    """Pods."""
+    port: OwnPort = DEFAULTS.pages.port
+    """Where the container listens, from 1024 on."""
+    tls_secret: Name = ""
+    """An existing Secret of type `kubernetes.io/tls`, read again when it changes; empty for HTTP,
+    where tokens can be read on the way from the proxy to the pod."""
+    service_account: ServiceAccount = ServiceAccount()
+    """Who it is for the API server."""
+    resources: Resources = Resources(
+        requests={"cpu": "50m", "memory": "192Mi"}, limits={"memory": "384Mi"}
+    )
+    """What a container asks for, and what it may take at most."""
+
+
 class SparkAccount(ServiceAccount):
     """Who the driver is for the API server, in every namespace where jobs run."""
 
@@ -281,6 +302,8 @@ class NetworkPolicy(ApiModel):
     """Whether there are such rules."""
     metrics_from: tuple[Fragment, ...] = ()
     """Peers that may read the metrics; empty for all."""
+    pages_from: tuple[Fragment, ...] = ()
+    """Peers that may ask for pages, such as the proxy before them; empty for all."""
     api_server_ports: Annotated[tuple[Port, ...], MaxLen(16)] = (443, 6443)
     """Ports of the API server, which pods may reach at any address."""
     egress: tuple[Fragment, ...] = ()
@@ -336,7 +359,7 @@ class Values(ApiModel):
     common_labels: Labels = Field(default_factory=dict)
     """Labels of every object."""
     image: PulledImage = PulledImage()
-    """Image of the operator and of the webhook."""
+    """Image of the operator, of the webhook and of the pages."""
     image_pull_secrets: tuple[PullSecret, ...] = ()
     """Secrets for pulling it."""
     watch_namespaces: Namespaces = ()
@@ -361,6 +384,8 @@ class Values(ApiModel):
     """The Deployment that reconciles."""
     admission: Admission = Admission()
     """The validating webhook."""
+    pages: Pages = Pages()
+    """Pages of outputs."""
     spark: Spark = Spark()
     """Defaults of jobs."""
     metrics: Metrics = Metrics()

@@ -38,6 +38,8 @@ CODES_OF = {
     "graph": "0, 2, 3 (the drawing shows the ties)",
     "page": "0, 1 (its page shows why a folder cannot be read), 2, 3 (the drawing shows the ties)",
     "serve": "2 (cannot begin), 130 (how it ends)",
+    "drivers install": "0, 2 (not fetched, another jar, or no such driver)",
+    "drivers list": "0, 2 (the lock file cannot be read)",
     "gc": "0, 1, 2",
     "repair": "0, 1 (files are left that prove no snapshot), 2, 3",
     "index create": "0, 1, 2, 130",
@@ -65,6 +67,7 @@ CODES_OF = {
     "resume": "0, 1, 2",
     "operator run": "0 (stopped by SIGTERM), 1, 2, 130",
     "operator settings": "0, 1 (the settings are wrong)",
+    "operator pages": "0 (stopped by SIGTERM or Ctrl-C), 1, 2",
     "operator webhook": "0 (stopped by SIGTERM or Ctrl-C), 1, 2",
 }
 """By command, what it can end with; a new command without an entry stops the generator."""

@@ -144,6 +144,18 @@ RUNS = (
         "bytes",
     ),
     Limit(
+        "snaploom.jobs.driverlock:MOST_LOCK_BYTES",
+        "a lock file of JDBC drivers",
+        "an error",
+        "bytes",
+    ),
+    Limit(
+        "snaploom.jobs.driverfetch:MOST_JAR_BYTES",
+        "the jar of a JDBC driver",
+        "it is not installed",
+        "bytes",
+    ),
+    Limit(
         "snaploom.engine.rowcounts:MOST_COUNTED_LEAVES",
         "leaves of the tree whose NULL keys are counted",
         "no warning about NULL keys for the rest",
@@ -330,6 +342,52 @@ WEBHOOK = (
         "validity of the webhook's certificate",
         "it is renewed after two thirds",
         "days",
+    ),
+)
+PAGES = (
+    Limit(
+        "snaploom_operator.pages.access:LONGEST_TOKEN",
+        "a bearer token",
+        "401",
+        "characters",
+    ),
+    Limit(
+        "snaploom_operator.pages.access:USER_SECONDS",
+        "how long a token counts after it ended",
+        "the API server is asked again",
+        "seconds",
+    ),
+    Limit(
+        "snaploom_operator.pages.access:RIGHT_SECONDS",
+        "how long a right counts after it was taken away",
+        "the API server is asked again",
+        "seconds",
+    ),
+    Limit(
+        "snaploom_operator.pages.access:MOST_USERS",
+        "tokens whose answers are kept",
+        "the oldest answer is dropped",
+    ),
+    Limit(
+        "snaploom_operator.pages.access:MOST_RIGHTS",
+        "answers about users and namespaces that are kept",
+        "the oldest answer is dropped",
+    ),
+    Limit(
+        "snaploom_operator.pages.access:MOST_REVIEWS",
+        "reviews at once",
+        "others wait",
+    ),
+    Limit(
+        "snaploom_operator.pages.pageserver:ANSWER_SECONDS",
+        "one answer",
+        "503",
+        "seconds",
+    ),
+    Limit(
+        "snaploom.site.statusdocument:MOST_OUTPUTS",
+        "outputs in the list",
+        "the rest is counted",
     ),
 )
 INDEXES = (
@@ -529,7 +587,7 @@ FOLDERS = (
         "bytes",
     ),
 )
-LIMITS = (*DECLARATIONS, *SQL, *RUNS, *OPERATOR, *WEBHOOK, *INDEXES, *FOLDERS)
+LIMITS = (*DECLARATIONS, *SQL, *RUNS, *OPERATOR, *WEBHOOK, *PAGES, *INDEXES, *FOLDERS)
 
 _FIELDS: tuple[tuple[type[ApiModel], str, str], ...] = (
     (DataModel, "other_data_sources", "sources beside the root"),
@@ -562,6 +620,7 @@ def limits_page() -> str:
         ("Runs", RUNS),
         ("The operator", OPERATOR),
         ("The webhook", WEBHOOK),
+        ("Pages", PAGES),
         ("Skipping indexes", INDEXES),
         ("What is read of folders and servers", FOLDERS),
     ):

@@ -1,4 +1,4 @@
-"""The page of metrics: every figure of the operator and the webhook, from the code."""
+"""The page of metrics: every figure of operator, webhook and pages, from the code."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from generation.markdown import NOTE, table
 from snaploom.models.times import now
 from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
 from snaploom_operator.operatormetrics import Metrics, StateCollector
+from snaploom_operator.pages.pagesmetrics import PagesMetrics
 from snaploom_operator.store.store import Store
 from snaploom_operator.workqueue import WorkQueue
 
@@ -22,18 +23,20 @@ _SUFFIXES = {"counter": "_total"}
 
 def metrics_page() -> str:
     """The page of figures."""
-    operator, webhook = _of_operator(), _of_webhook()
+    operator, webhook, pages = _of_operator(), _of_webhook(), _of_pages()
     return "\n".join(
         [
             "# Metrics\n",
             NOTE,
-            "What `/metrics` exposes of the operator, and of the webhook. "
+            "What `/metrics` exposes of the operator, of the webhook and of the pages. "
             "[Watch the operator](../how-to/watch-the-operator.md) shows what to do about them. "
             "A histogram has the series `_bucket`, `_count` and `_sum`.\n",
             "## The operator\n",
             _table(operator),
             "## The webhook\n",
             _table(webhook),
+            "## Pages\n",
+            _table(pages),
         ]
     )
 
@@ -42,7 +45,7 @@ def metric_names() -> list[str]:
     """Every figure, as it is exposed, with its labels."""
     return [
         f"{_exposed(family)}{{{','.join(family._labelnames)}}}"
-        for family in (*_of_operator(), *_of_webhook())
+        for family in (*_of_operator(), *_of_webhook(), *_of_pages())
     ]
 
 
@@ -56,6 +59,12 @@ def _of_operator() -> list[Metric]:
 def _of_webhook() -> list[Metric]:
     registry = CollectorRegistry()
     AdmissionMetrics(registry)
+    return list(_families(registry))
+
+
+def _of_pages() -> list[Metric]:
+    registry = CollectorRegistry()
+    PagesMetrics(registry)
     return list(_families(registry))
 
 

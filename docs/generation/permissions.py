@@ -65,6 +65,15 @@ _PARTS = {
         "The webhook",
         "A ClusterRole; with `watchNamespaces` a Role in each of these.",
     ),
+    ("pages", "rules"): (
+        "Pages, in watched namespaces",
+        "Where `pages.enabled` is set: a ClusterRole; with `watchNamespaces` a Role in each of "
+        "these.",
+    ),
+    ("pages", "clusterRules"): (
+        "Pages, outside namespaces",
+        "Where `pages.enabled` is set: a ClusterRole. Both are questions; nothing is stored.",
+    ),
     ("spark", "rules"): (
         "Jobs",
         "A Role in each of `spark.namespaces`, for the account of drivers. Executors have no "
@@ -76,8 +85,8 @@ _INTRODUCTION = """\
 Every rule that the chart grants, and why; `rbac.create: false` leaves all of them to you, and the
 comments in what `helm template` renders are the same sentences. Tests take each rule of the
 operator away and see a refusal, compare every verb with what the API server allows, and let
-operator, webhook and job work under these accounts with the audit log open: nothing is refused, and
-no right is idle.
+operator, webhook, pages and job work under these accounts with the audit log open: nothing is
+refused, and no right is idle.
 
 No rule has a wildcard; nobody may bind, escalate or impersonate. The operator reads no Secret but
 the one it writes, and can create neither pods nor accounts. `helm test` asks the API server for all

@@ -46,6 +46,15 @@ OPERATOR = {
 }
 """What the operator may do wherever it looks after resources."""
 WEBHOOK = {resource: "list watch" if resource in OURS else "" for resource in OPERATOR}
+PAGES = dict.fromkeys(OPERATOR, "") | {
+    f"{plural}.snaploom.io": "list watch"
+    for plural in ("outputdatasets", "datasources", "skippingindexes")
+}
+REVIEWS = {
+    Right("create", "tokenreviews.authentication.k8s.io"),
+    Right("create", "subjectaccessreviews.authorization.k8s.io"),
+}
+"""What the pages may ask the API server about others."""
 SPARK = dict.fromkeys(OPERATOR, "") | {
     "pods": "get list watch create patch delete deletecollection",
     "configmaps": "get create update deletecollection",
@@ -73,6 +82,8 @@ BEYOND = [
             ("nodes", ""),
             ("namespaces", ""),
             ("users", ""),
+            ("tokenreviews.authentication.k8s.io", ""),
+            ("subjectaccessreviews.authorization.k8s.io", ""),
             ("customresourcedefinitions.apiextensions.k8s.io", ""),
             ("clusterroles.rbac.authorization.k8s.io", ""),
             ("validatingwebhookconfigurations.admissionregistration.k8s.io", ""),
@@ -90,7 +101,7 @@ def release(bare_cluster: Cluster) -> Iterator[Release]:
     found = Release(bare_cluster)
     bare_cluster.install_crds()
     bare_cluster.kubectl("create", "namespace", "jobs")
-    found.upgrade(WITHOUT_CRDS | {"spark": {"namespaces": ["jobs"]}})
+    found.upgrade(WITHOUT_CRDS | {"spark": {"namespaces": ["jobs"]}, "pages": {"enabled": True}})
     yield found
     found.uninstall()
     bare_cluster.kubectl("delete", "namespace", "jobs", "--wait=false")
@@ -103,7 +114,8 @@ def narrow(bare_cluster: Cluster) -> Iterator[Release]:
     found = Release(bare_cluster, "narrow", "narrow")
     for name in ("team-a", "team-b"):
         bare_cluster.kubectl("create", "namespace", name)
-    found.upgrade(WITHOUT_CRDS | {"watchNamespaces": ["team-a", "team-b"]})
+    values = {"watchNamespaces": ["team-a", "team-b"], "pages": {"enabled": True}}
+    found.upgrade(WITHOUT_CRDS | values)
     yield found
     found.uninstall()
     for name in ("team-a", "team-b"):
@@ -160,6 +172,14 @@ def test_the_webhook_may_look_and_no_more(release: Release) -> None:
     assert allowed(release.cluster, account, [*BEYOND, *own_questions(NAMESPACE)]) == set()
 
 
+def test_pages_may_look_and_ask_about_users_and_no_more(release: Release) -> None:
+    account = (NAMESPACE, "snaploom-pages")
+    for namespace in ("", "default"):
+        found = allowed(release.cluster, account, questions(PAGES, namespace))
+        assert found == granted(PAGES, namespace)
+    assert allowed(release.cluster, account, [*BEYOND, *own_questions(NAMESPACE)]) == REVIEWS
+
+
 def test_a_driver_may_do_what_spark_does_in_its_namespace_only(release: Release) -> None:
     account = ("jobs", "snaploom-spark")
     found = allowed(release.cluster, account, questions(SPARK, "jobs"))
@@ -177,16 +197,21 @@ def test_a_driver_may_do_what_spark_does_in_its_namespace_only(release: Release)
 def test_single_namespaces_bring_no_right_elsewhere(narrow: Release) -> None:
     account, cluster = ("narrow", "narrow-snaploom-operator"), narrow.cluster
     webhook_account = ("narrow", "narrow-snaploom-webhook")
+    pages_account = ("narrow", "narrow-snaploom-pages")
     for namespace in ("team-a", "team-b"):
         found = allowed(cluster, account, questions(OPERATOR, namespace))
         assert found == granted(OPERATOR, namespace)
         webhook = allowed(cluster, webhook_account, questions(WEBHOOK, namespace))
         assert webhook == granted(WEBHOOK, namespace)
+        pages = allowed(cluster, pages_account, questions(PAGES, namespace))
+        assert pages == granted(PAGES, namespace)
         driver = allowed(cluster, (namespace, "snaploom-spark"), questions(SPARK, namespace))
         assert driver == granted(SPARK, namespace)
     for namespace in ("", "default", "narrow"):
         assert allowed(cluster, account, questions(OPERATOR, namespace)) == set()
+        assert allowed(cluster, pages_account, questions(PAGES, namespace)) == set()
     assert allowed(cluster, account, BEYOND) == set()
+    assert allowed(cluster, pages_account, BEYOND) == REVIEWS
 
 
 def test_people_have_our_kinds_by_the_roles_that_they_have(release: Release) -> None:
@@ -205,7 +230,7 @@ def test_people_have_our_kinds_by_the_roles_that_they_have(release: Release) -> 
         assert found == granted(table, namespace)
 
 
-@pytest.mark.parametrize("component", ["operator", "webhook", "spark"])
+@pytest.mark.parametrize("component", ["operator", "webhook", "pages", "spark"])
 def test_what_helm_test_asks_is_answered_as_it_should_be(
     release: Release, component: str, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
 from snaploom_operator.apply.eventrecorder import Posting
 from snaploom_operator.conditions import Reason
 from snaploom_operator.operatormetrics import EVENT_OUTCOMES, Metrics, StateCollector
+from snaploom_operator.pages.pagesmetrics import PagesMetrics
 from snaploom_operator.store.store import Store
 from snaploom_operator.workqueue import WorkQueue
 
@@ -46,6 +47,7 @@ def exported() -> set[str]:
     registry = CollectorRegistry()
     Metrics(registry)
     AdmissionMetrics(registry)
+    PagesMetrics(registry)
     state: Collector = StateCollector(Store(), WorkQueue(time.monotonic), dict, now)
     families = [*registry.collect(), *state.collect()]
     return {family.name + suffix for family in families for suffix in SUFFIXES[family.type]}

@@ -5,7 +5,10 @@ from __future__ import annotations
 from generation.permissions import GrantedRule, rules_of_accounts, rules_of_people
 from support.cluster.chart import Raw, Rendered
 
-EVERYTHING: Raw = {"operator": {"submitters": ["SparkOperator", "ApacheSpark"]}}
+EVERYTHING: Raw = {
+    "operator": {"submitters": ["SparkOperator", "ApacheSpark"]},
+    "pages": {"enabled": True},
+}
 """Values by which no rule is left out."""
 
 
@@ -22,7 +25,7 @@ def test_every_rule_of_an_account_is_listed() -> None:
     documented: dict[str, list[tuple[frozenset[str], ...]]] = {}
     for (component, _), rules in rules_of_accounts().items():
         documented.setdefault(component, []).extend(as_documented(rule) for rule in rules)
-    for component in ("operator", "webhook", "spark"):
+    for component in ("operator", "webhook", "pages", "spark"):
         assert documented.pop(component) == [rendered(rule) for rule in found.rules(component)]
     assert documented == {}
 

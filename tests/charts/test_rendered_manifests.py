@@ -253,6 +253,32 @@ def test_drivers_export_spark_metrics_where_a_value_enables_them() -> None:
     assert not Rendered.of(WITHOUT_CRDS).of_kind("PodMonitor")
 
 
+def test_nothing_of_pages_is_there_unless_a_value_enables_them() -> None:
+    assert [name for name in Rendered.of(WITHOUT_CRDS).names() if "pages" in name[2]] == []
+
+
+@pytest.mark.parametrize(("secret", "port"), [("", 80), ("pages-tls", 443)])
+def test_pages_are_served_with_the_certificate_of_a_secret(secret: str, port: int) -> None:
+    found = Rendered.of(WITHOUT_CRDS | {"pages": {"enabled": True, "tlsSecret": secret}})
+    (served,) = found.one("Service", "snaploom-pages")["spec"]["ports"]
+    assert (served["port"], served["targetPort"]) == (port, "pages")
+    pod = dict(found.pods())["snaploom-pages"]
+    secrets = [each["secret"]["secretName"] for each in pod["volumes"] if "secret" in each]
+    assert secrets == ([secret] if secret else [])
+    mounts = {each["mountPath"] for each in pod["containers"][0]["volumeMounts"]}
+    folder = found.settings().pages.certificate_folder
+    assert folder in mounts if secret else folder == ""
+
+
+def test_a_policy_limits_who_asks_for_pages() -> None:
+    peer = {"podSelector": {"matchLabels": {"app": "proxy"}}}
+    policy = {"enabled": True, "pagesFrom": [peer]}
+    values = WITHOUT_CRDS | {"pages": {"enabled": True}, "networkPolicy": policy}
+    (found,) = Rendered.of(values).of_kind("NetworkPolicy")
+    (rule,) = [each for each in found["spec"]["ingress"] if each["ports"][0]["port"] == "pages"]
+    assert rule["from"] == [peer]
+
+
 def test_pods_run_on_where_nothing_of_theirs_changes() -> None:
     before = Rendered.of(WITHOUT_CRDS)
     after = Rendered.of(WITHOUT_CRDS | {"metrics": {"dashboard": {"enabled": True}}})

@@ -1,4 +1,4 @@
-"""Operator, webhook and job run as the chart's accounts: nothing is refused, no right is idle.
+"""All processes run as the chart's accounts: nothing is refused, and no right is idle.
 
 What they ask for stands in the audit log of the API server. So a rule that is missing shows as a
 refusal, and one that nobody needs as a right that was never used: taking away any other one would
@@ -26,6 +26,7 @@ from support.declared.declarations import document, model, spoilt
 from support.operator.clusters import a_config_map, a_transformer, until
 from support.operator.jobreports import report
 from support.operator.operatorharness import RealHarness, is_ready
+from support.operator.pagesprocess import expired, pages_process, user_of
 from support.operator.runrequests import a_request, an_output
 
 from snaploom.jobs.clusterlease import ClusterLease
@@ -93,6 +94,7 @@ def release(plane: AuditedControlPlane, request: pytest.FixtureRequest) -> Itera
     found.upgrade({
         "crds": {"enabled": False},
         "watchNamespaces": list(watched),
+        "pages": {"enabled": True},
         "spark": {"namespaces": [JOBS_NAMESPACE]},
     })  # fmt: skip
     yield found
@@ -157,14 +159,16 @@ async def test_the_operator_has_the_rights_that_it_uses(
     assert rules_not_missed(release, account, asked) == []
 
 
-def rules_not_missed(release: Release, account: tuple[str, str], asked: set[Asked]) -> list[Raw]:
+def rules_not_missed(
+    release: Release, account: tuple[str, str], asked: set[Asked], component: str = "operator"
+) -> list[Raw]:
     """Rules without which the API server would have refused nothing that was asked for."""
     samples = {(each.verb, each.group, each.resource, each.namespace): each for each in asked}
     rights = [each.right for each in samples.values()]
     found = []
     for role in release.manifest().of_kind("Role", "ClusterRole"):
         metadata = role["metadata"]
-        if metadata["labels"].get("app.kubernetes.io/component") != "operator":
+        if metadata["labels"].get("app.kubernetes.io/component") != component:
             continue
         for rule in role["rules"]:
             set_rules(release.cluster, role, [each for each in role["rules"] if each != rule])
@@ -273,6 +277,29 @@ async def test_the_webhook_has_the_rights_that_it_uses(
         looking.cancel()
         await asyncio.gather(looking, return_exceptions=True)
     assert refused(plane.asked_by(*account)) == []
+
+
+def test_pages_have_the_rights_that_they_use(
+    plane: AuditedControlPlane, release: Release, tmp_path: Path
+) -> None:
+    account = (release.namespace, "snaploom-pages")
+    plane.kubectl.apply(*model(), namespace=JOBS_NAMESPACE)
+    token = user_of(plane, JOBS_NAMESPACE, f"reader-{release.namespace}")
+    watched = release.manifest().settings().watch_namespaces
+    kubeconfig = plane.kubeconfig_of(*account)
+    folder = tmp_path / "pages"
+    with pages_process(folder, kubeconfig, watched=watched) as process:
+        assert f"{JOBS_NAMESPACE}/wide" in process.asked("/", token).text
+        assert process.asked("/", "garbage").status == 401
+        assert process.asked("/", expired(token, plane.signing_key)).status == 401
+        rules = release.manifest().rules("pages")
+        deadline = time.monotonic() + PATIENCE
+        while idle(rules, plane.asked_by(*account)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+    asked = plane.asked_by(*account)
+    assert refused(asked) == []
+    assert idle(rules, asked) == []
+    assert rules_not_missed(release, account, asked, "pages") == []
 
 
 def test_a_job_may_write_its_report_and_hold_its_lease(

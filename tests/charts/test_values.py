@@ -19,7 +19,8 @@ SCHEMA: Raw = json.loads((CHART / "values.schema.json").read_text("utf-8"))
 FREE = {
     "requests", "limits", "nodeAffinity", "podAffinity", "podAntiAffinity", "valueFrom",
     "capabilities", "seccompProfile", "volumes", "namespaceSelector", "topologySpreadConstraints",
-    "metricsFrom", "egress", "global", "relabelings", "metricRelabelings", "ExtraObject",
+    "metricsFrom", "pagesFrom", "egress", "global", "relabelings", "metricRelabelings",
+    "ExtraObject",
     "ExtraMetadata",
 }  # fmt: skip
 """What is passed to Kubernetes as it is."""
@@ -191,6 +192,9 @@ def test_values_that_cannot_work_are_refused_by_the_schema(
         ({"operator": {"serviceAccount": {"name": "one"}},
           "admission": {"serviceAccount": {"name": "one"}}},
          "operator.serviceAccount.name", "cannot create one object twice"),
+        ({"pages": {"enabled": True, "serviceAccount": {"name": "snaploom-operator"}}},
+         "pages.serviceAccount.name", "cannot create one object twice"),
+        ({"pages": {"extraArgs": ["--kubeconfig=/a"]}}, "pages.extraArgs[0]", "chart does not set"),
         ({"operator": {"serviceAccount": {"name": "snaploom-spark"}}},
          "spark.serviceAccount.name", "cannot create one object twice"),
         ({"metrics": {"podMonitor": {"enabled": True, "scrapeTimeout": "60001ms",
@@ -240,6 +244,8 @@ def test_references_of_images_are_allowed(image: Raw) -> None:
         ({"healthPort": 9090}, "metrics.port", "healthPort"),
         ({"metrics": {"port": 9443}}, "metrics.port", "admission.port"),
         ({"admission": {"port": 8080}}, "healthPort", "admission.port"),
+        ({"pages": {"enabled": True, "port": 8080}}, "pages.port", "healthPort"),
+        ({"pages": {"enabled": True, "port": 9090}}, "pages.port", "metrics.port"),
     ],
 )
 def test_two_uses_of_one_port_are_refused_with_the_reason(

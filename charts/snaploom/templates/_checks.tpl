@@ -12,11 +12,18 @@ Values that cannot work together, or for a reason that a schema cannot tell: ref
 {{- end }}
 {{- $_ := set $seen $port $name }}
 {{- end }}
+{{- if .Values.pages.enabled }}
+{{- range $name, $other := dict "healthPort" .Values.healthPort "metrics.port" .Values.metrics.port }}
+{{- if eq (int64 $other) (int64 $.Values.pages.port) }}
+{{- fail (printf "pages.port: found %d, which is also %s; expected a port of its own: one container listens on both. Choose another one for either." (int64 $other) $name) }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- $name := include "snaploom.fullname" . }}
 {{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $name) }}
 {{- fail (printf "fullnameOverride: found %s, which names of objects begin with; expected lower-case letters, digits and hyphens, a letter first: a Service takes no other name. Give another one, or name the release so." $name) }}
 {{- end }}
-{{- range $values, $pods := dict "operator" .Values.operator "admission" .Values.admission }}
+{{- range $values, $pods := dict "operator" .Values.operator "admission" .Values.admission "pages" .Values.pages }}
 {{- range $number, $argument := $pods.extraArgs }}
 {{- if regexMatch "^--(settings|local|kubeconfig|context)([=-]|$)" $argument }}
 {{- fail (printf "%s.extraArgs[%d]: found %s; expected an argument that the chart does not set: settings come from these values, the cluster from the pod's account, and jobs are started by operator.submitters. Leave it out." $values $number $argument) }}
@@ -31,6 +38,7 @@ Values that cannot work together, or for a reason that a schema cannot tell: ref
 {{- $accounts := dict }}
 {{- if .Values.operator.serviceAccount.create }}{{- $_ := set $accounts "operator.serviceAccount.name" (include "snaploom.operator.account" .) }}{{- end }}
 {{- if and .Values.admission.enabled .Values.admission.serviceAccount.create }}{{- $_ := set $accounts "admission.serviceAccount.name" (include "snaploom.webhook.account" .) }}{{- end }}
+{{- if and .Values.pages.enabled .Values.pages.serviceAccount.create }}{{- $_ := set $accounts "pages.serviceAccount.name" (include "snaploom.pages.account" .) }}{{- end }}
 {{- $isHere := has .Release.Namespace (include "snaploom.spark.namespaces" . | fromJsonArray) }}
 {{- if and $isHere .Values.spark.serviceAccount.create }}{{- $_ := set $accounts "spark.serviceAccount.name" (include "snaploom.spark.account" .) }}{{- end }}
 {{- $seen := dict }}

@@ -56,6 +56,12 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "snaploom.webhook.issuer" -}}
 {{- default (include "snaploom.webhook.name" .) .Values.admission.certManager.issuer.name -}}
 {{- end -}}
+{{- define "snaploom.pages.account" -}}
+{{- default (printf "%s-pages" (include "snaploom.fullname" .)) .Values.pages.serviceAccount.name -}}
+{{- end -}}
+{{- define "snaploom.pages.name" -}}
+{{- printf "%s-pages" (include "snaploom.fullname" .) -}}
+{{- end -}}
 {{- define "snaploom.spark.account" -}}
 {{- default "snaploom-spark" .Values.spark.serviceAccount.name -}}
 {{- end -}}

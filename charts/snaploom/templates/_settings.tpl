@@ -1,4 +1,4 @@
-{{/* The settings of operator and webhook, in the form of snaploom_operator.operatorsettings. */}}
+{{/* The settings of operator, webhook and pages, in the form of snaploom_operator.operatorsettings. */}}
 {{- define "snaploom.settings" -}}
 namespace: {{ .Release.Namespace }}
 lease: {{ include "snaploom.operator.lease" . }}
@@ -27,6 +27,9 @@ admission:
   service: {{ include "snaploom.webhook.name" . }}
   configuration: {{ include "snaploom.fullname" . }}
   passedUsers: [{{ include "snaploom.operator.user" . | quote }}]
+pages:
+  port: {{ .Values.pages.port }}
+  certificateFolder: {{ .Values.pages.tlsSecret | empty | ternary "" (include "snaploom.pages.certificate" .) | quote }}
 spark:
   {{- $application := deepCopy .Values.spark.application }}
   {{- $image := include "snaploom.image" (list . .Values.spark.image) }}
@@ -52,6 +55,11 @@ spark.metrics.namespace: snaploom
 {{/* The operator, as the API server knows it. */}}
 {{- define "snaploom.operator.user" -}}
 system:serviceaccount:{{ .Release.Namespace }}:{{ include "snaploom.operator.account" . }}
+{{- end -}}
+
+{{/* Folder of the pages' certificate in their pods. */}}
+{{- define "snaploom.pages.certificate" -}}
+/etc/snaploom/pages
 {{- end -}}
 
 {{/* Folder of the webhook's certificate in its pods. */}}

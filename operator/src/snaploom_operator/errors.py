@@ -17,6 +17,7 @@ OperatorError
 ├── ReviewUnreadable          the request is not an AdmissionReview
 ├── TooManyReviews            the limit of concurrent reviews of a namespace
 ├── TextNotJudged              no process could analyse a text
+├── NotAuthenticated          a request for a page has no valid token
 ├── NameTaken                 an object of the run's name belongs to another run or owner
 ├── BundleTooLarge            the declarations do not fit into one ConfigMap
 ├── SecretInBundle            a password stands in a spec (rule R16)
@@ -138,6 +139,12 @@ class TextNotJudged(OperatorError):
 
     reason = "TextNotJudged"
     retryable = True
+
+
+class NotAuthenticated(OperatorError):
+    """A request for a page has no token, or one that the API server does not accept."""
+
+    reason = "NotAuthenticated"
 
 
 class NameTaken(OperatorError):

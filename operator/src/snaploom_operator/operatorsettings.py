@@ -71,6 +71,16 @@ class AdmissionSettings(ApiModel):
     bookmark every minute."""
 
 
+class PagesSettings(ApiModel):
+    """The pages of outputs, where `snaploom operator pages` serves them."""
+
+    port: Port = 8765
+    """Where they are served; 0 for any free port. `snaploom serve` has the same."""
+    certificate_folder: ShortText = ""
+    """Folder of `tls.crt` and `tls.key`, which are reloaded when they change; empty for HTTP
+    without TLS."""
+
+
 class ApiKey(ApiModel):
     """A key of a Secret that every namespace with jobs must have."""
 
@@ -121,6 +131,8 @@ class OperatorSettings(ApiModel):
     """Runs in flight."""
     admission: AdmissionSettings = AdmissionSettings()
     """The webhook."""
+    pages: PagesSettings = PagesSettings()
+    """The pages of outputs."""
     workers: Annotated[int, Ge(1), Le(256)] = 8
     """Resources that are reconciled at once."""
     resync_seconds: Annotated[int, Ge(10), Le(86_400)] = 600

@@ -30,6 +30,7 @@ OPEN_PLACE = "snaploom.jobs.session.folderstores:open_place"
 DISCOVER = "snaploom.discovery.discover:discover"
 FAILURES = "snaploom.cli.errordisplay:show_failure"
 READ_CONTRACT = "snaploom.jobs.contracts.contractfile:read_contract"
+INSTALL_DRIVER = "snaploom.jobs.driverfetch:install_jar"
 LINEAGE = "snaploom.jobs.lineage.runlistener:LineageListener"
 
 LIBRARY = {

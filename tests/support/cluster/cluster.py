@@ -155,6 +155,11 @@ class ControlPlane(Cluster):
         super().__init__(folder, kubeconfig)
 
     @property
+    def signing_key(self) -> Path:
+        """What tokens of service accounts are signed with."""
+        return self._tokens.private
+
+    @property
     def servers(self) -> tuple[Server, ...]:
         """All servers, in the order of their start."""
         return (self.etcd, self.apiserver, self.controllers)

@@ -13,7 +13,7 @@ import shlex
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -94,8 +94,9 @@ class Browser:
         *,
         dark: bool = False,
         scripts: bool = True,
+        headers: Mapping[str, str] | None = None,
     ) -> Iterator[Page]:
-        """A page that is loaded."""
+        """A page that is loaded; every request has the headers, as a proxy would add them."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, session)
@@ -107,6 +108,8 @@ class Browser:
         )  # fmt: skip
         if not scripts:
             page.call("Emulation.setScriptExecutionDisabled", value=True)
+        if headers:
+            page.call("Network.setExtraHTTPHeaders", headers=dict(headers))
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         still = {"name": "prefers-reduced-motion", "value": "reduce"}
         page.call("Emulation.setEmulatedMedia", features=[scheme, still])

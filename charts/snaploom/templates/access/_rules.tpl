@@ -92,6 +92,26 @@ a rule is its reason; the page of permissions is generated from these comments.
   verbs: ["list", "watch"]
 {{- end -}}
 
+{{/* Permissions of the pages in watched namespaces: they show what the operator wrote. */}}
+{{- define "snaploom.pages.rules" -}}
+# It shows outputs with their sources and indexes, to users who may list all three in a namespace.
+- apiGroups: ["snaploom.io"]
+  resources: ["outputdatasets", "datasources", "skippingindexes"]
+  verbs: ["list", "watch"]
+{{- end -}}
+
+{{/* Rights of the pages on what is in no namespace: questions, which store nothing. */}}
+{{- define "snaploom.pages.clusterRules" -}}
+# It asks the API server whose a token is, which came with a request.
+- apiGroups: ["authentication.k8s.io"]
+  resources: ["tokenreviews"]
+  verbs: ["create"]
+# It asks the API server what this user may list, and in which namespaces.
+- apiGroups: ["authorization.k8s.io"]
+  resources: ["subjectaccessreviews"]
+  verbs: ["create"]
+{{- end -}}
+
 {{/*
 Rights of a Spark driver: what Spark does to its executors, their settings and their disks, and our
 job's own report and its lease. Spark deletes by label, in one request.

@@ -160,8 +160,8 @@ async def _listen(site: _Site, port: int) -> None:
         await site.start()
     except OSError as error:
         raise SettingsInvalid(
-            "the webhook cannot listen on this port",
+            "this port cannot be listened on",
             found=f"port {port}: {error.strerror or error}",
             expected="a port that is free",
-            hint="set admission.port, healthPort and metricsPort; 0 takes any free port",
+            hint="set another admission.port, pages.port, healthPort or metricsPort; 0 takes any",
         ) from error

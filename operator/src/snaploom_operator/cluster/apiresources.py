@@ -33,3 +33,9 @@ APACHE_SPARK_APPLICATIONS = ApiResource(
     "spark.apache.org", "v1", "sparkapplications", "SparkApplication"
 )
 """Of the Apache Spark Kubernetes operator."""
+TOKEN_REVIEWS = ApiResource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview")
+"""A question to the API server, which stores nothing: whose token it is."""
+ACCESS_REVIEWS = ApiResource(
+    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview"
+)
+"""A question to the API server, which stores nothing: whether a user has a right."""

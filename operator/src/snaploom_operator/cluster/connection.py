@@ -26,6 +26,8 @@ COMMAND_LINE = "snaploom-cli"
 """User agent of the command line, so that its writes have another field manager."""
 WEBHOOK = "snaploom-webhook"
 """User agent of the webhook, which writes nothing."""
+PAGES = "snaploom-pages"
+"""User agent of the server of pages, which writes nothing."""
 
 _UNREADABLE = (
     ConfigException, OSError, ValueError, yaml.YAMLError,

@@ -39,9 +39,14 @@ COMMANDS = (
         "Run the admission webhook.",
     ),
     (
+        "operator pages",
+        "snaploom_operator.commands.pages:pages",
+        "Serve the pages of outputs in a cluster.",
+    ),
+    (
         "operator settings",
         "snaploom_operator.commands.settings:settings",
         "Show the effective operator settings and allow lists.",
     ),
 )
-GROUPS = {"operator": "Run the operator and its webhook."}
+GROUPS = {"operator": "Run the operator, its webhook, and its pages."}

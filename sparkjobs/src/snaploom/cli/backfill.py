@@ -25,6 +25,7 @@ from snaploom.cli.options import (
 from snaploom.cli.outputruns import weave_and_show
 from snaploom.jobs.declarations.declarationfiles import read_declarations, runnable_bundles
 from snaploom.jobs.interruption import signal_handlers
+from snaploom.jobs.sparkentry import with_drivers
 from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.jobs.weaving.runs import estimate_run
 from snaploom.models.codes import make_finding
@@ -65,7 +66,9 @@ def backfill(
     if estimate:
         declarations = read_declarations(file, allowed_by(allow), project.choice)
         (bundle,), _ = runnable_bundles(declarations, [name])
-        found = estimate_run(bundle, moment, limit, selection, declarations.allow)
+        found = estimate_run(
+            bundle, moment, limit, selection, declarations.allow, with_drivers(declarations)
+        )
         if output is OutputForm.JSON:
             print_json(found.document)
         else:

@@ -30,7 +30,7 @@ from snaploom.jobs.declarations.declarationfiles import read_declarations, runna
 from snaploom.jobs.interruption import signal_handlers
 from snaploom.jobs.published.datadiff import SAMPLES, data_diff_request
 from snaploom.jobs.published.declarationdiff import compare
-from snaploom.jobs.sparkentry import compare_data, open_named
+from snaploom.jobs.sparkentry import OpenSession, compare_data, open_named, with_drivers
 from snaploom.jobs.weaving.runs import preview
 from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
@@ -93,14 +93,17 @@ def diff(
     if data is not None:
         _refuse_with_data(against, offline)
         return _diff_data(name, file, project, data, samples, instant_of(now), allowed, output)
-    (after,), warnings = runnable_bundles(read_declarations(file, allowed, project.choice), [name])
+    declarations = read_declarations(file, allowed, project.choice)
+    (after,), warnings = runnable_bundles(declarations, [name])
     before = None
     if against:
         # What is replaced may be at fault; all that matters is that it can be read.
         before = read_declarations(against, allowed, project.choice).bundle(name)
     print_findings(warnings, message_console())
     moment = instant_of(now)
-    look = None if offline else partial(_looked_at, after, moment, allowed)
+    look = (
+        None if offline else partial(_looked_at, after, moment, allowed, with_drivers(declarations))
+    )
     comparison = compare(after, before, moment, look)
     for warning in comparison.warnings:
         message_console().print(f"warning {warning}", style="yellow", markup=False)
@@ -151,7 +154,9 @@ def _diff_data(
     store = open_named(bundle.output.spec.output_folder.folder_uri)
     request = data_diff_request(bundle, store, *data, samples, argument="--data")
     with signal_handlers() as interruption:
-        found = compare_data()(request, store, moment, interruption, allowed)
+        found = compare_data()(
+            request, store, moment, interruption, allowed, with_drivers(declarations)
+        )
     if output is OutputForm.JSON:
         print_json(found.document)
     else:
@@ -159,6 +164,8 @@ def _diff_data(
     return int(not found.is_same)
 
 
-def _looked_at(bundle: Bundle, moment: EpochNanos, allowed: Allowances) -> RunPlan:
+def _looked_at(
+    bundle: Bundle, moment: EpochNanos, allowed: Allowances, open_session: OpenSession
+) -> RunPlan:
     """The plan of the next run; Spark is started for it."""
-    return preview(bundle, moment, None, allowed, False)
+    return preview(bundle, moment, None, allowed, False, open_session)

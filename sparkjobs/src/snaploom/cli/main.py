@@ -68,10 +68,15 @@ COMMANDS = (
         "Import an Xskipper metadata store.",
     ),
     ("index compact", "snaploom.cli.index.lifecycle:compact", "Merge small index segments."),
+    ("drivers install", "snaploom.cli.drivers:install", "Fetch JDBC drivers, and lock them."),
+    ("drivers list", "snaploom.cli.drivers:list_", "List the JDBC drivers that are known."),
     ("schema", "snaploom.cli.schema:schema", "Show what is published; JSON Schemas for editors."),
     ("crds", "snaploom.cli.crds:crds", "Write or check the Kubernetes resource definitions."),
 )
-GROUPS = {"index": "Manage skipping indexes: what is kept about files, so that queries skip them."}
+GROUPS = {
+    "drivers": "JDBC drivers of a project: fetched once, locked by their hashes.",
+    "index": "Manage skipping indexes: what is kept about files, so that queries skip them.",
+}
 """Commands that only hold others: `index create` is the command `create` of the group `index`."""
 ENTRY_POINTS = "snaploom.commands"
 INTERRUPTED = 130

@@ -21,7 +21,7 @@ from snaploom.errors import SnaploomError
 from snaploom.jobs.declarations.declarationfiles import Declarations, runnable_bundles
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.reports.exitcodes import combined_exit_code, report_exit_code, unstarted_report
-from snaploom.jobs.sparkentry import index_places, no_indexes
+from snaploom.jobs.sparkentry import index_places, no_indexes, with_drivers
 from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
 from snaploom.jobs.weaving.runs import weave_outputs
 from snaploom.models.report import Report, Unpublished
@@ -92,6 +92,7 @@ def _weave(
             interruption,
             indexes,
             options.allowing(declarations.allow),
+            open_session=with_drivers(declarations),
         )
     finally:
         progress.close()

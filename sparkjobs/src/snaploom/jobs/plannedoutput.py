@@ -15,7 +15,7 @@ from snaploom.jobs.declarations.declarationfiles import (
     refuse,
 )
 from snaploom.jobs.preflighterrors import preflight_finding
-from snaploom.jobs.sparkentry import BUILT, OpenSession
+from snaploom.jobs.sparkentry import OpenSession, with_drivers
 from snaploom.jobs.weaving.runs import preview
 from snaploom.loading.project import AppliedProject
 from snaploom.models.finding import Finding, InvalidDeclarations, errors_of
@@ -95,7 +95,7 @@ def plan_output(
     offline: bool = False,
     limit: int | None = None,
     strict: bool = False,
-    open_session: OpenSession = BUILT,
+    open_session: OpenSession | None = None,
 ) -> Planned:
     """Plan one output as far as its declarations allow; only faults of Snaploom are raised.
 
@@ -106,7 +106,7 @@ def plan_output(
         offline: plan the join tree only; Spark is not started.
         limit: snapshots to publish at most.
         strict: whether a root without any snapshot is a failure in any case.
-        open_session: gives the session.
+        open_session: gives the session; None for that of this process.
     """
     planned = Planned(name, project=declarations.loaded.project)
     try:
@@ -117,7 +117,8 @@ def plan_output(
             planned.add(declarations.placed(planned.plan.findings))
         refuse(planned.findings)
         if not offline:
-            planned.plan = preview(bundle, moment, limit, declarations.allow, strict, open_session)
+            opened = open_session or with_drivers(declarations)
+            planned.plan = preview(bundle, moment, limit, declarations.allow, strict, opened)
             planned.add(declarations.placed(planned.plan.findings))
     except InvalidDeclarations as error:
         planned.add(declarations.placed(error.findings))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
 from snaploom import lazyimport
 from snaploom.jobs.declarations.declarationfiles import Declarations
+from snaploom.jobs.driverlock import jars_for
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.published.datadiff import DataDiffRequest
 from snaploom.jobs.published.runestimate import Estimate
@@ -41,6 +42,43 @@ def _build_session(name: str, run: RunSettings, allow: Allowances) -> SparkSessi
 
 BUILT: OpenSession = _build_session
 """The session of this process, made when there is none."""
+
+
+class BuildSession(Protocol):
+    """`snaploom.jobs.session.spark.build_session`."""
+
+    def __call__(
+        self,
+        name: str,
+        run: RunSettings,
+        allow: Allowances = NO_ALLOWANCES,
+        asked: Iterable[tuple[str, str]] = (),
+    ) -> SparkSession:
+        """The session of this process, made when there is none."""
+        ...
+
+
+_JARS = "spark.jars"
+
+
+def with_drivers(declarations: Declarations) -> OpenSession:
+    """Gives the session of this process, with the locked JDBC drivers that some sources need.
+
+    Args:
+        declarations: hold the sources.
+
+    Raises:
+        ArgumentInvalid: by the session: a driver is not what the project's lock file names.
+    """
+
+    def opened(name: str, run: RunSettings, allow: Allowances) -> SparkSession:
+        jars = [str(jar.absolute()) for jar in jars_for(declarations.loaded)]
+        own = run.spark.spark_conf.get(_JARS) if run.spark is not None else None
+        asked = ((_JARS, ",".join([*([own] if own else []), *jars])),) if jars else ()
+        build = cast(BuildSession, lazyimport.resolve(lazyimport.BUILD_SESSION))
+        return build(name, run, allow, asked)
+
+    return opened
 
 
 IndexPlaces = Callable[[str], "Sequence[IndexedPlace]"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -117,11 +117,24 @@ def _project_texts(paths: Sequence[Path]) -> tuple[tuple[SourceText, ...], tuple
 
 def _project_of(path: Path) -> Path | None:
     """The nearest project file of a path; None without one."""
+    return nearest_file(path, PROJECT_FILE, _is_project)
+
+
+def nearest_file(
+    path: Path, name: str, is_wanted: Callable[[Path], bool] = lambda file: True
+) -> Path | None:
+    """The nearest file of a name beside or above a path, up to the working directory.
+
+    Args:
+        path: a file or folder.
+        name: of the file.
+        is_wanted: whether a file of that name is one of those that count.
+    """
     folder = path if os.path.isdir(path) else path.parent
     here = os.path.abspath(os.curdir)
     while True:
-        file = folder / PROJECT_FILE
-        if os.path.isfile(file) and _is_project(file):
+        file = folder / name
+        if os.path.isfile(file) and is_wanted(file):
             return file
         place = os.path.abspath(folder)
         if place == here or os.path.commonpath((place, here)) != here:

@@ -27,7 +27,6 @@ from snaploom.jobs.published.runestimate import Estimate
 from snaploom.jobs.reports.textlines import writing_lines
 from snaploom.jobs.runevents import Warned
 from snaploom.jobs.sparkentry import (
-    BUILT,
     OpenSession,
     compare_data,
     index_places,
@@ -35,6 +34,7 @@ from snaploom.jobs.sparkentry import (
     read_folder,
     reading_session,
     session_beside,
+    with_drivers,
 )
 from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.jobs.weaving.runs import estimate_run, preview, weave_outputs
@@ -196,7 +196,7 @@ class Project:
             offline=offline,
             limit=limit,
             strict=strict,
-            open_session=_session(spark),
+            open_session=self._session(spark),
         )
         bundle = self._declarations.bundle(output) if planned.plan is not None else None
         return Plan(planned, bundle)
@@ -337,7 +337,7 @@ class Project:
             limit,
             _span(start, end),
             self._declarations.allow,
-            _session(spark),
+            self._session(spark),
         )
 
     def restate(
@@ -409,7 +409,7 @@ class Project:
             other = against if isinstance(against, Project) else load(against)
             before = other._declarations.bundle(output)
         look = partial(
-            preview, after, moment, None, self._declarations.allow, False, _session(spark)
+            preview, after, moment, None, self._declarations.allow, False, self._session(spark)
         )
         return Diff(compare(after, before, moment, None if offline else look))
 
@@ -445,7 +445,7 @@ class Project:
         allow = self._declarations.allow
         with signal_handlers() as interruption:
             return DataDiff(
-                compare_data()(request, store, moment, interruption, allow, _session(spark))
+                compare_data()(request, store, moment, interruption, allow, self._session(spark))
             )
 
     def check(
@@ -487,7 +487,7 @@ class Project:
             times = tuple(asked) or live
             faults = check_output(
                 spec, store, state, times, files_only, _lines(progress), interruption,
-                self._declarations.allow, _session(spark),
+                self._declarations.allow, self._session(spark),
             )  # fmt: skip
         return Checked(store.uri, faults, len(times))
 
@@ -582,10 +582,13 @@ class Project:
                 interruption,
                 indexes,
                 options.allowing(declarations.allow),
-                open_session=_session(spark),
+                open_session=self._session(spark),
             )
         runs = Runs(tuple(map(Run, reports)))
         return runs.raise_for_failures() if raises else runs
+
+    def _session(self, spark: SparkSession | None) -> OpenSession:
+        return with_drivers(self._declarations) if spark is None else session_beside(spark)
 
     def _runnable(self, names: Sequence[str]) -> tuple[Bundle, ...]:
         self._refuse_unknown(names)
@@ -639,10 +642,6 @@ def _span(start: Time, end: Time) -> Selection:
             hint="give a later `end`, or an earlier `start`",
         )
     return Selection(first, last)
-
-
-def _session(spark: SparkSession | None) -> OpenSession:
-    return BUILT if spark is None else session_beside(spark)
 
 
 def _lines(progress: Progress) -> Callable[[str], None]:

@@ -22,6 +22,17 @@ from snaploom.version import VERSION
 
 GENERATOR = "snaploom"
 """What a page names as its maker: only files that do are overwritten."""
+PAGE_HEADERS = {
+    "Content-Type": "text/html; charset=utf-8",
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+"""What a server sends with a page, wherever it runs."""
+VERSION_HEADER = "X-Snaploom-Version"
+"""Names the version of what is shown, for an open page that asks whether there is a newer one."""
 
 
 def output_document(page: OutputPage, *, home: str = "", version: str = "") -> str:
@@ -37,11 +48,11 @@ def output_document(page: OutputPage, *, home: str = "", version: str = "") -> s
         "header",
         tag("p", tag("a", "All outputs", href=home), class_="home") if home else NOTHING,
         tag("h1", page.name, " ", _state(page)),
-        _written(page.now),
+        written(page.now),
         tiles(page),
     )
-    return _document(
-        page.name, header, _navigation(sections), join(map(_section, sections)), version
+    return whole_document(
+        page.name, header, navigation(sections), join(map(section_element, sections)), version
     )
 
 
@@ -69,8 +80,8 @@ def overview_document(
     )
     stale = sum(state_of(page)[1] == "bad" for page, _ in pages)
     about = f"{counted(len(pages), 'output')}, {number(stale)} of them stale or unreadable"
-    header = tag("header", tag("h1", "Outputs"), tag("p", about), _written(now))
-    return _document("Outputs", header, NOTHING, body, version)
+    header = tag("header", tag("h1", "Outputs"), tag("p", about), written(now))
+    return whole_document("Outputs", header, NOTHING, body, version)
 
 
 def _state(page: OutputPage) -> Html:
@@ -94,8 +105,8 @@ def problem_document(title: str, findings: Sequence[Finding], now: EpochNanos) -
         now: the instant of the observation.
     """
     section = Section("findings", "Findings", findings_list(findings), f"{len(findings):,}")
-    header = tag("header", tag("h1", title), _written(now))
-    return _document(title, header, NOTHING, _section(section), "problem")
+    header = tag("header", tag("h1", title), written(now))
+    return whole_document(title, header, NOTHING, section_element(section), "problem")
 
 
 def _order(page: OutputPage) -> int:
@@ -118,18 +129,21 @@ def _line(page: OutputPage, address: str) -> Sequence[str | Html]:
     )
 
 
-def _written(now: EpochNanos) -> Html:
+def written(now: EpochNanos) -> Html:
+    """When a page was made, and by which version."""
     time = format_instant(EpochNanos(now - now % 1_000_000_000))
     shown = tag("time", time, datetime=time)
     return tag("p", "As of ", shown, f", by Snaploom {VERSION}. Times are UTC.", class_="quiet")
 
 
-def _navigation(sections: Sequence[Section]) -> Html:
+def navigation(sections: Sequence[Section]) -> Html:
+    """Links to the sections of a page."""
     links = (tag("li", tag("a", section.title, href=f"#{section.name}")) for section in sections)
     return tag("nav", tag("ul", *links), aria_label="Sections")
 
 
-def _section(section: Section) -> Html:
+def section_element(section: Section) -> Html:
+    """A section with its heading."""
     heading = f"{section.name}-heading"
     note = tag("span", section.note, class_="count") if section.note else NOTHING
     return tag(
@@ -141,7 +155,16 @@ def _section(section: Section) -> Html:
     )
 
 
-def _document(title: str, header: Html, navigation: Html, body: Html, version: str) -> str:
+def whole_document(title: str, header: Html, links: Html, body: Html, version: str) -> str:
+    """A document with our style, our script, and the policy that allows nothing else.
+
+    Args:
+        title: of the window.
+        header: what stands above everything.
+        links: to the sections; `NOTHING` where there is one.
+        body: the sections.
+        version: as for `output_document`.
+    """
     style, script = _asset("page.css"), _asset("page.js")
     # A page that is served asks its own server whether there is anything new.
     connections = "connect-src 'self'" if version else "connect-src 'none'"
@@ -164,7 +187,7 @@ def _document(title: str, header: Html, navigation: Html, body: Html, version: s
         "body",
         tag("a", "Skip to the content", href="#content", class_="skip"),
         header,
-        navigation,
+        links,
         tag("main", body, id="content", tabindex=-1),
         tag("div", id="tip", role="presentation", hidden=True),
         Html(f"<script>{script}</script>"),

@@ -8,7 +8,7 @@ from snaploom.models.times import parse_instant
 from snaploom.planning.picture import Card, Picture
 from snaploom.planning.svg import card_group, curve, label
 from snaploom.site.markup import NOTHING, Html, join, table, tag
-from snaploom.site.pagedata import Node, OutputPage
+from snaploom.site.pagedata import Node
 from snaploom.site.quantities import counted, number, share, shortened
 
 MOST_SHOWN = 200
@@ -17,17 +17,17 @@ _TOP = 20
 """Where the drawing begins: its title, which the page has, is left out; buttons need the room."""
 
 
-def graph_section(page: OutputPage) -> Html:
+def graph_section(picture: Picture | None, nodes: Sequence[Node]) -> Html:
     """The drawing, with buttons to move it, and what is known about each source."""
-    if page.picture is None:
+    if picture is None:
         return tag("p", "Nothing is declared or published that could be drawn.")
-    facts = [tag("div", *(_node(node) for node in page.nodes), class_="nodes")]
+    facts = [tag("div", *(_node(node) for node in nodes), class_="nodes")]
     return join([
-        tag("div", _toolbar(), _drawing(page.picture, page.nodes), class_="graphbox"),
-        tag("p", page.picture.caption, class_="quiet") if page.picture.caption else NOTHING,
+        tag("div", _toolbar(), _drawing(picture, nodes), class_="graphbox"),
+        tag("p", picture.caption, class_="quiet") if picture.caption else NOTHING,
         tag("h3", "Sources"),
         *facts,
-        _joins(page.nodes),
+        _joins(nodes),
     ])  # fmt: skip
 
 

@@ -40,7 +40,7 @@ def sections_of(page: OutputPage) -> tuple[Section, ...]:
         Section("findings", "Findings", findings_list(page.findings), str(len(page.findings)))
         if page.errors
         else None,
-        Section("graph", "Join graph", graph_section(page)),
+        Section("graph", "Join graph", graph_section(page.picture, page.nodes)),
         Section("timeline", "Timeline", timeline_section(page)) if _has_history(page) else None,
         Section("volume", "Rows and bytes", volume_section(page)) if page.snapshots else None,
         Section("rates", "Matches and NULL keys", rates_section(page))
@@ -69,20 +69,20 @@ def tiles(page: OutputPage) -> Html:
     found = [_fresh_tile(page)]
     if latest is not None:
         found += [
-            _tile("Newest snapshot", moment(latest.time), f"{number(latest.rows)} rows"),
-            _tile("Snapshots", number(len(page.snapshots)), f"{size(page.total_bytes)} in all"),
+            tile("Newest snapshot", moment(latest.time), f"{number(latest.rows)} rows"),
+            tile("Snapshots", number(len(page.snapshots)), f"{size(page.total_bytes)} in all"),
         ]
     gaps = sum(gap.intervals for gap in page.gaps)
     restated = sum(record.replaces is not None for record in page.snapshots)
     if page.snapshots:
         found += [
-            _tile("Gaps", number(gaps), "intervals without a snapshot", "warn" if gaps else ""),
-            _tile("Restated", number(restated), "snapshots with a corrected version"),
+            tile("Gaps", number(gaps), "intervals without a snapshot", "warn" if gaps else ""),
+            tile("Restated", number(restated), "snapshots with a corrected version"),
         ]
     wrong = page.errors
     warnings = len(page.findings) - wrong
     found.append(
-        _tile(
+        tile(
             "Findings",
             number(len(page.findings)),
             f"{counted(wrong, 'error')}, {counted(warnings, 'warning')}",
@@ -115,10 +115,11 @@ def _fresh_tile(page: OutputPage) -> Html:
         left = expires - page.now
         limit = f"stale in {span(left)}" if left > 0 else f"stale for {span(left)}"
         about = join(["published ", ago(published, page.now, page.is_present), f"; {limit}"])
-    return _tile("Freshness", word, about, mood)
+    return tile("Freshness", word, about, mood)
 
 
-def _tile(title: str, value: str | Html, about: str | Html, mood: str = "") -> Html:
+def tile(title: str, value: str | Html, about: str | Html, mood: str = "") -> Html:
+    """A number with what it is about; the mood is good, warn, bad or empty."""
     return tag(
         "li",
         tag("span", title, class_="tiletitle"),

@@ -25,7 +25,7 @@ from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.projectfile import NO_CHOICE, VariableChoice
 from snaploom.models.times import now
 from snaploom.site.collection import Clock, declared_pages
-from snaploom.site.document import problem_document
+from snaploom.site.document import PAGE_HEADERS, VERSION_HEADER, problem_document
 from snaploom.site.sitefiles import INDEX, site_of
 from snaploom.storage.folder import is_unused, open_folder
 
@@ -33,14 +33,6 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 """Addresses that only this machine reaches."""
 OLDEST = 60.0
 """Seconds for which pages are shown again while nothing changed: ages on them are that old."""
-_HEADERS = {
-    "Content-Type": "text/html; charset=utf-8",
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "frame-ancestors 'none'",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
 
 
 @dataclass(frozen=True)
@@ -172,7 +164,7 @@ class _PageHandler(BaseHTTPRequestHandler):
             return
         body = document.encode()
         self.send_response(HTTPStatus.OK)
-        for name, value in (*_HEADERS.items(), ("X-Snaploom-Version", served.version)):
+        for name, value in (*PAGE_HEADERS.items(), (VERSION_HEADER, served.version)):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

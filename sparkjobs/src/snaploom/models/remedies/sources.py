@@ -86,7 +86,7 @@ SOURCES = {
     ),
     "DriverMissing": Remedy(
         "The jar of the database's JDBC driver is not in the image of jobs.",
-        "Put it into the image, or correct `driverClass`.",
+        "Put it into the image, or correct `driverClass`; on a laptop `snaploom drivers install`.",
         see="how-to/read-a-database.md",
     ),
     "UrlNotAllowed": Remedy(

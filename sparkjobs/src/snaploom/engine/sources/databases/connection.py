@@ -116,7 +116,7 @@ def _no_driver(address: JdbcAddress, what: str) -> DriverMissing:
         path="spec.jdbc.driverClass",
         found=address.driver_class,
         expected="the class of a driver in Spark's jars",
-        hint="add its jar: spark.jars on a laptop, the image's jars in a cluster",
+        hint="on a laptop `snaploom drivers install`; in a cluster add its jar to the image",
     )
 
 

@@ -1,0 +1,22 @@
+"""The page of JDBC drivers, from the list by which they are installed."""
+
+from __future__ import annotations
+
+from generation.markdown import NOTE, table
+from snaploom.planning.sources.databases.driverjars import DRIVER_JARS, database_of
+
+_INTRODUCTION = """\
+What `snaploom drivers install` knows by name. The image of Spark for clusters has the same jars,
+and the tests read databases with them. [Read a database](../how-to/read-a-database.md#the-driver)
+shows how they are used.
+"""
+
+
+def drivers_page() -> str:
+    """The page."""
+    rows = [
+        [f"`{jar.name}`", f"`{database_of(jar)}`", f"`{jar.coordinates}`", f"`{jar.sha256}`"]
+        for jar in DRIVER_JARS
+    ]
+    columns = ["name", "`spec.jdbc.driver`", "Maven coordinates", "SHA-256 of the jar"]
+    return "\n".join(["# JDBC drivers\n", NOTE, _INTRODUCTION, table(columns, rows)])

@@ -1,0 +1,117 @@
+"""`snaploom drivers`: fetches JDBC drivers, and lists those that are known."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, cast
+
+from cyclopts import Parameter
+from rich.table import Table
+
+from snaploom import lazyimport
+from snaploom.cli.console import result_console
+from snaploom.errors import ArgumentInvalid
+from snaploom.jobs.driverlock import (
+    COORDINATES,
+    LOCK_FILE,
+    REPOSITORY_VARIABLE,
+    cached_jar,
+    read_lock,
+    write_lock,
+)
+from snaploom.loading.nearmisses import did_you_mean
+from snaploom.planning.sources.databases.driverjars import (
+    DRIVER_JAR_BY_NAME,
+    DRIVER_JARS,
+    DriverJar,
+)
+
+InstallJar = Callable[[DriverJar, str], DriverJar]
+"""`snaploom.jobs.driverfetch.install_jar`, which brings Spark along."""
+
+Folder = Annotated[
+    Path,
+    Parameter(help=f"Folder of the project, where `{LOCK_FILE}` is.", show_default=True),
+]
+
+
+def install(
+    names: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="NAME",
+            help="Names of drivers, as `drivers list` shows them, or Maven coordinates "
+            "(`GROUP:ARTIFACT:VERSION`); omitted, those of the lock file.",
+        ),
+    ] = (),
+    /,
+    *,
+    folder: Folder = Path(),
+    repository: Annotated[
+        str,
+        Parameter(
+            help="Folder or URL of a Maven repository; default: the environment variable "
+            f"`{REPOSITORY_VARIABLE}`, else what Spark resolves packages by."
+        ),
+    ] = "",
+    update: Annotated[
+        bool, Parameter(help="Take the version that this Snaploom knows, not that of the lock.")
+    ] = False,
+) -> int:
+    """Fetch JDBC drivers, and lock their versions and hashes for everybody who has the project.
+
+    `snaploom run` gives a source the locked driver of its database, after its hash was compared.
+    """
+    file = folder / LOCK_FILE
+    held = read_lock(file)
+    wanted = [_wanted(name, held, update=update) for name in names or held]
+    if not wanted:
+        raise ArgumentInvalid(
+            "no driver is named, and none is locked",
+            path="NAME",
+            found=f"no name, and no driver in {file}",
+            expected=f"one of {', '.join(DRIVER_JAR_BY_NAME)}, or coordinates",
+            hint="name the database that is to be read: snaploom drivers install postgresql",
+        )
+    place = repository or os.environ.get(REPOSITORY_VARIABLE, "")
+    fetch = cast(InstallJar, lazyimport.resolve(lazyimport.INSTALL_DRIVER))
+    for jar in wanted:
+        installed = fetch(jar, place)
+        held[installed.name] = installed
+        write_lock(file, held)
+        result_console().print(f"installed {installed.coordinates}, locked in {file}")
+    return 0
+
+
+def list_(*, folder: Folder = Path()) -> int:
+    """List the JDBC drivers that are known or locked, and what is installed of them."""
+    held = read_lock(folder / LOCK_FILE)
+    table = Table("driver", "coordinates", "locked", "installed", box=None, pad_edge=False)
+    for jar in {**DRIVER_JAR_BY_NAME, **held}.values():
+        locked = "yes" if jar.name in held else "no"
+        table.add_row(
+            jar.name, jar.coordinates, locked, "yes" if cached_jar(jar).is_file() else "no"
+        )
+    result_console().print(table)
+    return 0
+
+
+def _wanted(name: str, held: dict[str, DriverJar], *, update: bool) -> DriverJar:
+    known = DRIVER_JAR_BY_NAME.get(name)
+    if name in held and not (update and known is not None):
+        return held[name]
+    if known is not None:
+        return known
+    if COORDINATES.fullmatch(name):
+        listed = {jar.coordinates: jar for jar in DRIVER_JARS}
+        return listed.get(name) or DriverJar(name, name, "")
+    raise ArgumentInvalid(
+        "there is no driver of this name",
+        path="NAME",
+        found=name,
+        expected=f"{', '.join(DRIVER_JAR_BY_NAME)}, or GROUP:ARTIFACT:VERSION",
+        hint=did_you_mean(name, list(DRIVER_JAR_BY_NAME))
+        or "give the coordinates of a driver that is not listed",
+    )

@@ -1,0 +1,157 @@
+"""Fetches the jar of a JDBC driver: from a named repository of Maven's layout, or as Spark does.
+
+Without a named repository Spark's own resolution is asked (`spark.jars.packages`), which knows
+where to look, what `spark-defaults.conf` adds, and what Maven has on this machine already.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from urllib.error import URLError
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+from py4j.java_gateway import JavaGateway
+from pyspark import SparkConf
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+
+from snaploom.errors import ArgumentInvalid
+from snaploom.jobs.driverlock import REPOSITORY_VARIABLE, cached_jar, hash_of
+from snaploom.planning.sources.databases.driverjars import DriverJar
+
+FETCH_SECONDS = 60.0
+"""How long a repository may be silent."""
+MOST_JAR_BYTES = 512 * 1024 * 1024
+"""Bytes of a driver's jar; that of DuckDB, the largest of ours, has 80 MB."""
+_PIECE = 1024 * 1024
+_LAUNCH: Callable[..., JavaGateway] = launch_gateway
+"""PySpark declares no types for it."""
+
+
+def install_jar(jar: DriverJar, repository: str = "") -> DriverJar:
+    """Put the jar of a driver into the cache; nothing is fetched where it is there.
+
+    Args:
+        jar: the driver; without a hash whatever jar is found is taken, and its hash is new.
+        repository: folder or URL of a repository; empty for Spark's resolution.
+
+    Returns:
+        The driver with the hash of its jar.
+
+    Raises:
+        ArgumentInvalid: it cannot be fetched, or is not the jar of that hash.
+    """
+    if jar.sha256 and _is_cached(jar):
+        return jar
+    with TemporaryDirectory(prefix="snaploom-driver-") as folder:
+        fetched = Path(folder) / jar.file_name
+        if repository:
+            _copy_from(repository, jar, fetched)
+        else:
+            _resolve_by_spark(jar, Path(folder), fetched)
+        found = DriverJar(jar.name, jar.coordinates, hash_of(fetched))
+        if jar.sha256 and found.sha256 != jar.sha256:
+            raise ArgumentInvalid(
+                f"the jar that was fetched for {jar.name} is not the one that was locked",
+                path="NAME",
+                found=f"sha256 {found.sha256} of {jar.coordinates}",
+                expected=f"sha256 {jar.sha256}",
+                hint="nothing was installed: look at the repository, which has another jar under "
+                "this version",
+            )
+        _keep(fetched, cached_jar(found))
+    return found
+
+
+def _is_cached(jar: DriverJar) -> bool:
+    try:
+        return hash_of(cached_jar(jar)) == jar.sha256
+    except OSError:
+        return False
+
+
+def _keep(fetched: Path, target: Path) -> None:
+    """Move into the cache, as a whole."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        written = target.with_name(f".{target.name}-{os.getpid()}")
+        shutil.copyfile(fetched, written)
+        os.replace(written, target)
+    except OSError as error:
+        raise ArgumentInvalid(
+            "the cache of drivers cannot be written",
+            path="XDG_CACHE_HOME",
+            found=f"{target}: {error.strerror or error}",
+            expected="a folder that may be written to",
+            hint="set XDG_CACHE_HOME to one",
+        ) from error
+
+
+def _copy_from(repository: str, jar: DriverJar, target: Path) -> None:
+    address = urlsplit(repository)
+    if address.scheme and (address.scheme not in ("http", "https", "file") or address.username):
+        raise ArgumentInvalid(
+            "this is no repository that can be asked",
+            path="--repository",
+            found=f"{address.scheme}://{address.hostname or ''}",
+            expected="a folder, or a URL of http, https or file without user and password",
+            hint=f"correct --repository, or {REPOSITORY_VARIABLE}",
+        )
+    place = repository if address.scheme else Path(repository).absolute().as_uri()
+    size = 0
+    try:
+        with (
+            urlopen(f"{place.rstrip('/')}/{jar.path}", timeout=FETCH_SECONDS) as answer,
+            target.open("wb") as stream,
+        ):
+            while piece := answer.read(_PIECE):
+                size += len(piece)
+                if size > MOST_JAR_BYTES:
+                    raise OSError(f"more than {MOST_JAR_BYTES:,} bytes")
+                stream.write(piece)
+    except (OSError, ValueError) as error:
+        reason = error.reason if isinstance(error, URLError) else error
+        raise _not_fetched(jar, f"{place}: {reason}") from error
+
+
+def _resolve_by_spark(jar: DriverJar, folder: Path, target: Path) -> None:
+    """Start a JVM as Spark does, which resolves packages first; it is ended at once."""
+    settings: Mapping[str, str] = {
+        "spark.jars.packages": jar.coordinates,
+        "spark.jars.ivy": str(folder / "ivy"),
+    }
+    with TemporaryFile() as log:
+        try:
+            gateway = _LAUNCH(
+                SparkConf(loadDefaults=False).setAll(list(settings.items())),
+                popen_kwargs={"stdout": log, "stderr": log},
+            )
+            gateway.shutdown()
+            gateway.proc.stdin.close()
+        except (PySparkException, OSError) as error:
+            log.seek(0)
+            lines = [line for line in log.read().decode(errors="replace").splitlines() if line]
+            why = next((line.strip() for line in lines if "not found" in line), str(error))
+            raise _not_fetched(jar, why[:300]) from error
+    group, artifact, version = jar.coordinates.split(":")
+    resolved = folder / "ivy" / "jars" / f"{group}_{artifact}-{version}.jar"
+    try:
+        shutil.copyfile(resolved, target)
+    except OSError as error:
+        raise _not_fetched(jar, f"Spark has resolved no {resolved.name}") from error
+
+
+def _not_fetched(jar: DriverJar, found: str) -> ArgumentInvalid:
+    return ArgumentInvalid(
+        f"the JDBC driver {jar.name} cannot be fetched",
+        path="NAME",
+        found=found,
+        expected=f"a repository with {jar.coordinates}",
+        hint="check the network, or name a repository that this machine reaches: --repository, "
+        f"or {REPOSITORY_VARIABLE}",
+    )

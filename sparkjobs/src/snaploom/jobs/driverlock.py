@@ -1,0 +1,156 @@
+"""JDBC drivers of a project: a lock file names jar and hash, and a cache outside it has the jars.
+
+The lock file stands beside `snaploom.yaml`, is committed with it, and is found in the same way. A
+jar is only used where its hash is that of the lock file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from snaploom.errors import ArgumentInvalid
+from snaploom.loading.load import Loaded
+from snaploom.loading.project import nearest_file
+from snaploom.models.datasource import DataSource
+from snaploom.planning.sources.databases.driverjars import DriverJar, jars_for_source
+
+LOCK_FILE = "snaploom-drivers.lock"
+"""Name of the lock file; its ending keeps it from being read as a declaration."""
+REPOSITORY_VARIABLE = "SNAPLOOM_MAVEN_REPOSITORY"
+"""Environment variable that names a repository: a folder, or a URL without user and password."""
+COORDINATES = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*:){2}[A-Za-z0-9_][A-Za-z0-9_.-]*")
+"""Group, artifact and version. None begins with a point, so that no path leads upwards."""
+MOST_LOCK_BYTES = 64 * 1024
+"""Bytes of a lock file; a driver takes some 150."""
+_LINE = re.compile(rf"(\S+) ({COORDINATES.pattern}) sha256:([0-9a-f]{{64}})")
+_HEAD = "# JDBC drivers and their hashes. `snaploom drivers install` writes it; commit it.\n"
+_CACHE = "XDG_CACHE_HOME"
+"""Environment variable that names the folder of caches, as on any desktop."""
+
+
+def read_lock(file: Path) -> dict[str, DriverJar]:
+    """The drivers of a lock file by name; none where there is no file.
+
+    Raises:
+        ArgumentInvalid: it cannot be read, or is no lock file.
+    """
+    try:
+        with file.open("rb") as stream:
+            text = stream.read(MOST_LOCK_BYTES + 1).decode()
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise _not_a_lock(file, str(error)) from error
+    if len(text) > MOST_LOCK_BYTES:
+        raise _not_a_lock(file, f"more than {MOST_LOCK_BYTES:,} bytes")
+    found: dict[str, DriverJar] = {}
+    for line in text.splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        match = _LINE.fullmatch(line.strip())
+        if match is None:
+            raise _not_a_lock(file, line[:200])
+        found[match[1]] = DriverJar(match[1], match[2], match[3])
+    return found
+
+
+def write_lock(file: Path, jars: Mapping[str, DriverJar]) -> None:
+    """Write a lock file anew, as a whole.
+
+    Raises:
+        ArgumentInvalid: the file system refuses.
+    """
+    lines = [f"{jar.name} {jar.coordinates} sha256:{jar.sha256}\n" for jar in jars.values()]
+    written = file.with_name(f".{file.name}.tmp")
+    try:
+        written.write_text(_HEAD + "".join(sorted(lines)), "utf-8")
+        os.replace(written, file)
+    except OSError as error:
+        raise ArgumentInvalid(
+            "the lock file cannot be written",
+            path="--folder",
+            found=f"{file}: {error.strerror or error}",
+            expected="the folder of a project, which may be written to",
+            hint="name it with --folder",
+        ) from error
+
+
+def cached_jar(jar: DriverJar) -> Path:
+    """Where the jar of a driver is kept on this machine, whether it is there or not."""
+    cache = Path(os.environ.get(_CACHE) or Path.home() / ".cache")
+    return cache / "snaploom" / "drivers" / jar.sha256 / jar.file_name
+
+
+def hash_of(file: Path) -> str:
+    """SHA-256 of a file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def verified_jar(jar: DriverJar) -> Path:
+    """The jar of a driver, which is what the lock file names.
+
+    Raises:
+        ArgumentInvalid: it is not on this machine, or is another one.
+    """
+    file = cached_jar(jar)
+    try:
+        found = hash_of(file)
+    except OSError as error:
+        raise ArgumentInvalid(
+            f"the JDBC driver {jar.name} is not installed on this machine",
+            path=LOCK_FILE,
+            found=f"{file}: {(error.strerror or str(error)).lower()}",
+            expected=f"{jar.coordinates}, which the lock file names",
+            hint=f"run: snaploom drivers install {jar.name}",
+        ) from error
+    if found != jar.sha256:
+        raise ArgumentInvalid(
+            f"the JDBC driver {jar.name} on this machine is not that of the lock file",
+            path=LOCK_FILE,
+            found=f"sha256 {found} of {file}",
+            expected=f"sha256 {jar.sha256}",
+            hint=f"somebody changed it: remove it, then run: snaploom drivers install {jar.name}",
+        )
+    return file
+
+
+def jars_for(loaded: Loaded) -> tuple[Path, ...]:
+    """The jars of locked drivers that some sources need, verified; none where nothing is locked.
+
+    Args:
+        loaded: the declarations.
+
+    Raises:
+        ArgumentInvalid: a lock file cannot be read, or a jar is not what it names.
+    """
+    return tuple(dict.fromkeys(verified_jar(jar) for jar in _needed(loaded)))
+
+
+def _needed(loaded: Loaded) -> Iterator[DriverJar]:
+    locks: dict[Path, dict[str, DriverJar]] = {}
+    for located in loaded.located:
+        file = nearest_file(Path(located.file), LOCK_FILE)
+        if file is None or not isinstance(located.resource, DataSource):
+            continue
+        if file not in locks:
+            locks[file] = read_lock(file)
+        yield from jars_for_source(located.resource, locks[file])
+
+
+def _not_a_lock(file: Path, found: str) -> ArgumentInvalid:
+    return ArgumentInvalid(
+        "this is no lock file of drivers",
+        path=LOCK_FILE,
+        found=f"{file}: {found}",
+        expected="lines of NAME GROUP:ARTIFACT:VERSION sha256:HASH",
+        hint="remove it, and run `snaploom drivers install` for each driver",
+    )
