@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
-from support.documentation.examples import Shell
+from support.documentation.examples import BIN, Shell, processes
 from support.documentation.pagecommands import run_blocks
 from support.documentation.pages import DOCS, Block, Command, commands_of, pattern_of
 from support.documentation.pagesession import IN_A_SESSION
@@ -29,6 +30,16 @@ def test_tutorial_prints_what_it_shows(shared_shell: Shell, tmp_path: Path) -> N
 @pytest.mark.parametrize("page", HOW_TO, ids=lambda page: page.stem)
 def test_how_to_prints_what_it_shows(page: Path, shared_shell: Shell, tmp_path: Path) -> None:
     run_blocks(page, tmp_path, shell=shared_shell)
+
+
+def test_command_in_this_process_has_its_streams_and_its_exit_code(
+    shared_shell: Shell, tmp_path: Path
+) -> None:
+    text = "snaploom gc /nowhere 2> errors; echo $?; cat errors | wc -l; snaploom crds | wc -c"
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    by_process = processes(text, tmp_path, {**os.environ, "PATH": path})
+    assert shared_shell(text, tmp_path, os.environ).stdout == by_process.stdout
+    assert by_process.stdout.split()[0] != "0"
 
 
 def test_wildcards_stand_for_parts_of_lines_and_for_lines() -> None:
