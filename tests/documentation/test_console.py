@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from support.documentation.examples import BIN, Shell, processes
 from support.documentation.pagecommands import run_blocks
 from support.documentation.pages import DOCS, Block, Command, commands_of, pattern_of
 from support.documentation.pagesession import IN_A_SESSION
@@ -18,15 +20,26 @@ HOW_TO = [p for p in sorted((DOCS / "how-to").glob("*.md")) if p.stem not in ELS
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_tutorial_prints_what_it_shows(tmp_path: Path) -> None:
+def test_tutorial_prints_what_it_shows(shared_shell: Shell, tmp_path: Path) -> None:
+    """Each command of the tutorial is a process, as users start it; the others use one Spark."""
     run_blocks(DOCS / "tutorial.md", tmp_path)
     for name in AFTER_TUTORIAL:
-        run_blocks(DOCS / "how-to" / f"{name}.md", tmp_path)
+        run_blocks(DOCS / "how-to" / f"{name}.md", tmp_path, shell=shared_shell)
 
 
 @pytest.mark.parametrize("page", HOW_TO, ids=lambda page: page.stem)
-def test_how_to_prints_what_it_shows(page: Path, tmp_path: Path) -> None:
-    run_blocks(page, tmp_path)
+def test_how_to_prints_what_it_shows(page: Path, shared_shell: Shell, tmp_path: Path) -> None:
+    run_blocks(page, tmp_path, shell=shared_shell)
+
+
+def test_command_in_this_process_has_its_streams_and_its_exit_code(
+    shared_shell: Shell, tmp_path: Path
+) -> None:
+    text = "snaploom gc /nowhere 2> errors; echo $?; cat errors | wc -l; snaploom crds | wc -c"
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    by_process = processes(text, tmp_path, {**os.environ, "PATH": path})
+    assert shared_shell(text, tmp_path, os.environ).stdout == by_process.stdout
+    assert by_process.stdout.split()[0] != "0"
 
 
 def test_wildcards_stand_for_parts_of_lines_and_for_lines() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from generation.contracts import COMPARISON_KEYS, NOW, PLAN_KEYS, SAMPLES, comparison_example
-from support.documentation.examples import copy_example
+from support.documentation.examples import Shell, copy_example
 
 UPDATE = "SNAPLOOM_UPDATE_SAMPLES"
 """Set it to write the documents anew instead of comparing them."""
@@ -31,8 +31,8 @@ VARYING = {
 
 
 @pytest.mark.spark
-def test_examples_are_what_the_customer_example_prints(tmp_path: Path) -> None:
-    example = copy_example("customer", tmp_path)
+def test_examples_are_what_the_customer_example_prints(shared_shell: Shell, tmp_path: Path) -> None:
+    example = copy_example("customer", tmp_path, shared_shell)
     example.run("python examples/customer/data.py")
     usual = f"customer-wide -f examples/customer --now {NOW} -o json"
     for name, command in {"plan": "plan", "report": "run --limit 1"}.items():

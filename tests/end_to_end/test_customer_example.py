@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import duckdb
 import pytest
-from support.documentation.examples import Example, copy_example, published_files
+from support.documentation.examples import Example, Shell, copy_example, published_files
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
-def example(tmp_path_factory: pytest.TempPathFactory) -> Example:
-    copied = copy_example("customer", tmp_path_factory.mktemp("customer"))
+def example(shared_shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Example:
+    copied = copy_example("customer", tmp_path_factory.mktemp("customer"), shared_shell)
     copied.run_readme()
     return copied
 

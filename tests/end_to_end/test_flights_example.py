@@ -6,7 +6,13 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from support.documentation.examples import Example, commands_in, copy_example, published_files
+from support.documentation.examples import (
+    Example,
+    Shell,
+    commands_in,
+    copy_example,
+    published_files,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -58,8 +64,8 @@ REGISTERS = {JANUARY: "2013-01-31", "2013-02-28": "2013-02-28", "2013-03-31": "2
 
 
 @pytest.fixture(scope="module")
-def example(tmp_path_factory: pytest.TempPathFactory) -> Example:
-    copied = copy_example("flights", tmp_path_factory.mktemp("flights"))
+def example(shared_shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Example:
+    copied = copy_example("flights", tmp_path_factory.mktemp("flights"), shared_shell)
     copied.run_readme()
     return copied
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from support.documentation.examples import published_files, run_command
+from support.documentation.examples import Shell, published_files, run_command
 
 pytestmark = pytest.mark.spark
 
 
-def test_starter_runs_as_its_comments_describe(tmp_path: Path) -> None:
+def test_starter_runs_as_its_comments_describe(shared_shell: Shell, tmp_path: Path) -> None:
     name = "my first model"
-    run_command(f"snaploom init '{name}'", tmp_path)
+    run_command(f"snaploom init '{name}'", tmp_path, shared_shell)
     for command in ("validate", "plan orders-wide -f", "run orders-wide -f"):
-        run_command(f"snaploom {command} '{name}'", tmp_path)
+        run_command(f"snaploom {command} '{name}'", tmp_path, shared_shell)
     published = published_files(tmp_path / name / "wide")
     assert list(published) == ["2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z"]
     with duckdb.connect() as connection:

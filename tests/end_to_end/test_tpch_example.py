@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from support.documentation.examples import Example, copy_example, published_files
+from support.documentation.examples import Example, Shell, copy_example, published_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -57,9 +57,11 @@ GROUP BY ALL ORDER BY revenue DESC
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+def tables(
+    shared_shell: Shell, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """TPC-H's tables, and `wide` with what the README's commands published."""
-    example: Example = copy_example("tpch", tmp_path_factory.mktemp("tpch"))
+    example: Example = copy_example("tpch", tmp_path_factory.mktemp("tpch"), shared_shell)
     example.run_readme()
     [files] = published_files(example.folder / "wide").values()
     with duckdb.connect() as connection:

@@ -15,7 +15,7 @@ from support.declared.sources import NOW, by_field, files, reader, snapshot_time
 from snaploom.engine.failures import translate
 from snaploom.errors import SnaploomError, SourceNotReadable
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("plans_interpreted")]
+pytestmark = pytest.mark.spark
 
 TRICKY = [
     ("1", 'Customer 990, the "great"'),

@@ -15,7 +15,7 @@ from snaploom.engine.failures import translate
 from snaploom.engine.sources.files.text.recordchecks import HALF_PAIR
 from snaploom.errors import SourceNotReadable
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("plans_interpreted")]
+pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("schema", [None, [{"name": "a", "dataType": {"long": {}}}]])

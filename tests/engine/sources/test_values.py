@@ -7,7 +7,7 @@ from support.declared.sources import NOW, files, reader, rows_at
 
 from snaploom.errors import SourceNotReadable
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("plans_interpreted")]
+pytestmark = pytest.mark.spark
 
 
 def fields(**types):

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from support.skipping.indexeddata import build_index, counted, on_and_off
-from support.skipping.onequalsoff import interpreted
 
 from snaploom.skipping.spark.interfaces.enable import decider_of, disable, enable, setting
 
@@ -139,7 +138,6 @@ def test_lists_of_literal_rows_lose_no_row(indexed: Indexed, generation: str) ->
     decider_of(spark).counting.reset()
     found = 0
     with (
-        interpreted(spark),
         setting(spark, "spark.sql.sources.useV1SourceList", GENERATIONS[generation]),
         setting(spark, "spark.sql.ansi.enabled", ansi),
     ):
@@ -170,7 +168,6 @@ def test_lists_of_literal_rows_leave_out_files(
     literal = f"CAST('{value}' AS {_TYPES[name]})"
     decider_of(spark).counting.reset()
     with (
-        interpreted(spark),
         setting(spark, "spark.sql.sources.useV1SourceList", GENERATIONS[generation]),
     ):
         condition = f"{name} IN ({LISTS[form].format(literal, literal)})"

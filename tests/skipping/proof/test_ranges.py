@@ -20,7 +20,6 @@ from pyspark.sql import DataFrame, SparkSession
 from support.skipping.catalystrows import holds
 from support.skipping.proofranges import FORMS, range_conditions
 from support.skipping.prooftables import ARROW, POOLS, Value
-from support.weaving.sparksession import interpreted
 
 from snaploom.skipping.core.normalform import normal_form
 from snaploom.skipping.core.predicates import And, Constant, Or, Predicate, Unknown
@@ -120,7 +119,6 @@ def test_what_is_concluded_of_a_column_holds_wherever_the_condition_does(
     texts = list(dict.fromkeys(range_conditions(rng, "c", data_type, EACH)))
     zone = rng.choice(ZONES)
     with (
-        interpreted(spark),
         setting(spark, "spark.sql.ansi.enabled", ansi),
         setting(spark, "spark.sql.session.timeZone", zone),
     ):

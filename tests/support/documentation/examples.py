@@ -6,17 +6,50 @@ that tests neither meet each other nor what a person has there.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
+
+from snaploom.cli.main import run_command as run_here
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PLACE = "/tmp/snaploom"
 BIN = Path(sys.executable).parent
+DEADLINE = 600
+"""Seconds for one shell on a machine that is busy with other tests."""
+
+
+class Shell(Protocol):
+    """What runs the commands that documents show."""
+
+    def __call__(
+        self, text: str, folder: Path, environment: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        """Run commands of `bash` in a folder."""
+        ...
+
+
+def processes(
+    text: str, folder: Path, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Each command is a process, as users start it."""
+    return subprocess.run(
+        ["bash", "-c", text],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
 
 
 @dataclass(frozen=True)
@@ -26,6 +59,8 @@ class Example:
     name: str
     checkout: Path
     place: Path
+    shell: Shell
+    """What runs its commands."""
 
     @property
     def folder(self) -> Path:
@@ -38,7 +73,7 @@ class Example:
 
     def run(self, command: str) -> str:
         """Run a command as a person in the checkout would; return what it prints."""
-        return run_command(command, self.checkout)
+        return run_command(command, self.checkout, self.shell)
 
     def run_readme(self) -> None:
         """Run the README's commands in their order; each prints what the README shows."""
@@ -47,9 +82,15 @@ class Example:
             assert shows(printed, shown), f"$ {command}\n{printed}\nThe README shows:\n{shown}"
 
 
-def copy_example(name: str, folder: Path) -> Example:
-    """A copy in `folder`, with every mention of the usual place replaced."""
-    example = Example(name, folder / "checkout", folder / "place")
+def copy_example(name: str, folder: Path, shell: Shell = processes) -> Example:
+    """A copy in `folder`, with every mention of the usual place replaced.
+
+    Args:
+        name: of the example.
+        folder: a new one.
+        shell: what runs its commands.
+    """
+    example = Example(name, folder / "checkout", folder / "place", shell)
     target = example.readme.parent
     shutil.copytree(
         REPOSITORY / "examples" / name, target, ignore=shutil.ignore_patterns("__pycache__")
@@ -60,17 +101,11 @@ def copy_example(name: str, folder: Path) -> Example:
     return example
 
 
-def run_command(command: str, folder: Path) -> str:
+def run_command(command: str, folder: Path, shell: Shell = processes) -> str:
     """Run a command line with this environment's programs; anything but exit code 0 fails."""
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env={**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "120"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "120"}
+    done = shell(command, folder, environment)
     assert done.returncode == 0, f"$ {command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -106,7 +141,10 @@ def _fits(line: str, want: str) -> bool:
 
 def published_files(folder: Path) -> dict[str, list[str]]:
     """The files of each published snapshot by its time, as listed in the manifest."""
-    listed = json.loads(run_command(f"snaploom snapshots '{folder}/' -o json", folder))
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        assert run_here(["snapshots", f"{folder}/", "-o", "json"]) == 0, printed.getvalue()
+    listed = json.loads(printed.getvalue())
     return {
         snapshot["time"]: [str(folder / file["path"]) for file in snapshot["files"]]
         for snapshot in listed["snapshots"]

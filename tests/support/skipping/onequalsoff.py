@@ -8,11 +8,12 @@ to see it again.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import PySparkException
@@ -20,7 +21,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from support.skipping.proofconditions import Condition
 from support.skipping.prooftables import ProofTable
-from support.weaving.sparksession import interpreted
 
 from snaploom.hadoop.jvm import jvm_of
 from snaploom.skipping.spark.interfaces.enable import (
@@ -115,9 +115,15 @@ def path_of(uri: str) -> str:
     return unquote(urlsplit(uri).path)
 
 
+@functools.cache
+def _runtime(jvm: Any) -> Any:
+    """What shows arrays; looked for once, since each part of its name is looked for in all jars."""
+    return jvm.scala.runtime.ScalaRunTime
+
+
 def read_files(frame: DataFrame) -> set[str]:
     """Paths of the files that the scans of a planned query read."""
-    jvm = jvm_of(frame.sparkSession)
+    shown = _runtime(jvm_of(frame.sparkSession))
     leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
     paths: set[str] = set()
     for place in range(leaves.size()):
@@ -126,7 +132,7 @@ def read_files(frame: DataFrame) -> set[str]:
             continue
         chosen = leaf.selectedPartitions().toPartitionArray()
         # One question to the JVM, and not four a file.
-        found = _FILE.findall(str(jvm.scala.runtime.ScalaRunTime.stringOf(chosen)))
+        found = _FILE.findall(str(shown.stringOf(chosen)))
         assert len(found) == len(chosen), "another form of PartitionedFile"
         paths.update(map(path_of, found))
     return paths
@@ -141,7 +147,7 @@ def needed_files(
 ) -> dict[str, frozenset[str]]:
     """What conditions need, with skipping off; those that Spark refuses are left out."""
     found: dict[str, frozenset[str]] = {}
-    with without_skipping(spark), interpreted(spark):
+    with without_skipping(spark):
         for start in range(0, len(conditions), AT_ONCE):
             found |= _needed(table.frame(spark), conditions[start : start + AT_ONCE])
     return found
@@ -256,7 +262,7 @@ def on_and_off(
 
     Nothing of a query that fails without skipping: reading less may spare it the row that fails.
     """
-    with skipping_by(spark, location), interpreted(spark):
+    with skipping_by(spark, location):
         try:
             with without_skipping(spark):
                 off = _texts(query())

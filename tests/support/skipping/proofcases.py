@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from support.skipping.onequalsoff import read_files, skipping_by
-from support.weaving.sparksession import interpreted
 
 from snaploom.skipping.lifecycle.operations import RefreshResult
 from snaploom.skipping.spark.interfaces.enable import decider_of, without_skipping
@@ -132,7 +131,7 @@ class ProofCase:
     ) -> tuple[int, list[str]]:
         """Files that are read, and the rows that came back: the same on and off."""
         query = read or self.read
-        with skipping_by(self.spark, self.location), interpreted(self.spark):
+        with skipping_by(self.spark, self.location):
             frame = query().where(where)
             files = len(read_files(frame))
             on = sorted(map(str, frame.collect()))

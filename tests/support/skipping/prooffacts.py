@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 from support.skipping.onequalsoff import path_of
 from support.skipping.prooftables import ProofTable
-from support.weaving.sparksession import interpreted
 
 from snaploom.skipping.spark.interfaces.enable import without_skipping
 
@@ -62,7 +61,7 @@ def facts_of(spark: SparkSession, table: ProofTable, expressions: Sequence[str] 
         expressions: what else is asked of each row.
     """
     texts = [*table.columns, *expressions]
-    with without_skipping(spark), interpreted(spark):
+    with without_skipping(spark):
         frame = table.frame(spark)
         schema = frame.select(*map(sql.expr, texts)).schema
         types = {

@@ -4,8 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
+from support.documentation.examples import Shell
+from support.documentation.sharedprogram import shell_with
 from support.servers.databases import driver_jars
-from support.weaving.sparksession import interpreted, make_session
+from support.weaving.localfiles import local_files_jar
+from support.weaving.sparksession import make_session
 
 
 @pytest.fixture(scope="session")
@@ -14,14 +17,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     with pytest.MonkeyPatch.context() as patch:
         # Behind Spark's own jars: before them, where `spark.driver.extraClassPath` puts its jars,
         # the archive of classes would not fit.
-        patch.setenv("SPARK_DIST_CLASSPATH", f"{driver_jars()}/*")
+        patch.setenv("SPARK_DIST_CLASSPATH", f"{driver_jars()}/*:{local_files_jar()}")
         session = make_session(tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
 
 
-@pytest.fixture(scope="module")
-def plans_interpreted(spark: SparkSession) -> Iterator[None]:
-    """Plans of a file's tests are not compiled; see `interpreted`."""
-    with interpreted(spark):
-        yield
+@pytest.fixture(scope="session")
+def shared_shell(spark: SparkSession) -> Shell:
+    """A shell whose `snaploom` works in this process, with its Spark."""
+    return shell_with(spark)
