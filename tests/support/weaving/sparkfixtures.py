@@ -7,7 +7,6 @@ from pyspark.sql import SparkSession
 from support.documentation.examples import Shell
 from support.documentation.sharedprogram import shell_with
 from support.servers.databases import driver_jars
-from support.weaving.localfiles import local_files_jar
 from support.weaving.sparksession import make_session
 
 
@@ -17,7 +16,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     with pytest.MonkeyPatch.context() as patch:
         # Behind Spark's own jars: before them, where `spark.driver.extraClassPath` puts its jars,
         # the archive of classes would not fit.
-        patch.setenv("SPARK_DIST_CLASSPATH", f"{driver_jars()}/*:{local_files_jar()}")
+        patch.setenv("SPARK_DIST_CLASSPATH", f"{driver_jars()}/*")
         session = make_session(tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
