@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding
+from snaploom.planning.commonchecks.fields import Findings
 from snaploom.planning.cycles import cyclic_groups, shortest_cycle
-from snaploom.planning.validation.fields import Findings
 
 
 def cycle_findings(sources: Mapping[str, DataSource]) -> Findings:
