@@ -53,6 +53,7 @@ def test_crds_in_the_repository_are_those_of_the_models():
     assert check_crds(CRDS) == []
 
 
+@pytest.mark.slow
 def test_drift_is_reported_for_each_file(tmp_path):
     write_crds(tmp_path)
     (tmp_path / "datasources.snaploom.io.yaml").unlink()
