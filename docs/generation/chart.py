@@ -14,12 +14,12 @@ from pydantic import BaseModel, JsonValue
 from generation.chartvalues import Values
 from generation.markdown import NOTE, table
 from generation.models import Sections, resource_schema
+from snaploom.models.attributedocs import field_docs, one_line
 from snaploom.models.base import ONE_OF_KEYWORD, ApiModel
 from snaploom.models.common import GROUP
 from snaploom.models.crds import crd_name, crd_text
-from snaploom.models.enumdocs import one_line
 from snaploom.models.kinds import KINDS
-from snaploom.models.schema import MEANINGS_KEYWORD, Schema, as_object, without_null
+from snaploom.models.schema import MEANINGS_KEYWORD, ModelSchema, Schema, as_object, without_null
 
 CHART = Path(__file__).parents[2] / "charts" / "snaploom"
 CRDS = "templates/crds"
@@ -73,12 +73,12 @@ def _documented(values: ApiModel) -> Iterator[str]:
 
     Fields of the first level are parted by empty lines.
     """
-    plain = values.dump()
+    plain, docs = values.dump(), field_docs(type(values))
     for name, field in type(values).model_fields.items():
         alias = field.alias or name
         if alias not in plain:
             continue
-        comment = _comment(field.description or "")
+        comment = _comment(docs[name])
         value = getattr(values, name)
         if isinstance(value, ApiModel) and plain[alias]:
             inner = textwrap.indent("".join(_documented(value)), "  ")
@@ -96,7 +96,9 @@ def _comment(text: str) -> str:
 
 def values_schema() -> Schema:
     """`values.schema.json`: draft 7, which every Helm 3 knows; it refuses what it does not name."""
-    source = Values.model_json_schema(by_alias=True, ref_template="#/definitions/{model}")
+    source = Values.model_json_schema(
+        by_alias=True, ref_template="#/definitions/{model}", schema_generator=ModelSchema
+    )
     definitions = as_object(source.pop("$defs"))
     for name, needed in _needed(Values()).items():
         target = source if name == Values.__name__ else as_object(definitions[name])
@@ -172,13 +174,13 @@ def readme() -> str:
 def _first_level() -> list[tuple[str, str, str, str]]:
     """Of each value of the first level: name, model, default and meaning."""
     values = Values()
-    plain = values.dump()
+    plain, docs = values.dump(), field_docs(Values)
     found = []
     for name, field in Values.model_fields.items():
         value = getattr(values, name)
         model = type(value).__name__ if isinstance(value, BaseModel) else ""
         default = "" if model else f"`{json.dumps(plain[field.alias or name])}`"
-        found.append((field.alias or name, model, default, one_line(field.description or "")))
+        found.append((field.alias or name, model, default, one_line(docs[name])))
     return found
 
 

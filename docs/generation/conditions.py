@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from generation.markdown import NOTE, meanings
 from generation.reasons import reasons_table
-from snaploom.models.enumdocs import member_docs
+from snaploom.models.attributedocs import member_docs
 from snaploom_operator.conditions import ConditionType, Reason
 
 

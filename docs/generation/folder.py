@@ -7,8 +7,8 @@ import re
 
 from generation.markdown import NOTE, block, table
 from generation.models import Sections, document_schema
+from snaploom.models.attributedocs import one_line
 from snaploom.models.base import ApiModel
-from snaploom.models.enumdocs import one_line
 from snaploom.storage import layout
 from snaploom.storage.entries import (
     Claim,

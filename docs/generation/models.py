@@ -9,8 +9,8 @@ from typing import cast
 from pydantic import BaseModel, JsonValue
 
 from generation.markdown import table
+from snaploom.models.attributedocs import one_line
 from snaploom.models.base import ONE_OF_KEYWORD
-from snaploom.models.enumdocs import one_line
 from snaploom.models.schema import (
     MEANINGS_KEYWORD,
     ModelSchema,

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from generation.errorclasses import OPERATOR, errors
 from generation.markdown import NOTE, table
+from snaploom.models.attributedocs import member_docs
 from snaploom.models.catalogue.code import Code
 from snaploom.models.codes import CODE_BY_ID
-from snaploom.models.enumdocs import member_docs
 from snaploom.models.remedies import REMEDY_BY_REASON
 from snaploom.models.remedies.remedy import Remedy
 from snaploom_operator.conditions import Reason

@@ -10,8 +10,8 @@ from generation.errorclasses import OPERATOR, errors
 from generation.reasons import PAGE
 from support.documentation.pages import DOCS, anchors_of
 
+from snaploom.models.attributedocs import member_docs
 from snaploom.models.codes import CODE_BY_ID
-from snaploom.models.enumdocs import member_docs
 from snaploom_operator.conditions import Reason
 from snaploom_operator.remedies import EVERY_REMEDY, REMEDIES
 

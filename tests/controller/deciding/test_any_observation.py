@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.operator.anyobservation import indexes, outputs
 from support.operator.observations import SETTINGS, UID
+from support.runner.quick import examples
 
 from snaploom.models.common import ConditionStatus
 from snaploom_operator.actions import Action, AddFinalizer, Create, Delete, Ensure, RemoveFinalizer
@@ -36,7 +37,7 @@ def _loud(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(ANY)
 def test_there_is_always_one_ready_reason_and_a_small_valid_status(observed: Observed) -> None:
     decision = decide(observed, SETTINGS)
@@ -53,7 +54,7 @@ def test_there_is_always_one_ready_reason_and_a_small_valid_status(observed: Obs
     assert all(note.reason in REASONS and note.message for note in decision.notes)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(ANY)
 def test_actions_name_nothing_foreign(observed: Observed) -> None:
     known = {(each.name, each.uid) for each in observed.runs.applications}
@@ -70,7 +71,7 @@ def test_actions_name_nothing_foreign(observed: Observed) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(ANY)
 def test_decisions_that_are_carried_out_come_to_an_end(observed: Observed) -> None:
     for _ in range(MOST_PASSES):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.operator.runsimulator import Simulator
+from support.runner.quick import examples
 
 from snaploom.models.common import ConditionStatus
 from snaploom.models.outputdataset import OutputDatasetStatus
@@ -112,7 +113,7 @@ def assert_conditions(status: OutputDatasetStatus | None) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(RUNS, st.lists(EVENTS, max_size=25))
 def test_in_any_order_every_trigger_is_answered_and_then_there_is_silence(
     run: dict[str, object], events: list[Event]
@@ -135,7 +136,7 @@ def test_in_any_order_every_trigger_is_answered_and_then_there_is_silence(
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(RUNS, st.lists(EVENTS, max_size=25))
 def test_in_any_order_no_trigger_is_answered_twice(
     run: dict[str, object], events: list[Event]
@@ -146,7 +147,7 @@ def test_in_any_order_no_trigger_is_answered_twice(
         assert later.trigger != earlier.trigger or is_retry
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(EVENTS, max_size=15))
 def test_status_that_is_lost_starts_no_second_application(events: list[Event]) -> None:
     world = lived({}, events)

@@ -83,6 +83,7 @@ async def test_missing_verdicts_are_asked_for(name: str) -> None:
         assert asked.missing == set()
 
 
+@pytest.mark.slow
 async def test_a_text_that_takes_too_long_loses_its_process_and_no_other() -> None:
     async with workers(0.5, (sys.executable, "-c", SLOW)) as made:
         found = await made.judged("team", [expression("slow"), expression("a")])
@@ -90,6 +91,7 @@ async def test_a_text_that_takes_too_long_loses_its_process_and_no_other() -> No
         assert isinstance(found[expression("a")], SqlFacts)
 
 
+@pytest.mark.slow
 async def test_regexes_that_take_too_long_are_a_fault_of_all() -> None:
     slow, sound = RegexList(("a", "slow")), RegexList(("a",))
     async with workers(0.5, (sys.executable, "-c", SLOW)) as made:
@@ -117,6 +119,7 @@ async def test_a_text_that_takes_too_much_of_the_processor_ends_by_itself() -> N
         assert isinstance(found[expression("a")], SqlFacts)
 
 
+@pytest.mark.slow
 async def test_a_text_that_ends_its_process_twice_is_a_fault() -> None:
     async with workers(program=(sys.executable, "-c", SLOW)) as made:
         found = await made.judged("team", [expression("fatal"), expression("a")])
@@ -124,6 +127,7 @@ async def test_a_text_that_ends_its_process_twice_is_a_fault() -> None:
         assert isinstance(found[expression("a")], SqlFacts)
 
 
+@pytest.mark.slow
 async def test_slow_texts_of_one_namespace_delay_no_other() -> None:
     async with workers(program=(sys.executable, "-c", SLOW)) as made:
         slow = [expression(f"slow{number}") for number in range(50)]
@@ -135,6 +139,7 @@ async def test_slow_texts_of_one_namespace_delay_no_other() -> None:
         await asyncio.gather(hostile, return_exceptions=True)
 
 
+@pytest.mark.slow
 async def test_texts_that_nobody_waits_for_are_not_judged() -> None:
     async with workers(0.5, (sys.executable, "-c", SLOW)) as made:
         slow = [expression(f"slow{number}") for number in range(1000)]

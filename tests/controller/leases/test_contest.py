@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from support.operator.clusters import a_config_map
 from support.operator.fakecluster import FakeCluster
 from support.operator.fakeleaseapi import FakeLeaseApi, at_once
+from support.runner.quick import examples
 from support.storage.folders import a_folder, a_run, now
 from support.storage.memorylease import MemoryLease
 
@@ -173,7 +174,7 @@ clocks = st.tuples(st.sampled_from(RATES), st.sampled_from(RATES))
 
 
 @pytest.mark.parametrize("place", PLACES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(history=histories, rates=clocks)
 def test_two_never_both_count_as_the_holder(
     place: str, history: list[Turn], rates: tuple[int, int]
@@ -181,6 +182,7 @@ def test_two_never_both_count_as_the_holder(
     assert not overlaps(history, PLACES[place](), rates)
 
 
+@pytest.mark.slow
 def test_one_that_trusts_its_lease_for_longer_than_it_promised_is_noticed() -> None:
     def is_noticed(history: list[Turn]) -> bool:
         return overlaps(history, in_memory(), (2, 2), trusted=2 * PROMISED)

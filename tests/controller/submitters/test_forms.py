@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from strategies import model_data
 from support.cluster.sparkcrds import judge_of
 from support.operator.runrequests import RUN, UID, a_request, an_output, stored
+from support.runner.quick import examples
 
 from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
 from snaploom.models.run import RunAction, SparkSettings, Submitter
@@ -287,7 +288,7 @@ def test_misspelt_field_would_be_seen(form: ApplicationForm) -> None:
 @pytest.mark.slow
 @every_spark_form
 @given(spark=model_data(SparkSettings))
-@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow])
 def test_any_settings_give_an_object_that_the_crd_accepts(
     form: ApplicationForm, spark: Raw
 ) -> None:

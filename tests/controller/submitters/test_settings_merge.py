@@ -3,12 +3,13 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import model_data
+from support.runner.quick import examples
 
 from snaploom.models.run import SparkSettings
 from snaploom_operator.operatorsettings import OperatorSettings
 from snaploom_operator.submitters.settingsmerge import merged_settings
 
-SLOW = settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+SLOW = settings(max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow])
 
 
 def merged(own: dict[str, Any], below: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ OPTION = "--quick"
 
 EXAMPLES = 10
 """How many examples of a property are drawn; `make test` draws Hypothesis' hundred, or as many as
-the test sets."""
+the test sets (`examples`)."""
 
 _SPARK = ("pyspark", "py4j")
 
@@ -40,3 +40,8 @@ def start() -> None:
     os.environ["SPARK_HOME"] = os.devnull
     settings.register_profile("quick", settings.get_profile("repeatable"), max_examples=EXAMPLES)
     settings.load_profile("quick")
+
+
+def examples(count: int) -> int:
+    """How many examples to draw: a test's own count, or fewer in a quick run."""
+    return min(count, EXAMPLES) if settings.default.max_examples == EXAMPLES else count

@@ -32,6 +32,8 @@ _STARTING = ("multiprocessing", "subprocess")
 
 def files_to_test(changed: frozenset[Path]) -> list[Path]:
     """Test files, sorted, that changes of these files (absolute paths) can break."""
+    if not changed:
+        return []
     files = sorted(TESTS.rglob("test_*.py"))
     if any(_concerns_all(path) for path in changed):
         return files

@@ -4,6 +4,7 @@ import enum
 import importlib
 import pkgutil
 import re
+from functools import cache
 from pathlib import Path
 
 import kubernetes_validate
@@ -11,8 +12,8 @@ import pytest
 import yaml
 
 import snaploom.models
+from snaploom.models.attributedocs import member_docs
 from snaploom.models.crds import check_crds, crd, crd_name, write_crds
-from snaploom.models.enumdocs import member_docs
 from snaploom.models.kinds import KINDS
 
 CRDS = Path(__file__).parents[3] / "crds"
@@ -23,6 +24,7 @@ CRD_LIMIT = 100_000_000  # and for all rules of a CRD
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 
 
+@cache
 def spec_and_status(kind):
     (version,) = crd(kind)["spec"]["versions"]
     properties = version["schema"]["openAPIV3Schema"]["properties"]
@@ -41,15 +43,17 @@ def walk(schema, path, times=1):
         yield from walk(schema["additionalProperties"], f"{path}{{}}", members)
 
 
+@cache
 def all_schemas(kind):
-    for name, schema in spec_and_status(kind).items():
-        yield from walk(schema, name)
+    found = spec_and_status(kind).items()
+    return [each for name, schema in found for each in walk(schema, name)]
 
 
 def test_crds_in_the_repository_are_those_of_the_models():
     assert check_crds(CRDS) == []
 
 
+@pytest.mark.slow
 def test_drift_is_reported_for_each_file(tmp_path):
     write_crds(tmp_path)
     (tmp_path / "datasources.snaploom.io.yaml").unlink()

@@ -7,8 +7,6 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
-
 import snaploom
 import snaploom_operator
 from snaploom_operator.commands import COMMANDS
@@ -44,31 +42,34 @@ def test_packages_free_of_spark_are_found():
     }
 
 
-@pytest.mark.parametrize("package", [*FREE, *ENTRY_POINTS])
-def test_import_needs_neither_spark_nor_kubernetes(package):
-    names = list(modules_of(package)) if package in FREE else [package]
-    script = BLOCK.format(blocked=["pyspark", "py4j", "kubernetes"], module=", ".join(names))
+def run(script):
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
-def test_commands_of_the_operator_need_no_arrow():
+def imported_without(blocked, modules):
+    run(BLOCK.format(blocked=blocked, module=", ".join(modules)))
+
+
+def test_import_needs_neither_spark_nor_kubernetes():
+    free = [name for package in FREE for name in modules_of(package)]
+    imported_without(["pyspark", "py4j", "kubernetes"], [*free, *ENTRY_POINTS])
+
+
+def test_neither_commands_of_the_operator_nor_a_run_with_nothing_due_need_arrow():
     modules = {target.partition(":")[0] for _, target, _ in COMMANDS}
     others = ("snaploom.cli.main", "snaploom.cli.errordisplay", "snaploom.cli.console")
-    script = BLOCK.format(
-        blocked=["pyarrow", "numpy", "pandas", "pyspark", "py4j"],
-        module=", ".join(sorted({*modules, *others})),
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-def test_a_run_with_nothing_due_needs_no_arrow():
-    modules = ("snaploom.cli.run", "snaploom.cli.plan", "snaploom.project.project")
+    runs = ("snaploom.cli.run", "snaploom.cli.plan", "snaploom.project.project")
     blocked = ["pyarrow", "numpy", "pandas", "pyspark", "py4j"]
-    script = BLOCK.format(blocked=blocked, module=", ".join(modules))
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    imported_without(blocked, sorted({*modules, *others, *runs}))
+
+
+def test_models_are_built_when_they_are_first_used():
+    run(
+        "from snaploom.models.kinds import KINDS; from snaploom.models.report import Report; "
+        "models = [Report, *(kind.model for kind in KINDS)]; "
+        "assert not [model for model in models if model.__pydantic_complete__]"
+    )
 
 
 def test_only_one_module_of_the_operator_watches():

@@ -14,6 +14,7 @@ def chosen(*changed: Path) -> set[Path]:
     return set(files_to_test(frozenset(changed)))
 
 
+@pytest.mark.slow
 def test_a_changed_module_runs_the_tests_that_import_it_and_no_others() -> None:
     assert _TEST_OF_CRON in chosen(_CRON)
     assert _TEST_OF_INDEXES not in chosen(_CRON)
@@ -45,6 +46,7 @@ def test_what_has_no_imports_or_serves_all_runs_every_test(name: str) -> None:
     assert chosen(REPOSITORY / name) == set(TESTS.rglob("test_*.py"))
 
 
+@pytest.mark.slow
 def test_a_changed_page_runs_the_tests_of_pages() -> None:
     assert chosen(REPOSITORY / "docs/tutorial.md") == set(
         (TESTS / "documentation").rglob("test_*.py")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,6 +38,7 @@ def test_inclusion_is_the_share_of_distinct_values(
     assert found.share == (len(mine & theirs) / len(mine) if mine else 0)
 
 
+@pytest.mark.slow
 def test_a_sketch_of_many_values_estimates_the_share() -> None:
     child = sketch_of(hashes_of(pa.array(range(400_000)), Family.WHOLE))
     parent = sketch_of(hashes_of(pa.array(range(100_000, 1_000_000)), Family.WHOLE))

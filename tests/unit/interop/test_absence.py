@@ -50,6 +50,7 @@ def run(*arguments: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_every_module_is_imported_without_it() -> None:
     names = [
         name

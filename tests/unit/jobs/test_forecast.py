@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.declared.declarations import files, output, parsed
+from support.runner.quick import examples
 from support.storage.folders import a_folder, a_run, day, now, published
 
 from snaploom.jobs.weaving.preflight import published_state
@@ -56,7 +57,7 @@ days = st.sets(st.integers(0, LAST), max_size=8)
 TIERS = {"maxOldSnapshots": 2, "tiers": [{"olderThan": {"day": 1}, "keepOneEvery": {"day": 5}}]}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(rules, days, days, days, st.sampled_from(["OLDEST_FIRST", "NEWEST_FIRST"]))
 @example(TIERS, {0, 1}, {20, 18}, {18}, "NEWEST_FIRST")
 def test_the_forecast_is_what_a_run_deletes(

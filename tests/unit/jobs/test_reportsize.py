@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.runner.quick import examples
 
 from snaploom.jobs.reports.size import LARGEST_REPORT, compact, fitting
 from snaploom.models.codes import make_finding
@@ -84,7 +85,7 @@ def reports(draw: st.DrawFn) -> Report:
     )
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(report=reports(), limit=st.integers(SMALLEST, LARGEST_REPORT))
 def test_any_report_fits_and_counts_what_is_left_out(report: Report, limit: int) -> None:
     fitted = fitting(report, limit)

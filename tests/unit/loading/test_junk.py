@@ -13,6 +13,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.declared.declarations import complex_, document, model, simple
+from support.runner.quick import examples
 
 from snaploom.loading.load import load
 from snaploom.planning.validation.validator import validate
@@ -64,7 +65,7 @@ def test_random_yaml_gives_findings(text: str) -> None:
 
 @pytest.mark.slow
 @given(st.integers(0, 2**32))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_spoilt_declarations_give_findings(seed: int) -> None:
     chance = random.Random(seed)
     documents = copy.deepcopy(SOUND)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from support.declared.declarations import document, model, parsed
 from support.runner.budget import within_work
 
@@ -24,6 +25,7 @@ def test_names_that_take_too_much_work_are_not_guessed() -> None:
         assert nearest(known[0][::-1], known) is None
 
 
+@pytest.mark.slow
 def test_guesses_end_when_they_took_enough_work() -> None:
     guesses, known = Guesses(), ["customer", "address"]
     assert guesses.did_you_mean("custmer", known) == "did you mean `customer`?"

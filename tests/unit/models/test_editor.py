@@ -3,12 +3,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from strategies import resources
+from support.runner.quick import examples
 
 from snaploom.models.editor import check_schemas, editor_schema, write_schemas
 from snaploom.models.kinds import KINDS
 
 VALIDATOR = Draft202012Validator(editor_schema())
-few = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 APPLICATOR = {
     "apiVersion": "snaploom.io/v1alpha1",
     "kind": "MetadataApplicator",

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from pydantic import Field, StringConstraints
 from strategies import resources
 from support.operator.crdschema import faults
+from support.runner.quick import examples
 
 from snaploom.models.base import ApiModel, ListType
 from snaploom.models.common import Preference
@@ -16,7 +17,9 @@ from snaploom.models.schema import UnknownConstruct, as_object, structural_schem
 
 VERSIONS = {kind.name: crd(kind)["spec"]["versions"][0] for kind in KINDS}
 SCHEMAS = {name: version["schema"]["openAPIV3Schema"] for name, version in VERSIONS.items()}
-few = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 @pytest.mark.slow

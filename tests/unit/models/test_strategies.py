@@ -2,11 +2,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import data_types, resources, time_offsets
+from support.runner.quick import examples
 
 from snaploom.models.common import DataType, TimeOffset
 from snaploom.models.kinds import KINDS
 
-few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(
+    max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 @pytest.mark.slow

@@ -144,6 +144,7 @@ def test_at_the_moment_of_a_change_the_latest_tick_is_the_one_before_it(
     assert format_instant(found) == expected
 
 
+@pytest.mark.slow
 @given(
     days, st.sampled_from(SCHEDULES), st.integers(1, 2000),
     st.lists(st.integers(-4200, 4200), max_size=9, unique=True),

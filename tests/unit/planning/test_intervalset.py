@@ -8,6 +8,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.runner.quick import examples
 
 from snaploom.models.common import Preference, TimeOffset
 from snaploom.models.outputdataset import ChildSnapshot
@@ -96,7 +97,7 @@ TINY = [
     st.booleans(),
     st.data(),
 )
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_candidates_of_an_interval_set_are_those_of_all_its_milliseconds(
     intervals: Intervals | CronIntervals,
     lengths: list[tuple[int, int]],

@@ -216,6 +216,7 @@ def check_against_all_trees(declared: Model) -> int:
     return len(best)
 
 
+@pytest.mark.slow
 def test_tree_is_the_unique_least_of_all_spanning_trees_or_a_tie() -> None:
     random = Random(20)
     counts = [check_against_all_trees(random_model(random)) for _ in range(3000)]

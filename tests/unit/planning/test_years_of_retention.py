@@ -14,6 +14,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.runner.quick import examples
 
 from snaploom.models.common import Preference, TimeOffset
 from snaploom.models.outputfolder import CatchupMode, SnapshotAutoDelete, Tier
@@ -138,7 +139,7 @@ rules_of = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     rules_of, st.sampled_from(CatchupMode), st.lists(st.integers(1, 120), min_size=2, max_size=6),
     st.sets(st.integers(0, 900), max_size=40), st.data(),
@@ -172,7 +173,7 @@ def test_years_of_runs_never_write_what_they_delete_nor_bring_back_what_is_gone(
             assert max(folder.created) >= max(folder.ended, default=-1)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(rules_of, st.dictionaries(st.integers(0, 900), st.integers(0, 30), max_size=150))
 def test_what_is_left_is_what_a_plain_reading_leaves_and_reading_again_leaves_it(
     rules: SnapshotAutoDelete, history: dict[int, int]

@@ -44,6 +44,7 @@ def test_page_is_one_file_that_loads_nothing(eventful: Path, tmp_path: Path) -> 
     assert "default-src 'none'" in document
 
 
+@pytest.mark.slow
 def test_neither_spark_nor_arrow_is_needed(eventful: Path, tmp_path: Path) -> None:
     command = ["page", "--all", "-f", str(eventful), "--to", str(tmp_path), *NOW]
     done = subprocess.run(

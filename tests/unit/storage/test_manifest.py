@@ -22,7 +22,7 @@ from snaploom.storage.state import EMPTY, FolderState
 from snaploom.storage.stores import open_store
 
 
-@pytest.fixture(params=["local", "memory"])
+@pytest.fixture(params=[pytest.param("local", marks=pytest.mark.slow), "memory"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
     return open_store(str(tmp_path) if request.param == "local" else "memory:", create=True)
 

@@ -74,6 +74,7 @@ def _race(root: Path, me: int, barrier: object, answers: object) -> None:
     answers.put((me, race(root, me, barrier.wait)))  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_one_of_four_processes_wins_in_every_round(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     barrier, answers = context.Barrier(4), context.Queue()

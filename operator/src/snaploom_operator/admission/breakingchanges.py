@@ -14,11 +14,11 @@ from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.finding import Finding, Severity, errors_of
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
+from snaploom.planning.commonchecks.scope import NamesOfKind, no_names
 from snaploom.planning.compatibility import Structure, merge_structures, structure_of
 from snaploom.planning.graph import join_graph
 from snaploom.planning.judging.texts import TextJudge
 from snaploom.planning.tree import plan_tree
-from snaploom.planning.validation.scope import NamesOfKind, no_names
 from snaploom.planning.validation.validator import validate
 from snaploom_operator.admission.contradictions import manifest_of
 

@@ -26,7 +26,6 @@ from snaploom_operator.admission.review import (
     review_deletion,
 )
 from snaploom_operator.admission.reviewcontext import (
-    Known,
     ReviewContext,
     review_context,
     users_of,
@@ -36,6 +35,7 @@ from snaploom_operator.admission.throttle import RefusalThrottle
 from snaploom_operator.errors import TooManyReviews
 from snaploom_operator.objects import JsonObject, Ref
 from snaploom_operator.operatorsettings import AdmissionSettings
+from snaploom_operator.store.store import Store
 from snaploom_operator.textverdicts import RecordingJudge, TextVerdicts
 
 MOST_OF_A_NAMESPACE = 16
@@ -96,7 +96,7 @@ class Judge:
 
     def __init__(
         self,
-        known: Known,
+        known: Store,
         settings: AdmissionSettings,
         threads: Executor,
         verdicts: TextVerdicts,

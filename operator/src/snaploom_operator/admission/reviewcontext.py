@@ -10,15 +10,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, islice, takewhile
-from typing import Protocol
 
 from snaploom.models.datasource import DataSource
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
-from snaploom.planning.validation.scope import NamesOfKind, no_names
+from snaploom.planning.commonchecks.scope import NamesOfKind, no_names
 from snaploom_operator.objects import Ref
 from snaploom_operator.store.entries import Entry
 from snaploom_operator.store.references import references_of
+from snaploom_operator.store.store import Store
 
 DEPENDANTS_JUDGED = 300
 """Dependants that are checked for breaking changes; so many take about a second, and the API server
@@ -26,32 +26,6 @@ waits for five."""
 LARGEST_DEPENDANTS = 2_000_000
 """Approximate characters of their specs: so many take some 0.7 seconds (ten of half a million took
 1.9)."""
-
-
-class Known(Protocol):
-    """The part of `Store` that reviews read."""
-
-    def entry(self, ref: Ref) -> Entry | None:
-        """The cached resource."""
-        ...
-
-    def referrers(self, ref: Ref) -> frozenset[Ref]:
-        """The resources that refer to an object, whether it exists or not."""
-        ...
-
-    def names(self, namespace: str, kind: str) -> tuple[str, ...]:
-        """Names of the resources of a kind in a namespace; thread-safe."""
-        ...
-
-    def overlapping(self, output: OutputDataset) -> tuple[OutputDataset, ...]:
-        """Outputs whose folders may overlap with that of one."""
-        ...
-
-    def upstream(
-        self, output: OutputDataset
-    ) -> tuple[tuple[OutputDataset, ...], tuple[DataSource, ...]]:
-        """Outputs whose files one may read, directly or through others, and the sources of all."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -82,7 +56,7 @@ def ref_to(resource: Resource) -> Ref:
     return Ref(resource.kind, resource.metadata.namespace or "", resource.name)
 
 
-def review_context(resource: Resource, known: Known) -> ReviewContext:
+def review_context(resource: Resource, known: Store) -> ReviewContext:
     """Collect the related resources of a submitted resource."""
     ref = ref_to(resource)
     users = sorted(known.referrers(ref) - {ref})
@@ -109,7 +83,7 @@ def review_context(resource: Resource, known: Known) -> ReviewContext:
     )
 
 
-def _judged(users: Sequence[Ref], known: Known) -> list[Ref]:
+def _judged(users: Sequence[Ref], known: Store) -> list[Ref]:
     """The first dependants, within the limits."""
     sizes = (entry.size if (entry := known.entry(user)) else 0 for user in users)
     many = takewhile(
@@ -118,7 +92,7 @@ def _judged(users: Sequence[Ref], known: Known) -> list[Ref]:
     return [user for _, user in islice(many, DEPENDANTS_JUDGED)]
 
 
-def users_of(ref: Ref, known: Known) -> tuple[str, ...]:
+def users_of(ref: Ref, known: Store) -> tuple[str, ...]:
     """Identities of the resources that refer to one and are not being deleted."""
     entries = (known.entry(user) for user in sorted(known.referrers(ref) - {ref}))
     return tuple(_identity(entry.ref) for entry in entries if entry and not _is_deleting(entry))
@@ -129,7 +103,7 @@ def _is_deleting(entry: Entry) -> bool:
     return isinstance(content, Resource) and content.metadata.deletion_timestamp is not None
 
 
-def _reached(refs: Iterable[Ref], known: Known, without: Ref) -> tuple[Entry, ...]:
+def _reached(refs: Iterable[Ref], known: Store, without: Ref) -> tuple[Entry, ...]:
     """The transitive closure of references."""
     found: dict[Ref, Entry] = {}
     seen = {without}

@@ -17,11 +17,11 @@ from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.bundles import bundle_for
+from snaploom.planning.commonchecks.scope import NamesOfKind, no_names
 from snaploom.planning.dependence import dependence_findings
 from snaploom.planning.judging.texts import TextJudge
 from snaploom.planning.plan import RunPlan, plan_offline
 from snaploom.planning.validation.overlaps import overlap_findings
-from snaploom.planning.validation.scope import NamesOfKind, no_names
 from snaploom.planning.validation.validator import validate
 from snaploom_operator.gather.clusterrules import cluster_findings
 from snaploom_operator.gather.declarationshash import declarations_hash

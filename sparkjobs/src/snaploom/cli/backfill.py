@@ -15,6 +15,7 @@ from snaploom.cli.options import (
     KeepGoing,
     Limit,
     Now,
+    OutputName,
     ProjectOptions,
     Strict,
     allowed_by,
@@ -34,7 +35,7 @@ from snaploom.planning.selection import Selection
 
 
 def backfill(
-    name: Annotated[str, Parameter(name="OUTPUT", help="Name of an OutputDataset.")],
+    name: OutputName,
     /,
     *,
     file: Files,

@@ -23,6 +23,7 @@ from snaploom.cli.options import (
     Files,
     Form,
     Now,
+    OutputName,
     ProjectOptions,
     allowed_by,
     instant_of,
@@ -41,7 +42,7 @@ from snaploom.storage.objectstore import ObjectStore
 
 
 def contract(
-    name: Annotated[str, Parameter(name="OUTPUT", help="Name of an OutputDataset.")],
+    name: OutputName,
     /,
     *,
     file: Files,

@@ -22,6 +22,7 @@ from snaploom.cli.options import (
     Files,
     Form,
     Now,
+    OutputName,
     ProjectOptions,
     allowed_by,
     instant_of,
@@ -42,7 +43,7 @@ from snaploom.planning.rowchanges import MOST_SAMPLES
 
 
 def diff(
-    name: Annotated[str, Parameter(name="OUTPUT", help="Name of an OutputDataset.")],
+    name: OutputName,
     /,
     *,
     file: Files,

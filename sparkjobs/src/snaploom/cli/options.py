@@ -25,6 +25,8 @@ from snaploom.models.times import EpochNanos, now, parse_instant, with_zone
 EMPTY_TEXT = "an empty text"
 """What was found where nothing but quotes was given."""
 
+OutputName = Annotated[str, Parameter(name="OUTPUT", help="Name of an OutputDataset.")]
+
 Files = Annotated[
     list[Path],
     Parameter(

@@ -13,6 +13,7 @@ from snaploom.cli.options import (
     Files,
     Form,
     Now,
+    OutputName,
     ProjectOptions,
     Strict,
     allowed_by,
@@ -25,7 +26,7 @@ from snaploom.jobs.plannedoutput import plan_output
 
 
 def plan(
-    name: Annotated[str, Parameter(name="OUTPUT", help="Name of the OutputDataset.")],
+    name: OutputName,
     /,
     *,
     file: Files,

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from snaploom.cli.console import OutputForm, print_json, result_console
-from snaploom.cli.options import DEFAULT_PROJECT, Files, Form, ProjectOptions
+from snaploom.cli.options import DEFAULT_PROJECT, Files, Form, OutputName, ProjectOptions
 from snaploom.jobs.declarations.declarationfiles import read_declarations, refuse
 from snaploom.jobs.sparkentry import open_named
 from snaploom.models.times import format_instant, now
@@ -25,7 +25,7 @@ from snaploom.visibletext import visible
 
 
 def repair(
-    name: Annotated[str, Parameter(name="OUTPUT", help="Name of an OutputDataset.")],
+    name: OutputName,
     /,
     *,
     file: Files,

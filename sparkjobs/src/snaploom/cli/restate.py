@@ -14,6 +14,7 @@ from snaploom.cli.options import (
     Files,
     Form,
     Now,
+    OutputName,
     ProjectOptions,
     allowed_by,
     instant_of,
@@ -29,7 +30,7 @@ from snaploom.planning.selection import Selection
 
 
 def restate(
-    name: Annotated[str, Parameter(name="OUTPUT", help="Name of an OutputDataset.")],
+    name: OutputName,
     /,
     *,
     file: Files,

@@ -1,7 +1,8 @@
 """What every model of the API shares: naming, strictness, and what a schema cannot express.
 
 All models are frozen and reject unknown keys; outside they are camelCase, inside snake_case. Each
-field is followed by a string that becomes its description in CRDs, editor schemas and reference.
+field is followed by a string that becomes its description in CRDs, editor schemas and reference
+(`attributedocs`). A model is built when it is first used: a command uses a few of two hundred.
 Kubernetes needs three things that JSON Schema lacks: the merge behaviour of lists (`ListType`),
 rules that span fields (`CelRule`) and a bound on every string and list (rule R17). They live on
 the models, so that the generated CRDs never differ from the parser.
@@ -125,7 +126,7 @@ class ApiModel(BaseModel):
         validate_by_alias=True,
         extra="forbid",
         frozen=True,
-        use_attribute_docstrings=True,
+        defer_build=True,
         allow_inf_nan=False,
     )
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import yaml
 from pydantic import JsonValue
 
+from snaploom.models.attributedocs import one_line
 from snaploom.models.common import GROUP, VERSION
-from snaploom.models.enumdocs import one_line
 from snaploom.models.kinds import CATEGORY, KINDS, Kind, PrinterColumn
 from snaploom.models.schema import Schema, as_object, structural_schema
 

@@ -22,8 +22,8 @@ from pydantic import BaseModel, JsonValue
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from snaploom.models.attributedocs import field_docs, member_docs, one_line
 from snaploom.models.base import ONE_OF_KEYWORD
-from snaploom.models.enumdocs import member_docs, one_line
 from snaploom.models.shortforms import TEXT_KEYWORD
 
 Schema = dict[str, JsonValue]
@@ -37,7 +37,15 @@ class UnknownConstruct(Exception):
 
 
 class ModelSchema(GenerateJsonSchema):
-    """Pydantic's generator, which also emits what the values of an enum mean."""
+    """Pydantic's generator, which also emits what fields and the values of an enum mean."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        """The schema of a model, with the meaning of each field."""
+        result = super().model_schema(schema)
+        model = schema["cls"]
+        for name, text in field_docs(model).items():
+            result["properties"][model.model_fields[name].alias or name]["description"] = text
+        return result
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
         """The schema of an enum, with the meaning of each value."""

@@ -14,13 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import islice
 
-import networkx as nx
-
 from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.planning.bundle import Bundle
+from snaploom.planning.cycles import cyclic_groups, shortest_cycle
 from snaploom.planning.sources.registry import declared
 from snaploom.planning.validation.outputfolder import comparable_folder
 
@@ -59,21 +58,20 @@ def dependence_findings(
         sources: all of the namespace, by name.
     """
     folders = _Folders(outputs.values())
-    reads: nx.DiGraph[str] = nx.DiGraph()
+    reads: dict[str, set[str]] = {}
     asked = tuple(judged)
     waiting, seen = [output.name for output in asked], set[str]()
     while waiting:
         name = waiting.pop()
         if name in outputs and name not in seen:
             seen.add(name)
-            read = sorted(folders.read_by(outputs[name], sources))
-            waiting.extend(read)
-            reads.add_edges_from((name, other) for other in read)
-    circles = {name: circle for circle in _circles(reads) for name in circle}
+            reads[name] = folders.read_by(outputs[name], sources)
+            waiting.extend(reads[name])
+    in_circles = {name for group in cyclic_groups(reads) for name in group}
     return tuple(
-        _finding(output, _circle_through(reads.subgraph(circles[output.name]), output.name))
+        _finding(output, shortest_cycle(reads, output.name))
         for output in asked
-        if output.name in circles
+        if output.name in in_circles
     )
 
 
@@ -152,17 +150,6 @@ def _is_below(glob: list[str], folder: list[str]) -> bool:
         if not fnmatchcase(name, _ESCAPED.sub(r"[\1]", step).replace("[^", "[!")):
             return False
     return len(glob) > len(folder)
-
-
-def _circles(reads: nx.DiGraph[str]) -> list[set[str]]:
-    components = nx.strongly_connected_components(reads)
-    return [each for each in components if len(each) > 1 or reads.has_edge(*2 * tuple(each))]
-
-
-def _circle_through(reads: nx.DiGraph[str], name: str) -> list[str]:
-    """The shortest way from a node back to itself."""
-    ways = (nx.shortest_path(reads, following, name) for following in sorted(reads[name]))
-    return [name, *min(ways, key=len)]
 
 
 def _finding(output: OutputDataset, circle: list[str]) -> Finding:

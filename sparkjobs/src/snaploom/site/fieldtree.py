@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from snaploom.planning.commonchecks.columns import DATA
 from snaploom.planning.schemas import Array, Map, Struct, Type, describe, struct_at
-from snaploom.planning.validation.columns import DATA
 from snaploom.site.pagedata import Column
 
 MOST_COLUMNS = 5_000

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.runner.quick import examples
 from support.skipping.xskipperfiles import (
     OLD_BLOOM,
     bloom_of_longs,
@@ -22,21 +23,21 @@ from snaploom.skipping.indexes.base import Feed
 from snaploom.skipping.indexes.bloomfilter import BLOOM_FILTER
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.integers(1, 400), st.integers(1, 1500), st.sampled_from([OLD_BLOOM, "other.Class"]))
 def test_stream_is_read_however_its_blocks_are_cut(words: int, block: int, name: str) -> None:
     serialised = np.array([1, 3, words], ">i4").tobytes() + bytes(range(8)) * words
     assert read_bloom(java_bloom(serialised, name, block)) == serialised
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.integers(1, 400))
 def test_stream_survives_the_round_trip(words: int) -> None:
     serialised = np.array([1, 3, words], ">i4").tobytes() + bytes(range(8)) * words
     assert read_bloom(write_bloom(serialised)) == serialised
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.integers(0, 2000))
 def test_cut_stream_is_refused(length: int) -> None:
     data = write_bloom(bloom_of_longs([1], items=200))
@@ -44,7 +45,7 @@ def test_cut_stream_is_refused(length: int) -> None:
         read_bloom(data[: min(length, len(data) - 1)])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.binary(max_size=60))
 def test_noise_is_refused(noise: bytes) -> None:
     for data in (noise, b"\xac\xed\x00\x05" + noise):

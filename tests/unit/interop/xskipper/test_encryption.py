@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.runner.quick import examples
 from support.servers.keyservices import ELSEWHERE, MemoryKeyService, transit_server
 from support.skipping.xskipperfiles import a_definition, index_of, some_rows
 
@@ -119,7 +120,7 @@ names = st.text(st.characters(exclude_characters=":;,", exclude_categories=["Cs"
 plain = names.filter(lambda text: text == text.strip())
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.dictionaries(plain, st.lists(plain, min_size=1).map(tuple), max_size=4))
 def test_column_key_list_survives_the_round_trip(keys: dict[str, tuple[str, ...]]) -> None:
     assert parse_column_keys(column_keys(keys)) == keys

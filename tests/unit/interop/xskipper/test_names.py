@@ -5,6 +5,7 @@ import hashlib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.runner.quick import examples
 from support.skipping.faketarget import FakeTarget
 
 from snaploom.errors import IndexNotFound, IndexNotPossible
@@ -43,13 +44,13 @@ def test_column_name_follows_the_version(
 texts = st.text(alphabet="ab#.$_1-é🎉", max_size=6)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.lists(texts, min_size=1, max_size=3), st.lists(texts, min_size=1, max_size=3))
 def test_different_columns_have_different_names(one: list[str], other: list[str]) -> None:
     assert (column_name(one, "minmax") == column_name(other, "minmax")) == (one == other)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(texts, texts)
 def test_escaping_is_one_to_one_and_leaves_no_dot(one: str, other: str) -> None:
     assert "." not in escape(one)
@@ -84,7 +85,7 @@ def test_columns_that_share_a_beginning_are_fine() -> None:
 RELATIVE_PATHS = st.text(min_size=1).filter(lambda path: not path.startswith("/"))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(RELATIVE_PATHS, st.integers(-(10**15), 10**15))
 def test_object_name_survives_the_round_trip(path: str, modified: int) -> None:
     assert split_object_name(object_name(f"file:/{path}", modified)) == (f"/{path}", modified)

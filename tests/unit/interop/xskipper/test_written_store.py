@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.runner.quick import examples
 from support.skipping.xskipperfiles import (
     ROW_METADATA,
     a_definition,
@@ -127,7 +128,7 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
 names = st.text(alphabet="aB#.$_é🎉 ", min_size=1, max_size=5)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.data(), st.sampled_from(sorted(VALUES)), names, names)
 def test_what_is_written_is_read_again(
     data: st.DataObject, data_type: str, column: str, file: str

@@ -2,6 +2,7 @@ from functools import reduce
 
 import pytest
 from hypothesis import given, settings
+from support.runner.quick import examples
 from support.skipping.skippingcases import Case, Row, cases, is_true
 
 from snaploom.skipping.core.normalform import conjuncts, normal_form
@@ -27,7 +28,7 @@ LESS = Comparison(A, Operator.LT, 3)
 EQUAL = Comparison(A, Operator.EQ, 7)
 
 
-@settings(max_examples=150, deadline=None, database=None)
+@settings(max_examples=examples(150), deadline=None, database=None)
 @given(cases("MIN_MAX", ("int", "double", "string")))
 def test_normal_form_is_true_wherever_the_condition_is(case: Case):
     normal = normal_form(case.predicate)
@@ -37,7 +38,7 @@ def test_normal_form_is_true_wherever_the_condition_is(case: Case):
             assert is_true(Case(case.terms, (), (), normal), Row(row.values, True))
 
 
-@settings(max_examples=150, deadline=None, database=None)
+@settings(max_examples=examples(150), deadline=None, database=None)
 @given(cases("MIN_MAX", ("int", "double", "string")))
 def test_normal_form_has_no_not_and_is_its_own_normal_form(case: Case):
     normal = normal_form(case.predicate)

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.runner.quick import examples
 from support.skipping.skippingcases import NUMBERS, TEXTS, TYPES, built, fed, values
 
 from snaploom.skipping.core.definition import IndexDefinition
@@ -22,7 +23,7 @@ INDEXES = [
 
 @pytest.mark.parametrize(("type_name", "data_types", "parameters"), INDEXES)
 def test_merged_partials_are_the_single_pass(type_name, data_types, parameters):
-    @settings(max_examples=60, deadline=None, database=None)
+    @settings(max_examples=examples(60), deadline=None, database=None)
     @given(st.data())
     def holds(data):
         data_type = data.draw(st.sampled_from(data_types))

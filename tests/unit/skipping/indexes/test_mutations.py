@@ -42,11 +42,13 @@ def test_bounds_without_nan_lose_rows(monkeypatch):
     assert _finds_a_lost_row("MIN_MAX", ("double",))
 
 
+@pytest.mark.slow
 def test_partial_sets_lose_rows(monkeypatch):
     monkeypatch.setattr(distinct.DistinctValues, "values", _first_values)
     assert _finds_a_lost_row("VALUE_SET", ("int",), (("limit", "1"),))
 
 
+@pytest.mark.slow
 def test_two_zeros_in_a_set_lose_rows(monkeypatch):
     monkeypatch.setattr("snaploom.skipping.core.valueorder.ordered", np.copy)
     monkeypatch.setattr(distinct, "ordered", np.copy)
@@ -58,6 +60,7 @@ def test_hashes_of_another_type_lose_rows(monkeypatch):
     assert _finds_a_lost_row("BLOOM_FILTER", ("int",))
 
 
+@pytest.mark.slow
 def test_first_of_several_partition_values_loses_rows(monkeypatch):
     monkeypatch.setattr(distinct.DistinctValues, "values", _first_values)
     assert _finds_a_lost_row("PARTITION", ("int",))

@@ -2,10 +2,14 @@
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from support.runner.quick import examples
 from support.skipping.skippingcases import NUMBERS, TEXTS, TYPES, Case, cases, loses_rows
 
 SETTINGS = settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
+    max_examples=examples(100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    database=None,
 )
 
 INDEXES = [

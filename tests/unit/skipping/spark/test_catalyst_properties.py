@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.runner.quick import examples
 from support.skipping.catalystrows import catalyst, holds
 
 from snaploom.skipping.core.normalform import normal_form
@@ -121,7 +122,7 @@ CONDITIONS = st.recursive(LEAVES, grow, max_leaves=6)
 
 
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(condition=CONDITIONS, rows=st.lists(ROWS, min_size=1, max_size=6))
 def test_row_that_satisfies_a_condition_satisfies_its_predicate(condition, rows) -> None:
     found = predicate([condition], COLUMNS)
@@ -151,7 +152,7 @@ EXACT_CONDITIONS = st.recursive(
 
 
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(condition=EXACT_CONDITIONS, row=ROWS)
 def test_plain_conditions_are_exact_in_both_directions(condition, row) -> None:
     found = normal_form(predicate([condition], COLUMNS))

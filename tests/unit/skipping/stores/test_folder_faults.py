@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
+from support.runner.quick import examples
 from support.skipping.indexprocesses import DEADLINE, SPAWN, commit_many
 from support.skipping.indexstores import committed, contents, definition, write
 from support.storage.faultystore import Fault, FaultyStore, times
@@ -177,7 +178,7 @@ def test_store_that_does_not_answer_is_no_damage(objects: FaultyStore) -> None:
 FAULTS = st.lists(st.sampled_from([None, None, *Fault]), max_size=40)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(faults=FAULTS, writers=st.lists(st.integers(0, 2), max_size=10))
 def test_commits_that_were_answered_are_there_exactly_once(
     faults: list[Fault | None], writers: list[int]

@@ -13,10 +13,10 @@ from typing import Self
 
 from snaploom.models.datasource import Credentials, DataSource, HdfsLike, SnapshotSettings
 from snaploom.models.times import EpochNanos
+from snaploom.planning.commonchecks.fields import Findings
+from snaploom.planning.commonchecks.scope import Scope
 from snaploom.planning.datasetnames import DatasetName
 from snaploom.planning.declaredcolumns import DeclaredColumns
-from snaploom.planning.validation.fields import Findings
-from snaploom.planning.validation.scope import Scope
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from snaploom.models.codes import make_finding
 from snaploom.models.datasource import HdfsLike, SnapshotSettings
 from snaploom.models.finding import Finding
+from snaploom.planning.commonchecks.columns import undeclared_column
+from snaploom.planning.commonchecks.fields import Findings
+from snaploom.planning.commonchecks.scope import Scope
 from snaploom.planning.declaredcolumns import DeclaredColumns, columns_of
 from snaploom.planning.fileformats import format_findings, source_place
 from snaploom.planning.prefix import PrefixInvalid, UriPrefix
 from snaploom.planning.sources.declared import DeclaredSource, NoSnapshots
 from snaploom.planning.sources.physical import schema_findings, snapshot_findings
-from snaploom.planning.validation.columns import undeclared_column
-from snaploom.planning.validation.fields import Findings
-from snaploom.planning.validation.scope import Scope
 
 _PATH = "spec.hdfsLike"
 _MADE_BY_OPTIONS = frozenset({"basepath", "columnnameofcorruptrecord", "singlevariantcolumn"})

@@ -12,8 +12,8 @@ from snaploom.models.datasource import (
     SnapshotSettings,
     TimeFormat,
 )
+from snaploom.planning.commonchecks.fields import Findings, duplicate_findings, zone_findings
 from snaploom.planning.prefix import SNAPSHOT_TYPES, UriPrefix
-from snaploom.planning.validation.fields import Findings, duplicate_findings, zone_findings
 
 _WHOLE = ("byte", "short", "integer", "long", "decimal")
 COLUMN_TYPES = {

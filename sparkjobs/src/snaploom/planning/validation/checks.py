@@ -6,13 +6,13 @@ from snaploom.loading.nearmisses import did_you_mean, listing
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset
+from snaploom.planning.commonchecks.columns import DATA, undeclared_in_output
+from snaploom.planning.commonchecks.fields import Findings
+from snaploom.planning.commonchecks.queries import expression_findings, shortened
+from snaploom.planning.commonchecks.scope import Scope
 from snaploom.planning.fieldpaths import split_path
 from snaploom.planning.sqlgate.facts import SqlFacts
 from snaploom.planning.sqlgate.nondeterminism import CHANGES_VERDICTS
-from snaploom.planning.validation.columns import DATA, undeclared_in_output
-from snaploom.planning.validation.fields import Findings
-from snaploom.planning.validation.queries import expression_findings, shortened
-from snaploom.planning.validation.scope import Scope
 
 _TRUE_OR_FALSE = ("boolean", "")
 """Types of an expectation; of some the text does not show any, and Spark has the last word."""

@@ -13,12 +13,12 @@ from snaploom.models.datarelationship import (
 )
 from snaploom.models.finding import Finding
 from snaploom.planning.casts import can_cast
+from snaploom.planning.commonchecks.columns import key_column_findings
+from snaploom.planning.commonchecks.fields import Findings, duplicate_findings
+from snaploom.planning.commonchecks.queries import expression_findings
+from snaploom.planning.commonchecks.scope import Scope
 from snaploom.planning.fieldpaths import folded_path, path_text, quote, split_path
 from snaploom.planning.keytexts import common_cast
-from snaploom.planning.validation.columns import key_column_findings
-from snaploom.planning.validation.fields import Findings, duplicate_findings
-from snaploom.planning.validation.queries import expression_findings
-from snaploom.planning.validation.scope import Scope
 
 
 def relationship_findings(relationship: DataRelationship, scope: Scope) -> Findings:

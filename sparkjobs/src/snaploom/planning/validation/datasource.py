@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from snaploom.models.datasource import DataSource
+from snaploom.planning.commonchecks.fields import Findings
+from snaploom.planning.commonchecks.scope import Scope
 from snaploom.planning.sources.registry import declared
-from snaploom.planning.validation.fields import Findings
-from snaploom.planning.validation.scope import Scope
 
 
 def source_findings(source: DataSource, scope: Scope) -> Findings:

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from snaploom.models.codes import make_finding
 from snaploom.models.fieldtransformer import FieldTransformer, Rename, Transformer
 from snaploom.models.finding import Finding
-from snaploom.planning.validation.fields import (
+from snaploom.planning.commonchecks.fields import (
     Findings,
     range_findings,
     regex_findings,
 )
-from snaploom.planning.validation.queries import expression_findings
-from snaploom.planning.validation.scope import Scope
+from snaploom.planning.commonchecks.queries import expression_findings
+from snaploom.planning.commonchecks.scope import Scope
 
 _GROUP = re.compile(r"\$([0-9]+)")
 

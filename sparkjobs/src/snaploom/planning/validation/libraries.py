@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset
+from snaploom.planning.commonchecks.scope import Scope
 from snaploom.planning.sources.registry import declared
 from snaploom.planning.sources.tableformats import TABLE_FORMATS
 from snaploom.planning.validation.outputfolder import brings
-from snaploom.planning.validation.scope import Scope
 
 
 def library_findings(output: OutputDataset, scope: Scope) -> Iterator[Finding]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from snaploom.models.metadataapplicator import MetadataApplicator
-from snaploom.planning.validation.fields import Findings, regex_findings
-from snaploom.planning.validation.scope import Scope
+from snaploom.planning.commonchecks.fields import Findings, regex_findings
+from snaploom.planning.commonchecks.scope import Scope
 
 
 def applicator_findings(applicator: MetadataApplicator, scope: Scope) -> Findings:

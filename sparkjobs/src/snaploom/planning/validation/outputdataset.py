@@ -6,13 +6,13 @@ from snaploom.loading.nearmisses import Guesses
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset, UsedRelationship
+from snaploom.planning.commonchecks.columns import output_column_findings
+from snaploom.planning.commonchecks.fields import Findings, duplicate_findings, run_findings
+from snaploom.planning.commonchecks.scope import Scope
 from snaploom.planning.sparksettings import spark_findings
 from snaploom.planning.validation.checks import check_findings, cluster_findings
-from snaploom.planning.validation.columns import output_column_findings
-from snaploom.planning.validation.fields import Findings, duplicate_findings, run_findings
 from snaploom.planning.validation.libraries import library_findings
 from snaploom.planning.validation.outputfolder import folder_findings
-from snaploom.planning.validation.scope import Scope
 from snaploom.planning.validation.snapshotfilter import filter_findings
 
 RESERVED_FIELD = "data"

@@ -10,8 +10,8 @@ from snaploom.models.common import CheckMode
 from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.outputfolder import DataCompression, DataFormat
+from snaploom.planning.commonchecks.fields import Findings, zone_findings
 from snaploom.planning.prefix import normal_uri
-from snaploom.planning.validation.fields import Findings, zone_findings
 
 FOLDER = "spec.outputFolder"
 """Path of what is looked at here."""

@@ -15,15 +15,15 @@ from snaploom.models.skippingindex import (
     SkippingIndex,
 )
 from snaploom.planning.addresses import EndpointRules, refusal_of_host
+from snaploom.planning.commonchecks.credentials import variable_findings
+from snaploom.planning.commonchecks.fields import Findings, duplicate_findings, run_findings
+from snaploom.planning.commonchecks.queries import expression_findings
+from snaploom.planning.commonchecks.scope import Scope
 from snaploom.planning.fileformats import format_findings, target_place
 from snaploom.planning.sources.registry import declared
 from snaploom.planning.sources.tableformats import TABLE_FORMATS
 from snaploom.planning.sparksettings import spark_findings
 from snaploom.planning.sqlgate.nondeterminism import CHANGES_VERDICTS
-from snaploom.planning.validation.credentials import variable_findings
-from snaploom.planning.validation.fields import Findings, duplicate_findings, run_findings
-from snaploom.planning.validation.queries import expression_findings
-from snaploom.planning.validation.scope import Scope
 
 BUILT_IN_TYPES = ("MIN_MAX", "VALUE_SET", "BLOOM_FILTER", "PARTITION")
 """Types that need no registration; each is kept about one column, or an expression."""

@@ -14,8 +14,7 @@ from snaploom.models.outputdataset import (
 )
 from snaploom.models.outputfolder import TimestampFormat
 from snaploom.models.times import NANOS_PER_MILLISECOND, NANOS_PER_SECOND
-from snaploom.planning.sources.registry import declared
-from snaploom.planning.validation.fields import (
+from snaploom.planning.commonchecks.fields import (
     Findings,
     cron_findings,
     instant_findings,
@@ -23,7 +22,8 @@ from snaploom.planning.validation.fields import (
     range_findings,
     zone_findings,
 )
-from snaploom.planning.validation.scope import Scope
+from snaploom.planning.commonchecks.scope import Scope
+from snaploom.planning.sources.registry import declared
 
 RESOLUTIONS = {
     TimestampFormat.UNIX_SECONDS: (NANOS_PER_SECOND, "a second"),

@@ -13,6 +13,7 @@ from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding, Severity
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
+from snaploom.planning.commonchecks.scope import NamesOfKind, Scope, no_names, scope_of
 from snaploom.planning.dependence import dependence_findings
 from snaploom.planning.graph import join_graph
 from snaploom.planning.judging.texts import TextJudge, judge
@@ -28,7 +29,6 @@ from snaploom.planning.validation.metadataapplicator import applicator_findings
 from snaploom.planning.validation.outputdataset import output_findings
 from snaploom.planning.validation.overlaps import overlap_findings
 from snaploom.planning.validation.places import place_findings
-from snaploom.planning.validation.scope import NamesOfKind, Scope, no_names, scope_of
 from snaploom.planning.validation.skippingindex import index_findings
 
 _Kind = TypeVar("_Kind", bound=Resource)

@@ -19,6 +19,8 @@ from snaploom.planning.addresses import (
     plain_host,
     refusal_of_address,
 )
+from snaploom.planning.commonchecks.credentials import variable_findings
+from snaploom.planning.commonchecks.fields import Findings
 from snaploom.planning.fileformats import FORMAT_CODE
 from snaploom.planning.secretdetection import names_a_login
 from snaploom.planning.sources.databases.drivers import DATABASES, H2_FILES, HOST, has_host
@@ -26,8 +28,6 @@ from snaploom.planning.sources.databases.tablenames import MOST_PARTS, TableName
 from snaploom.planning.sources.databases.urls import ALLOW_URL_VARIABLE
 from snaploom.planning.sources.physical import schema_findings, snapshot_findings
 from snaploom.planning.sqlgate.facts import SqlFault, SqlForm, SqlJudge, SqlText, judge
-from snaploom.planning.validation.credentials import variable_findings
-from snaploom.planning.validation.fields import Findings
 
 
 def jdbc_findings(

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Self
 
 from snaploom.models.datasource import Credentials, DataSource, Jdbc, SnapshotSettings
+from snaploom.planning.commonchecks.fields import Findings
+from snaploom.planning.commonchecks.scope import Scope
 from snaploom.planning.datasetnames import DatasetName
 from snaploom.planning.declaredcolumns import DeclaredColumns, columns_of
 from snaploom.planning.sources.databases.checks import cluster_findings, jdbc_findings
 from snaploom.planning.sources.databases.names import table_dataset
 from snaploom.planning.sources.declared import DeclaredSource, NoSnapshots
-from snaploom.planning.validation.fields import Findings
-from snaploom.planning.validation.scope import Scope
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,14 @@ from snaploom.models.codes import make_finding
 from snaploom.models.datasource import ComplexVirtual, DataSource
 from snaploom.models.finding import Finding
 from snaploom.models.times import EpochNanos
+from snaploom.planning.commonchecks.fields import Findings, duplicate_findings
+from snaploom.planning.commonchecks.queries import (
+    clause_findings,
+    facts_or_findings,
+    order_findings,
+    table_findings,
+)
+from snaploom.planning.commonchecks.scope import Scope
 from snaploom.planning.sources.declared import BoundQuery
 from snaploom.planning.sources.queries.placeholders import (
     PLACEHOLDER,
@@ -19,14 +27,6 @@ from snaploom.planning.sources.queries.placeholders import (
 )
 from snaploom.planning.sources.queries.query import QuerySource
 from snaploom.planning.sqlgate.facts import SqlFacts, SqlForm
-from snaploom.planning.validation.fields import Findings, duplicate_findings
-from snaploom.planning.validation.queries import (
-    clause_findings,
-    facts_or_findings,
-    order_findings,
-    table_findings,
-)
-from snaploom.planning.validation.scope import Scope
 
 INTERVAL_COLUMNS = ("interval_start", "interval_end")
 """Columns that a snapshotQuery returns."""

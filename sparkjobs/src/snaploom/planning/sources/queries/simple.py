@@ -10,21 +10,21 @@ from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource, SimpleVirtual
 from snaploom.models.finding import Finding
 from snaploom.models.times import EpochNanos
+from snaploom.planning.commonchecks.columns import undeclared_column
+from snaploom.planning.commonchecks.fields import Findings
+from snaploom.planning.commonchecks.queries import (
+    clause_findings,
+    facts_or_findings,
+    order_findings,
+    table_findings,
+)
+from snaploom.planning.commonchecks.scope import Scope
 from snaploom.planning.sources.circles import is_in_circle
 from snaploom.planning.sources.declared import BoundQuery
 from snaploom.planning.sources.queries.placeholders import PLACEHOLDER, placeholder_finding
 from snaploom.planning.sources.queries.query import QuerySource
 from snaploom.planning.sqlgate.facts import SqlFacts, SqlForm
 from snaploom.planning.sqlgate.nondeterminism import WORDS
-from snaploom.planning.validation.columns import undeclared_column
-from snaploom.planning.validation.fields import Findings
-from snaploom.planning.validation.queries import (
-    clause_findings,
-    facts_or_findings,
-    order_findings,
-    table_findings,
-)
-from snaploom.planning.validation.scope import Scope
 
 _PATH = "spec.simpleVirtual"
 

@@ -1,6 +1,7 @@
 from enum import StrEnum
 
-from snaploom.models.enumdocs import member_docs, one_line
+from snaploom.models.attributedocs import field_docs, member_docs, one_line
+from snaploom.models.base import ApiModel
 
 
 class Colour(StrEnum):
@@ -12,6 +13,28 @@ class Colour(StrEnum):
     GREEN = "green"
     BLUE = "blue"
     """Like the sky."""
+
+
+class Animal(ApiModel):
+    """An animal."""
+
+    legs: int
+    """How many."""
+    name: str
+    """How it is called."""
+
+
+class Bird(Animal):
+    """A bird."""
+
+    name: str
+    """What it is
+    called."""
+    wings: int
+
+
+def test_meaning_of_a_field_is_the_string_below_it_where_it_was_declared_last():
+    assert field_docs(Bird) == {"legs": "How many.", "name": "What it is\ncalled."}
 
 
 def test_meaning_of_a_member_is_the_string_below_it():

@@ -11,8 +11,8 @@ from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
+from snaploom.planning.commonchecks.scope import Scope
 from snaploom.planning.declaredcolumns import DeclaredColumns
-from snaploom.planning.validation.scope import Scope
 
 DATA = "data"
 """Field of the output, at every level, that holds the columns of the source itself."""

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding
 from snaploom.models.resource import Resource
+from snaploom.planning.commonchecks.fields import Findings
+from snaploom.planning.commonchecks.scope import Scope
 from snaploom.planning.sqlgate.facts import SqlFacts, SqlFault, SqlForm, SqlText
 from snaploom.planning.sqlgate.functions import Determinism, refusal_of
 from snaploom.planning.sqlgate.nondeterminism import CHANGES_ROWS, REASONS, hint_for
-from snaploom.planning.validation.fields import Findings
-from snaploom.planning.validation.scope import Scope
 
 _EXPECTED = {
     SqlForm.QUERY: "a SELECT in Spark SQL",
