@@ -177,3 +177,21 @@ def test_page_of_an_unknown_output_names_those_there_are(eventful: Path) -> None
     with pytest.raises(ArgumentInvalid) as caught:
         sl.load(eventful).page("orders")
     assert caught.value.expected == "orders-wide"
+
+
+def test_a_diff_in_a_notebook_draws_what_is_new_and_what_is_gone(tmp_path: Path) -> None:
+    shop = Shop(tmp_path / "old")
+    other = [{"dataSource": "customers", "fieldName": "buyer"}]
+    new = Shop(tmp_path / "new").set("wide", "dataModel.otherDataSources", other)
+    found = sl.load(new.write()).diff("wide", against=shop.write(), offline=True)
+    shown = found._repr_html_()
+    assert 'class="card added"' in shown
+    assert 'class="card removed"' in shown
+    assert "<td" in shown
+    same = sl.load(shop.model).diff("wide", against=shop.model, offline=True)
+    assert "nothing would change" in same._repr_html_()
+    assert "<svg" in same._repr_html_()
+
+
+def test_a_diff_with_nothing_published_has_no_drawing(project: sl.Project) -> None:
+    assert project.diff("wide", offline=True).svg == ""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from snaploom.planning.compatibility import Structure
 from snaploom.planning.graph import ROOT_FIELD
 from snaploom.planning.tree import JoinNode, JoinTree
 
@@ -92,6 +93,22 @@ class PublishedModel:
                     )
                 )
         return JoinTree(tuple(joined)), found
+
+
+def model_of_structure(title: str, caption: str, root: str, structure: Structure) -> PublishedModel:
+    """A join tree without what went into it.
+
+    Args:
+        title: of the model.
+        caption: which of two it is.
+        root: name of the root's source.
+        structure: its other fields.
+    """
+    joined = (
+        PublishedNode(node.field_name, node.parent, node.source, node.relationship, node.group_by)
+        for node in structure.values()
+    )
+    return PublishedModel(title, caption, (PublishedNode("", "", root, ""), *joined))
 
 
 def difference(before: PublishedModel, after: PublishedModel) -> PublishedModel:

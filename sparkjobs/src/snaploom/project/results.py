@@ -16,7 +16,7 @@ from snaploom.jobs.reports.textlines import finding_lines
 from snaploom.models.finding import Finding, errors_of
 from snaploom.models.report import Report, RunPhase, SnapshotReport, Unpublished
 from snaploom.planning.bundle import Bundle
-from snaploom.planning.picture import picture_of
+from snaploom.planning.picture import picture_of, published_picture
 from snaploom.planning.plan import PlannedSnapshot, RunPlan
 from snaploom.planning.rowchanges import DataComparison, RowChanges
 from snaploom.planning.svg import to_svg
@@ -349,6 +349,14 @@ class Diff:
         return self.comparison.is_refused
 
     @property
+    def svg(self) -> str:
+        """The join trees before and after in one picture, with what is new, gone and not what it
+        was; empty where there is nothing to compare with.
+        """
+        tree = self.comparison.tree
+        return "" if tree is None else to_svg(published_picture(tree))
+
+    @property
     def document(self) -> JsonValue:
         """The differences as `snaploom diff -o json` prints them."""
         return self.comparison.document
@@ -361,7 +369,16 @@ class Diff:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return f"{html.heading(self.comparison.output)}<pre>{html.text(self)}</pre>"
+        comparison = self.comparison
+        rows = [
+            ("refused" if one.is_refused else "", one.area.value, one.subject, one.before, one.after,
+             one.effect)
+            for one in comparison.differences
+        ]  # fmt: skip
+        columns = ("", "about", "what", "before", "after", "effect")
+        warnings = "".join(html.line(f"warning {text}") for text in comparison.warnings)
+        table = html.table(columns, rows) or html.line("nothing would change")
+        return f"{html.heading(comparison.output)}{self.svg}{warnings}{table}"
 
 
 @dataclass(frozen=True)

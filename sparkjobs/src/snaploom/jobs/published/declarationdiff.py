@@ -22,6 +22,7 @@ from snaploom.planning.differences import (
 )
 from snaploom.planning.intervals import settings_of
 from snaploom.planning.plan import RunPlan, plan_offline
+from snaploom.planning.publishedmodel import PublishedModel, difference, model_of_structure
 from snaploom.planning.retention import HeldSnapshot, removals_of_run
 from snaploom.storage import history
 from snaploom.storage.fixedsettings import (
@@ -50,6 +51,8 @@ class Comparison:
     """One by one."""
     warnings: tuple[str, ...] = ()
     """What could not be looked at."""
+    tree: PublishedModel | None = None
+    """The join trees before and after in one; None where there is nothing to compare with."""
 
     @property
     def is_refused(self) -> bool:
@@ -96,16 +99,20 @@ def compare(
         state, warnings = EMPTY, (f"what is published cannot be read: {error.message}",)
     plan = plan_offline(after)
     found: list[Difference] = []
+    tree: PublishedModel | None = None
     if before is not None:
         found.extend(declared_differences(before, after))
         old = plan_offline(before)
-        found.extend(_plans(structure_of(old.tree), old.hash, old.tree.root.source, plan))
+        structure, root = structure_of(old.tree), old.tree.root.source
+        found.extend(_plans(structure, old.hash, root, plan))
+        tree = _tree(after, "other declarations", root, structure, plan)
     elif state.timeline:
         newest = state.live[state.timeline[-1].time]
         model = next(m for m in state.models if m.model_hash == newest.model_hash)
         published = history.structure_of(model.nodes)
         root = next((node.source for node in model.nodes), "")
         found.extend(_plans(published, newest.plan_hash, root, plan))
+        tree = _tree(after, format_instant(newest.time), root, published, plan)
     else:
         found.append(
             Difference(
@@ -122,7 +129,20 @@ def compare(
         forecast, unknown = _deletions(after, state, now, None if refused else preview)
         found.extend(forecast)
         warnings = (*warnings, *unknown)
-    return Comparison(after.output.name, tuple(found), warnings)
+    return Comparison(after.output.name, tuple(found), warnings, tree)
+
+
+def _tree(
+    after: Bundle, before: str, root: str, structure: Structure, plan: RunPlan
+) -> PublishedModel:
+    """The trees before and after in one; `before` names what stands for the first."""
+    title = f"OutputDataset/{after.output.name}"
+    return difference(
+        model_of_structure(title, before, root, structure),
+        model_of_structure(
+            title, "these declarations", plan.tree.root.source, structure_of(plan.tree)
+        ),
+    )
 
 
 def _published(bundle: Bundle) -> FolderState:
