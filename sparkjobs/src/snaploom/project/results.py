@@ -350,8 +350,9 @@ class Diff:
 
     @property
     def svg(self) -> str:
-        """The join trees before and after in one picture, with what is new, gone and not what it
-        was; empty where there is nothing to compare with.
+        """The join trees before and after in one picture; empty where there are none.
+
+        What is new, gone, or not what it was is marked.
         """
         tree = self.comparison.tree
         return "" if tree is None else to_svg(published_picture(tree))
