@@ -372,10 +372,13 @@ class Diff:
     def _repr_html_(self) -> str:
         comparison = self.comparison
         rows = [
-            ("refused" if one.is_refused else "", one.area.value, one.subject, one.before, one.after,
-             one.effect)
+            (
+                "refused" if one.is_refused else "",
+                one.area.value,
+                *(one.subject, one.before, one.after, one.effect),
+            )
             for one in comparison.differences
-        ]  # fmt: skip
+        ]
         columns = ("", "about", "what", "before", "after", "effect")
         warnings = "".join(html.line(f"warning {text}") for text in comparison.warnings)
         table = html.table(columns, rows) or html.line("nothing would change")
