@@ -13,6 +13,7 @@ from support.documentation.pages import DOCS
 from support.documentation.pagesession import PageSession
 from support.servers.keyservices import MemoryKeyService, transit_server
 from support.skipping.fakeopensearch import FakeOpenSearch, serving
+from support.weaving.sparksession import compiled
 
 from snaploom.skipping import disable
 
@@ -22,11 +23,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 @pytest.fixture
 def session(spark: SparkSession) -> Iterator[PageSession]:
     # A short path, as the pages have: what is printed breaks where a line is full.
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, compiled(spark):
         yield PageSession(spark, Path(folder))
-    disable(spark)
-    for table in spark.catalog.listTables():
-        spark.sql(f"DROP TABLE {table.name}")
+        disable(spark)
+        for table in spark.catalog.listTables():  # Spark lists them by compiled plans only
+            spark.sql(f"DROP TABLE {table.name}")
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,8 @@ MOST_REVIEWS = 32
 LONGEST_TOKEN = 8_000
 """Characters of a token: aiohttp refuses a header that is longer than 8,190 bytes."""
 _EVERYWHERE = ""
+_EXPECTED = "a token of this cluster"
+_SEND = "send one that kubectl could use, as `Authorization: Bearer TOKEN`"
 
 
 @dataclass(frozen=True)
@@ -91,13 +93,23 @@ class Access:
             ClusterError: it could not be asked.
         """
         if not token or len(token) > LONGEST_TOKEN:
-            raise NotAuthenticated("the request has no bearer token")
+            raise NotAuthenticated(
+                "the request has no bearer token",
+                found="a token that is too long" if token else "none",
+                expected=_EXPECTED,
+                hint=_SEND,
+            )
         hashed = hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
         spec: dict[str, JsonValue] = {"token": token}
         status = await self._users.get((hashed,), lambda: self._ask(TOKEN_REVIEWS, spec))
         attributes = mapping_in(status, "user")
         if status.get("authenticated") is not True or not text_in(attributes, "username"):
-            raise NotAuthenticated("the API server does not accept the bearer token")
+            raise NotAuthenticated(
+                "the API server does not accept the bearer token",
+                found="one that is invalid, or has ended",
+                expected=_EXPECTED,
+                hint=_SEND,
+            )
         return User(hashed, attributes)
 
     async def visible(self, user: User, namespaces: Iterable[str]) -> frozenset[str]:

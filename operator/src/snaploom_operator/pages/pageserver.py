@@ -79,8 +79,7 @@ class PageServer:
         except NotAuthenticated as error:
             return _sentence(
                 HTTPStatus.UNAUTHORIZED,
-                f"Not authenticated: {error.message}; send one that kubectl could use, as "
-                "`Authorization: Bearer TOKEN`.",
+                f"Not authenticated: {error.message}; {error.hint}.",
                 **{"WWW-Authenticate": "Bearer"},
             )
         except web.HTTPMethodNotAllowed:

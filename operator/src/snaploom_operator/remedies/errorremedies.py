@@ -44,6 +44,12 @@ CLUSTER = {
         see="how-to/install.md",
     ),
     "WatchExpired": Remedy("The resourceVersion is too old for the API server.", _AGAIN),
+    "NotAuthenticated": Remedy(
+        "Somebody asks for a page of a cluster without a token, or with one that has ended; or the "
+        "proxy before the pages passes its own.",
+        "Let the proxy pass the user's token on, as `Authorization: Bearer TOKEN`.",
+        see="how-to/pages-in-a-cluster.md",
+    ),
     "TooManyRequests": Remedy(
         "The API server is overloaded, or its priority and fairness limits the operator.",
         "It waits as long as the API server asks. If this continues, lower `operator.workers`.",
