@@ -86,7 +86,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         name = item.nodeid.partition("::")[0]
         return _needs_cluster(item), -seconds.get(name, 0.0)
 
-    if config.getoption("numprocesses", None):
+    if hasattr(config, "workerinput"):  # in a process of `--numprocesses`
         items.sort(key=place)
     else:
         items.sort(key=_needs_cluster)
