@@ -136,15 +136,15 @@ def test_every_type_of_column_gives_snapshots(postgres, opened, column, values, 
 
 
 def test_field_may_stay_and_may_be_left_out_by_declared_columns(postgres, opened):
-    postgres.run("CREATE TABLE kept AS SELECT 7 AS v, date '2024-01-01' AS at")
+    postgres.run("CREATE TABLE with_day AS SELECT 7 AS v, date '2024-01-01' AS at")
     by_day = by_field("at", "ISO8601_DATE", dropField=False)
-    assert rows_at(opened(in_postgres(postgres, "kept", snapshot=by_day)), "2024-01-01T00:00Z") == [
-        (7, date(2024, 1, 1))
-    ]
+    assert rows_at(
+        opened(in_postgres(postgres, "with_day", snapshot=by_day)), "2024-01-01T00:00Z"
+    ) == [(7, date(2024, 1, 1))]
     declared = [{"name": "V", "dataType": {"long": {}}}]
     source = opened(
         in_postgres(
-            postgres, "kept", snapshot=by_field("at", "ISO8601_DATE"), schemaFields=declared
+            postgres, "with_day", snapshot=by_field("at", "ISO8601_DATE"), schemaFields=declared
         )
     )
     assert source.read(EpochNanos(micros("2024-01-01"))).frame.schema.simpleString() == (
