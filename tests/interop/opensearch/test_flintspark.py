@@ -3,10 +3,18 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from support.weaving.sparksession import compiled
 
 from snaploom.errors import IndexNotFound
 from snaploom.interop.flintspark.builder import FULL, FlintSpark
 from snaploom.models.skippingindex import IndexState
+
+
+@pytest.fixture(autouse=True)
+def plans_compiled(spark: SparkSession) -> Iterator[None]:
+    """Spark lists tables by compiled plans only."""
+    with compiled(spark):
+        yield
 
 
 @pytest.fixture
