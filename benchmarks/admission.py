@@ -41,7 +41,6 @@ from snaploom.planning.sqlgate.facts import SqlFacts, SqlForm, SqlText
 from snaploom.planning.sqlgate.facts import judge as judge_sql
 from snaploom.planning.sqlgate.lexer import MOST_LITERALS
 from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
-from snaploom_operator.admission.httpserver import serving
 from snaploom_operator.admission.judge import Judge
 from snaploom_operator.admission.request import parse_review
 from snaploom_operator.admission.review import Submission, read_submission
@@ -49,6 +48,7 @@ from snaploom_operator.admission.webhookprocess import SWITCH_SECONDS
 from snaploom_operator.admission.webhookserver import Webhook
 from snaploom_operator.certificates.issuer import issue
 from snaploom_operator.operatorsettings import AdmissionSettings
+from snaploom_operator.servers.httpserver import serving
 from snaploom_operator.store.store import Store
 from snaploom_operator.textworkers import running_workers
 

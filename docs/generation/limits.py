@@ -264,7 +264,7 @@ OPERATOR = (
         "seconds",
     ),
     Limit(
-        "snaploom_operator.process.health:HEARTBEAT_TIMEOUT",
+        "snaploom_operator.servers.health:HEARTBEAT_TIMEOUT",
         "the reconcile loop without a heartbeat",
         "`/healthz` fails",
         "seconds",
@@ -312,7 +312,7 @@ WEBHOOK = (
         "`admission.failurePolicy` decides",
     ),
     Limit(
-        "snaploom_operator.admission.httpserver:MOST_CONNECTIONS",
+        "snaploom_operator.servers.httpserver:MOST_CONNECTIONS",
         "connections to the webhook",
         "those without a request are closed",
     ),

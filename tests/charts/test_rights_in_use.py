@@ -26,7 +26,7 @@ from support.declared.declarations import document, model, spoilt
 from support.operator.clusters import a_config_map, a_transformer, until
 from support.operator.jobreports import report
 from support.operator.operatorharness import RealHarness, is_ready
-from support.operator.pagesprocess import expired, pages_process, user_of
+from support.operator.pagesprocess import PagesProcess, expired, user_of
 from support.operator.runrequests import a_request, an_output
 
 from snaploom.jobs.clusterlease import ClusterLease
@@ -288,14 +288,12 @@ def test_pages_have_the_rights_that_they_use(
     watched = release.manifest().settings().watch_namespaces
     kubeconfig = plane.kubeconfig_of(*account)
     folder = tmp_path / "pages"
-    with pages_process(folder, kubeconfig, watched=watched) as process:
+    with PagesProcess(folder, kubeconfig, watched=watched).running() as process:
         assert f"{JOBS_NAMESPACE}/wide" in process.asked("/", token).text
         assert process.asked("/", "garbage").status == 401
         assert process.asked("/", expired(token, plane.signing_key)).status == 401
         rules = release.manifest().rules("pages")
-        deadline = time.monotonic() + PATIENCE
-        while idle(rules, plane.asked_by(*account)) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        process.until(lambda: not idle(rules, plane.asked_by(*account)))
     asked = plane.asked_by(*account)
     assert refused(asked) == []
     assert idle(rules, asked) == []

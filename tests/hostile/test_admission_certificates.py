@@ -15,8 +15,8 @@ from support.operator.reviews import a_review
 from support.operator.webhooks import HOST, install, settings_for
 from support.servers.certificates import Authority
 
-from snaploom_operator.admission import tls
 from snaploom_operator.admission.webhookprocess import running_webhook
+from snaploom_operator.servers import tls
 
 ROTATIONS = 5
 ASKERS = 4

@@ -22,9 +22,9 @@ from support.operator.reviews import a_review
 from support.operator.webhooks import HOST, WebhookClient, a_webhook
 from support.servers.certificates import Authority
 
-from snaploom_operator.admission.httpserver import serving
 from snaploom_operator.admission.request import LARGEST_BODY, MOST_VALUES, parse_review
 from snaploom_operator.errors import ReviewUnreadable
+from snaploom_operator.servers.httpserver import serving
 
 MEGABYTE = 1024 * 1024
 
@@ -191,7 +191,7 @@ async def test_many_idle_connections_leave_room_for_a_new_one(tmp_path: Path) ->
 async def test_a_handshake_that_never_ends_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("snaploom_operator.admission.httpserver.HANDSHAKE_SECONDS", 0.2)
+    monkeypatch.setattr("snaploom_operator.servers.httpserver.HANDSHAKE_SECONDS", 0.2)
     async with a_server(tmp_path) as (port, _):
         reader, writer = await asyncio.open_connection(HOST, port)
         writer.write(b"\x16\x03\x01")

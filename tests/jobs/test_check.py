@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from support.declared.shop import ORDERS, SECOND_DAY, CommandResult, Shop, snaploom
+from support.declared.shop import CommandResult, Shop, snaploom
 
 pytestmark = pytest.mark.spark
 
@@ -16,10 +16,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(scope="module")
 def published(spark, tmp_path_factory: pytest.TempPathFactory) -> Shop:
     """Two snapshots that no test changes."""
-    shop = Shop(tmp_path_factory.mktemp("sound")).with_data()
-    shop.day("orders", ORDERS, SECOND_DAY)
-    shop.day("customers", ORDERS[:1], SECOND_DAY)
-    shop.set("wide", "dataModel.rootDataSource.rootKey", ["order_id"])
+    shop = Shop(tmp_path_factory.mktemp("sound")).with_two_days()
     assert shop.run().code == 0
     return shop
 

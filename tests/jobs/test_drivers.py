@@ -119,7 +119,10 @@ def test_a_driver_of_coordinates_is_locked_by_the_hash_of_its_first_jar(
     ("repository_", "found"),
     [("/no/such/folder", "cannot be fetched"), ("http://127.0.0.1:9/maven2", "cannot be fetched"),
      ("ftp://mirror/a", "no repository that can be asked"),
-     ("https://user:secret-word@mirror/a", "without user and password")],
+     ("https://user:secret-word@mirror/a", "without user, password and query"),
+     ("https://:secret-word@mirror/a", "without user, password and query"),
+     ("https://mirror/a?token=secret-word", "without user, password and query"),
+     ("https://[mirror/a", "no repository that can be asked")],
 )  # fmt: skip
 def test_a_repository_that_gives_nothing_is_one_error(
     repository_: str, found: str, capsys: pytest.CaptureFixture[str]

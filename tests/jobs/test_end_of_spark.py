@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.declared.shop import FIRST_DAY, ORDERS, SECOND_DAY, Shop
+from support.declared.shop import FIRST_DAY, SECOND_DAY, Shop
 from support.weaving import killedspark
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -15,10 +15,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def published(spark, tmp_path_factory: pytest.TempPathFactory) -> Shop:
-    shop = Shop(tmp_path_factory.mktemp("sound")).with_data()
-    shop.day("orders", ORDERS, SECOND_DAY)
-    shop.day("customers", ORDERS[:1], SECOND_DAY)
-    shop.set("wide", "dataModel.rootDataSource.rootKey", ["order_id"])
+    shop = Shop(tmp_path_factory.mktemp("sound")).with_two_days()
     assert shop.run().code == 0
     return shop
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 from support.cluster.cluster import Cluster
-from support.operator.pagesprocess import PagesProcess, declare, pages_process, set_status, user_of
+from support.operator.pagesprocess import PagesProcess, declare, set_status, user_of
 from support.site.chromium import PHONE, Browser
 from support.site.statuses import STATUS
 
@@ -33,7 +33,7 @@ def viewed(control_plane: Cluster, tmp_path_factory: pytest.TempPathFactory) -> 
     declare(control_plane, namespace)
     token = user_of(control_plane, namespace, "reader")
     folder = tmp_path_factory.mktemp("pages") / "process"
-    with pages_process(folder, control_plane.kubeconfig) as process:
+    with PagesProcess(folder, control_plane.kubeconfig).running() as process:
         yield Viewed(process, namespace, {"Authorization": f"Bearer {token}"})
     control_plane.delete_namespace(namespace)
 

@@ -23,7 +23,6 @@ from support.operator.webhookprocess import (
     await_text,
     configuration,
     run_kubectl,
-    webhook_process,
 )
 from support.operator.webhooks import HOST, asking, install
 from support.servers.certificates import Authority
@@ -49,7 +48,9 @@ def webhook(
 ) -> Iterator[WebhookProcess]:
     """One webhook for all namespaces; each test has the API server ask it about its own."""
     folder = tmp_path_factory.mktemp("webhook") / "process"
-    with webhook_process(folder, control_plane.kubeconfig, authority.issue(HOST)) as webhook:
+    with WebhookProcess(
+        folder, control_plane.kubeconfig, authority.issue(HOST)
+    ).running() as webhook:
         yield webhook
 
 
@@ -166,7 +167,9 @@ async def test_a_new_certificate_under_load_costs_no_request(
     other = Authority(tmp_path, "other")
     both = authority.certificate.read_bytes() + other.certificate.read_bytes()
     issued = authority.issue(HOST)
-    with webhook_process(tmp_path / "process", control_plane.kubeconfig, issued) as webhook:
+    with WebhookProcess(
+        tmp_path / "process", control_plane.kubeconfig, issued
+    ).running() as webhook:
         raw = configuration(namespace, namespace, webhook.port, both, "Fail")
         run_kubectl(control_plane.kubectl, "apply", "-f", "-", stdin=raw)
         await_asked(control_plane, namespace)
@@ -230,7 +233,7 @@ def test_without_a_webhook_the_policy_decides(
 ) -> None:
     issued = authority.issue(HOST)
     with (
-        webhook_process(tmp_path / "process", control_plane.kubeconfig, issued) as webhook,
+        WebhookProcess(tmp_path / "process", control_plane.kubeconfig, issued).running() as webhook,
         asked_about(control_plane, namespace, webhook.port, authority, policy),
     ):
         await_asked(control_plane, namespace)
@@ -246,9 +249,9 @@ def test_dependants_are_protected_where_that_is_asked_for(
 ) -> None:
     issued, kubeconfig = authority.issue(HOST), control_plane.kubeconfig
     with (
-        webhook_process(
+        WebhookProcess(
             tmp_path / "process", kubeconfig, issued, protectDependants="Deny"
-        ) as strict,
+        ).running() as strict,
         asked_about(control_plane, namespace, strict.port, authority),
     ):
         await_asked(control_plane, namespace)
@@ -270,7 +273,7 @@ def test_reviews_are_answered_while_the_api_server_is_away(
     """It keeps what it knew, and learns afterwards what happened meanwhile."""
     cluster = own_control_plane
     issued = authority.issue(HOST)
-    with webhook_process(tmp_path / "process", cluster.kubeconfig, issued) as webhook:
+    with WebhookProcess(tmp_path / "process", cluster.kubeconfig, issued).running() as webhook:
         space = cluster.create_namespace()
         with asked_about(cluster, space, webhook.port, authority):
             await_asked(cluster, space)

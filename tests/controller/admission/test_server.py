@@ -22,13 +22,14 @@ from support.operator.webhooks import HOST, WebhookClient, a_webhook, asking, in
 from support.servers.certificates import Authority
 
 from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
-from snaploom_operator.admission.httpserver import serving
 from snaploom_operator.admission.judge import Judge, Judgement
 from snaploom_operator.admission.request import LARGEST_BODY
 from snaploom_operator.admission.webhookprocess import Ports, running_webhook
 from snaploom_operator.admission.webhookserver import Webhook
 from snaploom_operator.cluster.apiresources import OURS
 from snaploom_operator.operatorsettings import AdmissionSettings
+from snaploom_operator.servers.health import metrics_application
+from snaploom_operator.servers.httpserver import serving
 from snaploom_operator.store.store import Store
 
 
@@ -129,10 +130,11 @@ async def a_server(
     issued = authority.issue(HOST)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(issued.certificate, issued.key)
-    webhook = Webhook(judge, AdmissionMetrics(CollectorRegistry()), lambda: "", **limits)  # type: ignore[arg-type]
+    registry = CollectorRegistry()
+    webhook = Webhook(judge, AdmissionMetrics(registry), lambda: "", **limits)  # type: ignore[arg-type]
     async with (
         serving(webhook.application(), HOST, 0, context) as port,
-        serving(webhook.metrics_application(), HOST, 0) as metrics,
+        serving(metrics_application(registry), HOST, 0) as metrics,
         asking(Ports(port, 0, metrics), authority) as client,
     ):
         yield client

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import ssl
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from support.cluster.cluster import Cluster
 from support.operator.pagesprocess import (
-    HOST,
     PageAnswer,
     PagesProcess,
     declare,
-    pages_process,
     set_status,
     user_of,
 )
-from support.operator.webhooks import install
+from support.operator.webhooks import HOST, install
 from support.servers.certificates import Authority
 from support.site.statuses import STATUS
-
-PATIENCE = 60.0
-"""Seconds within which a watch reports a change; it takes milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +38,7 @@ def pages(
     control_plane: Cluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[PagesProcess]:
     folder = tmp_path_factory.mktemp("pages") / "process"
-    with pages_process(folder, control_plane.kubeconfig) as process:
+    with PagesProcess(folder, control_plane.kubeconfig).running() as process:
         yield process
 
 
@@ -68,13 +62,6 @@ def theirs(control_plane: Cluster) -> Iterator[Team]:
     control_plane.delete_namespace(found.namespace)
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
-
-
 def is_one_sentence(answer: PageAnswer) -> bool:
     return answer.text.endswith(".\n") and answer.text.count("\n") == 1
 
@@ -82,7 +69,7 @@ def is_one_sentence(answer: PageAnswer) -> bool:
 def test_a_user_sees_the_outputs_of_their_namespace_only(
     pages: PagesProcess, ours: Team, theirs: Team
 ) -> None:
-    until(lambda: ours.page in pages.asked("/", ours.token).text.replace('"', "/"))
+    pages.until(lambda: ours.page[1:] in pages.asked("/", ours.token).text)
     shown = pages.asked("/", ours.token)
     assert shown.status == 200
     assert f"{ours.namespace}/wide" in shown.text
@@ -102,7 +89,7 @@ def test_what_is_hidden_is_answered_as_what_does_not_exist(
 
 
 def test_a_page_has_what_the_operator_wrote(pages: PagesProcess, ours: Team) -> None:
-    until(lambda: pages.asked(ours.page, ours.token).status == 200)
+    pages.until(lambda: pages.asked(ours.page, ours.token).status == 200)
     shown = pages.asked(ours.page, ours.token)
     for text in ("1,500 rows", "Published", "customer-id", "80%", "12", "prices", "ods-wide-1"):
         assert text in shown.text
@@ -114,10 +101,10 @@ def test_a_page_has_what_the_operator_wrote(pages: PagesProcess, ours: Team) -> 
 def test_a_change_of_the_status_gives_another_version(
     control_plane: Cluster, pages: PagesProcess, ours: Team
 ) -> None:
-    until(lambda: pages.asked(ours.page, ours.token).status == 200)
+    pages.until(lambda: pages.asked(ours.page, ours.token).status == 200)
     before = pages.asked(ours.page, ours.token, "HEAD")
-    set_status(control_plane, ours.namespace, {"snapshotCount": 13})
-    until(lambda: "13" in pages.asked(ours.page, ours.token).text)
+    set_status(control_plane, ours.namespace, {"snapshotCount": 1313})
+    pages.until(lambda: "1,313" in pages.asked(ours.page, ours.token).text)
     after = pages.asked(ours.page, ours.token, "HEAD")
     assert after.headers["X-Snaploom-Version"] != before.headers["X-Snaploom-Version"]
     assert after.text == ""
@@ -141,7 +128,7 @@ def test_the_token_of_a_deleted_user_is_refused(
 ) -> None:
     token = user_of(control_plane, ours.namespace, "leaver")
     control_plane.kubectl("delete", "serviceaccount", "leaver", "--namespace", ours.namespace)
-    until(lambda: pages.asked("/", token).status == 401)
+    pages.until(lambda: pages.asked("/", token).status == 401)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
@@ -208,6 +195,7 @@ def test_pages_are_served_over_tls_where_a_certificate_is_given(
     install(authority.issue(HOST), tmp_path / "certificate")
     trusted = ssl.create_default_context(cafile=authority.certificate)
     certificate = {"certificateFolder": str(tmp_path / "certificate")}
-    with pages_process(tmp_path / "pages", control_plane.kubeconfig, **certificate) as process:
+    pages = PagesProcess(tmp_path / "pages", control_plane.kubeconfig, **certificate)
+    with pages.running() as process:
         assert process.asked(ours.page, ours.token, trusted=trusted).status == 200
         assert process.end() == 0

@@ -16,8 +16,8 @@ from support.operator.operatorharness import FakeHarness, is_ready
 
 from snaploom_operator.logcontext import about
 from snaploom_operator.objects import Ref
-from snaploom_operator.process.health import health_application, metrics_application
 from snaploom_operator.process.logformat import set_up_logs
+from snaploom_operator.servers.health import health_application, metrics_application
 
 
 @pytest.fixture

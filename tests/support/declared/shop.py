@@ -143,6 +143,12 @@ class Shop:
         self.day("customers", CUSTOMERS)
         return self
 
+    def with_two_days(self) -> Shop:
+        """Two days, the second with one customer only; rows have a key."""
+        self.with_data().day("orders", ORDERS, SECOND_DAY)
+        self.day("customers", ORDERS[:1], SECOND_DAY)
+        return self.set("wide", "dataModel.rootDataSource.rootKey", ["order_id"])
+
     def set(self, name: str, path: str, value: Any) -> Shop:
         """Change a declaration at a dotted path below its spec."""
         put(self.raw(name)["spec"], path, value)

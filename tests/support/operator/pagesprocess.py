@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-import signal
 import ssl
-import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from email.message import Message
 from pathlib import Path
@@ -22,11 +19,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from support.cluster.cluster import Cluster
 from support.declared.declarations import Raw, document, model
-from support.documentation.commands import DEADLINE, snaploom_command, wait_until
-from support.servers.ports import free_ports
+from support.operator.servedprocess import ServedProcess
+from support.operator.webhooks import HOST
 from support.site.statuses import STATUS
 
-HOST = "127.0.0.1"
 KINDS = "outputdatasets,datasources,skippingindexes"
 """What a user must be able to list, as `kubectl create role` takes it."""
 INDEX = document("SkippingIndex", "prices", {
@@ -88,31 +84,16 @@ class PageAnswer:
     headers: Message
 
 
-class PagesProcess:
+class PagesProcess(ServedProcess):
     """The pages of a cluster, served by a process."""
 
     def __init__(
         self, folder: Path, kubeconfig: Path, watched: Iterable[str] = (), **pages: Any
     ) -> None:
-        self.port, self.health, self.metrics = free_ports(3)
+        super().__init__("pages", folder, kubeconfig)
         self.scheme = "https" if "certificateFolder" in pages else "http"
-        self._folder = folder
-        self._kubeconfig = kubeconfig
-        folder.mkdir()
-        settings = {
-            "healthPort": self.health, "metricsPort": self.metrics, "logFormat": "text",
-            "watchNamespaces": list(watched),
-            "pages": {"port": self.port, **pages},
-        }  # fmt: skip
-        (folder / "settings.yaml").write_text(json.dumps(settings))
-        self.process: subprocess.Popen[str] | None = None
-
-    def start(self) -> None:
-        """Start it, and wait until it is ready."""
-        options = ("--settings", f"{self._folder}/settings.yaml")
-        command = ("operator", "pages", *options, "--kubeconfig", str(self._kubeconfig))
-        self.process = snaploom_command(*command, folder=self._folder)
-        wait_until(lambda: self._text(self.health, "/readyz") == "ok", self.process)
+        settings = {"port": self.port, **pages}
+        self.configure({"watchNamespaces": list(watched), "pages": settings})
 
     def address(self, path: str = "/") -> str:
         """Of a page."""
@@ -133,46 +114,3 @@ class PagesProcess:
                 return PageAnswer(answer.status, answer.read().decode(), answer.headers)
         except urllib.error.HTTPError as error:
             return PageAnswer(error.code, error.read().decode(), error.headers)
-
-    def figures(self) -> str:
-        """What it exposes for Prometheus."""
-        return self._text(self.metrics, "/metrics")
-
-    def log_text(self) -> str:
-        """What it logged."""
-        return (self._folder / "err.txt").read_text()
-
-    def end(self) -> int:
-        """End it as Kubernetes does; its exit code."""
-        assert self.process is not None
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            return self.process.wait(DEADLINE)
-        finally:
-            self.kill()
-
-    def kill(self) -> None:
-        """End it at once."""
-        if self.process is not None and self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
-    def _text(self, port: int, path: str) -> str:
-        try:
-            with urllib.request.urlopen(f"http://{HOST}:{port}{path}", timeout=5) as answer:
-                return str(answer.read().decode().strip())
-        except OSError:
-            return ""
-
-
-@contextmanager
-def pages_process(
-    folder: Path, kubeconfig: Path, watched: Iterable[str] = (), **pages: Any
-) -> Iterator[PagesProcess]:
-    """Serve pages, ready at first, until the block ends."""
-    process = PagesProcess(folder, kubeconfig, watched, **pages)
-    try:
-        process.start()
-        yield process
-    finally:
-        process.kill()

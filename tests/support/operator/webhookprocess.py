@@ -5,11 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import os
-import signal
 import subprocess
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,87 +15,24 @@ from typing import Any
 from support.cluster.cluster import Cluster
 from support.cluster.clusterkubectl import Kubectl
 from support.declared.declarations import Raw, output, spoilt
-from support.documentation.commands import DEADLINE, snaploom_command, wait_until
+from support.documentation.commands import DEADLINE
+from support.operator.servedprocess import ServedProcess
 from support.operator.webhooks import HOST, install
 from support.servers.certificates import Authority, Issued
-from support.servers.ports import free_ports
 
 WRONG = spoilt(output("wrong"), "spec.outputFolder.folderUri", "relative/")
 """What the schema allows, and only the webhook refuses."""
 
 
-class WebhookProcess:
-    """One webhook, which may be ended and started again at the same port."""
+class WebhookProcess(ServedProcess):
+    """One webhook."""
 
     def __init__(self, folder: Path, kubeconfig: Path, issued: Issued, **admission: Any) -> None:
-        self._folder = folder
-        self._kubeconfig = kubeconfig
-        self.port, self.health, self.metrics = free_ports(3)
-        folder.mkdir()
+        super().__init__("webhook", folder, kubeconfig, "--drain", "0")
         self.certificates = folder / "certificates"
         install(issued, self.certificates)
-        settings = {
-            "healthPort": self.health,
-            "metricsPort": self.metrics,
-            "logFormat": "text",
-            "admission": {
-                "port": self.port,
-                "certificateFolder": str(self.certificates),
-                **admission,
-            },
-        }
-        (folder / "settings.yaml").write_text(json.dumps(settings))
-        self.process: subprocess.Popen[str] | None = None
-
-    def start(self) -> None:
-        """Start it, and wait until it is ready."""
-        arguments = ("--settings", f"{self._folder}/settings.yaml", "--drain", "0")
-        command = ("operator", "webhook", *arguments, "--kubeconfig", str(self._kubeconfig))
-        self.process = snaploom_command(*command, folder=self._folder)
-        wait_until(lambda: self.readiness() == "ok", self.process)
-
-    def readiness(self) -> str:
-        """Its answer about being ready; empty when it does not answer."""
-        try:
-            url = f"http://{HOST}:{self.health}/readyz"
-            with urllib.request.urlopen(url, timeout=5) as answer:
-                return str(answer.read().decode().strip())
-        except urllib.error.HTTPError as error:
-            return error.read().decode().strip()
-        except OSError:
-            return ""
-
-    def log_text(self) -> str:
-        """What it logged."""
-        return (self._folder / "err.txt").read_text()
-
-    def end(self) -> int:
-        """End it as Kubernetes does; its exit code."""
-        assert self.process is not None
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            return self.process.wait(DEADLINE)
-        finally:
-            self.kill()
-
-    def kill(self) -> None:
-        """End it at once."""
-        if self.process is not None and self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
-
-@contextmanager
-def webhook_process(
-    folder: Path, kubeconfig: Path, issued: Issued, **admission: Any
-) -> Iterator[WebhookProcess]:
-    """Run a webhook, ready at first, until the block ends."""
-    webhook = WebhookProcess(folder, kubeconfig, issued, **admission)
-    try:
-        webhook.start()
-        yield webhook
-    finally:
-        webhook.kill()
+        certificates = {"certificateFolder": str(self.certificates)}
+        self.configure({"admission": {"port": self.port, **certificates, **admission}})
 
 
 def run_kubectl(kubectl: Kubectl, *arguments: str, stdin: Raw | None = None) -> tuple[int, str]:

@@ -15,10 +15,10 @@ from support.operator.clusters import until
 from support.operator.reviews import a_review
 from support.servers.certificates import Authority, Issued
 
-from snaploom_operator.admission.tls import CERTIFICATE, KEY
 from snaploom_operator.admission.webhookprocess import Ports, running_webhook
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.operatorsettings import AdmissionSettings, OperatorSettings
+from snaploom_operator.servers.tls import CERTIFICATE, KEY
 
 HOST = "127.0.0.1"
 

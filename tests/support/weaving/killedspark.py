@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from unittest import mock
 
 from pyspark.sql import SparkSession
 
@@ -14,11 +15,12 @@ _enter = JobGroup.enter
 
 def _killed(group: JobGroup, spark: SparkSession, name: str, description: str) -> None:
     _enter(group, spark, name, description)
-    process = spark.sparkContext._gateway.proc  # type: ignore[union-attr]
-    process.kill()
-    process.wait()
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None  # of a session with a JVM
+    gateway.proc.kill()
+    gateway.proc.wait()
 
 
 if __name__ == "__main__":
-    JobGroup.enter = _killed  # type: ignore[method-assign]
-    main(sys.argv[1:])
+    with mock.patch.object(JobGroup, "enter", _killed):
+        main(sys.argv[1:])

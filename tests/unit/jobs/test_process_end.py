@@ -57,9 +57,17 @@ def test_what_is_registered_for_the_end_is_done() -> None:
 def test_a_thread_that_is_no_daemon_is_waited_for() -> None:
     program = """
 import threading
-waited = threading.Event()
-threading.Thread(target=lambda: (waited.wait(), print("done"))).start()
-threading.Timer(0.2, waited.set).start()
+
+class Late(threading.Thread):
+    waited_for = threading.Event()
+    def run(self):
+        self.waited_for.wait()
+        print("done")
+    def join(self, timeout=None):
+        self.waited_for.set()
+        super().join(timeout)
+
+Late().start()
 end_process(0)
 """
     assert ended(_END + program).stdout == "done\n"

@@ -6,21 +6,24 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
 from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
-from snaploom_operator.admission.httpserver import serving
 from snaploom_operator.admission.judge import Judge
-from snaploom_operator.admission.tls import ServedCertificate
 from snaploom_operator.admission.webhookserver import Webhook
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.operatorsettings import OperatorSettings
+from snaploom_operator.servers.background import in_background
+from snaploom_operator.servers.health import health_application, metrics_application, nothing
+from snaploom_operator.servers.httpserver import serving
+from snaploom_operator.servers.readiness import Readiness
+from snaploom_operator.servers.tls import ServedCertificate
 from snaploom_operator.store.store import Store
 from snaploom_operator.textworkers import running_workers
 from snaploom_operator.watch.informer import Informer
@@ -47,39 +50,6 @@ class Ports:
     review: int
     health: int
     metrics: int
-
-
-class Readiness:
-    """The readiness of the webhook.
-
-    Args: informer: its cache. certificate: its certificate. age_limit: largest age of the cache in
-        seconds.
-    """
-
-    def __init__(
-        self, informer: Informer, certificate: ServedCertificate, age_limit: float
-    ) -> None:
-        self._informer = informer
-        self._certificate = certificate
-        self._age_limit = age_limit
-        self._is_ending = False
-
-    @property
-    def trouble(self) -> str:
-        """Why it is not ready; empty if it is."""
-        if self._is_ending:
-            return "it is shutting down"
-        if not self._certificate.is_there:
-            return "no certificate is loaded yet"
-        if not self._informer.is_synced:
-            return "the cache is not filled yet"
-        if self._informer.age > self._age_limit:
-            return f"the cache is {self._informer.age:.0f} seconds old"
-        return ""
-
-    def end(self) -> None:
-        """Become not ready; requests are still answered."""
-        self._is_ending = True
 
 
 @asynccontextmanager
@@ -117,16 +87,20 @@ async def running_webhook(
         webhook = Webhook(judge.judge, metrics, lambda: readiness.trouble)
         certificate.reload()
         for work in (informer.run(settings.resync_seconds), certificate.follow()):
-            await stack.enter_async_context(_in_background(work))
+            await stack.enter_async_context(in_background(work))
         ports = Ports(
             review=await stack.enter_async_context(
                 serving(webhook.application(), host, admission.port, certificate.context)
             ),
             health=await stack.enter_async_context(
-                serving(webhook.health_application(), host, settings.health_port)
+                serving(
+                    health_application(nothing, lambda: readiness.trouble),
+                    host,
+                    settings.health_port,
+                )
             ),
             metrics=await stack.enter_async_context(
-                serving(webhook.metrics_application(), host, settings.metrics_port)
+                serving(metrics_application(metrics.registry), host, settings.metrics_port)
             ),
         )
         _log.info("the webhook listens on port %d", ports.review)
@@ -134,14 +108,3 @@ async def running_webhook(
         readiness.end()
         _log.info("the webhook is shutting down")
         await asyncio.sleep(drain)
-
-
-@asynccontextmanager
-async def _in_background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task

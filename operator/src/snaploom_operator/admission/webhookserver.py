@@ -1,8 +1,8 @@
-"""The webhook's HTTPS endpoint, and its health and metrics endpoints over HTTP.
+"""The webhook's HTTPS endpoint.
 
-Health has a port of its own because probes must be answered before there is a certificate. Whatever
-fails in a review, the API server gets a well-formed answer in time; if that is not an
-AdmissionReview, its failure policy decides.
+Probes are also answered over HTTP at a port of their own, because they must be before there is a
+certificate. Whatever fails in a review, the API server gets a well-formed answer in time; if that
+is not an AdmissionReview, its failure policy decides.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
 from snaploom_operator.admission.judge import Judgement, Outcome
 from snaploom_operator.admission.request import LARGEST_BODY
 from snaploom_operator.errors import ReviewUnreadable, TextNotJudged, TooManyReviews
+from snaploom_operator.servers.health import add_probes, nothing
 
 REVIEW_SECONDS = 4.0
 """Deadline of a review; the API server waits for five seconds (`timeoutSeconds`)."""
@@ -68,21 +68,7 @@ class Webhook:
         """The HTTPS application."""
         application = web.Application(client_max_size=LARGEST_BODY)
         application.router.add_post("/validate", self._validate)
-        application.router.add_get("/healthz", self._health)
-        application.router.add_get("/readyz", self._readiness)
-        return application
-
-    def health_application(self) -> web.Application:
-        """The HTTP application for probes."""
-        application = web.Application()
-        application.router.add_get("/healthz", self._health)
-        application.router.add_get("/readyz", self._readiness)
-        return application
-
-    def metrics_application(self) -> web.Application:
-        """The HTTP application for Prometheus."""
-        application = web.Application()
-        application.router.add_get("/metrics", self._metrics_page)
+        add_probes(application, nothing, self._trouble)
         return application
 
     async def _validate(self, request: web.Request) -> web.Response:
@@ -132,18 +118,6 @@ class Webhook:
     async def _judged(self, request: web.Request) -> Judgement:
         async with asyncio.timeout(self._deadline):
             return await self._judge(await request.read())
-
-    async def _health(self, _: web.Request) -> web.Response:
-        return web.Response(text="ok\n")
-
-    async def _readiness(self, _: web.Request) -> web.Response:
-        trouble = self._trouble()
-        status = HTTPStatus.SERVICE_UNAVAILABLE if trouble else HTTPStatus.OK
-        return web.Response(text=f"{trouble or 'ok'}\n", status=status)
-
-    async def _metrics_page(self, _: web.Request) -> web.Response:
-        body = generate_latest(self._metrics.registry)
-        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 def _failure(status: HTTPStatus, message: str) -> web.Response:

@@ -1,4 +1,4 @@
 """Issuing and rotation of the webhook's certificate in its Secret.
 
-The webhook loads the mounted files in `admission.tls`.
+The webhook loads the mounted files in `servers.tls`.
 """

@@ -16,6 +16,7 @@ from typing import Annotated
 from cyclopts import Parameter, validators
 
 from snaploom.models.run import Submitter
+from snaploom_operator.commands.processoptions import Kubeconfig, SettingsFile
 from snaploom_operator.errors import SettingsInvalid
 from snaploom_operator.operatorsettings import OperatorSettings
 from snaploom_operator.process.logformat import set_up_logs
@@ -31,13 +32,8 @@ takes a tenth longer."""
 
 def run(
     *,
-    settings: Annotated[
-        Path | None, Parameter(help="Settings file (YAML); default: built-in defaults.")
-    ] = None,
-    kubeconfig: Annotated[
-        Path | None,
-        Parameter(help="Kubeconfig; default as in kubectl, or the pod's service account."),
-    ] = None,
+    settings: SettingsFile = None,
+    kubeconfig: Kubeconfig = None,
     context: Annotated[
         str | None, Parameter(help="Context of the kubeconfig; default: its current one.")
     ] = None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,7 @@ from cyclopts import Parameter
 from snaploom_operator.admission.webhookprocess import DRAIN_SECONDS, running_webhook
 from snaploom_operator.cluster.adapter import open_cluster
 from snaploom_operator.cluster.connection import WEBHOOK
+from snaploom_operator.commands.processoptions import Kubeconfig, SettingsFile, stop_requested
 from snaploom_operator.operatorsettings import OperatorSettings
 from snaploom_operator.process.logformat import set_up_logs
 from snaploom_operator.process.settingsfile import read_settings
@@ -19,13 +19,8 @@ from snaploom_operator.process.settingsfile import read_settings
 
 def webhook(
     *,
-    settings: Annotated[
-        Path | None, Parameter(help="Settings file (YAML); default: built-in defaults.")
-    ] = None,
-    kubeconfig: Annotated[
-        Path | None,
-        Parameter(help="Kubeconfig; default as in kubectl, or the pod's service account."),
-    ] = None,
+    settings: SettingsFile = None,
+    kubeconfig: Kubeconfig = None,
     drain: Annotated[
         float,
         Parameter(help="Seconds to keep answering after SIGTERM.", show_default=True),
@@ -39,12 +34,9 @@ def webhook(
 
 
 async def _serve(settings: OperatorSettings, kubeconfig: Path | None, drain: float) -> None:
-    stop_requested = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop_requested.set)
+    stop = stop_requested()
     async with (
         open_cluster(kubeconfig, user_agent=WEBHOOK) as cluster,
         running_webhook(cluster, settings, drain=drain),
     ):
-        await stop_requested.wait()
+        await stop.wait()

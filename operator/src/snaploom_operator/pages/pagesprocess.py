@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from snaploom_operator.admission.httpserver import serving
-from snaploom_operator.admission.tls import ServedCertificate
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.operatorsettings import OperatorSettings
 from snaploom_operator.pages.access import SHOWN, Access
 from snaploom_operator.pages.pageserver import PageServer
 from snaploom_operator.pages.pagesmetrics import PagesMetrics
-from snaploom_operator.process.health import health_application, metrics_application
+from snaploom_operator.servers.background import in_background
+from snaploom_operator.servers.health import health_application, metrics_application, nothing
+from snaploom_operator.servers.httpserver import serving
+from snaploom_operator.servers.readiness import Readiness
+from snaploom_operator.servers.tls import ServedCertificate
 from snaploom_operator.store.store import Store
 from snaploom_operator.watch.informer import Informer
 from snaploom_operator.watch.watchedkinds import Watched
@@ -67,28 +68,24 @@ async def running_pages(
     folder = settings.pages.certificate_folder
     certificate = ServedCertificate(Path(folder), lambda expiry: None) if folder else None
 
+    readiness = Readiness(informer, certificate, OLDEST_VIEW_SECONDS)
+
     def trouble() -> str:
-        if certificate is not None and not certificate.is_there:
-            return "no certificate is loaded yet"
-        if not informer.is_synced:
-            return "the cache is not filled yet"
-        if informer.age > OLDEST_VIEW_SECONDS:
-            return f"the cache is {informer.age:.0f} seconds old"
-        return ""
+        return readiness.trouble
 
     server = PageServer(store, Access(cluster, metrics.reviewed, clock), metrics, trouble)
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(_in_background(informer.run(settings.resync_seconds)))
+        await stack.enter_async_context(in_background(informer.run(settings.resync_seconds)))
         if certificate is not None:
             certificate.reload()
-            await stack.enter_async_context(_in_background(certificate.follow()))
+            await stack.enter_async_context(in_background(certificate.follow()))
         tls = None if certificate is None else certificate.context
         ports = PagesPorts(
             pages=await stack.enter_async_context(
                 serving(server.application(), host, settings.pages.port, tls)
             ),
             health=await stack.enter_async_context(
-                serving(health_application(lambda: "", trouble), host, settings.health_port)
+                serving(health_application(nothing, trouble), host, settings.health_port)
             ),
             metrics=await stack.enter_async_context(
                 serving(metrics_application(metrics.registry), host, settings.metrics_port)
@@ -97,14 +94,3 @@ async def running_pages(
         _log.info("pages are served on port %d", ports.pages)
         yield ports
         _log.info("the pages are shutting down")
-
-
-@asynccontextmanager
-async def _in_background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task

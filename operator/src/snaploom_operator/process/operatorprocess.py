@@ -21,7 +21,6 @@ from snaploom.models.allowances import ALLOW_VARIABLE
 from snaploom.models.metadataapplicator import MetadataApplicator
 from snaploom.planning.jobvariables import NAMESPACE_VARIABLE, URL_VARIABLE
 from snaploom.planning.sources.databases.urls import ALLOW_URL_VARIABLE
-from snaploom_operator.admission.httpserver import serving
 from snaploom_operator.apply.eventrecorder import EventRecorder
 from snaploom_operator.certificates.rotator import CertificateRotator
 from snaploom_operator.cluster.adapter import open_cluster
@@ -40,13 +39,14 @@ from snaploom_operator.errors import (
 from snaploom_operator.local.runner import LocalRunner, job_environment
 from snaploom_operator.operatormetrics import Metrics
 from snaploom_operator.operatorsettings import OperatorSettings
-from snaploom_operator.process.health import (
+from snaploom_operator.process.leaderelection import LeaderElector, leading
+from snaploom_operator.process.operator import Clocks, Operator
+from snaploom_operator.servers.health import (
     HEARTBEAT_TIMEOUT,
     health_application,
     metrics_application,
 )
-from snaploom_operator.process.leaderelection import LeaderElector, leading
-from snaploom_operator.process.operator import Clocks, Operator
+from snaploom_operator.servers.httpserver import serving
 from snaploom_operator.textworkers import running_workers
 
 CLOCK_CHECK_SECONDS = 20.0

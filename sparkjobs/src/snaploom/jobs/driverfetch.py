@@ -93,16 +93,7 @@ def _keep(fetched: Path, target: Path) -> None:
 
 
 def _copy_from(repository: str, jar: DriverJar, target: Path) -> None:
-    address = urlsplit(repository)
-    if address.scheme and (address.scheme not in ("http", "https", "file") or address.username):
-        raise ArgumentInvalid(
-            "this is no repository that can be asked",
-            path="--repository",
-            found=f"{address.scheme}://{address.hostname or ''}",
-            expected="a folder, or a URL of http, https or file without user and password",
-            hint=f"correct --repository, or {REPOSITORY_VARIABLE}",
-        )
-    place = repository if address.scheme else Path(repository).absolute().as_uri()
+    place = _place(repository)
     size = 0
     try:
         with (
@@ -117,6 +108,31 @@ def _copy_from(repository: str, jar: DriverJar, target: Path) -> None:
     except (OSError, ValueError) as error:
         reason = error.reason if isinstance(error, URLError) else error
         raise _not_fetched(jar, f"{place}: {reason}") from error
+
+
+def _place(repository: str) -> str:
+    """The URL of a repository; it has no secret, since errors name it."""
+    try:
+        address = urlsplit(repository)
+    except ValueError:  # of brackets that hold no address
+        raise _no_repository("no URL") from None
+    if not address.scheme:
+        return Path(repository).absolute().as_uri()
+    has_more = "@" in address.netloc or address.query or address.fragment
+    if address.scheme not in ("http", "https", "file") or has_more:
+        host = address.netloc.rpartition("@")[2]
+        raise _no_repository(f"{address.scheme}://{host}" + ", and more" * bool(has_more))
+    return repository
+
+
+def _no_repository(found: str) -> ArgumentInvalid:
+    return ArgumentInvalid(
+        "this is no repository that can be asked",
+        path="--repository",
+        found=found,
+        expected="a folder, or a URL of http, https or file without user, password and query",
+        hint=f"correct --repository, or {REPOSITORY_VARIABLE}",
+    )
 
 
 def _resolve_by_spark(jar: DriverJar, folder: Path, target: Path) -> None:

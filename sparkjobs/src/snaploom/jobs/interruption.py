@@ -19,7 +19,7 @@ from time import monotonic
 from types import FrameType
 from typing import Generic, TypeVar
 
-from snaploom.errors import Interrupted, SnaploomError
+from snaploom.errors import Interrupted
 
 Result = TypeVar("Result")
 
@@ -56,31 +56,25 @@ class Interruption:
         """Whether somebody asked again."""
         return self._is_insisted_on
 
+    @property
+    def cause(self) -> Interrupted | None:
+        """The error that stands for whatever went wrong after a request; None without one."""
+        if not self.is_requested:
+            return None
+        return Interrupted(
+            "the run was interrupted",
+            hint="run again; what was published stays, and nothing is half published",
+        )
+
     def check(self) -> None:
         """Stop here if somebody asked.
 
         Raises:
             Interrupted: somebody did.
         """
-        if self.is_requested:
-            raise Interrupted(
-                "the run was interrupted",
-                hint="run again; what was published stays, and nothing is half published",
-            )
-
-
-def interruption_behind(error: SnaploomError, check: Callable[[], None]) -> SnaploomError:
-    """What ended something: the interruption where there was one, which causes other errors.
-
-    Args:
-        error: what was raised.
-        check: raises `Interrupted` if somebody asked to stop.
-    """
-    try:
-        check()
-    except Interrupted as interrupted:
-        return interrupted
-    return error
+        cause = self.cause
+        if cause is not None:
+            raise cause
 
 
 @contextmanager

@@ -116,11 +116,10 @@ def run_in_group(
     try:
         return run_interruptibly(work, interruption, group.cancel, on_tick)
     except Exception as error:
-        interruption.check()
-        stopped = group.stopped()
-        if stopped is None:
+        cause = interruption.cause or group.stopped()
+        if cause is None:
             raise
-        raise stopped from error
+        raise cause from error
 
 
 def _pass_by(_point: CrashPoint) -> None:

@@ -35,15 +35,6 @@ OpenSession = Callable[[str, RunSettings, Allowances], "SparkSession"]
 """Gives the session for a piece of work: its name, how it is made, what it may ask for."""
 
 
-def _build_session(name: str, run: RunSettings, allow: Allowances) -> SparkSession:
-    build = cast(OpenSession, lazyimport.resolve(lazyimport.BUILD_SESSION))
-    return build(name, run, allow)
-
-
-BUILT: OpenSession = _build_session
-"""The session of this process, made when there is none."""
-
-
 class BuildSession(Protocol):
     """`snaploom.jobs.session.spark.build_session`."""
 
@@ -58,6 +49,15 @@ class BuildSession(Protocol):
         ...
 
 
+def _build_session(
+    name: str, run: RunSettings, allow: Allowances, asked: Iterable[tuple[str, str]] = ()
+) -> SparkSession:
+    build = cast(BuildSession, lazyimport.resolve(lazyimport.BUILD_SESSION))
+    return build(name, run, allow, asked)
+
+
+BUILT: OpenSession = _build_session
+"""The session of this process, made when there is none."""
 _JARS = "spark.jars"
 
 
@@ -75,8 +75,7 @@ def with_drivers(declarations: Declarations) -> OpenSession:
         jars = [str(jar.absolute()) for jar in jars_for(declarations.loaded)]
         own = run.spark.spark_conf.get(_JARS) if run.spark is not None else None
         asked = ((_JARS, ",".join([*([own] if own else []), *jars])),) if jars else ()
-        build = cast(BuildSession, lazyimport.resolve(lazyimport.BUILD_SESSION))
-        return build(name, run, allow, asked)
+        return _build_session(name, run, allow, asked)
 
     return opened
 

@@ -74,9 +74,9 @@ def check_content(
             report(f"snapshot {number + 1} of {len(times)}: {format_instant(time)}")
             group.enter(spark, f"check-{number}", f"checking {format_instant(time)}")
             faults.extend(checker.faults(state.live[time]))
-            # Neither an interrupted job nor the end of Spark is a fault of files.
-            interruption.check()
-            group.check()
+        # Neither an interrupted job nor the end of Spark is a fault of files.
+        interruption.check()
+        group.check()
         return tuple(faults)
 
     return run_in_group(work, group, interruption)

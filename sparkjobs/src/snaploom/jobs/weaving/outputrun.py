@@ -21,7 +21,6 @@ from snaploom.errors import (
     SnaploomError,
     StorageError,
 )
-from snaploom.jobs.interruption import interruption_behind
 from snaploom.jobs.job import Job
 from snaploom.jobs.reports.runrecord import RunRecord, SessionFacts
 from snaploom.jobs.runevents import SnapshotStarted
@@ -267,5 +266,4 @@ def _see_newest(folder: Folder, record: RunRecord) -> None:
 
 def _reason_behind(job: Job, error: SnaploomError) -> SnaploomError:
     """Report errors after an interrupt or the end of Spark as that cause."""
-    found = interruption_behind(error, job.interruption.check)
-    return found if found is not error else job.group.stopped() or error
+    return job.interruption.cause or job.group.stopped() or error

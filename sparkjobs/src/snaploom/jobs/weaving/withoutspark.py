@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from snaploom.errors import SnaploomError
-from snaploom.jobs.interruption import interruption_behind
 from snaploom.jobs.reports.observations import Observations
 from snaploom.jobs.reports.runrecord import RunRecord
 from snaploom.jobs.runevents import Event
@@ -97,5 +96,5 @@ def idle_run(
     except SparkNeeded:
         return None
     except SnaploomError as error:
-        record.stop(interruption_behind(error, check))
+        record.stop(request.interruption.cause or error)
     return EndedRun(record.report(), tuple(events))

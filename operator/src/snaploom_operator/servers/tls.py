@@ -1,4 +1,4 @@
-"""Hot reload of the webhook's certificate files.
+"""Hot reload of a server's certificate files.
 
 Kubernetes replaces the files of a mounted Secret by switching a symbolic link; other tools write in
 place. So contents are compared, and a pair is used only if certificate and key match. Open

@@ -15,6 +15,11 @@ Trouble = Callable[[], str]
 """Returns the problem; empty without one."""
 
 
+def nothing() -> str:
+    """No problem: a process that answers probes is alive."""
+    return ""
+
+
 def health_application(dead: Trouble, unready: Trouble) -> web.Application:
     """`/healthz` and `/readyz`.
 
@@ -23,9 +28,14 @@ def health_application(dead: Trouble, unready: Trouble) -> web.Application:
         unready: returns why it is not ready.
     """
     application = web.Application()
+    add_probes(application, dead, unready)
+    return application
+
+
+def add_probes(application: web.Application, dead: Trouble, unready: Trouble) -> None:
+    """Add `/healthz` and `/readyz`; the arguments are those of `health_application`."""
     application.router.add_get("/healthz", _probe(dead))
     application.router.add_get("/readyz", _probe(unready))
-    return application
 
 
 def metrics_application(registry: CollectorRegistry) -> web.Application:
