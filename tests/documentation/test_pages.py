@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,17 @@ def test_every_page_is_in_the_table_of_contents() -> None:
         (DOCS / link.partition("#")[0]).resolve() for page in contents for link in links_of(page)
     }
     assert set(DOCS.rglob("*.md")) - {DOCS / "index.md"} <= linked
+
+
+def test_navigation_of_the_site_groups_how_tos_as_the_index_does() -> None:
+    _, _, index = (DOCS / "index.md").read_text("utf-8").partition("\n## How to\n")
+    of_index = [
+        (group.partition("\n")[0], re.findall(r"\]\((how-to/[\w-]+\.md)\)", group))
+        for group in index.partition("\n## ")[0].split("\n### ")[1:]
+    ]
+    navigation = tomllib.loads((REPOSITORY / "zensical.toml").read_text("utf-8"))["project"]["nav"]
+    (of_site,) = (part["How to"] for part in navigation if "How to" in part)
+    assert of_index == [pair for group in of_site for pair in group.items()]
 
 
 def test_readme_fits_on_two_screens() -> None:
