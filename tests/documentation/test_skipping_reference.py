@@ -63,7 +63,7 @@ def test_refusals_have_the_messages_of_the_code() -> None:
     text = "\n".join(refusal_sections())
     assert "`<name>` is a view, which has no files" in text
     assert "`<type>` has no parameter `<name>`" in text
-    assert "a Spark Connect session cannot skip files" in text
+    assert "a Spark Connect session cannot skip files by itself" in text
     assert "this is given twice" in text
 
 

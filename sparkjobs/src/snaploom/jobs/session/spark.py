@@ -12,17 +12,20 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from snaploom.engine.settings import SESSION_SETTINGS
 from snaploom.errors import ArgumentInvalid, SnaploomError
 from snaploom.hadoop.jvm import is_connect, jvm_of
+from snaploom.jobs.session.classarchive import DEFAULT_JAVA, archive_options
 from snaploom.jobs.session.loggers import silence_py4j
 from snaploom.jobs.session.s3a import s3a_settings
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
@@ -277,6 +280,8 @@ def _start_quietly(name: str, settings: Mapping[str, str]) -> None:
     The JVM inherits the file, and goes on writing into it after this process closed its own.
     """
     conf = SparkConf(loadDefaults=False).setAppName(name).setAll(list(settings.items()))
+    if options := archive_options(Path(_find_spark_home()), settings):
+        conf.set(DEFAULT_JAVA, f"{settings.get(DEFAULT_JAVA, '')} {options}".strip())
     if os.environ.get(DEBUG_VARIABLE):
         SparkContext(conf=conf).setLogLevel("WARN")
         return

@@ -139,10 +139,10 @@ def refuse_connect(spark: object) -> None:
     """
     if is_connect(spark):
         raise SkippingNotAvailable(
-            "a Spark Connect session cannot skip files: its plans are made in the server",
+            "a Spark Connect session cannot skip files by itself: its plans are made in the server",
             found=f"a session of {type(spark).__module__}",
             expected="a classic session: SparkSession.builder.master(...).getOrCreate()",
-            hint="queries run without skipping; their answers are right",
+            hint="let its server skip (docs/how-to/skip-files.md); until then, all files are read",
         )
 
 

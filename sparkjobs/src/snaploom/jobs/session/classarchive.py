@@ -1,0 +1,153 @@
+"""An archive of the classes that Spark loads, from which a laptop's JVM starts in half the time.
+
+Class-data sharing (JEP 350): the first JVM writes the archive when it ends, in the background, and
+later ones map it. It fits one Java and the jars of one Spark. A JVM that it does not fit ignores
+it, so that nothing but time depends on it (decision 0066).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+DEFAULT_JAVA = "spark.driver.defaultJavaOptions"
+"""Setting with the options of the driver's Java that come before those of users."""
+CLASS_PATH = "spark.driver.extraClassPath"
+"""Setting with what comes first on the driver's class path, which the archive depends on."""
+VARIABLE = "SNAPLOOM_CLASS_ARCHIVE"
+"""Environment variable that is `off` where no archive is to be written or used."""
+KEPT = 2
+"""Archives that are kept, by last use: that of this Spark and that of one before; 182 MB each."""
+RETRY_SECONDS = 24 * 60 * 60
+"""After how long an archive that was begun and is not there is begun again: the JVM was killed, or
+cannot write one."""
+_FILE = "spark.jsa"
+_BEGUN = "begun"
+_MAGIC = bytes.fromhex("f00baba8")
+"""Begins a dynamic archive in the machine's order of bytes (OpenJDK, `cds.h`); written last."""
+_QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+_CHOSEN = ("-XX:SharedArchiveFile", "-XX:ArchiveClassesAtExit", "-Xshare")
+_UNQUOTABLE = frozenset("\"'\\")
+
+
+def archive_options(
+    spark_home: Path,
+    settings: Mapping[str, str],
+    environment: Mapping[str, str] = os.environ,
+    moment: float | None = None,
+) -> str:
+    """Options of a JVM that make it use the archive, or write it when it ends; empty for neither.
+
+    Args:
+        spark_home: folder of Spark.
+        settings: Spark's settings, with which the JVM is started.
+        environment: with which the JVM is started.
+        moment: seconds since 1970; now by default.
+    """
+    java = _java_home(environment)
+    if environment.get(VARIABLE) == "off" or java is None or _has_chosen(settings, environment):
+        return ""
+    if _has_configuration(spark_home, environment):  # no archive can be written with a folder of
+        return ""  # files on the class path
+    try:
+        archive = _place(java, spark_home, settings, environment)
+        if not _is_ours(archive):
+            return ""
+        if _is_whole(archive):
+            os.utime(archive.parent)
+            return f'-XX:SharedArchiveFile="{archive}" {_QUIET}'
+        if _begins(archive.parent, time.time() if moment is None else moment):
+            return f'-XX:ArchiveClassesAtExit="{archive}" {_QUIET}'
+    except OSError:
+        return ""  # a cache that cannot be written costs time only
+    return ""
+
+
+def _java_home(environment: Mapping[str, str]) -> Path | None:
+    """The folder of the Java that Spark starts, if it has the archive that others build on."""
+    home = environment.get("JAVA_HOME")
+    command = (
+        Path(home, "bin", "java") if home else shutil.which("java", path=environment.get("PATH"))
+    )
+    if command is None:
+        return None
+    found = Path(command).resolve().parents[1]
+    return found if (found / "lib" / "server" / "classes.jsa").is_file() else None
+
+
+def _has_chosen(settings: Mapping[str, str], environment: Mapping[str, str]) -> bool:
+    """Whether somebody else chose an archive, or none."""
+    texts = (
+        *(settings.get(name, "") for name in (DEFAULT_JAVA, "spark.driver.extraJavaOptions")),
+        *(environment.get(name, "") for name in ("SPARK_SUBMIT_OPTS", "JDK_JAVA_OPTIONS")),
+        environment.get("JAVA_TOOL_OPTIONS", ""),
+    )
+    return any(option in text for text in texts for option in _CHOSEN)
+
+
+def _has_configuration(spark_home: Path, environment: Mapping[str, str]) -> bool:
+    folder = Path(environment.get("SPARK_CONF_DIR") or spark_home / "conf")
+    return folder.is_dir() and any(folder.iterdir())
+
+
+def _place(
+    java: Path, spark_home: Path, settings: Mapping[str, str], environment: Mapping[str, str]
+) -> Path:
+    """Where the archive of this Java and these jars is kept, whether it is there or not."""
+    jars = sorted((spark_home / "jars").glob("*.jar"))
+    facts = [str(spark_home), str(java), settings.get(CLASS_PATH, "")]
+    facts += map(_state, (java / "bin" / "java", java / "lib" / "modules", *jars))
+    key = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
+    cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute()
+    if _UNQUOTABLE & set(str(cache)):
+        raise OSError("Spark cannot quote the path")
+    return cache / "snaploom" / "classes" / key / _FILE
+
+
+def _is_ours(archive: Path) -> bool:
+    """Whether only we can change what is code to the JVM; makes the folders that are missing."""
+    folders = archive.parents[2::-1]
+    for folder in folders:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    states = [each.stat() for each in (*folders, archive) if each.exists()]
+    return all(each.st_uid == os.geteuid() and not each.st_mode & 0o022 for each in states)
+
+
+def _state(file: Path) -> str:
+    found = file.stat()
+    return f"{file.name} {found.st_size} {found.st_mtime_ns}"
+
+
+def _is_whole(archive: Path) -> bool:
+    try:
+        with archive.open("rb") as stream:
+            return stream.read(len(_MAGIC)) in (_MAGIC, _MAGIC[::-1])
+    except FileNotFoundError:
+        return False
+
+
+def _begins(folder: Path, moment: float) -> bool:
+    """Whether the JVM of this process is to write the archive: one JVM at a time, and not often."""
+    begun = folder / _BEGUN
+    with suppress(FileNotFoundError):
+        if begun.stat().st_mtime < moment - RETRY_SECONDS:
+            begun.unlink()
+    try:
+        begun.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    os.utime(begun, (moment, moment))
+    _remove_oldest(each for each in folder.parent.iterdir() if each != folder)
+    return True
+
+
+def _remove_oldest(folders: Iterable[Path]) -> None:
+    """Keep the archives that were used last; a JVM that has one mapped keeps it."""
+    by_use = sorted(folders, key=lambda each: each.stat().st_mtime, reverse=True)
+    for each in by_use[KEPT - 1 :]:
+        shutil.rmtree(each, ignore_errors=True)
