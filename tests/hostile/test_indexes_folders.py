@@ -21,7 +21,7 @@ import pytest
 from support.hostile.indexfolders import Mutation, Place, make_good, mutations
 
 PROVING = os.environ.get("SNAPLOOM_PROVE") == "1"
-OF_BYTES, OF_JSON = (3000, 3000) if PROVING else (30, 30)
+OF_BYTES, OF_JSON = (3000, 3000) if PROVING else (15, 15)
 SEED = 20261123
 SECONDS = 200
 """Longest time of one folder: ten commands, each of which ends itself after twenty seconds."""

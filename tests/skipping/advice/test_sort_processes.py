@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from support.documentation.commands import end, snaploom_command, wait_until
 from support.storage.folders import keys
 from support.weaving.flightsfolder import published_folder, sort_quietly, state_of
+from support.weaving.sparksession import compiled
 
 from snaploom.reader import read
 from snaploom.skipping.advice.sortrequest import SortRequest
@@ -30,7 +31,8 @@ def is_writing(root: Path) -> bool:
 
 def test_ctrl_c_leaves_the_snapshot_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
     root = tmp_path / "flights"
-    store = published_folder(spark, root, rows=MANY).store
+    with compiled(spark):
+        store = published_folder(spark, root, rows=MANY).store
     before = state_of(root)
     process = snaploom_command(*arguments(root), folder=tmp_path / "sort")
     wait_until(lambda: is_writing(root), process)
@@ -43,7 +45,8 @@ def test_ctrl_c_leaves_the_snapshot_and_nothing_else(spark: SparkSession, tmp_pa
 
 def test_kill_while_writing_leaves_the_snapshot_whole(spark: SparkSession, tmp_path: Path) -> None:
     root = tmp_path / "flights"
-    store = published_folder(spark, root, rows=MANY).store
+    with compiled(spark):
+        store = published_folder(spark, root, rows=MANY).store
     before = state_of(root)
     process = snaploom_command(*arguments(root), folder=tmp_path / "sort")
     wait_until(lambda: is_writing(root), process)
@@ -53,7 +56,8 @@ def test_kill_while_writing_leaves_the_snapshot_whole(spark: SparkSession, tmp_p
     psutil.wait_procs(family)
     assert state_of(root) == before
     assert read(spark, str(root)).count() == MANY
-    assert sort_quietly(root, SortRequest(("data.flight",))).is_complete
+    with compiled(spark):
+        assert sort_quietly(root, SortRequest(("data.flight",))).is_complete
     collecting = snaploom_command(
         "gc", str(root), "--grace", "0s", "--below-reader-grace", folder=tmp_path / "gc"
     )
