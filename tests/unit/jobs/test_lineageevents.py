@@ -180,6 +180,13 @@ def test_a_snapshot_is_one_run_from_beginning_to_end() -> None:
     assert start["run"]["runId"] == end["run"]["runId"] != str(ID)
 
 
+def test_ids_of_snapshots_begin_with_the_time_of_their_run() -> None:
+    one, other = run().snapshot(DAY), run().snapshot("2020-01-02T00:00:00Z")
+    assert one != other
+    assert one == run().snapshot(DAY)
+    assert {(each.version, each.int >> 80) for each in (one, other)} == {(7, ID.int >> 80)}
+
+
 def test_a_failed_snapshot_has_its_reason() -> None:
     (event,) = of(left_out(is_failure=True), DAY)
     assert event["eventType"] == "FAIL"
