@@ -158,6 +158,9 @@ def test_a_published_snapshot_has_columns_and_counts() -> None:
     (made_of,) = fields["address.data.city"]["inputFields"]
     assert (made_of["name"], made_of["field"]) == ("/data/address", "city")
     assert made_of["transformations"] == [{"type": "DIRECT", "subtype": "IDENTITY"}]
+    inside = fields["address"]["inputFields"]
+    assert [each["field"] for each in inside] == ["customer_id", "city"]
+    assert {each["transformations"][0]["subtype"] for each in inside} == {"TRANSFORMATION"}
     acting = output["facets"]["columnLineage"]["dataset"]
     assert {each["transformations"][0]["subtype"] for each in acting} == {"JOIN"}
 
