@@ -100,6 +100,7 @@ def _settings(postgres: int, broker: int) -> Mapping[str, str]:
         "AUTH__ACCESS_TOKEN__SECRET_KEY": SECRET,
         "AUTH__PERSONAL_TOKENS__SECRET_KEY": SECRET,
         "SERVER__SESSION__ENABLED": "false",
+        "SERVER__STATIC_FILES__ENABLED": "false",
     }
     return {f"DATA_RENTGEN__{name}": value for name, value in settings.items()}
 

@@ -89,9 +89,7 @@ class SnaploomOperator(BaseOperator):  # type: ignore[misc]  # typed only where 
         **arguments: object,
     ) -> None:
         has_assets = not {"inlets", "outlets"}.isdisjoint(arguments)
-        if not has_assets and not _has_template(
-            project, output_dataset, env, dict(variables)
-        ):
+        if not has_assets and not _has_template(project, output_dataset, env, dict(variables)):
             loaded = load(project, allow=allow, env=env, variables=variables)
             loaded.validate(raises=True)
             arguments |= _inlets_and_outlets(loaded, output_dataset)
