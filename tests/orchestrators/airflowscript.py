@@ -1,8 +1,8 @@
 """Runs a DAG file by Airflow, again and again, and prints what became of its tasks as JSON lines.
 
-`python airflowscript.py FOLDER`: before the third run, the file `later.parquet` of the folder becomes
-the second day of `orders`, which has no customers; before the fourth, `twice.parquet` becomes that day
-of `customers`, which has one of them twice.
+`python airflowscript.py FOLDER`: before the third run, the file `later.parquet` of the folder
+becomes the second day of `orders`, which has no customers; before the fourth, `twice.parquet`
+becomes that day of `customers`, which has each of them twice.
 """
 
 import json
@@ -25,14 +25,17 @@ def described(dag, seen):
         new = [one for one in events if one.id not in seen]
         seen.update(one.id for one in new)
         return {
-            "tasks": {one.task_id: [one.state, one.try_number] for one in run.task_instances},
+            "tasks": {
+                one.task_id: [one.state, one.try_number]
+                for one in run.get_task_instances(session=session)
+            },
             "pushed": {one.task_id: XComModel.deserialize_value(one) for one in pushed},
             "events": {one.asset.uri: one.extra for one in new},
         }
 
 
 def main(folder):
-    bag = DagBag(include_examples=False)
+    bag = DagBag()
     dag = bag.dags["shop"]
     parsed = {
         "faults": bag.import_errors,

@@ -20,7 +20,7 @@ READY_SECONDS = 120.0
 
 @contextmanager
 def running_kafka(folder: Path) -> Iterator[int]:
-    """A broker whose log lies in `folder`, which makes topics that are asked for; yields its port."""
+    """A broker whose log lies in `folder`, which makes any topic that it is asked for: its port."""
     port, control = free_ports(2)
     folder.mkdir()
     settings = folder / "server.properties"

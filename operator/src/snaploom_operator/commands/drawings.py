@@ -1,4 +1,4 @@
-"""Drawings inside the tree of `snaploom status`: as wide as the terminal, in ASCII where it must be."""
+"""Drawings in the tree of `snaploom status`: as wide as the terminal, in ASCII where it must be."""
 
 from __future__ import annotations
 

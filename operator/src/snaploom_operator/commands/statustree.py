@@ -1,7 +1,7 @@
 """The tree of `snaploom status`: join tree, sources, runs and snapshots of an output.
 
-Pure: it renders resources and their statuses, and derives nothing itself. Join tree and timeline are
-the drawings of an output's page.
+Pure: it renders resources and their statuses, and derives nothing itself. Join tree and timeline
+are the drawings of an output's page.
 """
 
 from __future__ import annotations

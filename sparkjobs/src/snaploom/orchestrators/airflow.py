@@ -1,8 +1,8 @@
 """Outputs as tasks of Airflow 3: an operator, and the asset that each output is.
 
 A task calls `Project.run`: what is due is published, and what is published stays. Its asset has an
-event only where a snapshot was published, so that a DAG that is scheduled by the asset runs when there
-is something new. A failure that cannot go away by itself is not retried.
+event only where a snapshot was published, so that a DAG that is scheduled by the asset runs when
+there is something new. A failure that cannot go away by itself is not retried.
 
 A DAG file that has these tasks is parsed every half minute: declarations are read then, for the
 assets, but neither data nor Spark is touched.

@@ -1,7 +1,7 @@
 """A run of one output for an orchestrator: what it published, or why it failed.
 
-An orchestrator decides about retries by itself; all that it needs is whether the failure can go away
-with nothing changed.
+An orchestrator decides about retries by itself; all that it needs is whether the failure can go
+away with nothing changed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def run_output(
     *,
     info: Callable[[str], None],
     warn: Callable[[str], None],
-    choice: RunChoice = RunChoice(),  # noqa: B008 - frozen
+    choice: RunChoice = RunChoice(),
 ) -> OutputRun:
     """Publish what is due of an output; a failure is returned, not raised.
 

@@ -73,8 +73,8 @@ class LineageRun:
 
     bundle: Bundle
     id: UUID
-    """New for every run: of version 7, which begins with the time. The specification asks for it, and
-    catalogues take no other, since they find runs by it."""
+    """New for every run: of version 7, which begins with the time. The specification asks for it,
+    and some catalogues take no other, since they find runs by it."""
     namespace: str
     """Of our jobs."""
 
