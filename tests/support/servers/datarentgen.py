@@ -54,11 +54,12 @@ class Catalogue:
         return next((one["id"] for one in found if one["data"]["name"] == name), None)
 
     def upstream(self, dataset: str) -> Any:
-        """What a dataset is made of, by runs, with its columns."""
+        """What a dataset is made of, by operations, with its columns."""
         return self.get(
             "datasets/lineage",
             start_node_id=dataset,
             direction="UPSTREAM",
+            depth="2",  # to what wrote it, and to what that read
             granularity="OPERATION",
             since="2000-01-01T00:00:00Z",
             include_column_lineage="true",
