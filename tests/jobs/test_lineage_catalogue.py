@@ -67,14 +67,6 @@ def test_columns_lead_to_columns_of_sources(shown: tuple[Shop, Any]) -> None:
     assert ("data.amount", f"{shop.folder}/orders", "amount") in columns
 
 
-def test_nested_columns_of_the_output_are_known(shown: tuple[Shop, Any]) -> None:
-    shop, found = shown
-    datasets = {one["name"]: one["schema"] for one in found["nodes"]["datasets"].values()}
-    fields = {one["name"]: one["fields"] for one in datasets[f"{shop.published}/data"]["fields"]}
-    assert fields.keys() == {"data", "customers"}
-    assert [one["name"] for one in fields["data"]] == ["order_id", "customer_id", "amount"]
-
-
 def test_columns_of_joins_are_shown_apart(shown: tuple[Shop, Any]) -> None:
     _, found = shown
     joined = {
