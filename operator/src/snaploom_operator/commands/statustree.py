@@ -152,7 +152,8 @@ def _add_sources(tree: Tree, view: NamespaceView, output: OutputDataset) -> None
 
 def _counted(noun: str, count: int, shown: int) -> Text:
     ready = count - shown
-    return Text(f"{noun}: {count}" + (f", {ready} of them ready" if ready else ""))
+    about = f", {ready} of them ready" if shown else ", all ready"
+    return Text(f"{noun}: {count}" + (about if ready else ""))
 
 
 def _is_plain(view: NamespaceView, identity: str) -> bool:

@@ -10,7 +10,7 @@ assets, but neither data nor Spark is touched.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow.sdk import Asset, BaseOperator
@@ -129,7 +129,8 @@ class SnaploomOperator(BaseOperator):  # type: ignore[misc]  # typed only where 
             for asset in self.outlets:
                 context["outlet_events"][asset].extra = found
         else:
-            self.outlets = []  # nothing is new: an event would start what waits for news
+            # Nothing is new: an event would start what waits for news.
+            self.outlets: list[Asset] = []
         return found
 
     def _load(self) -> Project:
@@ -163,8 +164,9 @@ def output_tasks(
     """
     loaded = load(project, allow=allow, env=env, variables=variables)
     loaded.validate(raises=True)
+    make: Callable[..., SnaploomOperator] = SnaploomOperator  # arguments are those of any operator
     tasks = {
-        name: SnaploomOperator(
+        name: make(
             task_id=name,
             project=project,
             output_dataset=name,
