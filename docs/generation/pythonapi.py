@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import snaploom
 from generation.markdown import NOTE
 from snaploom import lazyimport
-from snaploom.project import pages, results
+from snaploom.project import pages, results, status
 
 RESULTS = (
     results.Findings,
@@ -18,6 +18,7 @@ RESULTS = (
     results.Diff,
     results.Checked,
     pages.Pages,
+    status.Status,
 )
 """What methods of a project return."""
 

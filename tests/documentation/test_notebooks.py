@@ -31,6 +31,7 @@ def test_first_steps_draw_plan_and_run_in_a_kernel(tmp_path: Path) -> None:
     assert "nothing is wrong" in shown(results, "project.validate()")
     assert "<svg" in shown(results, "offline=True")
     assert "2024-02-29T00:00:00Z" in shown(results, "project.run(")
+    assert "% matched" in shown(results, "project.status(")
     assert "brad" in shown(results, "january.selectExpr")
     assert "2 snapshots, 0 faults" in shown(results, "project.check(")
 

@@ -99,6 +99,18 @@ def test_no_color_is_honoured_and_pipes_have_none(tmp_path: Path) -> None:
     assert "\x1b" not in piped
 
 
+def test_drawings_are_in_ascii_where_a_stream_takes_nothing_else(tmp_path: Path) -> None:
+    model = Shop(tmp_path).write()
+    done = subprocess.run(
+        [BIN, "plan", "wide", "-f", model, "--offline"],
+        env=environment(PYTHONIOENCODING="ascii"),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "`-- customers  by customer-id" in done.stdout
+
+
 def test_names_with_markup_are_printed_as_they_are(tmp_path: Path) -> None:
     result = snaploom("validate", tmp_path / "[bold]model[/bold].yaml")
     assert "[bold]model[/bold].yaml" in result.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from support.declared.declarations import document
@@ -60,6 +61,7 @@ def types(server: LineageServer, job: str) -> list[str]:
 def test_events_conform_to_the_specification(sent: tuple[Shop, LineageServer, str]) -> None:
     for event in sent[1].events:
         read_event(event)
+        assert UUID(event["run"]["runId"]).version == 7, event
 
 
 def test_a_run_and_its_snapshots_begin_and_end(sent: tuple[Shop, LineageServer, str]) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.declared.declarations import document
-from support.declared.shop import ORDERS, SECOND_DAY, Shop, wide
+from support.declared.secondoutput import with_second_output
+from support.declared.shop import ORDERS, SECOND_DAY, Shop
 from support.documentation.orchestrators import orchestrators_folder
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -21,9 +21,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 def printed(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """What two materializations came to, the second after a day of orders without customers."""
     folder = tmp_path_factory.mktemp("dagster")
-    shop = Shop(folder).with_data()
-    shop.documents.append(of_published(shop))
-    shop.documents.append(reading(folder))
+    shop = with_second_output(Shop(folder).with_data())
     script = Path(__file__).with_name("dagsterscript.py")
     later = shop.day("orders", ORDERS, SECOND_DAY).rename(folder / "later.parquet")
     done = subprocess.run(
@@ -35,26 +33,6 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-
-
-def of_published(shop: Shop) -> dict[str, Any]:
-    """A source of what `wide` publishes."""
-    spec = {
-        "format": "parquet",
-        "sourceUriGlobs": [f"file://{shop.published}/data/*/*.parquet"],
-        "sourceUriPrefix": f"file://{shop.published}/data/",
-        "snapshot": {"fromReadTime": {}},
-    }
-    return document("DataSource", "published", {"hdfsLike": spec})
-
-
-def reading(folder: Path) -> dict[str, Any]:
-    """An output of that source."""
-    output = wide(folder, relationships=())
-    output["metadata"]["name"] = "second"
-    output["spec"]["dataModel"]["rootDataSource"]["dataSource"] = "published"
-    output["spec"]["outputFolder"]["folderUri"] = f"file://{folder}/second/"
-    return output
 
 
 def test_assets_are_materialized_after_what_they_read(printed: list[Any]) -> None:

@@ -35,6 +35,17 @@ def json_visible(text: str) -> str:
     )
 
 
+_DRAWN = str.maketrans(
+    {"├": "|", "└": "`", "│": "|", "─": "-", "█": "#", "·": ".", "×": "x", "–": "-", "…": "..."}
+)
+"""Characters of drawings, as `tree` of Unix draws them in ASCII."""
+
+
+def in_ascii(text: str) -> str:
+    r"""The text for a terminal that shows ASCII alone; other characters become `\u00e9`."""
+    return text.translate(_DRAWN).encode("ascii", "backslashreplace").decode()
+
+
 def _number(match: re.Match[str]) -> str:
     code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

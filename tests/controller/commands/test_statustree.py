@@ -59,6 +59,7 @@ PUBLISHED: Raw = {
         "rows": 12345,
         "files": 4,
         "bytes": 1000,
+        "joins": [{"child": "address", "in": 3, "out": 3, "matched": 2, "nullKeys": 0}],
         "warnings": ["`customer`: 1 of 2 rows have a NULL join key"],
     },
     "snapshots": [
@@ -106,12 +107,13 @@ def model(**statuses: Raw) -> NamespaceView:
     return view(files("customer"), files("address"), key, output(), **statuses)
 
 
-def text_of(*trees: object) -> str:
-    stream = io.StringIO()
-    console = Console(file=stream, width=200)
+def text_of(*trees: object, width: int = 200, encoding: str = "utf-8") -> str:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding)
+    console = Console(file=stream, width=width)
     for tree in trees:
         console.print(tree)
-    return stream.getvalue()
+    stream.seek(0)
+    return stream.read()
 
 
 def test_a_published_output_shows_its_snapshots_and_its_next_run() -> None:
@@ -126,7 +128,37 @@ def test_a_published_output_shows_its_snapshots_and_its_next_run() -> None:
 def test_a_published_output_shows_how_sources_are_joined() -> None:
     text = text_of(tree_of(model(wide=PUBLISHED), "OutputDataset/wide"))
     assert "DataSource/customer  root" in text
-    assert "DataSource/address  as address, by customer-id to the root" in text
+    assert "DataSource/address  as address" in text
+    assert "│   └── address  by customer-id, 66.7% matched" in text
+
+
+def test_a_published_output_shows_a_timeline_of_its_newest_snapshots() -> None:
+    text = text_of(tree_of(model(wide=PUBLISHED), "OutputDataset/wide"), width=60)
+    _, _, after = text.partition("timeline\n")
+    marks, dates, *_ = after.splitlines()
+    assert marks.startswith("│   published  2  ████")
+    assert (dates.split()[1:], len(dates) <= 60) == (["2024-05-30", "2024-06-01"], True)
+
+
+def test_a_snapshot_that_failed_last_is_on_the_timeline() -> None:
+    failed = {"phase": "Failed", "failed": ["2024-06-01T00:00:00Z CHECK_FAILED"]}
+    status = {**PUBLISHED, "lastRun": {**PUBLISHED["lastRun"], **failed}}
+    text = text_of(tree_of(model(wide=status), "OutputDataset/wide"))
+    assert "│   failed     1  ····" in text
+
+
+def test_drawings_are_in_ascii_where_the_terminal_shows_nothing_else() -> None:
+    text = text_of(tree_of(model(wide=PUBLISHED), "OutputDataset/wide"), encoding="ascii")
+    assert "|   `-- address  by customer-id, 66.7% matched" in text
+    assert "|   published  2  ####" in text
+
+
+def test_sources_that_the_join_tree_shows_are_listed_only_if_they_need_a_look() -> None:
+    ready: Raw = {"conditions": [condition("Ready", "True", "Valid")]}
+    text = text_of(tree_of(model(wide=PUBLISHED, customer=ready), "OutputDataset/wide"))
+    assert "sources: 2, 1 of them ready" in text
+    assert "DataSource/customer" not in text
+    assert "DataSource/address  as address  not reconciled yet" in text
 
 
 def test_a_stalled_output_shows_its_reason_once() -> None:

@@ -93,7 +93,7 @@ def test_a_wrong_address_is_a_warning() -> None:
 
 
 def a_run(settings: LineageSettings, warnings: list[str]) -> None:
-    listener = LineageListener(settings, lambda: AT, lambda: ID, warnings.append)
+    listener = LineageListener(settings, lambda: AT, warnings.append, lambda: ID)
     run = listener.begin(bundle())
     run.take(SnapshotStarted(1, 1, AT))
     run.ended(

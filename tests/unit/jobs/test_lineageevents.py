@@ -158,6 +158,9 @@ def test_a_published_snapshot_has_columns_and_counts() -> None:
     (made_of,) = fields["address.data.city"]["inputFields"]
     assert (made_of["name"], made_of["field"]) == ("/data/address", "city")
     assert made_of["transformations"] == [{"type": "DIRECT", "subtype": "IDENTITY"}]
+    inside = fields["address"]["inputFields"]
+    assert [each["field"] for each in inside] == ["customer_id", "city"]
+    assert {each["transformations"][0]["subtype"] for each in inside} == {"TRANSFORMATION"}
     acting = output["facets"]["columnLineage"]["dataset"]
     assert {each["transformations"][0]["subtype"] for each in acting} == {"JOIN"}
 
@@ -178,6 +181,13 @@ def test_a_snapshot_is_one_run_from_beginning_to_end() -> None:
     (start,) = of(STARTED)
     (end,) = of(SnapshotPublished(PUBLISHED, None), DAY)
     assert start["run"]["runId"] == end["run"]["runId"] != str(ID)
+
+
+def test_ids_of_snapshots_begin_with_the_time_of_their_run() -> None:
+    one, other = run().snapshot(DAY), run().snapshot("2020-01-02T00:00:00Z")
+    assert one != other
+    assert one == run().snapshot(DAY)
+    assert {(each.version, each.int >> 80) for each in (one, other)} == {(7, ID.int >> 80)}
 
 
 def test_a_failed_snapshot_has_its_reason() -> None:

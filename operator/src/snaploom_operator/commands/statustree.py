@@ -1,6 +1,7 @@
-"""The tree of `snaploom status`: sources, runs and snapshots of an output.
+"""The tree of `snaploom status`: join tree, sources, runs and snapshots of an output.
 
-Pure: it renders resources and their statuses, and derives nothing itself.
+Pure: it renders resources and their statuses, and derives nothing itself. Join tree and timeline
+are the drawings of an output's page.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from snaploom.models.outputdataset import OutputDataset, OutputDatasetStatus
 from snaploom.models.run import CurrentRun, LastPhase, LastRun
 from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
 from snaploom.models.times import EpochNanos
+from snaploom.site.statuspage import StatusPage, status_lanes, status_nodes
+from snaploom.site.textdrawings import timeline_drawing, tree_drawing
 from snaploom_operator.attempts import has_attempts
+from snaploom_operator.commands.drawings import Drawing
 from snaploom_operator.commands.durations import ago, elapsed
 from snaploom_operator.remedies import EVERY_REMEDY
 from snaploom_operator.store.references import references_of
@@ -109,8 +113,14 @@ def _indexes_about(view: NamespaceView, output: OutputDataset) -> Iterator[Skipp
 
 def _add_output(tree: Tree, view: NamespaceView, output: OutputDataset) -> None:
     status = output.status or OutputDatasetStatus()
-    _add_sources(tree, view, output, status)
+    page = StatusPage(view.namespace, output, view.now)
+    nodes, lanes = status_nodes(page), status_lanes(page)
+    if nodes:
+        tree.add(Drawing("join tree", lambda _: tree_drawing(nodes)))
+    _add_sources(tree, view, output)
     _add_runs(tree, view, output)
+    if len(page.status.snapshots) > 1 or len(lanes) > 1:
+        tree.add(Drawing("timeline", lambda width: timeline_drawing(lanes, width)))
     _add_snapshots(tree, view, status)
     for index in _indexes_about(view, output):
         branch = tree.add(_heading(view, index.identity))
@@ -119,27 +129,44 @@ def _add_output(tree: Tree, view: NamespaceView, output: OutputDataset) -> None:
         _add_index(branch, view, index)
 
 
-def _add_sources(
-    tree: Tree, view: NamespaceView, output: OutputDataset, status: OutputDatasetStatus
-) -> None:
+def _add_sources(tree: Tree, view: NamespaceView, output: OutputDataset) -> None:
+    """Add sources and relationships; where the join tree shows them, those that need a look."""
     model = output.spec.data_model
-    plan = status.plan
-    shown_text = f"sources: {1 + len(model.other_data_sources)}"
-    if plan is not None:
-        shown_text += f", joined to a depth of {plan.max_depth}"
-    branch = tree.add(Text(shown_text))
-    _add_source(branch, view, f"DataSource/{model.root_data_source.data_source}", "  root")
-    joins = {join.field_name: join for join in plan.joins} if plan else {}
-    for other in model.other_data_sources:
-        join = joins.get(other.field_name)
-        where = f"  as {other.field_name}"
-        if join is not None:
-            where += f", by {join.relationship} to {join.parent or 'the root'}"
-        _add_source(branch, view, f"DataSource/{other.data_source}", where)
-    if model.data_relationships:
-        branch = tree.add(Text(f"relationships: {len(model.data_relationships)}"))
-        for used in model.data_relationships:
-            branch.add(_heading(view, f"DataRelationship/{used.name}"))
+    places = [(f"DataSource/{model.root_data_source.data_source}", "  root")]
+    places += [
+        (f"DataSource/{other.data_source}", f"  as {other.field_name}")
+        for other in model.other_data_sources
+    ]
+    is_drawn = output.status is not None and output.status.plan is not None
+    listed = [place for place in places if not (is_drawn and _is_plain(view, place[0]))]
+    branch = tree.add(_counted("sources", len(places), len(listed)))
+    for identity, where in listed:
+        _add_source(branch, view, identity, where)
+    used = [f"DataRelationship/{each.name}" for each in model.data_relationships]
+    shown = [each for each in used if not (is_drawn and _is_plain(view, each))]
+    if used:
+        branch = tree.add(_counted("relationships", len(used), len(shown)))
+        for identity in shown:
+            branch.add(_heading(view, identity))
+
+
+def _counted(noun: str, count: int, shown: int) -> Text:
+    ready = count - shown
+    about = f", {ready} of them ready" if shown else ", all ready"
+    return Text(f"{noun}: {count}" + (about if ready else ""))
+
+
+def _is_plain(view: NamespaceView, identity: str) -> bool:
+    """Whether a resource is ready as it is declared now, and reads no other one."""
+    resource = view.resources.get(identity)
+    ready = _condition(resource.status, "Ready") if resource is not None else None
+    return (
+        resource is not None
+        and ready is not None
+        and ready.status is ConditionStatus.TRUE
+        and ready.observed_generation in (None, resource.metadata.generation)
+        and not any(_children(view, resource))
+    )
 
 
 def _add_source(

@@ -20,7 +20,7 @@ from rich.text import Text
 from snaploom.errors import SnaploomError
 from snaploom.jobs.preflighterrors import preflight_finding
 from snaploom.models.finding import Finding, InvalidDeclarations
-from snaploom.visibletext import json_visible, visible_lines
+from snaploom.visibletext import in_ascii, json_visible, visible_lines
 
 PIPE_WIDTH = 400
 """Columns of a table that is not on a terminal: more than any of ours has."""
@@ -52,16 +52,21 @@ def _console(stream: TextIO) -> Console:
 
 
 class _PlainConsole(Console):
-    """Text is text: what names and messages of others hold of escape sequences is shown."""
+    """Text is text: what names and messages of others hold of escape sequences is shown.
+
+    Drawings are in ASCII where the terminal shows nothing else.
+    """
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterator[Segment]:
-        for segment in super().render(renderable, options):
+        chosen = options or self.options
+        for segment in super().render(renderable, chosen):
             if segment.control or not segment.text:
                 yield segment
             else:
-                yield Segment(visible_lines(segment.text), segment.style)
+                text = visible_lines(segment.text)
+                yield Segment(in_ascii(text) if chosen.ascii_only else text, segment.style)
 
 
 def print_json(document: JsonValue) -> None:

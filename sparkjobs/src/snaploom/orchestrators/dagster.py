@@ -9,12 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import dagster
 
-from snaploom.errors import SnaploomError
+from snaploom.orchestrators.outputrun import GROUP, newest_of, rows_of, run_output
 from snaploom.project.project import Project, Source, load
-from snaploom.project.results import Run, RunFailed
-
-GROUP = "snaploom"
-"""Group of the assets where nobody names another."""
+from snaploom.project.results import Run
 
 
 def output_assets(
@@ -61,29 +58,23 @@ def _materializer(
     project: Project, name: str
 ) -> Callable[[dagster.AssetExecutionContext], dagster.MaterializeResult]:
     def materialize(context: dagster.AssetExecutionContext) -> dagster.MaterializeResult:
-        try:
-            run = project.run(name, progress=context.log.info)
-        except RunFailed as error:
-            raise _failure(error.runs[0].cause, error.runs[0]) from None
-        except SnaploomError as error:
-            raise dagster.Failure(str(error), allow_retries=error.retryable) from None
-        for warning in run.warnings:
-            context.log.warning(warning)
-        return dagster.MaterializeResult(metadata=_metadata(run))
+        ended = run_output(lambda: project, name, info=context.log.info, warn=context.log.warning)
+        metadata = {} if ended.run is None else _metadata(ended.run)
+        if ended.failure:
+            raise dagster.Failure(
+                ended.failure, metadata=metadata, allow_retries=ended.is_retryable
+            )
+        return dagster.MaterializeResult(metadata=metadata)
 
     return materialize
 
 
-def _failure(cause: str, run: Run) -> dagster.Failure:
-    return dagster.Failure(cause, metadata=_metadata(run), allow_retries=bool(run.report.retryable))
-
-
 def _metadata(run: Run) -> dict[str, dagster.MetadataValue]:
     """What people see of a run in Dagster's catalogue."""
-    newest = max((snapshot.time for snapshot in run.published), default="")
+    newest = newest_of(run)
     found = {
         "snapshots": dagster.MetadataValue.int(len(run.published)),
-        "dagster/row_count": dagster.MetadataValue.int(sum(one.rows for one in run.published)),
+        "dagster/row_count": dagster.MetadataValue.int(rows_of(run)),
         "run_id": dagster.MetadataValue.text(run.report.run_id),
         "report": dagster.MetadataValue.json(run.report.dump()),
     }

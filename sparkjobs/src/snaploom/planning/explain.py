@@ -7,8 +7,9 @@ snapshot is a candidate's `time`; `sources` holds the others, by field name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 
 from pydantic import JsonValue
 
@@ -120,13 +121,21 @@ def plan_text(plan: RunPlan) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def tree_text(tree: JoinTree) -> str:
-    """A drawing of the join tree, with the relationship and the grouping of each join."""
+_NO_NOTES: Mapping[int, str] = MappingProxyType({})
+
+
+def tree_text(tree: JoinTree, notes: Mapping[int, str] = _NO_NOTES) -> str:
+    """A drawing of the join tree, with the relationship and the grouping of each join.
+
+    Args:
+        tree: the join tree.
+        notes: what else is known of a join, by the number of its node.
+    """
     rows = [(tree.root.source, "")]
     children: dict[int, list[JoinNode]] = {}
     for node in tree.joins:
         children.setdefault(node.parent_number, []).append(node)
-    rows.extend(_branches(children, 0, ""))
+    rows.extend(_branches(children, 0, "", notes))
     rows.extend((f"?── {tie.field_name}", f"tied at depth {tie.depth}") for tie in tree.ties)
     rows.extend((f"×── {missing.field_name}", "no path") for missing in tree.unreachable)
     width = max(len(name) for name, _ in rows)
@@ -134,7 +143,7 @@ def tree_text(tree: JoinTree) -> str:
 
 
 def _branches(
-    children: dict[int, list[JoinNode]], number: int, indent: str
+    children: dict[int, list[JoinNode]], number: int, indent: str, notes: Mapping[int, str]
 ) -> Iterator[tuple[str, str]]:
     nodes = children.get(number, [])
     for position, node in enumerate(nodes, start=1):
@@ -144,8 +153,11 @@ def _branches(
             about += f", grouped by {', '.join(node.group_by)}"
         if node.source != node.field_name:
             about += f", from {node.source}"
+        if notes.get(node.number):
+            about += f", {notes[node.number]}"
         yield f"{indent}{'└── ' if last else '├── '}{node.field_name}", about
-        yield from _branches(children, node.number, indent + ("    " if last else "│   "))
+        below = indent + ("    " if last else "│   ")
+        yield from _branches(children, node.number, below, notes)
 
 
 def _candidate_lines(snapshots: Sequence[PlannedSnapshot]) -> Iterator[str]:

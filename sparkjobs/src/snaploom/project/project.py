@@ -48,6 +48,7 @@ from snaploom.planning.dependence import upstream_outputs
 from snaploom.planning.selection import Selection
 from snaploom.project.pages import Pages
 from snaploom.project.results import Checked, DataDiff, Diff, Findings, Plan, Run, Runs
+from snaploom.project.status import Status
 from snaploom.site.collection import Clock, declared_pages
 from snaploom.storage.entries import SnapshotRecord
 from snaploom.storage.folder import is_unused, open_folder
@@ -503,6 +504,22 @@ class Project:
         """
         store = open_named(self._bundle(output).output.spec.output_folder.folder_uri)
         return () if is_unused(store) else tuple(open_folder(store).log.read().snapshots)
+
+    def status(self, output: str | None = None, *, now: Time | None = None) -> Status:
+        """The join tree with match rates, the timeline of snapshots, and how fresh an output is.
+
+        It comes from the declarations and the manifest: data is not looked at, nor Spark started.
+
+        Args:
+            output: name of an OutputDataset; omitted, all.
+            now: time to which ages are measured; omitted, the present.
+
+        Raises:
+            ArgumentInvalid: there is no such output, or `now` is no time.
+            InvalidDeclarations: something is wrong with an output beside its join tree.
+        """
+        pages = self.page(output, now=now)
+        return Status(pages.outputs, pages.now)
 
     def page(self, output: str | None = None, *, now: Time | None = None) -> Pages:
         """What is declared and published, drawn as HTML; data is not looked at, nor Spark started.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from snaploom.models.times import parse_instant
 from snaploom.planning.picture import Card, Picture
+from snaploom.planning.publishedmodel import PublishedModel, PublishedNode
 from snaploom.planning.svg import card_group, curve, label
 from snaploom.site.markup import NOTHING, Html, join, table, tag
 from snaploom.site.pagedata import Node
@@ -15,6 +16,35 @@ MOST_SHOWN = 200
 """Columns of one source that its part of the page lists."""
 _TOP = 20
 """Where the drawing begins: its title, which the page has, is left out; buttons need the room."""
+
+
+def model_of_nodes(title: str, caption: str, nodes: Sequence[Node]) -> PublishedModel:
+    """The join tree of nodes with what is known of the newest snapshot, for a drawing of it alone.
+
+    Args:
+        title: of the drawing.
+        caption: below the title.
+        nodes: the root first, parents before children.
+    """
+    return PublishedModel(
+        title,
+        caption,
+        tuple(
+            PublishedNode(
+                node.field_name, node.parent, node.source, node.relationship, node.group_by,
+                taken=node.taken, left_out=node.left_out, matched=match_rate(node),
+            )
+            for node in nodes
+        ),
+    )  # fmt: skip
+
+
+def match_rate(node: Node) -> str:
+    """The share of its parent's rows that found a match, for people; empty where nobody counted."""
+    measure = node.measure
+    if measure is None or not measure.in_:
+        return ""
+    return f"{share(measure.matched, measure.in_)} matched"
 
 
 def graph_section(picture: Picture | None, nodes: Sequence[Node]) -> Html:
@@ -141,8 +171,8 @@ def _shortened(time: str) -> str:
 
 def _in_short(node: Node) -> str:
     parts = [] if node.source == node.title else [node.source]
-    if node.measure is not None:
-        parts.append(f"{share(node.measure.matched, node.measure.in_)} matched")
+    if match_rate(node):
+        parts.append(match_rate(node))
     if node.left_out:
         parts.append("left out")
     if not node.relationship:

@@ -15,8 +15,9 @@ from snaploom.site.historysections import (
 )
 from snaploom.site.markup import NOTHING, Html, join, table, tag
 from snaploom.site.pagedata import Column, IndexState, OutputPage, SchemaChange
-from snaploom.site.quantities import ago, counted, moment, number, share, size, span
+from snaploom.site.quantities import ago, counted, moment, number, share, size
 from snaploom.site.snapshottable import snapshot_table
+from snaploom.site.textdrawings import staleness
 
 MOST_LINES = 500
 """Columns whose lineage a page lists."""
@@ -111,10 +112,8 @@ def _fresh_tile(page: OutputPage) -> Html:
     elif page.freshness.expires is None:
         about = join(["published ", ago(published, page.now, page.is_present)])
     else:
-        expires = page.freshness.expires
-        left = expires - page.now
-        limit = f"stale in {span(left)}" if left > 0 else f"stale for {span(left)}"
-        about = join(["published ", ago(published, page.now, page.is_present), f"; {limit}"])
+        written = ago(published, page.now, page.is_present)
+        about = join(["published ", written, f"; {staleness(page)}"])
     return tile("Freshness", word, about, mood)
 
 

@@ -22,13 +22,13 @@ from snaploom.models.run import CurrentRun, LastPhase, LastRun
 from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom.planning.picture import published_picture
-from snaploom.planning.publishedmodel import PublishedModel, PublishedNode
 from snaploom.site.charts import Axis, Series, chart, newest
-from snaploom.site.graphview import definitions, graph_section
+from snaploom.site.graphview import definitions, graph_section, model_of_nodes
 from snaploom.site.markup import NOTHING, Html, join, table, tag
 from snaploom.site.pagedata import Node
 from snaploom.site.quantities import ago, counted, moment, number, size
 from snaploom.site.sections import Section, tile
+from snaploom.site.timeline import Lane, spans_of, usual_length
 
 _NOT_HERE = (
     "The output folder is not read: schema and its history, checks, gaps, lineage by column, sizes "
@@ -156,26 +156,32 @@ def _age(text: str | None, now: EpochNanos) -> Html:
 
 
 def _graph(page: StatusPage) -> Html:
-    nodes = _nodes(page)
+    nodes = status_nodes(page)
     if not nodes:
         return tag("p", "No join tree is planned: the conditions name the reason.")
-    picture = published_picture(
-        PublishedModel(
-            f"OutputDataset/{page.output.name}",
-            counted(len(nodes) - 1, "join"),
-            tuple(
-                PublishedNode(
-                    node.field_name, node.parent, node.source, node.relationship, node.group_by,
-                    taken=node.taken, left_out=node.left_out,
-                )
-                for node in nodes
-            ),
-        )
-    )  # fmt: skip
-    return graph_section(picture, nodes)
+    model = model_of_nodes(
+        f"OutputDataset/{page.output.name}", counted(len(nodes) - 1, "join"), nodes
+    )
+    return graph_section(published_picture(model), nodes)
 
 
-def _nodes(page: StatusPage) -> tuple[Node, ...]:
+def status_lanes(page: StatusPage) -> tuple[Lane, ...]:
+    """What the status has of the output's history: its newest snapshots, and what failed last."""
+    known = {_known(each.time) for each in page.status.snapshots}
+    times = sorted(time for time in known if time is not None)
+    run = page.status.last_run
+    # Each begins with the time of a snapshot, which its reason follows.
+    tried = {_known(text.partition(" ")[0]) for text in (run.failed if run is not None else ())}
+    failed = sorted(time for time in tried - known if time is not None)
+    length = usual_length(times)
+    lanes = (
+        Lane("published", "published", len(times), spans_of(times, length)),
+        Lane("failed", "failed", len(failed), spans_of(failed, length)),
+    )
+    return tuple(lane for lane in lanes if lane.count)
+
+
+def status_nodes(page: StatusPage) -> tuple[Node, ...]:
     """The sources of the planned tree, with what the newest snapshot took of each."""
     plan = page.status.plan
     if plan is None:

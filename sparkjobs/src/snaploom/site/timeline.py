@@ -9,9 +9,9 @@ from statistics import median
 
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom.site.charts import WIDTH, time_axis
-from snaploom.site.markup import Html, tag
+from snaploom.site.markup import Html, join, tag
 from snaploom.site.pagedata import OutputPage
-from snaploom.site.quantities import counted
+from snaploom.site.quantities import counted, shortened
 from snaploom.storage.entries import SnapshotRecord
 
 CELLS = 500
@@ -20,6 +20,19 @@ SEPARATE = 120
 """Cells up to this number stand apart from each other."""
 
 Span = tuple[int, int]
+
+LABEL_WIDTH, PLOT_WIDTH, LANE_HEIGHT = 130, 590, 22
+"""Pixels of a picture that stands by itself: as wide as a cell of a notebook at least is."""
+COLOURS = {
+    "published": "#0f4c5c",
+    "missing": "#b91c1c",
+    "failed": "#b91c1c",
+    "restated": "#b45309",
+    "doubtful": "#b45309",
+    "going": "#94a3b8",
+    "deleted": "#cbd5e1",
+}
+"""By the name of a lane."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +61,10 @@ def lanes_of(page: OutputPage) -> tuple[Lane, ...]:
     """The lanes that have anything, the published one first."""
     times = [record.time for record in page.snapshots]
     live = frozenset(times)
-    cell = _cell(times)
+    length = usual_length(times)
 
     def spans(instants: Iterable[int]) -> tuple[Span, ...]:
-        return tuple((instant, instant + cell) for instant in instants)
+        return spans_of(instants, length)
 
     restated = [record.time for record in page.snapshots if record.replaces is not None]
     doubtful = [record.time for record in page.snapshots if _is_doubtful(record)]
@@ -80,8 +93,7 @@ def timeline(page: OutputPage) -> Html:
     lanes = lanes_of(page)
     if not lanes:
         return Html("")
-    first = min(start for lane in lanes for start, _ in lane.spans)
-    last = max(end for lane in lanes for _, end in lane.spans)
+    first, last = ends_of(lanes)
     rows = [
         tag(
             "div",
@@ -102,12 +114,71 @@ def timeline(page: OutputPage) -> Html:
     return tag(
         "div",
         *rows,
-        time_axis(EpochNanos(first), EpochNanos(last)),
+        time_axis(first, last),
         tag("p", class_="readout", aria_hidden="true"),
         class_="timeline",
         id="lanes",
         data_first=first // 1_000_000,
         data_last=last // 1_000_000,
+    )
+
+
+def ends_of(lanes: Sequence[Lane]) -> tuple[EpochNanos, EpochNanos]:
+    """From when to when lanes reach; there is one at least."""
+    return (
+        EpochNanos(min(start for lane in lanes for start, _ in lane.spans)),
+        EpochNanos(max(end for lane in lanes for _, end in lane.spans)),
+    )
+
+
+def timeline_svg(lanes: Sequence[Lane]) -> Html:
+    """The lanes as a picture that needs no page around it; nothing where there is none."""
+    if not lanes:
+        return Html("")
+    first, last = ends_of(lanes)
+    height = LANE_HEIGHT * (len(lanes) + 1)
+    rows = [_lane_svg(lane, LANE_HEIGHT * place, first, last) for place, lane in enumerate(lanes)]
+    axis = [
+        _label(LABEL_WIDTH, height, shortened(first), "start"),
+        _label(LABEL_WIDTH + PLOT_WIDTH, height, shortened(last), "end"),
+    ]
+    return tag(
+        "svg",
+        *rows,
+        *axis,
+        xmlns="http://www.w3.org/2000/svg",
+        width=LABEL_WIDTH + PLOT_WIDTH,
+        height=height + LANE_HEIGHT // 2,
+        role="img",
+        aria_label="; ".join(f"{lane.title}: {counted(lane.count, 'interval')}" for lane in lanes),
+    )
+
+
+def _lane_svg(lane: Lane, top: int, first: int, last: int) -> Html:
+    plot = tag(
+        "svg",
+        tag("path", d=Html(_path(lane.spans, first, last)), fill=COLOURS[lane.name]),
+        x=LABEL_WIDTH,
+        y=top + LANE_HEIGHT // 4,
+        width=PLOT_WIDTH,
+        height=LANE_HEIGHT // 2,
+        viewBox=f"0 0 {WIDTH} 10",
+        preserveAspectRatio="none",
+    )
+    title = _label(0, top + LANE_HEIGHT, f"{lane.title} {lane.count:,}", "start")
+    return join([title, plot])
+
+
+def _label(x: int, bottom: int, text: str, anchor: str) -> Html:
+    return tag(
+        "text",
+        text,
+        x=x,
+        y=bottom - LANE_HEIGHT // 3,
+        text_anchor=anchor,
+        font_family="sans-serif",
+        font_size=12,
+        fill="#6b7280",
     )
 
 
@@ -125,8 +196,17 @@ def _instants(failed: Iterable[tuple[str, str, str]]) -> list[EpochNanos]:
     return found
 
 
-def _cell(times: Sequence[int]) -> int:
-    """The length of time that a snapshot stands for: that between two, as a rule."""
+def spans_of(instants: Iterable[int], length: int) -> tuple[Span, ...]:
+    """The spans of snapshots, from their times and the length of time that each stands for."""
+    return tuple((instant, instant + length) for instant in instants)
+
+
+def usual_length(times: Sequence[int]) -> int:
+    """The length of time that a snapshot stands for, in nanoseconds: that between two, as a rule.
+
+    Args:
+        times: of the snapshots, ascending.
+    """
     steps = [after - before for before, after in pairwise(times)]
     return max(1, int(median(steps))) if steps else 86_400 * 1_000_000_000
 

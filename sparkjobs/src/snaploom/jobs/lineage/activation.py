@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol, cast
-from uuid import UUID, uuid4
 
 from snaploom import lazyimport
 from snaploom.jobs.lineage.lineagesettings import (
@@ -96,10 +95,10 @@ def _listener(environment: Mapping[str, str], emit: EmitEvent) -> _Listener | No
     except ImportError:
         warn("lineage is not sent: it needs the extra `lineage` (pip install 'snaploom[lineage]')")
         return None
-    return open_listener(settings, now, uuid4, warn)
+    return open_listener(settings, now, warn)
 
 
 _Open = Callable[
-    [LineageSettings, Callable[[], EpochNanos], Callable[[], UUID], Callable[[str], None]],
+    [LineageSettings, Callable[[], EpochNanos], Callable[[str], None]],
     _Listener,
 ]

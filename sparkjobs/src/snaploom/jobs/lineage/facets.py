@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from openlineage.client.facet_v2 import (
     DatasetFacet,
@@ -70,7 +71,11 @@ def _inside(type_: Type) -> list[schema_dataset.SchemaDatasetFacetFields]:
 
 
 def column_facet(lineage: ColumnLineage) -> DatasetFacet:
-    """Which columns the columns of a dataset come from."""
+    """Which columns the columns of a dataset come from.
+
+    A column of the top has those of everything inside it, too: catalogues such as Marquez know
+    columns of the top only, and drop what stands at a path.
+    """
     indirect = [
         *(_indirect(column, "JOIN") for column in lineage.joined_by),
         *(_indirect(column, "GROUP_BY") for column in lineage.grouped_by),
@@ -78,12 +83,20 @@ def column_facet(lineage: ColumnLineage) -> DatasetFacet:
     return column_lineage_dataset.ColumnLineageDatasetFacet(
         {
             path: column_lineage_dataset.Fields([_direct(column) for column in made_of])
-            for path, made_of in lineage.columns.items()
+            for path, made_of in (_top_columns(lineage) | dict(lineage.columns)).items()
             if made_of
         },
         indirect,
         producer=PRODUCER,
     )
+
+
+def _top_columns(lineage: ColumnLineage) -> dict[str, tuple[InputColumn, ...]]:
+    found: dict[str, dict[InputColumn, None]] = {}
+    for path, made_of in lineage.columns.items():
+        inside = found.setdefault(path.partition(".")[0], {})
+        inside.update((replace(column, is_same=False), None) for column in made_of)
+    return {name: tuple(columns) for name, columns in found.items()}
 
 
 def _direct(column: InputColumn) -> column_lineage_dataset.InputField:

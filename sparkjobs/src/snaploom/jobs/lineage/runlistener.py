@@ -6,6 +6,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from openlineage.client.event_v2 import RunEvent
+from openlineage.client.uuid import generate_new_uuid
 
 from snaploom.jobs.lineage.lineagesettings import LineageSettings
 from snaploom.jobs.lineage.openlineageevents import (
@@ -79,16 +80,16 @@ class LineageListener:
     Args:
         settings: where they are sent.
         clock: the time.
-        new_id: makes ids of runs.
         warn: takes what a person should know; from any thread.
+        new_id: makes ids of runs.
     """
 
     def __init__(
         self,
         settings: LineageSettings,
         clock: Callable[[], EpochNanos],
-        new_id: Callable[[], UUID],
         warn: Warn,
+        new_id: Callable[[], UUID] = generate_new_uuid,
     ) -> None:
         self._settings = settings
         self._clock = clock
