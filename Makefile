@@ -55,6 +55,7 @@ cluster-demo: install java components ## Go the whole way on a cluster with a no
 .PHONY: test
 test: install java components ## Run every test that this machine can run
 	@echo "Not run: tests/references, which 'make test-references' runs with a jar of Xskipper;"
+	@echo "tests/others: 'make test-others' has the oldest Spark, Airflow, Dagster and a lineage catalogue;"
 	@echo "tests/argo_cd, for which 'make test-argo-cd' builds Argo CD (five minutes at least);"
 	@echo "tests/installed: 'make test-release' fetches Spark into empty environments (five minutes);"
 	@echo "tests/chaos: 'make e2e-chaos' breaks a cluster, for half an hour."
@@ -68,6 +69,10 @@ test: install java components ## Run every test that this machine can run
 test-references: install java components ## Try our files on Xskipper itself, and its files on us
 	@.ci/references > /dev/null
 	$(BIN)/python -m pytest tests/references
+
+.PHONY: test-others
+test-others: install java components ## Run on the oldest Spark, by orchestrators, and with a lineage catalogue
+	$(BIN)/python -m pytest tests/others --durations 10
 
 .PHONY: test-argo-cd
 test-argo-cd: install java components ## Let a real Argo CD bring chart and resources

@@ -1,7 +1,7 @@
 """A session of the oldest Spark with the libraries of Iceberg and Delta, and with S3's client.
 
-Tests of this folder are not collected by name: `tests/jobs/test_oldspark.py` runs them in a process
-whose PySpark is the oldest one.
+Tests of this folder are not collected by name: `tests/others/test_oldspark.py` runs them in a
+process whose PySpark is the oldest one.
 """
 
 from __future__ import annotations
