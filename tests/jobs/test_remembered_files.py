@@ -13,7 +13,7 @@ from support.declared.shop import CUSTOMERS, FIRST_DAY, ORDERS, Shop
 from support.declared.sources import by_field
 
 from snaploom.engine.sources.files import columnreader
-from snaploom.engine.sources.files.footers import read_footers
+from snaploom.listing.footers import read_footers
 from snaploom.listing.listedfile import ListedFile
 from snaploom.storage import layout, listingcache
 

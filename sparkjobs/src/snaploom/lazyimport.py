@@ -31,6 +31,8 @@ DISCOVER = "snaploom.discovery.discover:discover"
 FAILURES = "snaploom.cli.errordisplay:show_failure"
 READ_CONTRACT = "snaploom.jobs.contracts.contractfile:read_contract"
 INSTALL_DRIVER = "snaploom.jobs.driverfetch:install_jar"
+COLUMN_SNAPSHOTS = "snaploom.listing.columnsnapshots:column_snapshots"
+SUBMITTED_FILES = "snaploom.jobs.session.submittedfiles:submitted_files"
 LINEAGE = "snaploom.jobs.lineage.runlistener:LineageListener"
 
 LIBRARY = {
