@@ -63,7 +63,7 @@ class Example:
 
 EXAMPLES = (
     Example("flights", "flights-wide", ("--months", "1")),
-    Example("tpch", "lineitem-wide", ("--scale-factor", "0.001")),
+    Example("tpch", "lineitem-wide", ("--scale-factor", "0.01")),
 )
 
 
