@@ -27,7 +27,8 @@ from snaploom.planning.intervals import SourceSnapshots
 
 MOST_FOOTERS = 1000
 """Files whose footers are read before there is a session, which remembers what it has read of them
-in earlier runs: a thousand local ones take 0.2 s, about what is saved for each of ten runs."""
+in earlier runs: a thousand local ones of 21 columns took 0.8 s of processor time on a machine with
+other work, a tenth of what the start of a session takes."""
 
 _TEXTS = (TimeFormat.ISO8601_DATE, TimeFormat.ISO8601_DATE_TIME, TimeFormat.PATTERN)
 _DATES = (TimeFormat.ISO8601_DATE, TimeFormat.TIMESTAMP)
