@@ -2,8 +2,7 @@
 
 In a process of `spark-submit`, Hadoop's client in its JVM (`jobs.session.submittedfiles`). Anywhere
 else a bucket of S3 is asked directly, unless something configures Hadoop's client that is only
-known when it has started: it might then list another server, of which "nothing is due" would be
-said wrongly.
+known when it has started: it might list another server, and "nothing is due" would be wrong.
 """
 
 from __future__ import annotations
