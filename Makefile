@@ -189,6 +189,10 @@ bench-join: install java ## Compare weaving with hand-written PySpark
 	$(BIN)/python benchmarks/join.py
 	$(BIN)/python benchmarks/backfill.py
 
+.PHONY: bench-commands
+bench-commands: install java ## Time commands that need no Spark
+	$(BIN)/python benchmarks/commands.py
+
 .PHONY: bench-enumeration
 bench-enumeration: install java components ## List the snapshots of a source of a million files
 	PYTHONPATH=tests $(BIN)/python benchmarks/enumeration.py

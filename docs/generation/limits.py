@@ -213,6 +213,11 @@ RUNS = (
         "files are read again",
     ),
     Limit(
+        "snaploom.listing.columnsnapshots:MOST_FOOTERS",
+        "files whose footers are read before there is a session",
+        "Spark is started",
+    ),
+    Limit(
         "snaploom.storage.listingcache:MOST_KEPT",
         "files and values that are kept of a source",
         "files are read again",

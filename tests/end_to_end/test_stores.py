@@ -11,12 +11,16 @@ from typing import Any
 import pytest
 import support
 from pyspark.sql import SparkSession
+from support.declared.shop import NOW
 from support.servers.s3servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, environment_of
+from support.weaving.blockedspark import without_spark
 from support.weaving.remoteloom import live, remote_shop
 from support.weaving.remoteuse import used
 
 from snaploom.engine.committers import PROTOCOL
+from snaploom.hadoop.client import client_of
 from snaploom.hadoop.store import HadoopObjectStore
+from snaploom.models.allowances import ALLOW_VARIABLE
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -45,7 +49,7 @@ def on_hdfs(
 ) -> dict[str, Any]:
     """What happened on HDFS, with the Spark of the tests."""
     base = f"{hdfs}/life"
-    store = HadoopObjectStore(spark, base, create=True)
+    store = HadoopObjectStore(client_of(spark), base, create=True)
     shop = remote_shop(base, tmp_path_factory.mktemp("on-hdfs"), {})
     return live(base, shop, store) | {"used": used(base, shop, store)}
 
@@ -101,6 +105,22 @@ def test_snapshots_of_a_column_are_read_from_footers(life: dict[str, Any]) -> No
 def test_tags_of_a_bucket_distinguish_contents(in_bucket: dict[str, Any]) -> None:
     one, other = in_bucket["used"]["by_column"]["tags"]
     assert one != other != ""
+
+
+def test_files_of_a_bucket_are_listed_as_by_hadoop(in_bucket: dict[str, Any]) -> None:
+    assert in_bucket["used"]["otherwise_listed"] == []
+
+
+def test_nothing_due_in_a_bucket_starts_no_spark(
+    versitygw: S3Server, in_bucket: dict[str, Any]
+) -> None:
+    allowed = {ALLOW_VARIABLE: json.dumps({"sparkConf": ["spark.driver.extraClassPath"]})}
+    variables = {**versitygw.environment, **allowed}
+    for name, line in (("run", "wide: nothing to publish."), ("plan", "Nothing to publish.")):
+        done = without_spark(
+            name, "wide", "-f", in_bucket["file"], "--now", NOW, variables=variables
+        )
+        assert (done.returncode, line in done.stdout) == (0, True), done.stderr
 
 
 def test_files_are_arranged_and_registered(life: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from support.storage.objectstoresuite import *  # noqa: F403
 from support.storage.objectstoresuite import keys
 
 from snaploom.errors import FolderNotOurs, FolderNotWritable, StorageError
+from snaploom.hadoop.client import client_of
 from snaploom.hadoop.store import HadoopObjectStore, hadoop_stores
 from snaploom.storage.stores import UnsupportedStore, open_store
 
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def store(spark: SparkSession, hdfs: str) -> HadoopObjectStore:
-    return HadoopObjectStore(spark, f"{hdfs}/{secrets.token_hex(8)} %3A/", create=True)
+    return HadoopObjectStore(client_of(spark), f"{hdfs}/{secrets.token_hex(8)} %3A/", create=True)
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def test_directories_that_are_emptied_go_and_places_of_work_stay(
     store.put("a/b/c", b"1")
     store.put("a/.staging/r/d", b"1")
     store.delete(["a/b/c", "a/.staging/r/d"])
-    again = HadoopObjectStore(spark, f"{store.uri}a", create=False)
+    again = HadoopObjectStore(client_of(spark), f"{store.uri}a", create=False)
     assert [found.uri for found in again._listed(again.uri)] == [f"{again.uri}.staging"]
     store.prune("a/")
     assert again._listed(again.uri) == []
@@ -48,7 +49,7 @@ def test_store_is_opened_by_scheme_and_by_default_file_system(
 
 
 def test_folder_that_refuses_is_an_error(spark: SparkSession, hdfs: str) -> None:
-    root = HadoopObjectStore(spark, f"{hdfs}/full", create=True)
+    root = HadoopObjectStore(client_of(spark), f"{hdfs}/full", create=True)
     root._files.setQuota(root._root, 3, 2**62)
     root.put_if_absent("a", b"1")
     with pytest.raises(FolderNotWritable, match="quota"):
@@ -57,13 +58,13 @@ def test_folder_that_refuses_is_an_error(spark: SparkSession, hdfs: str) -> None
 
 def test_unknown_host_is_an_error(spark: SparkSession) -> None:
     with pytest.raises(StorageError, match=r"nowhere\.invalid/x cannot be reached"):
-        HadoopObjectStore(spark, "hdfs://nowhere.invalid/x", create=False)
+        HadoopObjectStore(client_of(spark), "hdfs://nowhere.invalid/x", create=False)
 
 
 def test_file_in_place_of_the_folder_stays(spark: SparkSession, hdfs: str) -> None:
-    HadoopObjectStore(spark, f"{hdfs}/in-place", create=True).put("file", b"1")
+    HadoopObjectStore(client_of(spark), f"{hdfs}/in-place", create=True).put("file", b"1")
     with pytest.raises(FolderNotOurs, match="was not touched"):
-        HadoopObjectStore(spark, f"{hdfs}/in-place/file/", create=True)
+        HadoopObjectStore(client_of(spark), f"{hdfs}/in-place/file/", create=True)
 
 
 @pytest.mark.parametrize("uri", ["nosuch://host/x/", "abfsx:/x"])
@@ -73,6 +74,6 @@ def test_scheme_unknown_to_hadoop_is_an_error(spark: SparkSession, uri: str) -> 
 
 
 def test_local_file_is_reached_the_same_way(spark: SparkSession, tmp_path: Path) -> None:
-    store = HadoopObjectStore(spark, f"file://{tmp_path}", create=True)
+    store = HadoopObjectStore(client_of(spark), f"file://{tmp_path}", create=True)
     store.put("a/b", b"1")
     assert (tmp_path / "a/b").read_bytes() == b"1"

@@ -17,9 +17,10 @@ from support.hostile.foldermutations import (
 from support.hostile.goodfolder import good_folder, parquet
 
 from snaploom import reader
+from snaploom.engine.hadoopfiles import HadoopFiles
 from snaploom.engine.schemadocument import schema_of
-from snaploom.engine.sources.files.hadoopfiles import HadoopFiles
 from snaploom.errors import ManifestCorrupt, NotAPlainFile, SourceSchemaInvalid
+from snaploom.hadoop.client import client_of
 from snaploom.listing.globs import list_files
 from snaploom.listing.publishedfolder import only_live
 from snaploom.storage.folder import open_folder
@@ -91,9 +92,11 @@ def test_folder_that_is_a_source_is_not_read_through_a_link(
     spark: SparkSession, folder: Path, canaries: Path
 ) -> None:
     linked(folder, canaries)
-    files = list_files([f"file://{folder}/data/*/*.parquet"], "DataSource/x", HadoopFiles(spark))
+    files = list_files(
+        [f"file://{folder}/data/*/*.parquet"], "DataSource/x", HadoopFiles(client_of(spark))
+    )
     with pytest.raises(NotAPlainFile, match="is a link"):
-        only_live(files, HadoopFiles(spark))
+        only_live(files, HadoopFiles(client_of(spark)))
 
 
 def test_class_in_the_schema_of_a_manifest_is_not_loaded(

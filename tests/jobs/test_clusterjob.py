@@ -94,6 +94,34 @@ def test_run_with_nothing_to_do_reports_what_is_published(spark, loom, job) -> N
     assert {one.source: one.snapshots for one in report.seen} == {"customer": 2, "order": 2}
 
 
+def files_that_only_hadoop_lists(loom: Loom) -> Bundle:
+    for name in list(loom.sources):
+        source = loom._source(name)
+        files = source["spec"]["hdfsLike"]
+        files["sourceUriGlobs"] = [files["sourceUriGlobs"][0].replace("*.", "{part,other}.")]
+        loom.more.append(source)
+    return loom.bundle()
+
+
+@pytest.mark.slow
+def test_run_with_nothing_due_asks_the_cluster_for_nothing(spark, loom, job) -> None:
+    bundle = files_that_only_hadoop_lists(loom)
+    _, first = job.run(bundle)
+    code, printed = job.end(job.start(bundle, SPARK_SUBMIT))
+    report = job.report
+    assert (code, report.phase, report.snapshots) == (0, RunPhase.SUCCEEDED, ()), printed
+    assert {one.source: one.snapshots for one in report.seen} == {"customer": 2, "order": 2}
+    # Facts of a session, which has a SparkContext, and with it executors.
+    assert (bool(first.session), report.session, report.spark_version) == (True, {}, "")
+
+
+@pytest.mark.slow
+def test_run_with_something_due_goes_on_in_the_jvm_that_listed(loom, job) -> None:
+    code, printed = job.end(job.start(files_that_only_hadoop_lists(loom), SPARK_SUBMIT))
+    assert (code, job.report.phase) == (0, RunPhase.SUCCEEDED), printed
+    assert loom.live_days() == [1, 2]
+
+
 def test_schema_of_the_newest_snapshot_is_what_was_seen(spark, loom, job) -> None:
     _, before = job.run(loom.bundle())
     loom.write("customer", 3, [{"id": 1, "name": "Ada"}])

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from support.declared.shop import CUSTOMERS, FIRST_DAY, ORDERS, Shop
+from support.declared.shop import CUSTOMERS, FIRST_DAY, ORDERS, SECOND_DAY, Shop
 from support.declared.sources import by_field
 
 from snaploom.engine.sources.files import columnreader
-from snaploom.engine.sources.files.footers import read_footers
+from snaploom.listing.footers import read_footers
 from snaploom.listing.listedfile import ListedFile
 from snaploom.storage import layout, listingcache
 
@@ -55,5 +55,7 @@ def test_file_with_known_days_is_not_opened_by_later_runs_and_plans(
     opened.clear()
     assert (shop.run().code, shop.plan().code, opened) == (0, 0, [])
     document.unlink()
+    shop.day("customers", CUSTOMERS, SECOND_DAY)
+    second = shop.day("orders", [{**row, "day": SECOND_DAY} for row in ORDERS], SECOND_DAY)
     assert shop.run().code == 0
-    assert opened
+    assert set(opened) == {second.name, f"{FIRST_DAY}.parquet"}

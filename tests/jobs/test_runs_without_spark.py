@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.weaving.blockedspark import without_spark
 from support.weaving.loom import NOW, OUTPUT, Loom, Woven, ids
 
 from snaploom.jobs.interruption import Interruption
@@ -26,18 +25,6 @@ from snaploom.storage.claims import ClaimLease
 
 pytestmark = pytest.mark.spark
 
-WITHOUT_SPARK = """
-import sys
-
-class Blocked:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("pyspark", "py4j"):
-            raise ImportError(f"{name} is blocked")
-
-sys.meta_path.insert(0, Blocked())
-from snaploom.cli.main import main
-main()
-"""
 _OF_THE_RUN = ("run_id", "storage_run_id", "started_at", "finished_at", "session", "spark_version")
 """Of a Report, what no two runs share, and what only a session has."""
 
@@ -54,12 +41,6 @@ def idle(loom: Loom, at: str = NOW) -> Woven | None:
 
 def outcome(report: Report) -> dict[str, object]:
     return report.model_dump(exclude=set(_OF_THE_RUN))
-
-
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", WITHOUT_SPARK, *arguments], capture_output=True, text=True
-    )
 
 
 @pytest.fixture
@@ -124,24 +105,39 @@ def test_a_run_with_something_to_weave_is_left_to_spark(spark, loom, days) -> No
     assert (idle(loom) is None) == bool(days)
 
 
+def of_day(day: int) -> list[dict[str, object]]:
+    return [{"id": 1, "date": f"2024-01-{day:02d}"}]
+
+
+def snapshots_in_a_column(loom: Loom, name: str) -> None:
+    """Let a source have its snapshots in the column `date` rather than in its paths."""
+    source = loom._source(name)
+    files = source["spec"]["hdfsLike"]
+    del files["sourceUriPrefix"]
+    files["snapshot"]["fromFieldValue"]["fieldName"] = "date"
+    loom.more.append(source)
+
+
 def test_whatever_is_listed_and_published_gives_the_plan_of_a_session(spark, tmp_path_factory):
-    days = st.sets(st.integers(1, 6))
+    days, sources = st.sets(st.integers(1, 6)), st.sampled_from(["order", "customer"])
 
     @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(days, days, days, st.integers(1, 25), st.sampled_from([None, 1, 2]))
-    def plans_are_equal(orders, customers, first, today, limit) -> None:
+    @given(days, days, days, st.integers(1, 25), st.sampled_from([None, 1, 2]), st.sets(sources))
+    def plans_are_equal(orders, customers, first, today, limit, by_column) -> None:
         loom = Loom(tmp_path_factory.mktemp("loom"))
         loom.join(
             "customer",
             snapshot={"snapshotMissingMode": "CONTINUE_IGNORE", "timeBefore": {"day": 2}},
         )
+        for source in by_column:
+            snapshots_in_a_column(loom, source)
         for source, some in (("order", first), ("customer", first | customers)):
             for day in some:
-                loom.write(source, day, ids(1))
+                loom.write(source, day, of_day(day))
         if first:
             loom.weave(spark)
         for day in orders:
-            loom.write("order", day, ids(1))
+            loom.write("order", day, of_day(day))
         at, bundle = parse_instant(f"2024-01-{today:02d}T00:00:00Z"), loom.bundle()
         files = SourceFiles(NoOtherFiles())
         found = planned_without_spark(PlanRequest(bundle, at, limit), now, files, lambda: None)
@@ -153,12 +149,8 @@ def test_whatever_is_listed_and_published_gives_the_plan_of_a_session(spark, tmp
 
 
 def by_column(loom: Loom) -> None:
-    loom.sources.remove("customer")
-    table = {"id": 0, "day": "2024-01-01"}
-    loom.write("clients", 1, [table])
-    source = loom._source("clients")
-    del source["spec"]["hdfsLike"]["sourceUriPrefix"]
-    loom.more.append({**source, "metadata": {"name": "customer"}})
+    snapshots_in_a_column(loom, "customer")
+    loom.write("customer", 4, [*of_day(4), *of_day(5)])
 
 
 def with_choices(loom: Loom) -> None:
@@ -205,5 +197,5 @@ def test_commands_with_nothing_to_weave_start_no_spark(spark, loom) -> None:
     loom.weave(spark)
     file = str(loom.save())
     for arguments, line in COMMANDS.values():
-        done = command(*arguments(file))
+        done = without_spark(*arguments(file))
         assert (done.returncode, line in done.stdout) == (0, True), done.stderr

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from support.declared.shop import CUSTOMERS, NOW, ORDERS, SECOND_DAY, Shop, same_key, snaploom, wide
-from support.declared.sources import READ_TIME, by_field, files, reader, rows_at, snapshot_times
+from support.declared.sources import (
+    READ_TIME,
+    by_field,
+    files,
+    reader,
+    rows_at,
+    snapshot_times,
+    without_spark,
+)
 
 from snaploom.errors import SourceNotReadable
 from snaploom.models.times import parse_instant
@@ -109,10 +117,10 @@ def test_run_sees_one_version_whatever_is_committed_meanwhile(spark, tmp_path, d
 def test_table_read_by_time_of_reading_is_one_snapshot(spark, tmp_path, data_format) -> None:
     write(spark, data_format, tmp_path / "levels", levels(DAYS[0]))
     now = parse_instant(NOW)
-    source = reader(
-        spark, files(data_format, f"file://{tmp_path}/levels", snapshot=READ_TIME), now=now
-    )
+    declared = files(data_format, f"file://{tmp_path}/levels", snapshot=READ_TIME)
+    source = reader(spark, declared, now=now)
     assert source.listing().at_read_time
+    assert without_spark(declared) == (source.listing() if data_format == "iceberg" else None)
     assert len(rows_at(source, now)) == 3
 
 
@@ -136,3 +144,4 @@ def test_empty_iceberg_table_has_no_snapshot(spark, tmp_path) -> None:
     for snapshot in (READ_TIME, by_field("day", "ISO8601_DATE")):
         declared = files("iceberg", f"file://{tmp_path}/levels", snapshot=snapshot)
         assert reader(spark, declared).listing() == SourceSnapshots()
+        assert without_spark(declared) == (SourceSnapshots() if snapshot is READ_TIME else None)

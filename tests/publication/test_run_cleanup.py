@@ -21,6 +21,7 @@ from support.storage.folders import (
 )
 
 from snaploom.errors import RunRevoked, StorageError
+from snaploom.hadoop.client import client_of
 from snaploom.hadoop.store import HadoopObjectStore
 from snaploom.models.times import EpochNanos
 from snaploom.storage import layout
@@ -177,7 +178,7 @@ def served(request: pytest.FixtureRequest) -> Iterator[Folder]:
             yield a_folder(open_store(f"s3://{BUCKET}/swept/", create=True))
     else:
         spark = request.getfixturevalue("spark")
-        yield a_folder(HadoopObjectStore(spark, f"{server}/swept", create=True))
+        yield a_folder(HadoopObjectStore(client_of(spark), f"{server}/swept", create=True))
 
 
 def test_folders_in_buckets_and_on_hdfs_are_swept_alike(served: Folder) -> None:

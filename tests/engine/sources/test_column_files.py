@@ -17,11 +17,12 @@ from pyspark.sql import functions as sf
 from support.declared.sources import NOW, a_bundle, by_field, files, reader, rows_at, snapshot_times
 
 from snaploom.engine.sources.files import columnreader, schemas
-from snaploom.engine.sources.files.footers import read_footers
 from snaploom.engine.sources.opened import Sources
 from snaploom.engine.sources.port import SourceReader
 from snaploom.errors import SourceSchemaInvalid
+from snaploom.hadoop.client import client_of
 from snaploom.hadoop.store import HadoopObjectStore
+from snaploom.listing.footers import read_footers
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom.storage.listingcache import Listings
 from snaploom.storage.local import LocalObjectStore
@@ -162,7 +163,7 @@ def test_what_was_read_otherwise_is_not_believed(spark, tmp_path):
 
 
 def test_footers_on_hdfs_are_read_without_a_job(spark, hdfs, tmp_path):
-    store = HadoopObjectStore(spark, f"{hdfs}/listed", create=True)
+    store = HadoopObjectStore(client_of(spark), f"{hdfs}/listed", create=True)
     for day in (1, 2):
         path = write(tmp_path, str(day), [day, day], n=[day, day])
         store.put(path.name, path.read_bytes())

@@ -4,8 +4,9 @@ import os
 
 import pytest
 
-from snaploom.engine.sources.files.hadoopfiles import HadoopFiles
+from snaploom.engine.hadoopfiles import HadoopFiles
 from snaploom.errors import SourceNotReadable
+from snaploom.hadoop.client import client_of
 from snaploom.listing.globs import escape_glob, is_hidden, list_files, split_glob
 from snaploom.listing.listedfile import fingerprint, with_local_tag
 from snaploom.listing.localfiles import local_matches
@@ -26,7 +27,9 @@ def touch(folder, *names, content="a\n1\n"):
 
 
 def listed(spark, folder, *globs):
-    files = list_files([f"{folder}/{glob}" for glob in globs], "DataSource/x", HadoopFiles(spark))
+    files = list_files(
+        [f"{folder}/{glob}" for glob in globs], "DataSource/x", HadoopFiles(client_of(spark))
+    )
     return [file.uri.removeprefix(f"file:{folder}/") for file in files]
 
 
@@ -41,7 +44,7 @@ def test_local_files_are_listed_as_hadoop_lists_them(spark, tmp_path, glob):
     (tmp_path / "linked.csv").symlink_to(tmp_path / "a.csv")
     (tmp_path / "lost.csv").symlink_to(tmp_path / "nothing")
     found = local_matches(f"file://{tmp_path}/{glob}")
-    expected = HadoopFiles(spark).matches(f"file://{tmp_path}/{glob}", "DataSource/x")
+    expected = HadoopFiles(client_of(spark)).matches(f"file://{tmp_path}/{glob}", "DataSource/x")
     assert found is not None
     assert sorted(f.identity for f in found if not f.folder) == sorted(
         with_local_tag(f).identity for f in expected if not f.folder
@@ -130,14 +133,14 @@ def test_a_hidden_folder_is_read_only_when_the_glob_spells_it(uri, glob, expecte
 
 def test_a_glob_that_hadoop_refuses_is_one_clear_error(spark, tmp_path):
     with pytest.raises(SourceNotReadable, match="cannot be listed") as caught:
-        list_files([f"{tmp_path}/[a"], "DataSource/x", HadoopFiles(spark))
+        list_files([f"{tmp_path}/[a"], "DataSource/x", HadoopFiles(client_of(spark)))
 
     assert caught.value.path == "spec.hdfsLike.sourceUriGlobs"
 
 
 def test_an_unknown_file_system_is_one_clear_error(spark):
     with pytest.raises(SourceNotReadable) as caught:
-        list_files(["nosuch://a/b"], "DataSource/x", HadoopFiles(spark))
+        list_files(["nosuch://a/b"], "DataSource/x", HadoopFiles(client_of(spark)))
 
     assert "nosuch" in str(caught.value)
     assert "\tat " not in str(caught.value)
@@ -153,9 +156,9 @@ def test_a_name_with_a_colon_is_refused_rather_than_lost(spark, tmp_path):
 def test_the_fingerprint_follows_the_files(spark, tmp_path):
     touch(tmp_path, "a.csv", "b.csv")
     os.utime(tmp_path / "a.csv", (1, 1))
-    before = list_files([f"{tmp_path}/*"], "DataSource/x", HadoopFiles(spark))
+    before = list_files([f"{tmp_path}/*"], "DataSource/x", HadoopFiles(client_of(spark)))
     os.utime(tmp_path / "a.csv", (2, 2))
-    after = list_files([f"{tmp_path}/*"], "DataSource/x", HadoopFiles(spark))
+    after = list_files([f"{tmp_path}/*"], "DataSource/x", HadoopFiles(client_of(spark)))
 
     assert fingerprint(before) == fingerprint(reversed(before))
     assert len({fingerprint(before), fingerprint(after), fingerprint(before[:1])}) == 3
@@ -165,11 +168,13 @@ def test_the_fingerprint_follows_the_files(spark, tmp_path):
 def test_the_fingerprint_follows_a_rewrite_that_keeps_length_and_time(spark, tmp_path, glob):
     touch(tmp_path, "a.csv")
     os.utime(tmp_path / "a.csv", (1, 1))
-    before = list_files([f"file://{tmp_path}/{glob}"], "DataSource/x", HadoopFiles(spark))
+    before = list_files(
+        [f"file://{tmp_path}/{glob}"], "DataSource/x", HadoopFiles(client_of(spark))
+    )
     length = (tmp_path / "a.csv").stat().st_size
     (tmp_path / "a.csv").write_bytes(b"z" * length)
     os.utime(tmp_path / "a.csv", (1, 1))
-    after = list_files([f"file://{tmp_path}/{glob}"], "DataSource/x", HadoopFiles(spark))
+    after = list_files([f"file://{tmp_path}/{glob}"], "DataSource/x", HadoopFiles(client_of(spark)))
     assert fingerprint(before) != fingerprint(after)
     assert before[0].changed > before[0].modified
 
@@ -198,8 +203,8 @@ def test_folders_listed_at_the_same_time_give_what_one_question_gives(spark, tmp
     touch(tmp_path, *(f"day={n}[{n % 3}]/{m}.csv" for n in range(20) for m in range(7)))
     touch(tmp_path, "day=3[0]/_hidden.csv", "_other/x.csv", "file.csv")
     at_once = listed(spark, tmp_path, "*/*", "day=1*/[0-3].*")
-    monkeypatch.setattr("snaploom.engine.sources.files.hadoopfiles.split_glob", lambda _glob: None)
-    monkeypatch.setattr("snaploom.engine.sources.files.hadoopfiles.STATUSES_AT_ONCE", 3)
+    monkeypatch.setattr("snaploom.engine.hadoopfiles.split_glob", lambda _glob: None)
+    monkeypatch.setattr("snaploom.engine.hadoopfiles.STATUSES_AT_ONCE", 3)
 
     assert at_once == listed(spark, tmp_path, "*/*", "day=1*/[0-3].*")
     assert len(at_once) == 140

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import types as spark_types
 
-from snaploom.engine.fields import Found
-from snaploom.engine.sources.files.footers import Footer, read_footers
+from snaploom.listing.footers import Footer, read_footers
 from snaploom.listing.listedfile import ListedFile
 
 TEXT, LONG, DATE = spark_types.StringType(), spark_types.LongType(), spark_types.DateType()
@@ -46,7 +45,7 @@ def footer_values(
         pq.write_table(table, path, row_group_size=group, **how)
         listed.append(ListedFile(f"{scheme}:{path}", path.stat().st_size, 1))
     found = [footer and footer.column for footer in footers(*listed, name=name)]
-    return [column and column.of(Found((name,), kind, {})) for column in found]
+    return [column and column.of((name,), kind.simpleString()) for column in found]
 
 
 values = st.lists(st.sampled_from(["2020-01-01", "2020-01-02", "ünï", None]), max_size=6)

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.documentation.examples import REPOSITORY
 
-from snaploom.engine.sources.files.footers import read_footers
+from snaploom.listing.footers import read_footers
 from snaploom.listing.listedfile import ListedFile
 from snaploom.skipping.spark.builds.footers import FooterReader, FooterTerm
 from snaploom.storage.parquetfooters import END

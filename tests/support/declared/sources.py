@@ -6,10 +6,13 @@ from pyspark.sql import SparkSession
 
 from snaploom.engine.sources.opened import open_source
 from snaploom.engine.sources.port import SourceReader
+from snaploom.listing.otherfiles import NoOtherFiles
+from snaploom.listing.sourcefiles import SourceFiles, listed_without_spark
 from snaploom.models.datasource import DataSource
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom.planning.bundle import Bundle
+from snaploom.planning.intervals import SourceSnapshots
 
 NOW = parse_instant("2026-06-01T12:00:00Z")
 
@@ -68,6 +71,11 @@ def reader(
 ) -> SourceReader:
     """The reader of a source named `orders`, beside others that it may read."""
     return open_source(spark, a_bundle(spec, *others), "orders", now)
+
+
+def without_spark(spec: dict[str, Any], *others: DataSource) -> SourceSnapshots | None:
+    """The snapshots of a source named `orders`, without a session; None where one is needed."""
+    return listed_without_spark(a_bundle(spec, *others), "orders", SourceFiles(NoOtherFiles()))
 
 
 def snapshot_times(source: SourceReader) -> list[int]:

@@ -30,7 +30,8 @@ from support.servers.s3servers import installed
 from support.weaving.remoteuse import used
 
 from snaploom.engine.committers import COMMITTERS
-from snaploom.engine.sources.files.hadoopfiles import HadoopFiles
+from snaploom.engine.hadoopfiles import HadoopFiles
+from snaploom.hadoop.client import client_of
 from snaploom.models.allowances import ALLOW_VARIABLE
 from snaploom.reader import read
 from snaploom.storage.objectstore import ObjectStore
@@ -91,7 +92,7 @@ def live(base: str, shop: Shop, store: ObjectStore) -> dict[str, Any]:
         "files": kept,
         "rows": [list(row) for row in rows],
         "text": "".join(each.out + each.err for each in results),
-        "staging": HadoopFiles(spark).exists(f"{folder}data/.staging"),
+        "staging": HadoopFiles(client_of(spark)).exists(f"{folder}data/.staging"),
         "committer": spark.conf.get(next(iter(COMMITTERS))),
     }
 
@@ -106,7 +107,13 @@ def main(base: str, folder: Path) -> None:
     os.environ[ALLOW_VARIABLE] = json.dumps({"sparkConf": ["spark.driver.extraClassPath"]})
     conf = {"spark.driver.extraClassPath": f"{installed('jars', 's3a')}/*"}
     shop, store = remote_shop(base, folder, conf), open_store(base, create=True)
-    print(json.dumps(live(base, shop, store) | {"used": used(base, shop, store)}))
+    print(
+        json.dumps(
+            live(base, shop, store)
+            | {"used": used(base, shop, store)}
+            | {"file": str(shop.write())}
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import io
+import os
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +15,10 @@ from support.declared.shop import NOW, ORDERS, CommandResult, Shop, snaploom
 from support.declared.sources import by_field, files, reader, rows_at
 
 from snaploom import skipping
+from snaploom.engine.hadoopfiles import HadoopFiles
+from snaploom.hadoop.client import client_of
+from snaploom.listing.bucketfiles import BucketFiles, is_in_bucket
+from snaploom.listing.listedfile import ListedFile
 from snaploom.models.times import format_instant
 from snaploom.planning.hadoopuris import hadoop_uri
 from snaploom.storage.objectstore import ObjectStore
@@ -36,6 +42,7 @@ def used(base: str, shop: Shop, store: ObjectStore) -> dict[str, Any]:
         "by_column": _by_footers(spark, base, store),
         "arranged": _arranged(spark, base, shop),
         "skipped": _skipped(spark, base),
+        "otherwise_listed": _otherwise_listed(spark, base) if is_in_bucket(base) else [],
     }
 
 
@@ -87,6 +94,27 @@ def _by_footers(spark: SparkSession, base: str, store: ObjectStore) -> dict[str,
         "jobs": list(jobs),
         "tags": tags,
     }
+
+
+def _otherwise_listed(spark: SparkSession, base: str) -> list[str]:
+    """Globs of which we list something else than Hadoop's client does."""
+    globs = [
+        "*", "*/*", "*/*.parquet", "orders/*", "orders/2024-05-0?.parquet", "wide/data/*/*.parquet",
+        "wide/*/s*/*", "orders", "orders/2024-05-01.parquet", "*/2024-05-01.parquet", "nowhere/*",
+        "orders/*/x",
+    ]  # fmt: skip
+    ours, theirs = BucketFiles(os.environ), HadoopFiles(client_of(spark))
+    return [
+        glob
+        for glob in globs
+        if _described(ours.matches(f"{base}/{glob}", ""))
+        != _described(theirs.matches(f"{base}/{glob}", ""))
+    ]
+
+
+def _described(files: Sequence[ListedFile]) -> list[object]:
+    """Files as they are, and of folders only where they are."""
+    return sorted((file.uri, file.folder, () if file.folder else file.identity) for file in files)
 
 
 def _arranged(spark: SparkSession, base: str, shop: Shop) -> dict[str, Any]:

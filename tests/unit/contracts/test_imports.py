@@ -64,6 +64,24 @@ def test_neither_commands_of_the_operator_nor_a_run_with_nothing_due_need_arrow(
     imported_without(blocked, sorted({*modules, *others, *runs}))
 
 
+def test_commands_that_show_what_is_published_judge_no_sql():
+    commands = ["snaploom.cli.main", "snaploom.cli.snapshots", "snaploom.cli.files"]
+    imported_without(["sqlglot", "networkx", "pyarrow", "numpy", "pyspark", "py4j"], commands)
+
+
+def test_commands_of_ours_ask_no_package_for_more():
+    run(
+        "import snaploom.cli.main as cli\n"
+        "def refused(**_): raise AssertionError('every package is asked')\n"
+        "cli.entry_points = refused\n"
+        "cli.build_app(['index', 'list', 'folder'])\n"
+        "cli.build_app(['validate'])\n"
+        "try:\n    cli.build_app(['operator', 'serve'])\n"
+        "except AssertionError: pass\n"
+        "else: raise SystemExit('nobody is asked for an unknown command')\n"
+    )
+
+
 def test_models_are_built_when_they_are_first_used():
     run(
         "from snaploom.models.kinds import KINDS; from snaploom.models.report import Report; "

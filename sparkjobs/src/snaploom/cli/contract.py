@@ -36,7 +36,7 @@ from snaploom.jobs.contracts.outputcontract import (
     output_contract,
 )
 from snaploom.jobs.declarations.declarationfiles import read_declarations, runnable_bundles
-from snaploom.jobs.sparkentry import open_named
+from snaploom.jobs.namedfolders import open_named
 from snaploom.planning.bundle import Bundle
 from snaploom.storage.objectstore import ObjectStore
 

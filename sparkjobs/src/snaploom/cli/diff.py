@@ -29,9 +29,10 @@ from snaploom.cli.options import (
 )
 from snaploom.jobs.declarations.declarationfiles import read_declarations, runnable_bundles
 from snaploom.jobs.interruption import signal_handlers
+from snaploom.jobs.namedfolders import open_named
 from snaploom.jobs.published.datadiff import SAMPLES, data_diff_request
 from snaploom.jobs.published.declarationdiff import compare
-from snaploom.jobs.sparkentry import OpenSession, compare_data, open_named, with_drivers
+from snaploom.jobs.sparkentry import OpenSession, compare_data, with_drivers
 from snaploom.jobs.weaving.runs import preview
 from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding

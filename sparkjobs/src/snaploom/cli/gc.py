@@ -13,7 +13,7 @@ from rich.table import Table
 
 from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.cli.options import Form, Now, folder_uri, instant_of
-from snaploom.jobs.sparkentry import open_named
+from snaploom.jobs.namedfolders import open_named
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.times import NANOS_PER_MICROSECOND, now

@@ -9,8 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from snaploom.cli.options import EMPTY_TEXT, folder_uri, time_of
-from snaploom.jobs.declarations.declarationfiles import read_declarations
-from snaploom.jobs.sparkentry import open_named
+from snaploom.jobs.namedfolders import folder_of, open_named
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.projectfile import NO_CHOICE, VariableChoice
@@ -56,8 +55,7 @@ def published_state(
         ObjectNotFound: there is no such entry.
     """
     if files:
-        spec = read_declarations(list(files), choice=choice).bundle(place).output.spec
-        store = open_named(spec.output_folder.folder_uri)
+        store = open_named(folder_of(place, list(files), choice))
         # An output that never ran has no folder yet, which is no fault.
         return store, EMPTY if is_unused(store) else open_folder(store).log.read(manifest)
     store = open_named(folder_named(place))

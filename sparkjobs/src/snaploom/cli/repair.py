@@ -12,7 +12,7 @@ from rich.table import Table
 from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.cli.options import DEFAULT_PROJECT, Files, Form, OutputName, ProjectOptions
 from snaploom.jobs.declarations.declarationfiles import read_declarations, refuse
-from snaploom.jobs.sparkentry import open_named
+from snaploom.jobs.namedfolders import open_named
 from snaploom.models.times import format_instant, now
 from snaploom.planning.plan import plan_offline
 from snaploom.storage.fixedsettings import folder_identity, folder_settings

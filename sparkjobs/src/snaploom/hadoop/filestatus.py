@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from py4j.java_collections import JavaArray
-from py4j.java_gateway import JavaObject
+from py4j.java_gateway import JavaObject, JVMView
 from pyspark.sql import SparkSession
 
-from snaploom.hadoop.jvm import jvm_of
+from snaploom.hadoop.client import HadoopClient, client_of
 from snaploom.listing.listedfile import ListedFile
 from snaploom.planning.hadoopuris import hadoop_uri
 
@@ -23,34 +23,30 @@ _ETAG = re.compile(r"\} isEmptyDirectory=\w+ eTag=(\S+)")
 """The ETag, at the end of the text of S3A's file status."""
 
 
-def open_path(spark: SparkSession, uri: str) -> tuple[JavaObject, JavaObject]:
-    """A path, and Hadoop's client for its store."""
-    jvm = jvm_of(spark)
-    path = jvm.org.apache.hadoop.fs.Path(hadoop_uri(uri))
-    return path, path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+def open_path(client: HadoopClient, uri: str) -> tuple[JavaObject, JavaObject]:
+    """A path, and its file system."""
+    path = client.jvm.org.apache.hadoop.fs.Path(hadoop_uri(uri))
+    return path, path.getFileSystem(client.configuration())
 
 
 def readable_uri(spark: SparkSession, uri: str) -> str:
     """The URI with which a session's own readers reach a place: `s3:` is `s3a:` to most of them."""
-    own = (
-        spark._jsparkSession.sessionState().newHadoopConf().get(f"fs.{uri.partition(':')[0]}.impl")
-    )
+    own = client_of(spark).configuration().get(f"fs.{uri.partition(':')[0]}.impl")
     return hadoop_uri(uri) if own is None else uri
 
 
-def file_system_of(spark: SparkSession, uri: str) -> JavaObject:
-    """Hadoop's client for the store of a file."""
-    return open_path(spark, uri)[1]
+def file_system_of(client: HadoopClient, uri: str) -> JavaObject:
+    """The file system of a file."""
+    return open_path(client, uri)[1]
 
 
-def describe(spark: SparkSession, statuses: JavaArray) -> Iterator[ListedFile]:
+def describe(jvm: JVMView, statuses: JavaArray) -> Iterator[ListedFile]:
     """Statuses of Hadoop's file systems as plain data.
 
     Every question to the JVM costs about 0.1 ms, so thousands of statuses are asked for in one
     text. Its form is not promised, and a path may contain anything, the look of a status included:
     unless the text has exactly one of each mark a status, each is asked by itself.
     """
-    jvm = jvm_of(spark)
     text = str(jvm.scala.runtime.ScalaRunTime.stringOf(statuses))
     described = [s for s in _STATUS.finditer(text) if s["length"] or s["folder"] == "true"]
     if {len(described), text.count("{"), text.count("; isDirectory=")} == {len(statuses)}:

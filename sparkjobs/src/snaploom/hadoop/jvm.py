@@ -28,12 +28,11 @@ def jvm_of(session: SparkSession) -> JVMView:
     """The JVM of a session that is at work."""
     gateway = session.sparkContext._gateway
     assert gateway is not None  # set once a session exists
-    _name_packages(gateway.jvm)
-    return gateway.jvm
+    return with_packages(gateway.jvm)
 
 
-def _name_packages(jvm: JVMView) -> None:
-    """Let a JVM's view know packages by itself.
+def with_packages(jvm: JVMView) -> JVMView:
+    """A JVM's view that knows packages by itself.
 
     Of each name py4j asks the JVM whether it is a class, which then searches all jars, under each
     import where the name is the first one: 0.5 ms of processor time for `org`, 0.8 ms for a class
@@ -47,3 +46,4 @@ def _name_packages(jvm: JVMView) -> None:
             if part not in known:
                 known[part] = JavaPackage(".".join(parts[:n]), jvm._gateway_client, jvm._id)
             above = known[part]
+    return jvm

@@ -29,8 +29,8 @@ from snaploom.errors import (
     SnaploomError,
     StorageError,
 )
+from snaploom.hadoop.client import HadoopClient, client_of
 from snaploom.hadoop.filestatus import describe
-from snaploom.hadoop.jvm import jvm_of
 from snaploom.listing.listedfile import ListedFile
 from snaploom.models.times import NANOS_PER_MICROSECOND, EpochNanos
 from snaploom.planning.hadoopuris import hadoop_uri
@@ -77,7 +77,8 @@ def hadoop_stores(spark: SparkSession | None = None) -> StoreOpener:
                 f"only Hadoop's client can open {uri}, and no Spark session runs",
                 hint="start a Spark session first",
             )
-        return HadoopObjectStore(spark or SparkSession.Builder().getOrCreate(), uri, create=create)
+        session = spark or SparkSession.Builder().getOrCreate()
+        return HadoopObjectStore(client_of(session), uri, create=create)
 
     return opener
 
@@ -85,7 +86,7 @@ def hadoop_stores(spark: SparkSession | None = None) -> StoreOpener:
 class HadoopObjectStore:
     """Objects as files below one directory of a Hadoop file system."""
 
-    def __init__(self, spark: SparkSession, uri: str, *, create: bool) -> None:
+    def __init__(self, client: HadoopClient, uri: str, *, create: bool) -> None:
         """Open a directory, making it if asked.
 
         Raises:
@@ -94,8 +95,8 @@ class HadoopObjectStore:
             FolderNotOurs: a file is in its place.
             FolderNotWritable: it cannot be made.
         """
-        self._spark = spark
-        self._jvm = jvm_of(spark)
+        self._gateway = client.gateway
+        self._jvm = client.jvm
         try:
             path = self._jvm.org.apache.hadoop.fs.Path(hadoop_uri(uri).rstrip("/") + "/")
         except PySparkException as error:  # PySpark's form of an IllegalArgumentException
@@ -105,7 +106,7 @@ class HadoopObjectStore:
                 expected="scheme://host/folder/, file:///folder/, or a path from / on",
                 hint="correct the URI; a relative path is found only where it is a folder",
             ) from None
-        configuration = spark._jsparkSession.sessionState().newHadoopConf()
+        configuration = client.configuration()
         configuration.setIfUnset(*_CLOSING)
         try:
             self._files = path.getFileSystem(configuration)
@@ -263,8 +264,7 @@ class HadoopObjectStore:
 
     def _rename(self, source: JavaObject, target: JavaObject, how: str) -> None:
         options = getattr(self._jvm.org.apache.hadoop.fs, "Options$Rename")
-        gateway = self._spark.sparkContext._gateway
-        array = gateway.new_array(options, 1)  # type: ignore[union-attr]
+        array = self._gateway.new_array(options, 1)
         array[0] = getattr(options, how)
         self._context.rename(source, target, array)
 
@@ -285,7 +285,7 @@ class HadoopObjectStore:
         path = self._root if folder == self._uri else self._path(folder[len(self._uri) : -1])
         try:
             with self._translated(folder.removeprefix(self._uri), writing=False):
-                listed = list(describe(self._spark, self._files.listStatus(path)))
+                listed = list(describe(self._jvm, self._files.listStatus(path)))
         except ObjectNotFound:
             return []
         # A file of this name lists itself.

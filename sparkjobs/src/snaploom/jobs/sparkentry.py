@@ -22,7 +22,6 @@ from snaploom.planning.rowchanges import DataComparison
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.readchoice import Time
 from snaploom.storage.state import FolderState
-from snaploom.storage.stores import StoreOpener, open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -182,21 +181,6 @@ def check_content() -> CheckContent:
 def compare_data() -> CompareData:
     """Compares rows of two versions of snapshots."""
     return cast(CompareData, lazyimport.resolve(lazyimport.COMPARE_DATA))
-
-
-def open_named(uri: str) -> ObjectStore:
-    """The store of a folder that is there; Spark is started where nothing else knows the scheme.
-
-    Raises:
-        StorageError: as `open_store`.
-    """
-    return open_store(uri, create=False, others=by_hadoop)
-
-
-def by_hadoop(uri: str, create: bool) -> ObjectStore:
-    """The store of a folder that only Hadoop's client knows; Spark is started for it."""
-    opener = cast(StoreOpener, lazyimport.resolve(lazyimport.OPEN_PLACE))
-    return opener(uri, create)
 
 
 class ReadFolder(Protocol):

@@ -36,6 +36,7 @@ _UNITS = {
     TimeFormat.UNIX_MILLISECONDS: NANOS_PER_MILLISECOND,
     TimeFormat.UNIX_SECONDS: NANOS_PER_SECOND,
 }
+_UNIX_EPOCH = Date(1970, 1, 1)
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 
 
@@ -108,6 +109,19 @@ def instant_of_date(text: str, zone: str) -> EpochNanos:
         return local_instant(PlainDateTime(day.year, day.month, day.day), zone)
     except (ValueError, OutOfCalendar) as error:
         raise NotAnInstant from error
+
+
+def instant_of_days(days: int, zone: str) -> EpochNanos:
+    """The start of a day in a zone, from the days since 1970 that files hold.
+
+    Raises:
+        NotAnInstant: it lies beyond the calendar.
+    """
+    try:
+        day = _UNIX_EPOCH.add(days=days)
+    except ValueError as error:
+        raise NotAnInstant from error
+    return instant_of_date(day.format_iso(), zone)
 
 
 def instant_of_date_time(text: str, zone: str) -> EpochNanos:

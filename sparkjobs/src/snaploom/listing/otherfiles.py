@@ -32,6 +32,14 @@ class OtherFiles(Protocol):
         """The store of a folder of which nobody else knows the scheme."""
         ...
 
+    def end(self, file: ListedFile, length: int) -> bytes:
+        """So many bytes at the end of a file; from several threads.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        ...
+
 
 class NoOtherFiles:
     """Before Spark is started: every question raises `SparkNeeded`."""
@@ -47,3 +55,7 @@ class NoOtherFiles:
     def store(self, uri: str, create: bool) -> NoReturn:
         """Not without Spark."""
         raise SparkNeeded(uri)
+
+    def end(self, file: ListedFile, length: int) -> NoReturn:
+        """Not without Spark."""
+        raise SparkNeeded(file.uri)

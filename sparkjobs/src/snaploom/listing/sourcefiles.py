@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import cast
+
+from snaploom import lazyimport
+from snaploom.extras import PackageMissing
 from snaploom.listing.capturedfiles import FileListing
+from snaploom.listing.icebergversions import iceberg_snapshots
 from snaploom.listing.otherfiles import OtherFiles
 from snaploom.listing.pathsnapshots import path_snapshots
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.intervals import SourceSnapshots
 from snaploom.planning.sources.files.source import FileSource
 from snaploom.planning.sources.registry import declared
+from snaploom.planning.sources.tables.source import TableSource
+
+ColumnSnapshots = Callable[[FileListing], SourceSnapshots | None]
+"""`snaploom.listing.columnsnapshots.column_snapshots`, which brings Arrow along."""
 
 
 class SourceFiles:
@@ -16,7 +26,7 @@ class SourceFiles:
 
     def __init__(self, others: OtherFiles) -> None:
         """Nothing is listed yet; `others` lists what is not on a local disk."""
-        self._others = others
+        self.others = others
         self._listings: dict[str, FileListing] = {}
 
     def of(self, source: FileSource) -> FileListing:
@@ -24,7 +34,7 @@ class SourceFiles:
         name = source.source.name
         if name not in self._listings:
             identity = source.source.identity
-            self._listings[name] = FileListing(identity, source.declared, self._others)
+            self._listings[name] = FileListing(identity, source.declared, self.others)
         return self._listings[name]
 
     def asking(self, others: OtherFiles) -> SourceFiles:
@@ -65,4 +75,18 @@ def listed_without_spark(bundle: Bundle, name: str, files: SourceFiles) -> Sourc
     source = declared(bundle.source(name))
     while source.snapshots_of is not None:
         source = declared(bundle.source(source.snapshots_of))
-    return file_snapshots(files.of(source)) if isinstance(source, FileSource) else None
+    if isinstance(source, TableSource):
+        return iceberg_snapshots(source, files.others)
+    if not isinstance(source, FileSource):
+        return None
+    listing = files.of(source)
+    found = file_snapshots(listing)
+    return _of_column(listing) if found is None else found
+
+
+def _of_column(listing: FileListing) -> SourceSnapshots | None:
+    try:
+        found = cast(ColumnSnapshots, lazyimport.resolve(lazyimport.COLUMN_SNAPSHOTS))
+    except PackageMissing:
+        return None  # nor is Spark there, whose absence is what people should learn of
+    return found(listing)

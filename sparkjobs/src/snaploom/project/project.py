@@ -19,6 +19,7 @@ from snaploom.jobs.declarations.declarationfiles import (
     runnable_bundles,
 )
 from snaploom.jobs.interruption import signal_handlers
+from snaploom.jobs.namedfolders import open_named
 from snaploom.jobs.plannedoutput import plan_output
 from snaploom.jobs.published.datadiff import SAMPLES, data_diff_request
 from snaploom.jobs.published.declarationdiff import compare
@@ -30,7 +31,6 @@ from snaploom.jobs.sparkentry import (
     OpenSession,
     compare_data,
     index_places,
-    open_named,
     read_folder,
     reading_session,
     session_beside,

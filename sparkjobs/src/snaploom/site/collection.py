@@ -19,8 +19,8 @@ from snaploom.jobs.declarations.declarationfiles import (
     refuse,
     runnable_bundles,
 )
+from snaploom.jobs.namedfolders import open_named
 from snaploom.jobs.preflighterrors import preflight_finding
-from snaploom.jobs.sparkentry import open_named
 from snaploom.models.finding import Finding, InvalidDeclarations
 from snaploom.models.report import Report
 from snaploom.models.skippingindex import SkippingIndex

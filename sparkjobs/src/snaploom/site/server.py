@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from snaploom.errors import ArgumentInvalid, SnaploomError
 from snaploom.jobs.declarations.declarationfiles import read_declarations
-from snaploom.jobs.sparkentry import open_named
+from snaploom.jobs.namedfolders import open_named
 from snaploom.models.allowances import Allowances
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.projectfile import NO_CHOICE, VariableChoice

@@ -106,6 +106,25 @@ class ObstoreObjectStore:
                     if found["size"] or self.head(key) is not None:
                         yield ObjectInfo(key, found["size"], modified, found["e_tag"])
 
+    def list_folder(self, folder: str) -> tuple[Sequence[ObjectInfo], Sequence[str]]:
+        """The objects directly below a folder, and the names of the folders there.
+
+        Args:
+            folder: its key, which ends in `/`; empty for the root.
+
+        Raises:
+            StorageError: as `list`.
+        """
+        mark = folder.removesuffix("/")  # an empty object by which Hadoop's client marks a folder
+        with self._translated(check_prefix(folder), writing=False):
+            found = obstore.list_with_delimiter(self._backend, prefix=mark or None)
+        objects = [
+            ObjectInfo(one["path"], one["size"], _nanos(one["last_modified"]), one["e_tag"])
+            for one in found["objects"]
+            if one["path"] != mark
+        ]
+        return objects, [place.rpartition("/")[2] for place in found["common_prefixes"]]
+
     def delete(self, keys: Iterable[str]) -> None:
         """Delete many in one request; one by one where an absent key ends the others' deletion."""
         remaining = iter(keys)

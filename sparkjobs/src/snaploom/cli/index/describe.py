@@ -33,7 +33,7 @@ from snaploom.jobs.indexes.indexrequests import (
 )
 from snaploom.jobs.indexes.lookup import find_index
 from snaploom.jobs.interruption import signal_handlers
-from snaploom.jobs.sparkentry import by_hadoop
+from snaploom.jobs.namedfolders import by_hadoop
 from snaploom.models.allowances import Allowances
 from snaploom.skipping.lifecycle.description import Description, list_indexes
 from snaploom.skipping.lifecycle.description import describe as described

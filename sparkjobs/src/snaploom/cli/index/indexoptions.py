@@ -22,7 +22,7 @@ from snaploom.errors import StatementInvalid
 from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.jobs.indexes.targets import place_of_resource
-from snaploom.jobs.sparkentry import by_hadoop
+from snaploom.jobs.namedfolders import by_hadoop
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.skippingindex import Index

@@ -13,7 +13,7 @@ from snaploom.cli.index.rendering import show_reports
 from snaploom.cli.options import Form, folder_uri
 from snaploom.jobs.indexes.indexrequests import IndexAction, IndexReport, IndexRequest
 from snaploom.jobs.indexes.lookup import find_index, keys_of
-from snaploom.jobs.sparkentry import by_hadoop
+from snaploom.jobs.namedfolders import by_hadoop
 from snaploom.skipping.lifecycle.description import describe
 from snaploom.skipping.lifecycle.interchange import interchange
 from snaploom.storage.stores import open_store

@@ -14,7 +14,7 @@ from snaploom.cli.index.rendering import show_reports
 from snaploom.cli.options import Form
 from snaploom.jobs.indexes.indexrequests import IndexAction, IndexReport, IndexRequest
 from snaploom.jobs.indexes.lookup import find_index
-from snaploom.jobs.sparkentry import by_hadoop
+from snaploom.jobs.namedfolders import by_hadoop
 from snaploom.models.skippingindex import RefreshMode
 from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.description import describe

@@ -17,6 +17,7 @@ from snaploom.errors import SnapshotChanged
 from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.jobs.interruption import Interruption, signal_handlers
+from snaploom.jobs.namedfolders import open_named
 from snaploom.jobs.published.sortrequests import (
     PublishedPlace,
     SnapshotsSorted,
@@ -24,7 +25,6 @@ from snaploom.jobs.published.sortrequests import (
     place_of_folder,
     place_of_output,
 )
-from snaploom.jobs.sparkentry import open_named
 from snaploom.skipping.advice.curves import Curve
 from snaploom.skipping.advice.sortrequest import TARGET_FILE_SIZE, SortRequest, SortResult
 

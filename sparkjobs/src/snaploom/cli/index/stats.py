@@ -16,7 +16,7 @@ from snaploom.cli.options import DEFAULT_PROJECT, Allow, Files, Form, ProjectOpt
 from snaploom.errors import IndexNotFound
 from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.indexes.lookup import find_index
-from snaploom.jobs.sparkentry import by_hadoop
+from snaploom.jobs.namedfolders import by_hadoop
 from snaploom.models.allowances import Allowances
 from snaploom.models.projectfile import VariableChoice
 from snaploom.models.times import EpochNanos, format_instant

@@ -10,11 +10,12 @@ from contextlib import ExitStack
 
 from pyspark.sql import SparkSession
 
+from snaploom.engine.hadoopfiles import HadoopFiles
 from snaploom.engine.sources.declaredcolumns import ShapedReader
-from snaploom.engine.sources.files.hadoopfiles import HadoopFiles
 from snaploom.engine.sources.port import SourceReader
 from snaploom.engine.sources.readercontext import ReaderContext
 from snaploom.engine.sources.registry import open_declared
+from snaploom.hadoop.client import client_of
 from snaploom.listing.sourcefiles import SourceFiles
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.datasource import DataSource
@@ -48,7 +49,7 @@ class Sources:
         """
         self._bundle = bundle
         self._resources = ExitStack()
-        hadoop = HadoopFiles(spark)
+        hadoop = HadoopFiles(client_of(spark))
         listed = SourceFiles(hadoop) if files is None else files.asking(hadoop)
         self._context = ReaderContext(
             spark, now, allow, listings, listed, self.reader, self._resources

@@ -19,7 +19,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
-from whenever import Date
 
 from snaploom.engine.failures import translate
 from snaploom.engine.fields import Found, find_field
@@ -29,8 +28,8 @@ from snaploom.listing.instants import (
     NotAnInstant,
     bounded,
     instant_of,
-    instant_of_date,
     instant_of_date_time,
+    instant_of_days,
     month_hint,
 )
 from snaploom.models.datasource import FromFieldValue, TimeFormat
@@ -47,7 +46,6 @@ MOST_PAIRS = 250_000
 SAMPLES = 5
 """Values that a message quotes."""
 
-_UNIX_EPOCH = Date(1970, 1, 1)
 _WHOLE = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
 _NUMBERS = (TimeFormat.UNIX_MILLISECONDS, TimeFormat.UNIX_SECONDS, TimeFormat.PATTERN)
 
@@ -257,11 +255,7 @@ class SnapshotColumn:
         return instant_of(value, self.settings)
 
     def _from_days(self, days: RawValue) -> EpochNanos:
-        try:
-            day = _UNIX_EPOCH.add(days=int(days))
-        except ValueError as error:
-            raise NotAnInstant from error
-        return instant_of_date(day.format_iso(), self.settings.default_timezone)
+        return instant_of_days(int(days), self.settings.default_timezone)
 
     def _from_local(self, text: RawValue) -> EpochNanos:
         return instant_of_date_time(str(text), self.settings.default_timezone)

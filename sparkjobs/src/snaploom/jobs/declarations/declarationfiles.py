@@ -91,6 +91,16 @@ def read_declarations(
     return _validated(load(paths, choice), allow)
 
 
+def folder_declared(name: str, paths: Sequence[Path], choice: VariableChoice = NO_CHOICE) -> str:
+    """URI of the folder of an output.
+
+    Raises:
+        InvalidDeclarations: as `Declarations.bundle`.
+    """
+    output = read_declarations(paths, choice=choice).bundle(name).output
+    return output.spec.output_folder.folder_uri
+
+
 def declared(
     resources: Sequence[Resource],
     paths: Sequence[Path] = (),

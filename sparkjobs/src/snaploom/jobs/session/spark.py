@@ -24,7 +24,9 @@ from pyspark.sql import SparkSession
 
 from snaploom.engine.settings import SESSION_SETTINGS
 from snaploom.errors import ArgumentInvalid, SnaploomError
+from snaploom.hadoop.client import HadoopClient
 from snaploom.hadoop.jvm import is_connect, jvm_of
+from snaploom.jobs.hadoopsettings import SUBMITTED
 from snaploom.jobs.session.classarchive import DEFAULT_JAVA, archive_options
 from snaploom.jobs.session.loggers import silence_py4j
 from snaploom.jobs.session.s3a import s3a_settings
@@ -74,10 +76,6 @@ _THREAD = re.compile(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?')
 
 DEBUG_VARIABLE = "SNAPLOOM_DEBUG"
 """Environment variable that lets Spark speak."""
-
-SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""Environment variable that `spark-submit` sets for a Python program whose JVM it started."""
-
 
 WORKER_PYTHON = "PYSPARK_PYTHON"
 """Environment variable that names the interpreter of Python workers."""
@@ -142,6 +140,30 @@ def build_session(
         session = builder.getOrCreate()
         _keep_passwords_out_of_logs(session)
     return session
+
+
+def client_before_context(run: RunSettings, allow: Allowances) -> HadoopClient:
+    """Hadoop's client in the JVM of `spark-submit`, configured as `build_session` does it.
+
+    No SparkContext is made, so that nothing is asked of a cluster.
+
+    Args:
+        run: the resource's run settings.
+        allow: what they may ask for beyond the built-in lists.
+
+    Raises:
+        SettingNotAllowed: the resource makes a setting that is on no list.
+        SparkNotStarted: the JVM does not answer.
+    """
+    silence_py4j()
+    _refuse_unlisted(run, allow)
+    with _translated_start():
+        SparkContext._ensure_initialized()
+        gateway = SparkContext._gateway
+        assert gateway is not None  # made by the line above
+        conf = SparkConf().setAll(list(_settings(SCHEDULING, run, allow, ()).items()))
+        hadoop = gateway.jvm.org.apache.spark.deploy.SparkHadoopUtil.get()
+    return HadoopClient(gateway, lambda: hadoop.newConfiguration(conf._jconf))
 
 
 def reading_session(name: str, run: RunSettings, allow: Allowances) -> SparkSession:

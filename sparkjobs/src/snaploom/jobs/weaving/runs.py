@@ -23,11 +23,17 @@ from snaploom.jobs.sparkentry import (
     preview_with_spark,
     weave_with_spark,
 )
+from snaploom.jobs.weaving.filesbeforespark import FilesBeforeSpark
 from snaploom.jobs.weaving.preflight import PlannedRun, estimate
 from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
 from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
-from snaploom.jobs.weaving.withoutspark import EndedRun, idle_run, planned_without_spark
-from snaploom.listing.otherfiles import NoOtherFiles, SparkNeeded
+from snaploom.jobs.weaving.withoutspark import (
+    EndedRun,
+    idle_run,
+    log_start,
+    planned_without_spark,
+)
+from snaploom.listing.otherfiles import SparkNeeded
 from snaploom.listing.sourcefiles import SourceFiles
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.report import Report
@@ -75,7 +81,8 @@ def weave_outputs(
         Interrupted: before the first output was begun, or by somebody who insisted.
     """
     request = RunRequest(tuple(bundles), moment, limit, emit, on_tick, interruption, options, lease)
-    files = {bundle.output.name: SourceFiles(NoOtherFiles()) for bundle in bundles}
+    others = FilesBeforeSpark(bundles[0].output.spec.run, options.allow)
+    files = {bundle.output.name: SourceFiles(others) for bundle in bundles}
 
     def look() -> list[EndedRun] | None:
         interruption.check()
@@ -118,7 +125,7 @@ def preview(
         SnaploomError: what preflight finds.
         Interrupted: somebody pressed Ctrl-C.
     """
-    files = SourceFiles(NoOtherFiles())
+    files = SourceFiles(FilesBeforeSpark(bundle.output.spec.run, allow))
     request = PlanRequest(bundle, moment, limit, allow=allow, is_strict=is_strict)
     planned = _looked_at(request, files)
     if planned is not None and not _is_woven(planned.plan):
@@ -141,7 +148,7 @@ def estimate_run(
         SnaploomError: what preflight finds.
         Interrupted: somebody pressed Ctrl-C.
     """
-    files = SourceFiles(NoOtherFiles())
+    files = SourceFiles(FilesBeforeSpark(bundle.output.spec.run, allow))
     request = PlanRequest(bundle, moment, limit, selection, allow)
     planned = _looked_at(request, files)
     if planned is not None:
@@ -156,7 +163,8 @@ def _looked_at(request: PlanRequest, files: SourceFiles) -> PlannedRun | None:
         def look() -> PlannedRun | None:
             try:
                 return planned_without_spark(request, now, files, interruption.check)
-            except SparkNeeded:
+            except SparkNeeded as needed:
+                log_start(request.bundle, needed)
                 return None
 
         try:

@@ -6,6 +6,7 @@ there is anything to weave; what it has listed by then is not listed again.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ from snaploom.jobs.reports.runrecord import RunRecord
 from snaploom.jobs.runevents import Event
 from snaploom.jobs.weaving.preflight import PlannedRun, begin, inspect, plan_listed
 from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
-from snaploom.listing.otherfiles import NoOtherFiles, SparkNeeded
+from snaploom.listing.otherfiles import SparkNeeded
 from snaploom.listing.sourcefiles import SourceFiles, listed_without_spark
 from snaploom.models.report import Report
 from snaploom.models.times import EpochNanos
@@ -23,6 +24,8 @@ from snaploom.planning.bundle import Bundle
 from snaploom.planning.intervals import SourceSnapshots
 from snaploom.storage.layout import new_run_id
 from snaploom.storage.stores import open_store
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -57,14 +60,14 @@ def planned_without_spark(
     bundle = request.bundle
     observations = observations or Observations()
     folder = bundle.output.spec.output_folder.folder_uri
-    store = open_store(folder, create=False, others=NoOtherFiles().store)
+    store = open_store(folder, create=False, others=files.others.store)
     inspected = inspect(bundle, store, observations)
     listed: dict[str, SourceSnapshots] = {}
     for name in dict.fromkeys(node.source for node in inspected.tree.nodes):
         check()
         found = listed_without_spark(bundle, name, files)
         if found is None:
-            raise SparkNeeded(name)
+            raise SparkNeeded(f"DataSource/{name}: neither paths nor footers give its snapshots")
         listed[name] = found
         observations.see_listing(name, found)
     return plan_listed(inspected, listed, request, clock)
@@ -93,8 +96,14 @@ def idle_run(
         is_registered = bundle.output.spec.output_folder.register_table is not None
         if is_registered and planned.state.timeline:
             return None
-    except SparkNeeded:
+    except SparkNeeded as needed:
+        log_start(bundle, needed)
         return None
     except SnaploomError as error:
         record.stop(request.interruption.cause or error)
     return EndedRun(record.report(), tuple(events))
+
+
+def log_start(bundle: Bundle, needed: SparkNeeded) -> None:
+    """Log why Spark is started although it is not known whether anything is due."""
+    _log.info("%s: Spark is started to list sources: %s", bundle.output.identity, needed)

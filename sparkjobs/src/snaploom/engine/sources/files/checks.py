@@ -15,11 +15,12 @@ from pyspark.sql import types as spark_types
 
 from snaploom.engine.datatypes import struct_of
 from snaploom.engine.schemadocument import HIVE_PLACE
-from snaploom.engine.sources.files.ends import FileEnds
-from snaploom.engine.sources.files.footers import read_footers
 from snaploom.engine.sources.files.text.recordchecks import check_json, check_text
 from snaploom.engine.sources.files.types import TypeMismatch, type_mismatches
 from snaploom.errors import SourceError, SourceSchemaInvalid
+from snaploom.hadoop.client import client_of
+from snaploom.hadoop.fileends import FileEnds
+from snaploom.listing.footers import read_footers
 from snaploom.listing.globs import escape_glob
 from snaploom.listing.listedfile import ListedFile
 from snaploom.models.datasource import HdfsLike
@@ -78,7 +79,7 @@ class FileChecks:
     ) -> Iterator[tuple[ListedFile, spark_types.StructType]]:
         """Each schema that files have, with one of its files."""
         if data_format == "parquet":
-            footers = read_footers(files, None, FileEnds(self.spark).read)
+            footers = read_footers(files, None, FileEnds(client_of(self.spark)).read)
             # A file whose footer cannot be read here is like no other, and is Spark's to judge.
             keys = [
                 one.schema_hash if one else file.uri

@@ -21,9 +21,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as spark_types
 
 from snaploom.engine.committers import COMMITTERS
-from snaploom.engine.sources.files.ends import FileEnds
 from snaploom.engine.sources.files.fileset import FileSet, urls_of
-from snaploom.engine.sources.files.footers import Footer, read_footers
 from snaploom.engine.sources.files.schemas import (
     are_asked,
     have_footer_schemas,
@@ -32,7 +30,10 @@ from snaploom.engine.sources.files.schemas import (
 )
 from snaploom.engine.sources.port import SourceFrame, not_listed
 from snaploom.engine.sources.snapshotcolumn import RawValue, SnapshotColumn
+from snaploom.hadoop.client import client_of
+from snaploom.hadoop.fileends import FileEnds
 from snaploom.listing.capturedfiles import CapturedFile
+from snaploom.listing.footers import Footer, read_footers
 from snaploom.listing.listedfile import file_key, fingerprint
 from snaploom.models.datasource import FromFieldValue
 from snaploom.models.times import NANOS_PER_MILLISECOND, EpochNanos
@@ -154,7 +155,7 @@ class ColumnReader:
             for file, facts in zip(self.files.files, self._facts, strict=True)
             if facts.column is None or not (is_declared or facts.schema)
         ]
-        footers = read_footers(asked, self._plain_name, FileEnds(self.files.spark).read)
+        footers = read_footers(asked, self._plain_name, FileEnds(client_of(self.files.spark)).read)
         found = zip(asked, footers, strict=True)
         return {file.uri: footer for file, footer in found if footer is not None}
 
@@ -210,7 +211,8 @@ class ColumnReader:
             if facts.column == self._column_key:
                 yield file.file.uri, facts.values
             elif footer is not None and footer.column is not None:
-                values = footer.column.of(self._column.field)
+                field = self._column.field
+                values = footer.column.of(field.parts, field.data_type.simpleString())
                 if values is not None and self._column.are_instants(values):
                     yield file.file.uri, tuple(sorted(values))
 

@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import types as spark_types
 
 from snaploom.engine.schemadocument import struct_from
-from snaploom.engine.sources.files.ends import FileEnds
 from snaploom.engine.sources.files.fileset import MERGED_BY_SPARK, FileSet
-from snaploom.engine.sources.files.footers import Footer, read_footers
 from snaploom.errors import SourceSchemaInvalid
+from snaploom.hadoop.client import client_of
+from snaploom.hadoop.fileends import FileEnds
 from snaploom.listing.capturedfiles import CapturedFile
+from snaploom.listing.footers import Footer, read_footers
 from snaploom.models.datasource import HdfsLike
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.typemerge import TypeConflict, merge_schemas
@@ -34,7 +35,7 @@ def common_schema(files: FileSet, some: Sequence[CapturedFile]) -> spark_types.S
     if not have_footer_schemas(files.declared):
         return files.merged_by_spark(some)
     listed = [file.file for file in some]
-    read = read_footers(listed, None, FileEnds(files.spark).read)
+    read = read_footers(listed, None, FileEnds(client_of(files.spark)).read)
     footers = {f.uri: footer for f, footer in zip(listed, read, strict=True) if footer is not None}
     if len(footers) == len(some) and len({one.schema_hash for one in footers.values()}) == 1:
         return None

@@ -13,10 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from snaploom.engine.fields import Found
 from snaploom.listing.listedfile import ListedFile
+from snaploom.planning.schemas import Decimal, Simple, parse_schema
 from snaploom.storage.layout import content_hash
 from snaploom.storage.parquetfooters import (
     SPARK_SCHEMA,
@@ -47,6 +48,21 @@ _HELD_BY = {
 }
 """Types of columns whose single values are taken from footers, and as which Spark reads them
 without changing a value."""
+_PLAIN_ARROW = (
+    pa.types.is_boolean,
+    pa.types.is_signed_integer,
+    pa.types.is_float32,
+    pa.types.is_float64,
+    pa.types.is_date32,
+    pa.types.is_string,
+    pa.types.is_binary,
+)
+"""Types, as Arrow has them, that every Spark reads from Parquet."""
+_SPARK_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+"""Whole numbers, as schemas of Spark name them, by the names that SQL has for them."""
+_PLAIN_SPARK = frozenset(
+    ["boolean", "float", "double", "date", "timestamp", "timestamp_ntz", "string", "binary"]
+) | set(_SPARK_NAMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +86,15 @@ class SingleValues:
     values: frozenset[Value]
     """Text, whole numbers, or for dates the days since 1970."""
 
-    def of(self, field: Found) -> frozenset[Value] | None:
-        """The values, if Spark reads the file's column as this field, unchanged."""
-        is_unchanged = field.data_type.simpleString() in _HELD_BY[self.data_type]
-        return self.values if is_unchanged and field.parts == (self.name,) else None
+    def of(self, parts: tuple[str, ...], data_type: str) -> frozenset[Value] | None:
+        """The values, if Spark reads the file's column as a field, unchanged.
+
+        Args:
+            parts: names of the field, from the top level down.
+            data_type: its type, as Spark's `simpleString`.
+        """
+        is_unchanged = data_type in _HELD_BY[self.data_type]
+        return self.values if is_unchanged and parts == (self.name,) else None
 
 
 def read_footers(
@@ -89,16 +110,53 @@ def read_footers(
 
     def read(file: ListedFile) -> Footer | None:
         try:
-            if file.uri.startswith(_LOCAL):
-                content = local_footer_bytes(file.uri.removeprefix(_LOCAL))
-            else:
-                content = footer_bytes(partial(end_of, file), file.length, _FIRST_BYTES)
-            return _footer(parse_footer(content), name)
+            return _footer(_metadata(file, end_of), name)
         except (OSError, ValueError):
             return None
 
     with ThreadPoolExecutor(READ_AT_ONCE) as pool:
         yield from pool.map(read, files)
+
+
+def plain_columns(file: ListedFile, column: SingleValues, end_of: EndOf) -> frozenset[str] | None:
+    """The names of a file's columns in lower case, where Spark surely reads all of them as is.
+
+    That is so where each is of a simple type, and no two names differ in case only.
+
+    Args:
+        file: a file.
+        column: one of its columns; Spark reads it as the type that it has there.
+        end_of: reads what is not local.
+
+    Returns:
+        None where Spark has to be asked.
+    """
+    try:
+        metadata = _metadata(file, end_of)
+        fields = list(metadata.schema.to_arrow_schema())
+    except (OSError, ValueError, NotImplementedError, pa.ArrowException):
+        return None
+    if not all(_is_plain(field.type) for field in fields):
+        return None
+    noted = (metadata.metadata or {}).get(SPARK_SCHEMA)
+    if noted is not None and not _notes_plain(noted, [field.name for field in fields], column):
+        return None
+    names = frozenset(field.name.lower() for field in fields)
+    return names if len(names) == len(fields) else None
+
+
+def _metadata(file: ListedFile, end_of: EndOf) -> pq.FileMetaData:
+    """The footer of a file.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it has no footer.
+    """
+    if file.uri.startswith(_LOCAL):
+        content = local_footer_bytes(file.uri.removeprefix(_LOCAL))
+    else:
+        content = footer_bytes(partial(end_of, file), file.length, _FIRST_BYTES)
+    return parse_footer(content)
 
 
 def _footer(metadata: pq.FileMetaData, name: str | None) -> Footer:
@@ -125,3 +183,26 @@ def _single_values(metadata: pq.FileMetaData, name: str) -> SingleValues | None:
         data_type,
         frozenset(v.decode() if isinstance(v, bytes) else int(v) for v in values),
     )
+
+
+def _is_plain(data_type: pa.DataType) -> bool:
+    if pa.types.is_timestamp(data_type):
+        return data_type.unit in ("ms", "us")
+    return pa.types.is_decimal128(data_type) or any(holds(data_type) for holds in _PLAIN_ARROW)
+
+
+def _notes_plain(noted: bytes, names: Sequence[str], column: SingleValues) -> bool:
+    """Whether the schema that Spark noted, and goes by, has these columns and simple types."""
+    try:
+        fields = parse_schema(noted.decode(), "").fields
+    except (ValueError, KeyError, TypeError):
+        return False
+    types = {
+        one.name: "decimal" if isinstance(one.type, Decimal) else one.type.name
+        for one in fields
+        if isinstance(one.type, Decimal)
+        or (isinstance(one.type, Simple) and one.type.name in _PLAIN_SPARK)
+    }
+    found = types.get(column.name, "")
+    is_column = _SPARK_NAMES.get(found, found) == column.data_type
+    return is_column and len(types) == len(fields) and list(types) == list(names)

@@ -1,4 +1,4 @@
-"""Files that only Hadoop's client lists: those of buckets, of HDFS, and of globs with choices.
+"""Files as Hadoop's client lists them: those of buckets, of HDFS, and of globs with choices.
 
 A million files are no exception: folders that a glob's first wildcard reaches are listed several
 at a time, and what the JVM knows about files crosses to Python in pieces.
@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from snaploom.engine.failures import translate
 from snaploom.errors import SourceNotReadable
+from snaploom.hadoop.client import HadoopClient
+from snaploom.hadoop.fileends import FileEnds
 from snaploom.hadoop.filestatus import describe, file_system_of, open_path
-from snaploom.hadoop.jvm import jvm_of
-from snaploom.hadoop.store import hadoop_stores
+from snaploom.hadoop.store import HadoopObjectStore
 from snaploom.listing.globs import escape_glob, split_glob
 from snaploom.listing.listedfile import ListedFile
 from snaploom.planning.hadoopuris import hadoop_uri
@@ -33,9 +34,9 @@ STATUSES_AT_ONCE = 10_000
 
 @dataclass(frozen=True)
 class HadoopFiles:
-    """What Hadoop's client in a session answers."""
+    """What Hadoop's client answers."""
 
-    spark: SparkSession
+    client: HadoopClient
 
     def matches(self, glob: str, resource: str) -> Sequence[ListedFile]:
         """Files and folders that a glob matches.
@@ -44,7 +45,7 @@ class HadoopFiles:
             SourceNotReadable: the glob is malformed, or its file system cannot be asked.
         """
         try:
-            listing = _Listing(self.spark, glob)
+            listing = _Listing(self.client, glob)
             parts = split_glob(glob)
             if parts is None:
                 return listing.of(glob)
@@ -66,21 +67,32 @@ class HadoopFiles:
 
     def exists(self, uri: str) -> bool:
         """Whether there is a file or folder at a URI."""
-        path, file_system = open_path(self.spark, uri)
+        path, file_system = open_path(self.client, uri)
         return bool(file_system.exists(path))
 
     def store(self, uri: str, create: bool) -> ObjectStore:
         """The store of a folder of which only Hadoop's client knows the scheme."""
-        return hadoop_stores(self.spark)(uri, create)
+        return HadoopObjectStore(self.client, uri, create=create)
+
+    def end(self, file: ListedFile, length: int) -> bytes:
+        """So many bytes at the end of a file.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        return self._ends.read(file, length)
+
+    @cached_property
+    def _ends(self) -> FileEnds:
+        return FileEnds(self.client)
 
 
 class _Listing:
     """Asks one file system what globs match; from several threads at once."""
 
-    def __init__(self, spark: SparkSession, glob: str) -> None:
-        self._spark = spark
-        self._jvm = jvm_of(spark)
-        self._file_system = file_system_of(spark, glob)
+    def __init__(self, client: HadoopClient, glob: str) -> None:
+        self._jvm = client.jvm
+        self._file_system = file_system_of(client, glob)
 
     def of(self, glob: str) -> list[ListedFile]:
         """Files and folders."""
@@ -93,4 +105,4 @@ class _Listing:
             whole.slice(first, first + STATUSES_AT_ONCE).unsafeArray()
             for first in range(0, len(statuses), STATUSES_AT_ONCE)
         )
-        return list(chain.from_iterable(describe(self._spark, piece) for piece in pieces))
+        return list(chain.from_iterable(describe(self._jvm, piece) for piece in pieces))

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
 
+from snaploom.hadoop.client import HadoopClient
 from snaploom.hadoop.filestatus import file_system_of
-from snaploom.hadoop.jvm import jvm_of
 from snaploom.listing.listedfile import ListedFile
 from snaploom.planning.hadoopuris import hadoop_uri
 
 
 class FileEnds:
-    """Reads the ends of files of one session, from several threads at once."""
+    """Reads the ends of files by one client, from several threads at once."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, client: HadoopClient) -> None:
         """Nothing is opened yet."""
-        self._spark = spark
-        self._jvm = jvm_of(spark)
+        self._client = client
+        self._jvm = client.jvm
         self._file_systems: dict[str, JavaObject] = {}
 
     def read(self, file: ListedFile, length: int) -> bytes:
@@ -48,5 +47,5 @@ class FileEnds:
     def _file_system(self, uri: str) -> JavaObject:
         store = uri.partition("://")[2].partition("/")[0]
         if store not in self._file_systems:
-            self._file_systems[store] = file_system_of(self._spark, uri)
+            self._file_systems[store] = file_system_of(self._client, uri)
         return self._file_systems[store]

@@ -1,0 +1,166 @@
+"""Files of S3 buckets that a glob matches, without Hadoop's client.
+
+Only globs and names that surely mean the same to it are answered here: no wildcards but `*` and
+`?`, and no object whose name could be taken for another's. All others are Hadoop's, and so is every
+failure: what Hadoop's client may do, such as read with other credentials, is tried by it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import partial
+from itertools import chain
+from typing import TypeVar
+
+from snaploom.errors import SnaploomError
+from snaploom.listing.listedfile import ListedFile
+from snaploom.listing.otherfiles import SparkNeeded
+from snaploom.models.times import NANOS_PER_MILLISECOND
+from snaploom.planning.hadoopuris import hadoop_uri
+from snaploom.storage.cloudstores import open_s3
+from snaploom.storage.objectstore import ObjectInfo, ObjectStore
+from snaploom.storage.obstore_adapter import ObstoreObjectStore
+
+LISTED_AT_ONCE = 8
+"""Folders that are listed at the same time, as `engine.hadoopfiles` does: all of it is waiting."""
+
+_PLACE = re.compile(r"s3a://(?P<bucket>[a-z0-9][a-z0-9.-]*)/(?P<key>.*)", re.DOTALL)
+_WILD = re.compile(r"[*?]")
+_ONLY_HADOOP = re.compile(r"[{}\[\]\\]")
+_IN_DOUBT = re.compile(r"[:\\\x00-\x1f\x7f]|_\$folder\$$")
+"""Names that Hadoop cannot list, or takes for marks of folders."""
+
+T = TypeVar("T")
+
+
+class BucketFiles:
+    """`OtherFiles` of S3's buckets, with credentials and endpoint of the environment."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        """Nothing is opened yet."""
+        self._environment = environment
+        self._buckets: dict[str, ObstoreObjectStore] = {}
+
+    def matches(self, glob: str, resource: str) -> Sequence[ListedFile]:
+        """Files and folders that a glob matches.
+
+        Raises:
+            SparkNeeded: Hadoop's client might see it otherwise.
+        """
+        bucket, key = _place(glob)
+        steps = [step for step in key.split("/") if step]
+        is_odd = _ONLY_HADOOP.search(key) or any(step in (".", "..") for step in steps)
+        if is_odd or not steps:
+            raise SparkNeeded(glob)
+        return _asked(glob, lambda: self._matched(bucket, steps))
+
+    def exists(self, uri: str) -> bool:
+        """Whether there is an object or a folder at a URI.
+
+        Raises:
+            SparkNeeded: the bucket cannot be asked.
+        """
+        bucket, key = _place(uri)
+        store = self._bucket(bucket)
+        return _asked(uri, lambda: store.head(key) is not None or any(store.list(f"{key}/")))
+
+    def store(self, uri: str, create: bool) -> ObjectStore:
+        """The store of a folder in a bucket.
+
+        Raises:
+            SparkNeeded: it is in none.
+        """
+        _place(uri)
+        return open_s3(uri, self._environment)
+
+    def end(self, file: ListedFile, length: int) -> bytes:
+        """So many bytes at the end of a file.
+
+        Raises:
+            SparkNeeded: they cannot be read.
+        """
+        bucket, key = _place(file.uri)
+        store, start = self._bucket(bucket), file.length - length
+        return _asked(file.uri, lambda: store.get_range(key, start, length))
+
+    def _bucket(self, bucket: str) -> ObstoreObjectStore:
+        if bucket not in self._buckets:
+            self._buckets[bucket] = open_s3(f"s3a://{bucket}/", self._environment)
+        return self._buckets[bucket]
+
+    def _matched(self, bucket: str, steps: Sequence[str]) -> list[ListedFile]:
+        opened = _Bucket(bucket, self._bucket(bucket))
+        *above, last = steps
+        folders = [""]
+        with ThreadPoolExecutor(LISTED_AT_ONCE) as pool:
+            for step in above:
+                below = pool.map(partial(opened.folders, step), folders)
+                folders = list(chain.from_iterable(below))
+            return list(chain.from_iterable(pool.map(partial(opened.members, last), folders)))
+
+
+@dataclass(frozen=True)
+class _Bucket:
+    """Asks one bucket what single steps of a glob match; from several threads at once."""
+
+    name: str
+    store: ObstoreObjectStore
+
+    def folders(self, step: str, above: str) -> list[str]:
+        """Keys of folders, with `/` behind each; one that is spelled out may have nothing in it."""
+        if not _WILD.search(step):
+            return [f"{above}{step}/"]
+        _, folders = self._listed(step, above)
+        return [f"{above}{name}/" for name in folders]
+
+    def members(self, step: str, above: str) -> list[ListedFile]:
+        """Files and folders."""
+        if _WILD.search(step):
+            objects, folders = self._listed(step, above)
+            return [*map(self._file, objects), *(self._folder(above, name) for name in folders)]
+        found = self.store.head(f"{above}{step}")
+        if found is not None:
+            return [self._file(found)]
+        is_folder = any(self.store.list(f"{above}{step}/"))
+        return [self._folder(above, step)] if is_folder else []
+
+    def _listed(self, step: str, above: str) -> tuple[Sequence[ObjectInfo], Sequence[str]]:
+        """Objects, and names of folders, directly below a folder."""
+        pattern = re.compile(translate(step))
+        objects, folders = self.store.list_folder(above)
+        names = [info.key.removeprefix(above) for info in objects]
+        all_names = [*names, *folders]
+        if len({*all_names}) < len(all_names) or any(map(_IN_DOUBT.search, all_names)):
+            raise SparkNeeded(f"s3a://{self.name}/{above}")
+        matching = [info for info in objects if pattern.fullmatch(info.key.removeprefix(above))]
+        return matching, [name for name in folders if pattern.fullmatch(name)]
+
+    def _file(self, info: ObjectInfo) -> ListedFile:
+        modified, tag = info.modified // NANOS_PER_MILLISECOND, (info.etag or "").strip('"')
+        return ListedFile(f"s3a://{self.name}/{info.key}", info.size, modified, etag=tag)
+
+    def _folder(self, above: str, name: str) -> ListedFile:
+        return ListedFile(f"s3a://{self.name}/{above}{name}", 0, 0, folder=True)
+
+
+def is_in_bucket(uri: str) -> bool:
+    """Whether a URI is one of S3's."""
+    return hadoop_uri(uri).startswith("s3a://")
+
+
+def _place(uri: str) -> tuple[str, str]:
+    place = _PLACE.fullmatch(hadoop_uri(uri))
+    if place is None:
+        raise SparkNeeded(uri)
+    return place["bucket"], place["key"]
+
+
+def _asked(place: str, question: Callable[[], T]) -> T:
+    try:
+        return question()
+    except (SnaploomError, ValueError) as error:
+        raise SparkNeeded(f"{place}: {error}") from error

@@ -1,0 +1,121 @@
+"""Files of buckets, listed without Hadoop's client where it surely sees the same."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+
+import pytest
+from support.servers.s3servers import BUCKET, S3Server, environment_of
+
+from snaploom.listing.bucketfiles import BucketFiles, is_in_bucket
+from snaploom.listing.globs import list_files
+from snaploom.listing.listedfile import ListedFile
+from snaploom.listing.otherfiles import SparkNeeded
+from snaploom.storage.stores import open_store
+
+KEYS = ("a/1/x.parquet", "a/1/y.csv", "a/2/x.parquet", "a/_tmp/x.parquet", "a/1/.x", "a/z.parquet")
+
+
+@pytest.fixture(params=["versitygw", "moto"])
+def server(request: pytest.FixtureRequest) -> Iterator[S3Server]:
+    found: S3Server = request.getfixturevalue(request.param)
+    with environment_of(found):
+        yield found
+
+
+@pytest.fixture
+def place(server: S3Server) -> str:
+    """A folder with some objects of one byte."""
+    place = f"s3a://{BUCKET}/{secrets.token_hex(8)}"
+    store = open_store(place, create=True)
+    for key in KEYS:
+        store.put(key, b"1")
+    return place
+
+
+def matches(place: str, glob: str) -> list[str]:
+    found = BucketFiles(os.environ).matches(f"{place}/{glob}", "DataSource/x")
+    return sorted(f"{file.uri.removeprefix(place)}{'/' * file.folder}" for file in found)
+
+
+@pytest.mark.parametrize(
+    ("glob", "expected"),
+    [
+        ("a/*/*.parquet", ["/a/1/x.parquet", "/a/2/x.parquet", "/a/_tmp/x.parquet"]),
+        ("a/?/x.*", ["/a/1/x.parquet", "/a/2/x.parquet"]),
+        ("*/1/y.csv", ["/a/1/y.csv"]),
+        ("a/*", ["/a/1/", "/a/2/", "/a/_tmp/", "/a/z.parquet"]),
+        ("a//z.parquet", ["/a/z.parquet"]),
+        ("a/1", ["/a/1/"]),
+        ("a/*/1", []),
+        ("a/*/nothing/*", []),
+        ("b/*", []),
+        ("b", []),
+    ],
+)
+def test_glob_matches_names_step_by_step(place, glob, expected) -> None:
+    assert matches(place, glob) == expected
+
+
+def test_files_have_what_a_run_goes_by(place) -> None:
+    (file,) = list_files([f"{place}/a/1/x.*"], "DataSource/x", BucketFiles(os.environ))
+    info = open_store(f"{place}/a/1/", create=False).head("x.parquet")
+    assert info is not None
+    assert info.etag is not None
+    assert (file.uri, file.length) == (f"{place}/a/1/x.parquet", 1)
+    assert file.modified == info.modified // 1_000_000
+    assert file.etag == info.etag.strip('"')
+
+
+def test_hidden_files_are_left_out_as_for_every_store(place) -> None:
+    found = list_files([f"{place}/a/*/*"], "DataSource/x", BucketFiles(os.environ))
+    assert [file.name for file in found] == ["x.parquet", "y.csv", "x.parquet"]
+
+
+def test_mark_of_a_folder_is_no_file(server, place) -> None:
+    key = f"{place.removeprefix(f's3a://{BUCKET}/')}/a/1/"
+    server.put(key)
+    assert matches(place, "a/1/*") == ["/a/1/.x", "/a/1/x.parquet", "/a/1/y.csv"]
+    assert "/a/1/" in matches(place, "a/*")
+
+
+@pytest.mark.parametrize("glob", ["a/{1,2}/*", "a/[12]/*", "a/../a/*", "a/\\*"])
+def test_globs_that_hadoop_reads_otherwise_are_left_to_it(place, glob) -> None:
+    with pytest.raises(SparkNeeded):
+        matches(place, glob)
+
+
+@pytest.mark.parametrize("name", ["a:b", "old_$folder$"])
+def test_folder_with_an_odd_name_is_left_to_hadoop(place, name) -> None:
+    open_store(place, create=True).put(f"a/1/{name}", b"1")
+    with pytest.raises(SparkNeeded):
+        matches(place, "a/1/*")
+    assert matches(place, "a/2/*") == ["/a/2/x.parquet"]
+
+
+@pytest.mark.parametrize(
+    "uri", ["s3a://no-such-bucket-here/a/*", f"s3a://{BUCKET}/", "s3a://*/a", "hdfs://host/a"]
+)
+def test_places_that_cannot_be_listed_are_left_to_hadoop(server, uri) -> None:
+    with pytest.raises(SparkNeeded):
+        BucketFiles(os.environ).matches(uri, "DataSource/x")
+
+
+def test_objects_and_folders_exist_and_ends_are_read(place) -> None:
+    files = BucketFiles(os.environ)
+    assert [files.exists(f"{place}/{key}") for key in ("a/z.parquet", "a/1", "a/z")] == [
+        True, True, False,
+    ]  # fmt: skip
+    open_store(place, create=True).put("long", b"123456789")
+    assert files.end(ListedFile(f"{place}/long", 9, 0), 4) == b"6789"
+    with pytest.raises(SparkNeeded):
+        files.end(ListedFile(f"{place}/gone", 9, 0), 4)
+
+
+@pytest.mark.parametrize(
+    ("uri", "expected"), [("s3://b/a", True), ("s3a://b/a", True), ("gs://b/a", False)]
+)
+def test_buckets_are_those_of_s3(uri, expected) -> None:
+    assert is_in_bucket(uri) is expected
