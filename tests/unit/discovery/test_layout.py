@@ -10,6 +10,7 @@ import pytest
 from snaploom.discovery.dates import Unit, date_of
 from snaploom.discovery.foundfiles import list_files
 from snaploom.discovery.layout import Layout, glob_of, layouts_of
+from snaploom.discovery.tablefolders import table_folders
 
 
 def layouts(folder: Path, *names: str) -> dict[str, Layout]:
@@ -89,9 +90,31 @@ def test_junk_is_left_out_with_the_reason(tmp_path: Path) -> None:
     assert reasons["link.csv"] == "a link, pipe or device, which is not followed"
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["orders_2026-W06.csv", "orders_2026w06.csv", "orders/week=2026-W06/a.csv",
+     "2026W06/orders.csv", "orders_2026-KW06.csv"],
+)  # fmt: skip
+def test_iso_weeks_begin_on_their_monday(tmp_path: Path, path: str) -> None:
+    (found,) = layouts(tmp_path, path).values()
+    assert found.unit is Unit.WEEK
+    assert found.snapshots == (datetime(2026, 2, 2, tzinfo=UTC),)
+
+
+def test_weeks_that_a_year_does_not_have_are_no_dates() -> None:
+    assert date_of("2026-W53") is not None
+    assert date_of("2025-W53") is None
+
+
 def test_tables_and_own_outputs_are_no_folders_of_files(tmp_path: Path) -> None:
     found = layouts(
         tmp_path, "lake/_delta_log/0.json", "lake/a.parquet", "ice/metadata/v1.metadata.json",
-        "ice/data/a.parquet", "wide/snaploom.json", "wide/data/t=1/a.parquet", "plain.csv",
+        "ice/data/a.parquet", "wide/snaploom.json", "wide/data/t=1/a.parquet",
+        "wide/iceberg/metadata/v1.metadata.json", "plain.csv",
     )  # fmt: skip
     assert list(found) == ["plain"]
+    tables = table_folders(list_files([str(tmp_path)]).files)
+    assert [(table.name, table.data_format) for table in tables] == [
+        ("ice", "iceberg"),
+        ("lake", "delta"),
+    ]

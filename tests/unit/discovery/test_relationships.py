@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.discovery.datasetfiles import DataSet
 from support.discovery.datasets import DATA_SETS, shop
+from support.discovery.messy import MESSY_SETS
 from support.discovery.quality import judged
 
 from snaploom.discovery.discover import discover
@@ -15,7 +16,7 @@ from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.models.allowances import NO_ALLOWANCES
 
 
-@pytest.mark.parametrize("make", DATA_SETS, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", [*DATA_SETS, *MESSY_SETS], ids=lambda make: make.__name__)
 def test_relationships_of_a_data_set_are_found_and_no_others(
     tmp_path: Path, make: Callable[[], DataSet]
 ) -> None:

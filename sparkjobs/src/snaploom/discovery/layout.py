@@ -26,6 +26,7 @@ from snaploom.discovery.pathpieces import (
     parse_path,
     part_of,
 )
+from snaploom.discovery.tablefolders import published_folders, table_folders
 
 OTHER_ENDINGS = {
     "crc": "checksums of Hadoop", "md": "text for people",
@@ -82,19 +83,19 @@ class Layout:
 
 
 def layouts_of(files: Iterable[FoundFile]) -> tuple[tuple[Layout, ...], tuple[LeftOut, ...]]:
-    """The sources that files are, and the files that are none.
+    """The sources that files are, and the files that are none; those of tables are neither.
 
     Args:
         files: of one or several places.
     """
     listed = list(files)
     left_out: list[LeftOut] = []
-    tables = _table_folders(listed)
+    published = published_folders(listed)
+    tables = tuple(f"{table.uri}/" for table in table_folders(listed))
     groups: dict[tuple[str, str, tuple[Piece, ...]], list[tuple[FoundFile, ParsedPath]]]
     groups = defaultdict(list)
     for file in listed:
-        table = next((t for t in tables if file.uri.startswith(t)), None)
-        if table is not None:
+        if file.uri.startswith((*tables, *published)):
             continue
         reason = _no_data(file)
         if reason is not None:
@@ -103,24 +104,9 @@ def layouts_of(files: Iterable[FoundFile]) -> tuple[tuple[Layout, ...], tuple[Le
             continue
         parsed = parse_path(file.key)
         groups[file.place.uri, format_of(file.key) or "", parsed.pieces].append((file, parsed))
-    left_out.extend(LeftOut(uri, why) for uri, why in sorted(tables.items()))
+    left_out.extend(LeftOut(uri, "published by Snaploom itself") for uri in published)
     merged = _without_lone_parts(groups)
     return _named([_layout(key[1], members) for key, members in merged]), tuple(left_out)
-
-
-def _table_folders(files: Sequence[FoundFile]) -> dict[str, str]:
-    """Folders that are tables with files of their own, with what to do about them."""
-    found: dict[str, str] = {}
-    for file in files:
-        folder, _, rest = file.uri.partition("/_delta_log/")
-        if rest:
-            found[folder + "/"] = "a table of Delta: declare it with `format: delta`"
-        if file.uri.endswith(".metadata.json") and "/metadata/" in file.uri:
-            folder = file.uri.rpartition("/metadata/")[0]
-            found[folder + "/"] = "a table of Iceberg: declare it with `format: iceberg`"
-        if file.key.rpartition("/")[2] == "snaploom.json":
-            found[file.uri.removesuffix("snaploom.json")] = "published by Snaploom itself"
-    return found
 
 
 def _no_data(file: FoundFile) -> str | None:
@@ -138,8 +124,6 @@ def _no_data(file: FoundFile) -> str | None:
         return OTHER_ENDINGS.get(ending, "not a format that can be recognised by its name")
     if file.size == 0:
         return "empty"
-    if format_of(name) == "avro":
-        return "Avro: only Spark reads it; declare it by hand with `format: avro`"
     if any(":" in part for part in (*folders, name)):
         return "its name has a colon, which Hadoop cannot list"
     return None

@@ -88,7 +88,7 @@ def profile_text(layout: Layout, times: Sequence[datetime | None], meter: Meter)
     size = max(share, sum(file.size for n, file, _, _ in contents if not _compressed(file)))
     return SourceProfile(
         name=layout.name,
-        layout=layout,
+        origin=layout,
         columns=columns,
         rows=table.rows if size <= share else round(table.rows * size / max(1, share)),
         rows_read=table.rows,
