@@ -44,3 +44,50 @@ def test_numbers_from_one_on_are_no_evidence(tmp_path: Path) -> None:
         rows = "".join(f"{i},{1 + i % 7}\n" for i in range(1, 100))
         (tmp_path / f"{name}.csv").write_text(f"{columns}\n{rows}")
     assert discover([str(tmp_path)], "file:///model/").relationships.declared == ()
+
+
+def test_keys_of_files_without_one_schema_are_text_as_spark_reads_them(tmp_path: Path) -> None:
+    (tmp_path / "customers.csv").write_text("id,name\n" + "".join(f"{n},n{n}\n" for n in range(20)))
+    visits = "".join(f"{n},{n % 20}\n" for n in range(50))
+    (tmp_path / "visits_20260101.csv").write_text("visit_id,customer_id\n" + visits)
+    (tmp_path / "visits_20260102.csv").write_text("Visit_ID,customer_id,room\n50,1,a\n51,2,b\n")
+    result = discover([str(tmp_path)], "file:///model/")
+    assert [(r.child, r.parent) for r in result.relationships.declared] == [("visits", "customers")]
+    visits_text = result.files["sources.yaml"].partition("name: visits")[2]
+    assert "schemaFields" not in visits_text
+    key = "{fieldName: customer_id, dataType: {string: {}}}"
+    assert key in result.files["relationships.yaml"]
+
+
+@pytest.mark.parametrize("column", ["author_id", "created_by", "assignee_id", "ReviewerId"])
+def test_what_a_person_does_refers_to_the_table_of_persons(tmp_path: Path, column: str) -> None:
+    (tmp_path / "users.csv").write_text("id,login\n" + "".join(f"{n},u{n}\n" for n in range(1, 40)))
+    (tmp_path / "rooms.csv").write_text("id,name\n" + "".join(f"{n},r{n}\n" for n in range(1, 40)))
+    posts = "".join(f"{n},{n % 39 + 1}\n" for n in range(1, 90))
+    (tmp_path / "posts.csv").write_text(f"id,{column}\n{posts}")
+    links = [(r.child_columns, r.parent) for r in discover([str(tmp_path)], "file:///m/").relationships.declared]  # fmt: skip
+    assert links == [((column,), "users")]
+
+
+def test_of_two_tables_of_persons_none_is_taken(tmp_path: Path) -> None:
+    for name in ("users", "employees", "posts"):
+        column = "author_id" if name == "posts" else "age"
+        rows = "".join(f"{n},{n % 39 + 1}\n" for n in range(1, 60))
+        (tmp_path / f"{name}.csv").write_text(f"id,{column}\n{rows}")
+    assert discover([str(tmp_path)], "file:///m/").relationships.declared == ()
+
+
+def test_a_measure_that_is_called_after_a_table_is_no_reference(tmp_path: Path) -> None:
+    (tmp_path / "rental.csv").write_text(
+        "rental_id,at\n" + "".join(f"{n},x\n" for n in range(1, 90))
+    )
+    films = "".join(f"{n},{n % 7 + 1}\n" for n in range(1, 60))
+    (tmp_path / "film.csv").write_text("film_id,rental_duration\n" + films)
+    assert discover([str(tmp_path)], "file:///m/").relationships.declared == ()
+
+
+def test_numbers_of_rows_are_no_key_of_another_table(tmp_path: Path) -> None:
+    for name, rows in {"NOTES": 60, "EVENTS": 90}.items():
+        text = "".join(f"{n},{n * 7 % 13}.5\n" for n in range(1, rows))
+        (tmp_path / f"{name}.csv").write_text(f"ROW_ID,VALUE\n{text}")
+    assert discover([str(tmp_path)], "file:///m/").relationships.declared == ()

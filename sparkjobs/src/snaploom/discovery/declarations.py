@@ -10,7 +10,6 @@ from snaploom.discovery.databases import DatabaseTable
 from snaploom.discovery.datecolumns import event_columns
 from snaploom.discovery.foundfiles import FoundFile, LeftOut
 from snaploom.discovery.jointree import Joined, ProposedTree
-from snaploom.discovery.layout import Layout
 from snaploom.discovery.names import words_of
 from snaploom.discovery.profiles import SourceProfile
 from snaploom.discovery.relationships import Relationship, Relationships
@@ -149,9 +148,8 @@ def _source(source: DeclaredSource, found: Relationships) -> list[Declared]:
         seen = f"unique in {key.rows:,} rows of {_snapshots(profile)}"
         head.append(f"key: {columns} ({'declared by the database' if key.is_declared else seen})")
     head.extend(profile.notes)
-    is_csv = isinstance(profile.origin, Layout) and profile.origin.data_format == "csv"
-    if not profile.has_one_schema and is_csv:
-        head.append("headers differ between files: no schemaFields, so types are found at each run")
+    if profile.is_untyped:
+        head.append("no schemaFields, since headers differ or are numbered: all columns are text")
     result = [Declared(resources[0], tuple(head))]
     for other in resources[1:]:
         why = (
@@ -255,8 +253,8 @@ def _relationship_name(one: Relationship, child: str, parent: str, taken: set[st
 def _relationship(
     one: Relationship, name: str, child: str, parent: str, profiles: Mapping[str, SourceProfile]
 ) -> DataRelationship:
-    mine = [profiles[one.child].column(c).type for c in one.child_columns]
-    theirs = [profiles[one.parent].column(c).type for c in one.parent_columns]
+    mine = [profiles[one.child].type_of(c) for c in one.child_columns]
+    theirs = [profiles[one.parent].type_of(c) for c in one.parent_columns]
     casts = [_cast(a, b) for a, b in zip(mine, theirs, strict=True)]
 
     def representation(

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import translate
+from typing import TypeVar
 
 from snaploom.discovery.dates import Unit, dates_in
 from snaploom.discovery.foundfiles import FoundFile, LeftOut
@@ -39,6 +40,9 @@ GENERIC_STEMS = frozenset({
     "delta", "inc", "incremental", "snapshot", "all", "daten", "records", "rows", "chunk", "run",
 })  # fmt: skip
 """Names of files that show nothing about what is in them."""
+VARIANT = "file_variant"
+"""Name of the column with the word in which names of files of one table differ."""
+_T = TypeVar("_T")
 _CONSUMED = frozenset({"export", "extract", "dump", "snapshot"})
 
 
@@ -253,15 +257,60 @@ def glob_of(layout: Layout, others: Iterable[FoundFile]) -> str:
         layout: the source.
         others: every file that was listed in its place.
     """
+    everything = list(others)
+    return next(
+        (glob for glob in (_glob(layout, exact=False), _glob(layout, exact=True))
+         if not _foreign(glob, layout, everything)),
+        _glob(layout, exact=True),
+    )  # fmt: skip
+
+
+def takes_others(layout: Layout, others: Iterable[FoundFile]) -> bool:
+    """Whether a glob of a source's files matches other ones as well.
+
+    Args:
+        layout: the source.
+        others: every file that was listed in its place.
+    """
+    everything = list(others)
+    return _foreign(glob_of(layout, everything), layout, everything)
+
+
+def _foreign(glob: str, layout: Layout, others: Iterable[FoundFile]) -> bool:
+    """Whether a glob matches a file that is none of a source's."""
     mine = {file.uri for file in layout.files}
-    foreign = [file.key for file in others if file.uri not in mine]
-    for exact in (False, True):
-        glob = _glob(layout, exact)
-        pattern = re.compile("/".join(translate(part) for part in glob.split("/")).replace(
-            r"\z", "").replace(r"\Z", "") + r"\Z")  # fmt: skip
-        if not any(pattern.match(key) and key.count("/") == glob.count("/") for key in foreign):
-            break
-    return glob
+    pattern = re.compile("/".join(translate(part) for part in glob.split("/")).replace(
+        r"\z", "").replace(r"\Z", "") + r"\Z")  # fmt: skip
+    return any(
+        file.uri not in mine
+        and pattern.match(file.key) is not None
+        and file.key.count("/") == glob.count("/")
+        for file in others
+    )
+
+
+def merged_layout(layouts: Sequence[Layout], place: int, before: str, behind: str) -> Layout:
+    """Several sources as one, whose names differ in a word, which becomes a value.
+
+    Args:
+        layouts: the sources.
+        place: of the text in which they differ.
+        before: what stands in front of the word in it.
+        behind: what stands behind it.
+    """
+
+    def split(pieces: Sequence[_T], instead: Sequence[_T]) -> tuple[_T, ...]:
+        return (*pieces[:place], *instead, *pieces[place + 1 :])
+
+    members: list[tuple[FoundFile, ParsedPath]] = []
+    middle = (Piece(Kind.TEXT, before), Piece(Kind.VALUE, VARIANT), Piece(Kind.TEXT, behind))
+    for layout in layouts:
+        for file, values in zip(layout.files, layout.values, strict=True):
+            word = values[place][len(before) : len(values[place]) - len(behind)]
+            pieces = split(layout.pieces, [piece for piece in middle if piece.text])
+            texts = split(values, [text for text in (before, word, behind) if text])
+            members.append((file, ParsedPath(pieces, texts)))
+    return _layout(layouts[0].data_format, members)
 
 
 def _glob(layout: Layout, exact: bool) -> str:

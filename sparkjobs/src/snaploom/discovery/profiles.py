@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from snaploom.discovery.columndates import ColumnDates, column_dates
-from snaploom.discovery.columntypes import ColumnType, Family
+from snaploom.discovery.columntypes import STRING, ColumnType, Family
 from snaploom.discovery.databases import DatabaseTable
 from snaploom.discovery.dates import Unit
 from snaploom.discovery.layout import Layout
@@ -150,6 +150,16 @@ class SourceProfile:
     def prefix(self) -> str:
         """The word that most of its columns begin with, as `l` of `l_orderkey`."""
         return common_prefix(tuple(column.name for column in self.columns))
+
+    @property
+    def is_untyped(self) -> bool:
+        """Whether its columns are text for Spark, since no one schema fits its files."""
+        is_csv = isinstance(self.origin, Layout) and self.origin.data_format == "csv"
+        return is_csv and not self.has_one_schema
+
+    def type_of(self, name: str) -> ColumnType:
+        """The type of a column as Spark reads it."""
+        return STRING if self.is_untyped else self.column(name).type
 
     def column(self, name: str) -> ColumnProfile:
         """The column of that name."""

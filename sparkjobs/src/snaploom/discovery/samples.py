@@ -24,6 +24,7 @@ from snaploom.discovery.layout import Layout
 from snaploom.discovery.names import words_of
 from snaploom.discovery.objectfile import Meter
 from snaploom.discovery.profiles import ForeignKey, SourceProfile
+from snaploom.discovery.siblings import siblings_of
 from snaploom.discovery.tablecontents import profile_table_folder
 from snaploom.discovery.tablefolders import TableFolder
 from snaploom.discovery.textsamples import profile_text
@@ -55,6 +56,12 @@ def profiles_of(
     left_out: list[LeftOut] = []
     for layout in layouts:
         work = partial(_profile, layout, anchor, meter)
+        _keep(work, _place(layout), layout.data_format, profiles, left_out)
+    for layout, parts in siblings_of(profiles):
+        taken.difference_update(name.casefold() for name in parts)
+        profiles = [profile for profile in profiles if profile.name not in parts]
+        named = replace(layout, name=_free(taken, layout.name))
+        work = partial(_profile, named, anchor, meter)
         _keep(work, _place(layout), layout.data_format, profiles, left_out)
     for table in tables:
         folder = table.uri.rpartition("/")[0].rpartition("/")[2]

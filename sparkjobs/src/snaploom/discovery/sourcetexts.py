@@ -135,7 +135,8 @@ def _by_column(profile: SourceProfile) -> tuple[SnapshotSettings, str]:
     found = profile.snapshot_column
     if found is None:
         return READ_NOW, ""
-    if not found.dates.is_exact:
+    is_time = found.dates.time_format is TimeFormat.TIMESTAMP
+    if not found.dates.is_exact or (is_time and profile.is_untyped):
         return READ_NOW, f"unix_millis(CAST(date_trunc('DAY', {quote(found.name)}) AS TIMESTAMP))"
     settings = FromFieldValue(
         field_name=path_text((found.name,)),
@@ -159,9 +160,7 @@ def _files(
     if captures:
         given["source_uri_prefix"] = _prefix(layout, captures, place)
     given["snapshot"] = snapshot
-    if layout.data_format in _TEXT_SCHEMAS and (
-        profile.has_one_schema or layout.data_format == "json"
-    ):
+    if layout.data_format in _TEXT_SCHEMAS and not profile.is_untyped:
         given["schema_fields"] = tuple(
             SchemaField(name=column.name, data_type=column.type.data_type)
             for column in profile.columns
