@@ -84,6 +84,7 @@ def test_lines_and_documents_of_json_are_distinguished() -> None:
         (["1", "-20", None], LONG, None),
         (["007", "8"], STRING, None),
         (["1.5", "2"], DOUBLE, None),
+        (["1e-3", "2.5E10", ".5"], DOUBLE, None),
         (["1,5", "2,0"], STRING, None),
         (["2026-02-03"], DATE, None),
         (["2026-02-03T10:00:00Z", "2026-02-03 10:00:00"], TIMESTAMP, None),

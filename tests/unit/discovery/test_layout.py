@@ -28,12 +28,12 @@ def layouts(folder: Path, *names: str) -> dict[str, Layout]:
         ("orders/dt=2026-02-03/part-00000-c000.snappy.parquet", "orders", Unit.DAY),
         ("orders/2026/02/03/0001.csv.gz", "orders", Unit.DAY),
         ("orders/year=2026/month=2/day=3/data.json", "orders", Unit.DAY),
-        ("orders/dt=2026-02-03/hour=00/x_1.csv", "x_1", Unit.HOUR),
+        ("orders/dt=2026-02-03/hour=00/x_1.csv", "orders", Unit.HOUR),
         ("orders_20260203.csv", "orders", Unit.DAY),
         ("orders-2026-02-03.jsonl", "orders", Unit.DAY),
         ("bestellungen_03.02.2026.csv", "bestellungen", Unit.DAY),
         ("export/orders_export_2026_02_03.tsv", "orders", Unit.DAY),
-        ("orders/snapshot_epoch=1770076800000/a.parquet", "a", Unit.SECOND),
+        ("orders/snapshot_epoch=1770076800000/a.parquet", "orders", Unit.SECOND),
         ("orders_20260203T000000Z.csv", "orders", Unit.SECOND),
     ],
 )
@@ -93,7 +93,8 @@ def test_junk_is_left_out_with_the_reason(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path",
     ["orders_2026-W06.csv", "orders_2026w06.csv", "orders/week=2026-W06/a.csv",
-     "2026W06/orders.csv", "orders_2026-KW06.csv"],
+     "2026W06/orders.csv", "orders_2026-KW06.csv", "orders/2026/W06/a.csv",
+     "orders/year=2026/week=6/a.csv"],
 )  # fmt: skip
 def test_iso_weeks_begin_on_their_monday(tmp_path: Path, path: str) -> None:
     (found,) = layouts(tmp_path, path).values()

@@ -207,11 +207,14 @@ def _table_name(pieces: Sequence[Piece], place: str) -> str:
     path = "".join(p.text if p.kind is Kind.TEXT else marks[p.kind] for p in pieces)
     *folders, name = path.split("/")
     stem = _without_endings(name)
+    has_folder = any(re.search(r"[^\W\d]{2}", folder) and "=" not in folder for folder in folders)
     for text in (stem, *reversed(folders), *reversed(place.rstrip("/").split("/"))):
         if "=" in text:
             continue
         words = [word for word in re.split(r"[\0\s_.\-]+", text) if word]
         kept = [word for word in words if word.lower() not in _CONSUMED] or words
+        if text is stem and has_folder and all(len(w) == 1 or w.isdigit() for w in words):
+            continue  # a.parquet in a folder shows nothing either
         if text == stem == "part":
             return text  # parts of something, unless a number makes it one of many
         if kept and not all(word.lower() in GENERIC_STEMS or word.isdigit() for word in kept):

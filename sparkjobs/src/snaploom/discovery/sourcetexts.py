@@ -237,6 +237,9 @@ def _time_query(layout: Layout, captures: Sequence[Capture]) -> str:
             text = f"concat({name}, ' ', lpad(string({parts['hour']}), 2, '0'))"
             return f"unix_millis(to_timestamp({text}, '{form.name} HH'))"
         return ""
+    if "week" in parts:  # the fourth of January is always in the first week of ISO
+        first = f"CAST(date_trunc('WEEK', make_date({parts['year']}, 1, 4)) AS DATE)"
+        return f"unix_millis(CAST(date_add({first}, 7 * ({parts['week']} - 1)) AS TIMESTAMP))"
     numbers = [parts.get("year", ""), *(parts.get(part, number) for part, number in
                (("month", "1"), ("day", "1"), ("hour", "0")))]  # fmt: skip
     return f"unix_millis(make_timestamp({', '.join(numbers)}, 0, 0))"
