@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from support.declared.shop import snaploom
+from support.servers.databases import make_duckdb
+from support.servers.mariadbserver import DATABASE, MariaDb
 from support.servers.postgresserver import PASSWORD, USER, Postgres
 
 from snaploom.discovery.databases import DatabaseContent, database_address
@@ -122,3 +124,37 @@ def test_a_database_that_cannot_be_asked_is_one_error(
     assert PASSWORD not in result.err
     assert "Traceback" not in result.err
     assert not (tmp_path / "model").exists()
+
+
+SHOP = """CREATE TABLE Buyers (nr int PRIMARY KEY, name varchar(20));
+CREATE TABLE Sales (id int PRIMARY KEY, sold_to int, about int,
+  CONSTRAINT to_buyer FOREIGN KEY (sold_to) REFERENCES Buyers (nr));
+INSERT INTO Buyers VALUES (1, 'a'), (2, 'b');
+INSERT INTO Sales VALUES (10, 1, 5), (11, 2, 6), (12, 2, 7);"""
+
+
+@pytest.mark.parametrize("driver", ["mariadb", "mysql"])
+def test_tables_of_mariadb_have_their_declared_keys(
+    mariadb: MariaDb, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, driver: str
+) -> None:
+    mariadb.run(f"DROP TABLE IF EXISTS Sales; DROP TABLE IF EXISTS Buyers; {SHOP}")
+    monkeypatch.setenv("SHOP_DB_USER", USER)
+    monkeypatch.setenv("SHOP_DB_PASSWORD", PASSWORD)
+    found = content(f"jdbc:{driver}://127.0.0.1:{mariadb.port}/{DATABASE}")
+    tables = {table.name: table for table in found.tables}
+    (key,) = tables["Sales"].foreign_keys
+    assert (key.name, key.columns, key.parent) == ("to_buyer", ("sold_to",), "Buyers")
+    assert tables["Buyers"].primary_key == ("nr",)
+    assert tables["Sales"].sample.num_rows == 3
+
+
+def test_tables_of_a_duckdb_file_are_found(spark: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "shop.duckdb"
+    make_duckdb(spark, file, *filter(str.strip, SHOP.split(";")))
+    tables = {table.name: table for table in content(f"jdbc:duckdb:{file}").tables}
+    assert set(tables) == {"Buyers", "Sales"}
+    assert tables["Sales"].primary_key == ("id",)
+    assert tables["Sales"].sample.num_rows == 3
+    result = snaploom("init", tmp_path / "model", "--from", f"jdbc:duckdb:{file}")
+    assert result.code == 0, result.err
+    assert snaploom("validate", tmp_path / "model").code == 0
