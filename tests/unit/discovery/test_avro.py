@@ -82,7 +82,7 @@ def test_records_are_read_with_their_types() -> None:
         date(2026, 2, 3),
         datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC),
     )
-    assert (first["price"], first["kind"], first["again"]) == (Decimal("12.34"), "B", "A")
+    assert (first["price"], first["kind"], first["tags"]) == (Decimal("12.34"), "B", b"")
     assert (first["code"], first["half"], first["yes"], first["next"]) == (b"ab", 0.5, True, None)
 
 

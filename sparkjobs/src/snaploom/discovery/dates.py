@@ -48,8 +48,9 @@ class DateForm:
             if not self.strptime:
                 seconds = int(text) / (1000 if self.time_format is _MILLIS else 1)
                 found = datetime.fromtimestamp(seconds, UTC)
-            elif self.unit is Unit.WEEK:  # a week is known by a day of it only: its Monday
-                found = datetime.strptime(f"{text} 1", f"{self.strptime} %u").replace(tzinfo=UTC)
+            elif self.unit is Unit.WEEK:  # strptime takes a week 53 of any year
+                found = datetime.fromisocalendar(int(text[:4]), int(text[-2:]), 1)
+                found = found.replace(tzinfo=UTC)
             else:
                 found = datetime.strptime(text.rstrip("Z"), self.strptime).replace(tzinfo=UTC)
         except (ValueError, OverflowError, OSError):
