@@ -22,6 +22,7 @@ from snaploom.engine.sources.databases.table import DatabaseTable, address_of
 from snaploom.engine.sources.databases.zone import refuse_other_zones
 from snaploom.errors import SourceError
 from snaploom.models.datasource import Jdbc, JdbcDriver
+from snaploom.models.times import EpochNanos
 from snaploom.planning.sources.databases.tablenames import table_parts
 
 _SYSTEM = frozenset({
@@ -93,7 +94,7 @@ def sample_of(spark: SparkSession, declared: Jdbc, resource: str, most: int) -> 
     Raises:
         SourceError: the table cannot be read.
     """
-    table = DatabaseTable(spark, resource, declared, 0)
+    table = DatabaseTable(spark, resource, declared, EpochNanos(0))
     try:
         return table.read().limit(most).toArrow()
     except (PySparkException, Py4JError) as error:
