@@ -131,9 +131,10 @@ def test_a_table_of_iceberg_is_a_source_with_its_live_files(tmp_path: Path, vers
 
 
 def test_a_table_of_iceberg_may_have_been_moved(tmp_path: Path) -> None:
-    write_iceberg(tmp_path / "made" / "levels", [LEVELS], [], 2)
+    # Folders above have the names of those inside.
+    write_iceberg(tmp_path / "metadata" / "data" / "levels", [LEVELS], [], 2)
     (tmp_path / "data").mkdir()
-    (tmp_path / "made" / "levels").rename(tmp_path / "data" / "levels")
+    (tmp_path / "metadata" / "data" / "levels").rename(tmp_path / "data" / "levels")
     assert len(with_customers(tmp_path / "data").relationships.declared) == 1
 
 

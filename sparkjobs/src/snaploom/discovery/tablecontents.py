@@ -244,13 +244,12 @@ def _iceberg(table: TableFolder, meter: Meter) -> _Contents:
     )  # fmt: skip
     if snapshot is None:
         raise NotRecognised("a table of Iceberg without a snapshot")
-    place = str(document.get("location", "")).rstrip("/")
     files = table.below("")
     found: list[FoundFile] = []
     formats: dict[str, str] = {}
     missing = 0
-    for data in _data_files(snapshot, place, files, meter):
-        file = files.get(_below(str(data.get("file_path")), place))
+    for data in _data_files(snapshot, files, meter):
+        file = _below(str(data.get("file_path")), files)
         data_format = str(data.get("file_format")).lower()
         if file is None or data_format not in TYPED_FORMATS:
             missing += 1
@@ -289,32 +288,27 @@ def _partition_columns(
     return tuple(dict.fromkeys(name for name in kept if name is not None))
 
 
-def _below(path: str, place: str) -> str:
-    """A path relative to the table's folder, which may have another address by now."""
-    if place and path.startswith(f"{place}/"):
-        return path.removeprefix(f"{place}/")
-    for folder in ("/metadata/", "/data/"):
-        if folder in path:
-            return folder.removeprefix("/") + path.partition(folder)[2]
-    return path
+def _below(path: str, files: Mapping[str, FoundFile]) -> FoundFile | None:
+    """The file of a path, which may have another address by now: its longest end that is there."""
+    parts = path.split("/")
+    ends = ("/".join(parts[start:]) for start in range(len(parts)))
+    return next((files[end] for end in ends if end in files), None)
 
 
 def _data_files(
-    snapshot: Mapping[str, JsonValue], place: str, files: Mapping[str, FoundFile], meter: Meter
+    snapshot: Mapping[str, JsonValue], files: Mapping[str, FoundFile], meter: Meter
 ) -> Iterator[Mapping[str, object]]:
-    listed = _records(str(snapshot.get("manifest-list")), place, files, meter)
+    listed = _records(str(snapshot.get("manifest-list")), files, meter)
     manifests = [str(each.get("manifest_path")) for each in listed if not each.get("content")]
     for path in manifests[:MOST_MANIFESTS]:
-        for entry in _records(path, place, files, meter):
+        for entry in _records(path, files, meter):
             data = entry.get("data_file")
             if entry.get("status") != _DELETED and isinstance(data, Mapping):
                 yield data
 
 
-def _records(
-    path: str, place: str, files: Mapping[str, FoundFile], meter: Meter
-) -> list[dict[str, object]]:
-    file = files.get(_below(path, place))
+def _records(path: str, files: Mapping[str, FoundFile], meter: Meter) -> list[dict[str, object]]:
+    file = _below(path, files)
     if file is None:
         raise NotRecognised(f"a table of Iceberg without {path.rpartition('/')[2][:100]}")
     return list(open_avro(io.BytesIO(_content(file, meter))).records)
