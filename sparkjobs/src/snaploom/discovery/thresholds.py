@@ -18,7 +18,8 @@ SAMPLE_ROWS = 100_000
 KEY_ROWS = 1_000_000
 """Rows of one Parquet or ORC source of which columns that may be keys are read."""
 AVRO_ROWS = 20_000
-"""Rows of one source of Avro that are read: each is taken apart in Python, 20,000 of twelve columns a second."""
+"""Rows of one source of Avro that are read: each is taken apart in Python, 20,000 of twelve columns
+a second."""
 MOST_TABLES = 200
 """Tables of one database that are looked into; each takes some questions to its catalogue."""
 DATABASE_ROWS = 20_000
