@@ -165,6 +165,71 @@ SHAPES = {
         worklogs 800 worklog_id* issue_id>issues user_id>users seconds:num logged_on:day""",
         "",
     ),
+    "adventure": (
+        "csv",
+        """Person_Person 500 BusinessEntityID* PersonType:text FirstName:text ModifiedDate:time
+        HumanResources_Employee 60 BusinessEntityID>Person_Person JobTitle:text BirthDate:day HireDate:day
+        Sales_Customer 400 CustomerID* PersonID>Person_Person? StoreID>Sales_Store? TerritoryID>Sales_SalesTerritory AccountNumber:code
+        Sales_Store 40 StoreID*292 Name:text SalesPersonID>Sales_SalesPerson
+        Sales_SalesPerson 17 SalesPersonID*274 TerritoryID>Sales_SalesTerritory? Bonus:money
+        Sales_SalesTerritory 10 TerritoryID* Name:text CountryRegionCode:text
+        Sales_SalesOrderHeader 900 SalesOrderID*43659 OrderDate:time CustomerID>Sales_Customer SalesPersonID>Sales_SalesPerson? TerritoryID>Sales_SalesTerritory BillToAddressID>Person_Address ShipToAddressID>Person_Address SubTotal:money
+        Sales_SalesOrderDetail 2500 SalesOrderID+>Sales_SalesOrderHeader SalesOrderDetailID+:num ProductID>Production_Product OrderQty:small UnitPrice:money
+        Production_Product 300 ProductID*1 Name:text ProductNumber:code ProductSubcategoryID>Production_ProductSubcategory? ListPrice:money
+        Production_ProductSubcategory 37 ProductSubcategoryID* ProductCategoryID>Production_ProductCategory Name:text
+        Production_ProductCategory 4 ProductCategoryID* Name:text
+        Person_Address 700 AddressID*532 AddressLine1:text City:text StateProvinceID>Person_StateProvince PostalCode:code
+        Person_StateProvince 80 StateProvinceID* StateProvinceCode:code Name:text""",
+        "",
+    ),
+    "lego": (
+        "csv",
+        """themes 60 id* name:text parent_id>themes?
+        sets 400 set_num*code name:text year:year theme_id>themes num_parts:num
+        inventories 420 id* version:small set_num>sets
+        parts 500 part_num*code name:text part_cat_id>part_categories
+        part_categories 40 id* name:text
+        colors 90 id* name:text rgb:code is_trans:flag
+        inventory_parts 3000 inventory_id+>inventories part_num+>parts color_id+>colors quantity:small is_spare:flag
+        inventory_sets 200 inventory_id+>inventories set_num+>sets quantity:small""",
+        "",
+    ),
+    "movielens": (
+        "csv",
+        """movies 500 movieId* title:text genres:text
+        ratings 4000 userId+:num movieId+>movies rating:money timestamp:num
+        tags 500 userId+:num movieId+>movies tag:text timestamp:num
+        links 500 movieId>movies imdbId:num tmdbId:num""",
+        "",
+    ),
+    "airbnb": (
+        "csv",
+        """listings 400 id*code name:text host_id>hosts neighbourhood_cleansed>neighbourhoods price:money accommodates:small
+        hosts 200 host_id*code host_name:text host_since:day
+        neighbourhoods 40 neighbourhood*code neighbourhood_group:text
+        reviews 2000 id*code listing_id>listings date:day reviewer_id:code comments:text
+        calendar 5000 listing_id+>listings date+:day available:flag price:money""",
+        "",
+    ),
+    "instacart": (
+        "parquet",
+        """aisles 134 aisle_id* aisle:text
+        departments 21 department_id* department:text
+        products 900 product_id* product_name:text aisle_id>aisles department_id>departments
+        orders 2000 order_id* user_id:num order_number:small order_dow:small order_hour_of_day:small
+        order_products_prior 5000 order_id+>orders product_id+>products add_to_cart_order:small reordered:flag""",
+        "",
+    ),
+    "insurance": (
+        "csv",
+        """VERTRAG 500 VTRG_NR*700000 VN_PARTNER_NR>PARTNER VERMITTLER_NR>VERMITTLER SPARTE_CD>SPARTE BEGINN_DAT:day PRAEMIE:money
+        PARTNER 400 PARTNER_NR*50000 NAME:text GEB_DAT:day PLZ:code
+        VERMITTLER 30 VERMITTLER_NR*900 NAME:text
+        SPARTE 8 SPARTE_CD*code BEZEICHNUNG:text
+        SCHADEN 300 SCHADEN_NR*1000000 VTRG_NR>VERTRAG SCHADEN_DAT:day MELDER_PARTNER_NR>PARTNER AUFWAND:money
+        ZAHLUNG 900 ZAHLUNG_ID* SCHADEN_NR>SCHADEN BETRAG:money ZAHL_DAT:day""",
+        "",
+    ),
 }  # fmt: skip
 
 

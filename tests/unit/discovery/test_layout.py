@@ -60,6 +60,12 @@ def test_files_that_differ_in_dates_and_parts_are_one_source(tmp_path: Path) -> 
     }
 
 
+def test_a_table_whose_name_begins_like_a_part_is_a_table(tmp_path: Path) -> None:
+    found = layouts(tmp_path, "part_categories.csv", "part_suppliers.csv", "sales/part-00000.csv",
+                    "sales/part-00001.csv", "returns/part-r-00000.csv")  # fmt: skip
+    assert set(found) == {"part_categories", "part_suppliers", "sales", "returns"}
+
+
 def test_a_number_that_is_no_date_is_no_date() -> None:
     assert date_of("20261345") is None
     assert date_of("99999999") is None

@@ -92,3 +92,16 @@ def test_numbers_of_rows_are_no_key_of_another_table(tmp_path: Path) -> None:
         text = "".join(f"{n},{n * 7 % 13}.5\n" for n in range(1, rows))
         (tmp_path / f"{name}.csv").write_text(f"ROW_ID,VALUE\n{text}")
     assert discover([str(tmp_path)], "file:///m/").relationships.declared == ()
+
+
+def test_the_key_of_a_table_with_a_schema_in_its_name_refers_to_nothing(tmp_path: Path) -> None:
+    for name, rows in {
+        "Production_ProductCategory": 5,
+        "Production_ProductSubcategory": 40,
+    }.items():
+        key = name.partition("_")[2] + "ID"
+        text = "".join(f"{n},{n % 5 + 1},n{n}\n" for n in range(1, rows))
+        header = f"{key},ProductCategoryID,Name" if "Sub" in name else f"{key},Rank,Name"
+        (tmp_path / f"{name}.csv").write_text(f"{header}\n{text}")
+    (one,) = discover([str(tmp_path)], "file:///m/").relationships.declared
+    assert one.child == "Production_ProductSubcategory"

@@ -22,6 +22,8 @@ UNIQUE = re.compile(
     r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|(?<![A-Za-z0-9])[0-9a-f]{16,}(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
+_PART = re.compile(r"part[-_](?:[rm]-)?[0-9a-f-]*[0-9]")
+"""How Spark and Hadoop call parts of a table; `part_categories` is a table of its own."""
 _NUMBER = re.compile(r"(?<![A-Za-z0-9])[0-9]{1,6}(?![A-Za-z0-9])")
 _HIVE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.+)")
 _PARTS_OF_DATE = {
@@ -212,7 +214,7 @@ def _add_text(text: str, add: _Add, *, is_name: bool) -> None:
 
 
 def _add_between(text: str, add: _Add, is_name: bool) -> None:
-    if is_name and re.match(r"part[-_]", text):
+    if is_name and _PART.match(text):
         add(Piece(Kind.TEXT, ""), text[:5])
         add(Piece(Kind.ANY, ""), text[5:])
         return

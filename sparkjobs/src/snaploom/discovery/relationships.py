@@ -292,7 +292,8 @@ def _is_sequence(column: ColumnProfile) -> bool:
 def _names_own_table(child: SourceProfile, column: ColumnProfile) -> bool:
     """Whether a column is the key that its own table is named for: invoice_id of invoices."""
     base = column_words(column.name, child.prefix).base
-    return column.is_unique and (not base or table_likeness(base, table_words(child.name)) >= 0.9)
+    own = table_words(child.name)  # with a schema in front, as in Production_ProductCategory
+    return column.is_unique and (not base or table_likeness(base, own) >= _OWN_KEY)
 
 
 def _likeness(
