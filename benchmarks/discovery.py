@@ -15,6 +15,8 @@ from time import perf_counter
 from figures import Figure, print_figures, publish
 from support.discovery.datasetfiles import DataSet, Link, links
 from support.discovery.datasets import DATA_SETS
+from support.discovery.knownshapes import KNOWN_SHAPES
+from support.discovery.messy import MESSY_SETS
 from support.discovery.publicmodels import PUBLIC_MODELS
 from support.discovery.quality import judged
 
@@ -113,7 +115,12 @@ def at_least(name: str, value: float, limit: float) -> Figure:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="two data sets, nothing written")
-    makers: tuple[Callable[[], DataSet], ...] = (*DATA_SETS, *PUBLIC_MODELS)
+    makers: tuple[Callable[[], DataSet], ...] = (
+        *DATA_SETS,
+        *PUBLIC_MODELS,
+        *MESSY_SETS,
+        *KNOWN_SHAPES,
+    )
     if parser.parse_args().small:
         print_figures(figures_of(make() for make in makers[:2]))
         return

@@ -71,6 +71,17 @@ DECLARATIONS = (
         "the rest is left out, and named",
     ),
     Limit(
+        "snaploom.discovery.thresholds:MOST_TABLES",
+        "tables of one database that `init --from` looks into",
+        "the rest is left out, and named",
+    ),
+    Limit(
+        "snaploom.discovery.avrofile:LONGEST_BLOCK",
+        "a block of Avro that `init --from` reads, unpacked",
+        "the source is left out, and named",
+        "bytes",
+    ),
+    Limit(
         "snaploom.discovery.thresholds:MOST_JOINS",
         "sources of the output that `init --from` writes",
         "the rest is declared, and not joined",

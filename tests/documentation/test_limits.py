@@ -57,11 +57,13 @@ OF_TEXTS_AND_NAMES = {
 }
 """How much of a text people are shown, and how long names are: nothing ends there."""
 OF_WORK = {
+    "snaploom.discovery.columndates:MOST_DAYS",
     "snaploom.discovery.thresholds:LONGEST_KEY_TEXT",
     "snaploom.discovery.thresholds:MOST_COLUMNS_COMBINED",
     "snaploom.discovery.thresholds:MOST_ELEMENTS",
     "snaploom.discovery.thresholds:MOST_HEADS",
     "snaploom.discovery.thresholds:MOST_KEY_COLUMNS",
+    "snaploom.discovery.thresholds:MOST_MANIFESTS",
     "snaploom.discovery.thresholds:MOST_SNAPSHOTS_READ",
     "snaploom.discovery.thresholds:MOST_WEAK",
     "snaploom.endpoints.connections:MOST_TRIES",

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from support.declared.shop import snaploom
 from support.discovery.datasetfiles import DataSet
 from support.discovery.datasets import logistik, shop
+from support.discovery.messy import haendler
 
 import snaploom as sl
+from snaploom.planning.fileformats import AVRO_CLASS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -67,6 +72,80 @@ def test_what_is_written_runs_and_joins_as_by_hand(
         wanted = connection.execute(query.format(tmp_path / "data")).fetchall()
     assert len(found) > 100
     assert found == sorted(wanted)
+
+
+def started(folder: Path, spark: SparkSession, output: str) -> sl.Project:
+    """Start from `folder/data`, and publish whatever there is of the output."""
+    result = snaploom("init", folder / "model", "--from", folder / "data")
+    assert result.code == 0, result.err
+    project = sl.load(folder / "model")
+    assert project.validate().is_ok
+    project.run(output, spark=spark, progress=False)
+    return project
+
+
+def test_events_are_published_by_their_day(tmp_path: Path, spark: SparkSession) -> None:
+    (tmp_path / "data").mkdir()
+    start = datetime(2026, 2, 1, 20, tzinfo=UTC)
+    events = [{"event_id": n, "user_id": f"u{n % 7}", "occurred_at": start + timedelta(hours=n)}
+              for n in range(40)]  # fmt: skip
+    pq.write_table(pa.Table.from_pylist(events), tmp_path / "data" / "events.parquet")
+    users = "".join(f"u{n},name {n}\n" for n in range(7))
+    (tmp_path / "data" / "users.csv").write_text("user_id,name\n" + users)
+    project = started(tmp_path, spark, "events-wide")
+    frame = project.read("events-wide", at="2026-02-02", spark=spark)
+    found = {
+        row[0]: row[1] for row in frame.selectExpr("data.event_id", "users.data.name").collect()
+    }
+    assert found == {n: f"name {n % 7}" for n in range(4, 28)}
+
+
+def test_a_register_by_day_is_joined_as_of_each_day(tmp_path: Path, spark: SparkSession) -> None:
+    (tmp_path / "data").mkdir()
+    days = [date(2026, 2, 1), date(2026, 2, 2), date(2026, 2, 3)]
+    prices = [{"as_of": day, "product_id": n, "price": n * 10 + day.day}
+              for day in days for n in range(1, 9)]  # fmt: skip
+    pq.write_table(pa.Table.from_pylist(prices), tmp_path / "data" / "products.parquet")
+    for day in days:
+        rows = "".join(f"{n + 100 * day.day},{n % 8 + 1}\n" for n in range(20))
+        (tmp_path / "data" / f"sales_{day:%Y%m%d}.csv").write_text("sale_id,product_id\n" + rows)
+    project = started(tmp_path, spark, "sales-wide")
+    for day in days:
+        frame = project.read("sales-wide", at=day.isoformat(), spark=spark)
+        rows = frame.selectExpr("data.product_id", "products.data.price").collect()
+        assert {row[0]: row[1] for row in rows} == {n: n * 10 + day.day for n in range(1, 9)}
+
+
+def test_iso_weeks_of_names_are_published_by_their_monday(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    haendler().write(tmp_path / "data")
+    project = started(tmp_path, spark, "bestellpositionen-wide")
+    frame = project.read("bestellpositionen-wide", at="2026-01-05", spark=spark)
+    orders = frame.selectExpr("data.BestellNr", "bestellungen.data.KundenNr").collect()
+    assert {row[0] for row in orders} == {f"B{n:07d}" for n in range(121, 241)}
+    assert all(row[1] for row in orders)
+
+
+@pytest.mark.parametrize("codec", ["snappy", "deflate", "zstandard", "bzip2", "uncompressed"])
+def test_avro_that_spark_wrote_is_read_with_its_types(
+    tmp_path: Path, spark: SparkSession, codec: str
+) -> None:
+    frame = spark.range(60).selectExpr(
+        "id AS sale_id", "concat('P', id % 9) AS part_no", "CAST(id AS DECIMAL(9, 2)) AS amount",
+        "make_date(2026, 2, CAST(id % 3 + 1 AS INT)) AS sale_date", "array(id) AS list",
+        "timestamp_micros(id) AS at", "IF(id > 5, id, NULL) AS other",
+    )  # fmt: skip
+    (tmp_path / "data").mkdir()
+    place = str(tmp_path / "data" / "sales")
+    frame.coalesce(1).write.format(AVRO_CLASS).option("compression", codec).save(place)
+    parts = "".join(f"P{n},part {n}\n" for n in range(9))
+    (tmp_path / "data" / "parts.csv").write_text("part_no,title\n" + parts)
+    project = started(tmp_path, spark, "sales-wide")
+    rows = project.read("sales-wide", at="2026-02-02", spark=spark).selectExpr(
+        "data.sale_id", "parts.data.title"
+    ).collect()  # fmt: skip
+    assert {row[0]: row[1] for row in rows} == {n: f"part {n % 9}" for n in range(1, 60, 3)}
 
 
 def published(

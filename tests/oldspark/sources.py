@@ -97,6 +97,22 @@ def test_table_joined_with_parquet_gives_what_python_gives(spark, tmp_path, data
 
 
 @FORMATS
+def test_what_its_library_wrote_is_found_from_the_metadata(spark, tmp_path, data_format) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for number, day in enumerate(DAYS):
+        write(spark, data_format, data / "levels", levels(day, number))
+    rows = "".join(f"{row['customer_id']},{row['name']}\n" for row in CUSTOMERS)
+    (data / "customers.csv").write_text("customer_id,name\n" + rows)
+    result = snaploom("init", tmp_path / "model", "--from", data)
+    assert result.code == 0, result.err
+    assert "of 3 values of levels.customer_id are in customers.customer_id" in result.out
+    text = (tmp_path / "model" / "sources.yaml").read_text()
+    assert f"format: {data_format}\n    sourceUriGlobs: ['file://{data}/levels']" in text
+    assert "6 rows read" in text
+
+
+@FORMATS
 def test_run_sees_one_version_whatever_is_committed_meanwhile(spark, tmp_path, data_format) -> None:
     place = tmp_path / "levels"
     write(spark, data_format, place, levels(DAYS[0]))

@@ -72,6 +72,7 @@ class DataSet:
                 path = folder / table.path.format(
                     day=day.isoformat(), compact=day.strftime("%Y%m%d"), year=day.year,
                     month=f"{day.month:02d}", dd=f"{day.day:02d}", german=day.strftime("%d.%m.%Y"),
+                    week=day.strftime("%G-W%V"),
                 )  # fmt: skip
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(_content(path.name, rows, table))

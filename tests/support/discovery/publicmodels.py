@@ -10,7 +10,7 @@ from support.discovery.datasets import spread, table
 
 
 def chinook() -> DataSet:
-    """A shop of music: the key of an agent is called otherwise, and is not found."""
+    """A shop of music: the key of an agent is called otherwise."""
     r = random.Random(7)
     artists = table(80, lambda i: {"ArtistId": i, "Name": f"A{i}"})
     albums = table(120, lambda i: {"AlbumId": i, "Title": f"T{i}", "ArtistId": r.randint(1, 80)})

@@ -10,6 +10,7 @@ import pytest
 from snaploom.discovery.dates import Unit, date_of
 from snaploom.discovery.foundfiles import list_files
 from snaploom.discovery.layout import Layout, glob_of, layouts_of
+from snaploom.discovery.tablefolders import table_folders
 
 
 def layouts(folder: Path, *names: str) -> dict[str, Layout]:
@@ -27,12 +28,12 @@ def layouts(folder: Path, *names: str) -> dict[str, Layout]:
         ("orders/dt=2026-02-03/part-00000-c000.snappy.parquet", "orders", Unit.DAY),
         ("orders/2026/02/03/0001.csv.gz", "orders", Unit.DAY),
         ("orders/year=2026/month=2/day=3/data.json", "orders", Unit.DAY),
-        ("orders/dt=2026-02-03/hour=00/x_1.csv", "x_1", Unit.HOUR),
+        ("orders/dt=2026-02-03/hour=00/x_1.csv", "orders", Unit.HOUR),
         ("orders_20260203.csv", "orders", Unit.DAY),
         ("orders-2026-02-03.jsonl", "orders", Unit.DAY),
         ("bestellungen_03.02.2026.csv", "bestellungen", Unit.DAY),
         ("export/orders_export_2026_02_03.tsv", "orders", Unit.DAY),
-        ("orders/snapshot_epoch=1770076800000/a.parquet", "a", Unit.SECOND),
+        ("orders/snapshot_epoch=1770076800000/a.parquet", "orders", Unit.SECOND),
         ("orders_20260203T000000Z.csv", "orders", Unit.SECOND),
     ],
 )
@@ -57,6 +58,12 @@ def test_files_that_differ_in_dates_and_parts_are_one_source(tmp_path: Path) -> 
         "orders_2": 1,
         "customers": 1,
     }
+
+
+def test_a_table_whose_name_begins_like_a_part_is_a_table(tmp_path: Path) -> None:
+    found = layouts(tmp_path, "part_categories.csv", "part_suppliers.csv", "sales/part-00000.csv",
+                    "sales/part-00001.csv", "returns/part-r-00000.csv")  # fmt: skip
+    assert set(found) == {"part_categories", "part_suppliers", "sales", "returns"}
 
 
 def test_a_number_that_is_no_date_is_no_date() -> None:
@@ -89,9 +96,32 @@ def test_junk_is_left_out_with_the_reason(tmp_path: Path) -> None:
     assert reasons["link.csv"] == "a link, pipe or device, which is not followed"
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["orders_2026-W06.csv", "orders_2026w06.csv", "orders/week=2026-W06/a.csv",
+     "2026W06/orders.csv", "orders_2026-KW06.csv", "orders/2026/W06/a.csv",
+     "orders/year=2026/week=6/a.csv"],
+)  # fmt: skip
+def test_iso_weeks_begin_on_their_monday(tmp_path: Path, path: str) -> None:
+    (found,) = layouts(tmp_path, path).values()
+    assert found.unit is Unit.WEEK
+    assert found.snapshots == (datetime(2026, 2, 2, tzinfo=UTC),)
+
+
+def test_weeks_that_a_year_does_not_have_are_no_dates() -> None:
+    assert date_of("2026-W53") is not None
+    assert date_of("2025-W53") is None
+
+
 def test_tables_and_own_outputs_are_no_folders_of_files(tmp_path: Path) -> None:
     found = layouts(
         tmp_path, "lake/_delta_log/0.json", "lake/a.parquet", "ice/metadata/v1.metadata.json",
-        "ice/data/a.parquet", "wide/snaploom.json", "wide/data/t=1/a.parquet", "plain.csv",
+        "ice/data/a.parquet", "wide/snaploom.json", "wide/data/t=1/a.parquet",
+        "wide/iceberg/metadata/v1.metadata.json", "plain.csv",
     )  # fmt: skip
     assert list(found) == ["plain"]
+    tables = table_folders(list_files([str(tmp_path)]).files)
+    assert [(table.name, table.data_format) for table in tables] == [
+        ("ice", "iceberg"),
+        ("lake", "delta"),
+    ]

@@ -26,7 +26,7 @@ def refused(result: CommandResult, code: int, *texts: str) -> None:
         ("empty", 1, "there are no files here"),
         ("junk", 1, "README.md: text for people"),
         ("junk/*.csv", 2, "letters that mean something else in a glob"),
-        ("jdbc:postgresql://db/shop", 2, "jdbc: is not looked into"),
+        ("jdbc:oracle:thin:@//db/shop", 2, "databases of this kind are not looked into"),
         ("hdfs://cluster/data", 2, "hdfs: is not looked into"),
         ("s3://AKIA:very-secret-1@bucket/x", 2, "a password in a URL"),
         ("ftp://server/x", 1, "no store for the folder"),

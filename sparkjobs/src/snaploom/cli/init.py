@@ -22,6 +22,7 @@ from snaploom.cli.options import writing_to
 from snaploom.errors import ArgumentInvalid, SnaploomError
 
 if TYPE_CHECKING:
+    from snaploom.discovery.databases import DatabaseAddress, DatabaseContent, ReadDatabase
     from snaploom.discovery.discover import Discovery
     from snaploom.discovery.relationships import Relationship
 
@@ -53,8 +54,10 @@ def init(
             name="--from",
             consume_multiple=True,
             negative=(),
-            help="Folders and files of data to start from: paths, and URIs of buckets. They are "
-            "looked into, and never changed.",
+            help="What there is to start from: paths of folders and files, URIs of buckets, and "
+            "databases (`jdbc:postgresql://HOST/DATABASE`, user and password from the environment "
+            "variables `DATABASE_DB_USER` and `DATABASE_DB_PASSWORD`). They are looked into, and "
+            "never changed.",
         ),
     ] = (),
     root: Annotated[
@@ -108,6 +111,7 @@ class Discover(Protocol):
         folder_uri: str,
         root: str | None = None,
         ask: Callable[[Relationship], bool] | None = None,
+        read_database: ReadDatabase = ...,
     ) -> Discovery:
         """Look at what there is, and declare it."""
         ...
@@ -128,7 +132,7 @@ def _from_data(
             expected="pyarrow and numpy",
             hint="install them: pip install 'snaploom[data]'",
         ) from error
-    found = discover(uris, f"{target.as_uri()}/", root, _ask if interactive else None)
+    found = discover(uris, f"{target.as_uri()}/", root, _ask if interactive else None, _read)
     with writing_to(folder):
         target.mkdir(parents=True, exist_ok=True)
         for name, text in found.files.items():
@@ -142,13 +146,23 @@ def _from_data(
     return 0
 
 
+def _read(address: DatabaseAddress) -> DatabaseContent:
+    """Read a database, for which Spark is imported."""
+    read = cast("ReadDatabase", lazyimport.resolve(lazyimport.READ_DATABASE))
+    return read(address)
+
+
 def _show_found(found: Discovery) -> None:
     console = result_console()
-    console.print(
-        f"\n{counted(len(found.profiles), 'source')}, {counted(found.files_opened, 'file')} of "
-        f"{found.files_listed:,} read ({found.bytes_read:,} bytes)",
-        markup=False,
-    )
+    read = []
+    if found.files_listed:
+        read.append(
+            f"{counted(found.files_opened, 'file')} of {found.files_listed:,} read "
+            f"({found.bytes_read:,} bytes)"
+        )
+    if found.tables_read:
+        read.append(f"{counted(found.tables_read, 'table')} read")
+    console.print(f"\n{', '.join([counted(len(found.profiles), 'source'), *read])}", markup=False)
     console.print("\nRelationships, best evidence first:", style="bold")
     for one in found.relationships.declared:
         console.print(f"  {one.evidence}", markup=False)

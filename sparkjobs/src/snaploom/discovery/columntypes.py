@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from snaploom.models.common import ArrayType, DataType, DecimalType, Empty, SchemaField, StructType
 
 WHOLE_TEXT = r"^(0|-?[1-9][0-9]{0,17})$"
-FRACTION_TEXT = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?$"
+FRACTION_TEXT = r"^-?((0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?|\.[0-9]{1,15})([eE][+-]?[0-9]{1,2})?$"
 DATE_TEXT = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
 TIME_TEXT = (
     r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[T ]"

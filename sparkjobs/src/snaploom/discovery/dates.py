@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from snaploom.models.datasource import TimeFormat
@@ -20,6 +20,7 @@ class Unit(StrEnum):
     SECOND = "second"
     HOUR = "hour"
     DAY = "day"
+    WEEK = "week"
     MONTH = "month"
     YEAR = "year"
 
@@ -47,6 +48,9 @@ class DateForm:
             if not self.strptime:
                 seconds = int(text) / (1000 if self.time_format is _MILLIS else 1)
                 found = datetime.fromtimestamp(seconds, UTC)
+            elif self.unit is Unit.WEEK:  # strptime takes a week 53 of any year
+                found = datetime.fromisocalendar(int(text[:4]), int(text[-2:]), 1)
+                found = found.replace(tzinfo=UTC)
             else:
                 found = datetime.strptime(text.rstrip("Z"), self.strptime).replace(tzinfo=UTC)
         except (ValueError, OverflowError, OSError):
@@ -56,7 +60,18 @@ class DateForm:
 
 _MILLIS = TimeFormat.UNIX_MILLISECONDS
 _DATE, _TIME = TimeFormat.ISO8601_DATE, TimeFormat.ISO8601_DATE_TIME
+
+
+def _week(separator: str, letters: str) -> DateForm:
+    """An ISO week such as `2026-W05`, by what stands between year and number."""
+    return DateForm(
+        f"YYYY{separator}'{letters}'ww", rf"\d{{4}}{separator}{letters}\d\d",
+        f"%G{separator}{letters}%V", Unit.WEEK, None,
+    )  # fmt: skip
+
+
 FORMS: tuple[DateForm, ...] = (
+    *(_week(between, letters) for between in ("-", "_", "") for letters in ("W", "w", "KW", "kw")),
     DateForm("yyyy-MM-ddTHH:mm:ss", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ?", "%Y-%m-%dT%H:%M:%S",
              Unit.SECOND, _TIME),
     DateForm("yyyyMMddTHHmmss", r"\d{8}T\d{6}Z?", "%Y%m%dT%H%M%S", Unit.SECOND, _TIME),
@@ -85,14 +100,6 @@ FORMS: tuple[DateForm, ...] = (
 _DATE_TEXT = re.compile(
     r"(?<![0-9])(?:" + "|".join(f"(?:{form.pattern})" for form in FORMS) + r")(?![0-9])"
 )
-STEPS = {
-    Unit.SECOND: timedelta(seconds=1),
-    Unit.HOUR: timedelta(hours=1),
-    Unit.DAY: timedelta(days=1),
-    Unit.MONTH: timedelta(days=31),
-    Unit.YEAR: timedelta(days=366),
-}
-"""The longest time that a date of a unit stands for."""
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from snaploom.discovery.columntypes import ColumnType, Family
+from snaploom.discovery.databases import DatabaseTable
+from snaploom.discovery.datecolumns import event_columns
 from snaploom.discovery.foundfiles import FoundFile, LeftOut
 from snaploom.discovery.jointree import Joined, ProposedTree
 from snaploom.discovery.names import words_of
 from snaploom.discovery.profiles import SourceProfile
 from snaploom.discovery.relationships import Relationship, Relationships
-from snaploom.discovery.sourcetexts import FileSource, file_source
+from snaploom.discovery.sourcetexts import DeclaredSource, declared_source
+from snaploom.discovery.tablefolders import TableFolder
 from snaploom.discovery.windows import interval_of, window_of
 from snaploom.models.common import DataType, Empty, MissingMode, TimeOffset
 from snaploom.models.datarelationship import (
@@ -38,6 +41,7 @@ from snaploom.models.outputdataset import (
 from snaploom.models.outputfolder import HivePartitioned, OutputFolder, SnapshotFormat
 from snaploom.models.resource import ObjectMeta, Resource
 from snaploom.planning.fieldpaths import path_text
+from snaploom.planning.sources.tableformats import TABLE_FORMATS
 
 CommentPath = tuple[str | int, ...]
 
@@ -84,12 +88,9 @@ def declare(
     everything = list(listed)
     names = resource_names([profile.name for profile in profiles])
     sources = {
-        profile.name: file_source(
-            profile, names[profile.name],
-            [f for f in everything if f.place.uri == profile.layout.files[0].place.uri],
-        )
+        profile.name: declared_source(profile, names[profile.name], everything)
         for profile in profiles
-    }  # fmt: skip
+    }
     joined = _NodeNames(tree, names)
     declared = [_source(sources[p.name], found) for p in profiles]
     roles = [
@@ -137,31 +138,54 @@ class _NodeNames:
         return self._names[place]
 
 
-def _source(source: FileSource, found: Relationships) -> list[Declared]:
+def _source(source: DeclaredSource, found: Relationships) -> list[Declared]:
     profile = source.profile
     resources = source.resources()
-    head = [_files_text(profile)]
+    head = [_origin_text(profile), *_snapshot_text(profile)]
     key = found.primary.get(profile.name)
     if key is not None:
         columns = ", ".join(key.columns)
-        head.append(f"key: {columns} (unique in {key.rows:,} rows of {_snapshots(profile)})")
+        seen = f"unique in {key.rows:,} rows of {_snapshots(profile)}"
+        head.append(f"key: {columns} ({'declared by the database' if key.is_declared else seen})")
     head.extend(profile.notes)
-    if not profile.has_one_schema and profile.layout.data_format == "csv":
-        head.append("headers differ between files: no schemaFields, so types are found at each run")
+    if profile.is_untyped:
+        head.append("no schemaFields, since headers differ or are numbered: all columns are text")
     result = [Declared(resources[0], tuple(head))]
     for other in resources[1:]:
-        why = "the date stands in the path in a form that needs a query"
-        result.append(Declared(other, (f"{source.files_name} by time: {why}",)))
+        why = (
+            "the date stands in the path in a form that needs a query"
+            if profile.snapshot_column is None
+            else f"the day of {profile.snapshot_column.name} takes a query"
+        )
+        result.append(Declared(other, (f"{source.physical_name} by time: {why}",)))
     return result
 
 
-def _files_text(profile: SourceProfile) -> str:
-    layout = profile.layout
-    files = "1 file" if len(layout.files) == 1 else f"{len(layout.files):,} files"
+def _snapshot_text(profile: SourceProfile) -> list[str]:
+    """The column with the snapshots and its evidence, or those that could be it."""
+    found = profile.snapshot_column
+    if found is not None:
+        times = found.dates.times
+        return [
+            f"snapshots: by {found.name}, {times[0]:%Y-%m-%d} to {times[-1]:%Y-%m-%d} in what was "
+            f"read ({found.evidence})"
+        ]
+    others = [] if profile.times else [column.name for column in event_columns(profile)]
+    return [f"could be divided by: {', '.join(others)}"] if others else []
+
+
+def _origin_text(profile: SourceProfile) -> str:
+    origin = profile.origin
     read = f"{profile.rows_read:,} rows read"
     if profile.rows > profile.rows_read:
         read = f"{profile.rows_read:,} of {profile.rows:,} rows read"
-    times = profile.times
+    if isinstance(origin, DatabaseTable):
+        return f"a table of {origin.address.uri}; {read}"
+    if isinstance(origin, TableFolder):
+        called = TABLE_FORMATS[origin.data_format]
+        return f"a table of {called}, whose library Spark needs (how-to/tables.md); {read}"
+    files = "1 file" if len(origin.files) == 1 else f"{len(origin.files):,} files"
+    times = origin.snapshots
     if not times:
         return f"{files}, no date in their names; {read}"
     span = f"{times[0]:%Y-%m-%d}" + (f" to {times[-1]:%Y-%m-%d}" if len(times) > 1 else "")
@@ -174,7 +198,7 @@ def _snapshots(profile: SourceProfile) -> str:
     return "1 snapshot" if number == 1 else f"{number} snapshots"
 
 
-def _role(source: FileSource, node: Joined, name: str) -> Declared:
+def _role(source: DeclaredSource, node: Joined, name: str) -> Declared:
     return Declared(source.virtual(name), (f"{node.table} in the role of {node.field}",))
 
 
@@ -229,8 +253,8 @@ def _relationship_name(one: Relationship, child: str, parent: str, taken: set[st
 def _relationship(
     one: Relationship, name: str, child: str, parent: str, profiles: Mapping[str, SourceProfile]
 ) -> DataRelationship:
-    mine = [profiles[one.child].column(c).type for c in one.child_columns]
-    theirs = [profiles[one.parent].column(c).type for c in one.parent_columns]
+    mine = [profiles[one.child].type_of(c) for c in one.child_columns]
+    theirs = [profiles[one.parent].type_of(c) for c in one.parent_columns]
     casts = [_cast(a, b) for a, b in zip(mine, theirs, strict=True)]
 
     def representation(
@@ -280,7 +304,7 @@ def _output(
     folder_uri: str,
 ) -> Declared:
     root = profiles[tree.root.table]
-    interval = interval_of(root.times, root.layout.unit)
+    interval = interval_of(root.times, root.unit)
     start = interval.start
     comments: dict[CommentPath, str] = {}
     others: list[OtherDataSource] = []
@@ -324,7 +348,11 @@ def _output(
     if key is not None:
         columns_text = ", ".join(path_text((column,)) for column in key.columns)
         comments[path] = f"to have its key checked, add `rootKey: [{columns_text}]`"
-    comments[*path, "snapshotFilter"] = interval.reason
+    comments[*path, "snapshotFilter"] = interval.reason + (
+        "; rows from before it need an earlier one"
+        if root.snapshot_column is not None and root.rows > root.rows_read
+        else ""
+    )
     output = OutputDataset(
         metadata=ObjectMeta(name=f"{joined.of(0)}-wide"),
         spec=OutputDatasetSpec(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from snaploom.discovery.databases import ReadDatabase, database_address, is_database, no_databases
+from snaploom.discovery.datecolumns import with_event_dates
 from snaploom.discovery.declarations import Declarations, declare
 from snaploom.discovery.foundfiles import list_files
 from snaploom.discovery.jointree import ProposedTree, propose_tree
@@ -13,7 +15,8 @@ from snaploom.discovery.objectfile import Meter
 from snaploom.discovery.profiles import SourceProfile
 from snaploom.discovery.relationships import Relationship, Relationships, find_relationships
 from snaploom.discovery.samples import profiles_of
-from snaploom.discovery.thresholds import SAMPLE_ROWS, TEXT_BYTES
+from snaploom.discovery.tablefolders import table_folders
+from snaploom.discovery.thresholds import AVRO_ROWS, DATABASE_ROWS, SAMPLE_ROWS, TEXT_BYTES
 from snaploom.discovery.yamltext import files_of
 from snaploom.errors import ArgumentInvalid, SourceNotReadable
 from snaploom.loading.nearmisses import did_you_mean
@@ -33,47 +36,77 @@ class Discovery:
     files_listed: int
     files_opened: int
     bytes_read: int
+    tables_read: int
+    """Of databases."""
+
+    @property
+    def about(self) -> str:
+        """What was read, for people."""
+        parts = []
+        if self.files_listed:
+            parts.append(
+                f"Read: {self.bytes_read:,} bytes of {self.files_opened:,} of "
+                f"{self.files_listed:,} files; of each source at most {SAMPLE_ROWS:,} rows of "
+                f"Parquet and ORC, {AVRO_ROWS:,} of Avro, {TEXT_BYTES >> 20} MiB of text."
+            )
+        if self.tables_read:
+            parts.append(
+                f"Read: at most {DATABASE_ROWS:,} rows of each of {self.tables_read:,} tables."
+            )
+        return " ".join(parts)
 
     @property
     def files(self) -> dict[str, str]:
         """The text of each file that is written, by its name."""
         about = [
-            f"Written by `snaploom init --from`. Read: {self.bytes_read:,} bytes of "
-            f"{self.files_opened:,} of {self.files_listed:,} files; of each source at most "
-            f"{SAMPLE_ROWS:,} rows of Parquet and ORC, {TEXT_BYTES >> 20} MiB of text.",
+            f"Written by `snaploom init --from`. {self.about}",
             "What stands in comments is the evidence of a guess.",
         ]
         return files_of(self.declarations, about)
 
 
 def discover(
-    uris: Sequence[str], folder_uri: str, root: str | None = None, ask: Ask | None = None
+    uris: Sequence[str],
+    folder_uri: str,
+    root: str | None = None,
+    ask: Ask | None = None,
+    read_database: ReadDatabase = no_databases,
 ) -> Discovery:
     """Look at what there is, and declare it.
 
     Args:
-        uris: folders and files.
+        uris: folders, files and databases.
         folder_uri: of the folder for the declarations, with a final `/`.
         root: the table whose rows the output has; None to choose one.
         ask: decides on weak evidence; None to leave it in comments.
+        read_database: reads a database.
 
     Raises:
         ArgumentInvalid: a URI that cannot be declared, or no such root.
         SourceNotReadable: there is nothing, or nothing that can be read.
         StorageError: a store cannot be asked.
+        SourceError: a database cannot be read.
     """
-    listing = list_files(uris)
+    addresses = [database_address(uri) for uri in uris if is_database(uri)]
+    listing = list_files(uri for uri in uris if not is_database(uri))
     layouts, others = layouts_of(listing.files)
+    databases = [(address, read_database(address)) for address in addresses]
     meter = Meter()
-    profiles, unread = profiles_of(layouts, meter)
-    left_out = (*listing.left_out, *others, *unread)
+    profiles, unread = profiles_of(
+        layouts,
+        meter,
+        table_folders(listing.files),
+        [(address, content.tables) for address, content in databases],
+    )
+    of_databases = (each for _, content in databases for each in content.left_out)
+    left_out = (*listing.left_out, *others, *of_databases, *unread)
     if not profiles:
         reasons = "; ".join(f"{each.what}: {each.why}" for each in left_out[:5])
         raise SourceNotReadable(
             "nothing here can be read as a source",
             path="--from",
             found=reasons or f"{len(listing.files)} files, none with data",
-            expected="files of CSV, JSON, Parquet or ORC, known by their endings",
+            expected="files of CSV, JSON, Parquet, ORC or Avro, known by their endings, or tables",
             hint="name the folder that has them",
         )
     found = find_relationships(profiles)
@@ -82,16 +115,21 @@ def discover(
         rest = tuple(each for each in found.weak if each not in right)
         found = replace(found, declared=(*found.declared, *right), weak=rest)
     tree = propose_tree(profiles, found, _root(root, profiles))
-    declared = declare(profiles, found, tree, listing.files, folder_uri)
+    rooted = tuple(
+        with_event_dates(profile) if profile.name == tree.root.table else profile
+        for profile in profiles
+    )
+    declared = declare(rooted, found, tree, listing.files, folder_uri)
     declared = replace(declared, left_out=(*left_out, *declared.left_out))
     return Discovery(
-        profiles=profiles,
+        profiles=rooted,
         relationships=found,
         tree=tree,
         declarations=declared,
         files_listed=len(listing.files),
         files_opened=len(meter.files_opened),
         bytes_read=meter.bytes_read,
+        tables_read=sum(len(content.tables) for _, content in databases),
     )
 
 

@@ -33,6 +33,9 @@ class CsvFormat:
     """Of the header; numbered where there is none."""
     escape: str
     """What stands before a quote inside quotes: another quote, or a backslash."""
+    made_up: bool = False
+    """Whether some names are not in the header as they are, which a declared schema would have to
+    repeat."""
 
     @property
     def options(self) -> dict[str, str]:
@@ -108,10 +111,21 @@ def csv_format(head: bytes, is_whole: bool) -> CsvFormat:
     separator, rows = _separated(text, escape)
     header, *records = rows
     has_header = _is_header(header, records)
-    names = [name.strip() for name in header]
-    if not has_header:
-        names = [f"column_{number + 1}" for number in range(len(header))]
-    return CsvFormat(encoding, separator, has_header, tuple(names), escape)
+    if has_header:
+        given = [name.strip() for name in header]
+        names = _safe_names(given)
+        return CsvFormat(encoding, separator, True, tuple(names), escape, names != given)
+    numbered = tuple(f"column_{number + 1}" for number in range(len(header)))
+    return CsvFormat(encoding, separator, False, numbered, escape)
+
+
+def _safe_names(names: Sequence[str]) -> list[str]:
+    """Names as Spark makes them of a header: empty ones and those that stand twice get numbers."""
+    times = Counter(name.casefold() for name in names)
+    return [
+        f"_c{index}" if not name else f"{name}{index}" if times[name.casefold()] > 1 else name
+        for index, name in enumerate(names)
+    ]
 
 
 def _separated(text: str, escape: str) -> tuple[str, list[list[str]]]:
@@ -151,8 +165,11 @@ def _separated(text: str, escape: str) -> tuple[str, list[list[str]]]:
 
 def _is_header(header: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
     """Whether the first record has names: texts, each once, of which none is a value below it."""
-    names = [name.strip() for name in header]
-    if not all(names) or len({name.casefold() for name in names}) < len(names):
+    names = [name.strip() for name in header if name.strip()]
+    # One may be empty, of an index in front or of a separator at the end; most stand once.
+    if not names or len(names) < len(header) - 1:
+        return False
+    if len({name.casefold() for name in names}) <= len(names) / 2:
         return False
     if any(_NUMBER_OR_DATE.fullmatch(name) for name in names):
         return False
@@ -163,7 +180,7 @@ def _is_header(header: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
     columns = list(zip(*records, strict=False))
     if any(_all_numbers(column) for column in columns):
         return True
-    repeated = sum(name in column for name, column in zip(names, columns, strict=False))
+    repeated = sum(name in column for name, column in zip(header, columns, strict=False) if name)
     return repeated == 0 and all(re.match(r"[^\W\d]", name) for name in names)
 
 

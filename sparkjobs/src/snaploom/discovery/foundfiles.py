@@ -85,7 +85,7 @@ def list_files(uris: Iterable[str]) -> Listing:
 
 
 def _below(uri: str) -> tuple[list[FoundFile], list[LeftOut]]:
-    _refuse_secret(uri)
+    refuse_secret(uri)
     _refuse_other_kinds(uri)
     whole = uri if _SCHEME.match(uri) else os.path.normpath(Path(uri).absolute())
     if SPECIAL.search(whole):
@@ -150,26 +150,30 @@ def _as_file(whole: str) -> FoundFile | None:
     return None if info is None else FoundFile(Place(store.uri, store), name, info.size)
 
 
-_OTHER_KINDS = {
-    "jdbc": "declare each table as how-to/read-a-database.md shows, and join it to what was found",
-    "hdfs": "copy some of the files to a disk or a bucket, and change the URIs of what is written",
-}
+_OF_HADOOP = frozenset({"hdfs", "webhdfs", "viewfs", "abfs", "abfss", "wasb", "wasbs"})
+"""File systems that only Hadoop's client reaches."""
 
 
 def _refuse_other_kinds(uri: str) -> None:
-    """Refuse what only Spark could look into."""
+    """Refuse what only Hadoop's client could list."""
     scheme = uri.partition(":")[0].lower()
-    if scheme in _OTHER_KINDS:
+    if scheme in _OF_HADOOP:
         raise ArgumentInvalid(
             f"{scheme}: is not looked into",
             path="--from",
             found=without_secrets(uri.partition("?")[0]),
-            expected="a path, or a URI with file:, s3:, gs: or az:",
-            hint=_OTHER_KINDS[scheme],
+            expected="a path, a URI with file:, s3:, gs: or az:, or a database (jdbc:)",
+            hint="copy the newest files, with their folders, to a disk (`hdfs dfs -get`), start "
+            "from the copy, and write the URI instead of its path into what was written",
         )
 
 
-def _refuse_secret(uri: str) -> None:
+def refuse_secret(uri: str) -> None:
+    """Refuse a URI with a user, a password or a signature in it, which declarations would show.
+
+    Raises:
+        ArgumentInvalid: there is one; it is not shown.
+    """
     form = secret_form(uri)
     if form:
         raise ArgumentInvalid(

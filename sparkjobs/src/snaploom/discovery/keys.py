@@ -18,7 +18,7 @@ from snaploom.discovery.thresholds import (
 
 _FIRST_LOOK = 5_000
 """Rows by which most sets of columns are ruled out."""
-_FEWEST_ROWS = 8
+FEWEST_ROWS = 8
 """Rows below which sets of several columns are unique by chance."""
 
 
@@ -29,6 +29,8 @@ class Key:
     columns: tuple[str, ...]
     rows: int
     """In which that was seen."""
+    is_declared: bool = False
+    """Whether a database makes sure of it."""
 
 
 def single_keys(profile: SourceProfile) -> tuple[Key, ...]:
@@ -40,12 +42,19 @@ def single_keys(profile: SourceProfile) -> tuple[Key, ...]:
 
 
 def _rank(column: ColumnProfile, profile: SourceProfile) -> int:
+    if names_own_table(column, profile):
+        return 3
+    words = column_words(column.name, profile.prefix)
+    is_first = column.name == profile.columns[0].name and column.type.family is Family.WHOLE
+    return 2 if words.has_id or is_first else 0 if column.type.family is Family.WHOLE else 1
+
+
+def names_own_table(column: ColumnProfile, profile: SourceProfile) -> bool:
+    """Whether a column is called as the key of its own table: id, or customer_no of customers."""
     words = column_words(column.name, profile.prefix)
     if not words.base:
-        return 3
-    if words.has_id and table_likeness(words.base, table_words(profile.name)) >= 0.5:
-        return 3
-    return 2 if words.has_id else 0 if column.type.family is Family.WHOLE else 1
+        return True
+    return words.has_id and table_likeness(words.base, table_words(profile.name)) >= 0.5
 
 
 def _is_short(column: ColumnProfile) -> bool:
@@ -55,7 +64,7 @@ def _is_short(column: ColumnProfile) -> bool:
 def compound_keys(profile: SourceProfile) -> tuple[Key, ...]:
     """Sets of several columns of which no smaller set is unique, smaller ones first."""
     rows = len(profile.snapshot)
-    if rows < _FEWEST_ROWS:
+    if rows < FEWEST_ROWS:
         return ()
     columns = [
         column
@@ -92,6 +101,8 @@ def _is_unique_together(columns: tuple[ColumnProfile, ...], profile: SourceProfi
 
 def primary_key(profile: SourceProfile, compounds: tuple[Key, ...]) -> Key | None:
     """The key that is most likely meant; None where no set of columns is unique."""
+    if profile.primary_key:
+        return Key(profile.primary_key, profile.rows, is_declared=True)
     singles = single_keys(profile)
     if singles and _rank(profile.column(singles[0].columns[0]), profile) >= 1:
         return singles[0]

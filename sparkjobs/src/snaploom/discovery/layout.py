@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import translate
+from typing import TypeVar
 
 from snaploom.discovery.dates import Unit, dates_in
 from snaploom.discovery.foundfiles import FoundFile, LeftOut
@@ -26,6 +27,7 @@ from snaploom.discovery.pathpieces import (
     parse_path,
     part_of,
 )
+from snaploom.discovery.tablefolders import published_folders, table_folders
 
 OTHER_ENDINGS = {
     "crc": "checksums of Hadoop", "md": "text for people",
@@ -38,6 +40,9 @@ GENERIC_STEMS = frozenset({
     "delta", "inc", "incremental", "snapshot", "all", "daten", "records", "rows", "chunk", "run",
 })  # fmt: skip
 """Names of files that show nothing about what is in them."""
+VARIANT = "file_variant"
+"""Name of the column with the word in which names of files of one table differ."""
+_T = TypeVar("_T")
 _CONSUMED = frozenset({"export", "extract", "dump", "snapshot"})
 
 
@@ -82,19 +87,19 @@ class Layout:
 
 
 def layouts_of(files: Iterable[FoundFile]) -> tuple[tuple[Layout, ...], tuple[LeftOut, ...]]:
-    """The sources that files are, and the files that are none.
+    """The sources that files are, and the files that are none; those of tables are neither.
 
     Args:
         files: of one or several places.
     """
     listed = list(files)
     left_out: list[LeftOut] = []
-    tables = _table_folders(listed)
+    published = published_folders(listed)
+    tables = tuple(f"{table.uri}/" for table in table_folders(listed))
     groups: dict[tuple[str, str, tuple[Piece, ...]], list[tuple[FoundFile, ParsedPath]]]
     groups = defaultdict(list)
     for file in listed:
-        table = next((t for t in tables if file.uri.startswith(t)), None)
-        if table is not None:
+        if file.uri.startswith((*tables, *published)):
             continue
         reason = _no_data(file)
         if reason is not None:
@@ -103,24 +108,9 @@ def layouts_of(files: Iterable[FoundFile]) -> tuple[tuple[Layout, ...], tuple[Le
             continue
         parsed = parse_path(file.key)
         groups[file.place.uri, format_of(file.key) or "", parsed.pieces].append((file, parsed))
-    left_out.extend(LeftOut(uri, why) for uri, why in sorted(tables.items()))
+    left_out.extend(LeftOut(uri, "published by Snaploom itself") for uri in published)
     merged = _without_lone_parts(groups)
     return _named([_layout(key[1], members) for key, members in merged]), tuple(left_out)
-
-
-def _table_folders(files: Sequence[FoundFile]) -> dict[str, str]:
-    """Folders that are tables with files of their own, with what to do about them."""
-    found: dict[str, str] = {}
-    for file in files:
-        folder, _, rest = file.uri.partition("/_delta_log/")
-        if rest:
-            found[folder + "/"] = "a table of Delta: declare it with `format: delta`"
-        if file.uri.endswith(".metadata.json") and "/metadata/" in file.uri:
-            folder = file.uri.rpartition("/metadata/")[0]
-            found[folder + "/"] = "a table of Iceberg: declare it with `format: iceberg`"
-        if file.key.rpartition("/")[2] == "snaploom.json":
-            found[file.uri.removesuffix("snaploom.json")] = "published by Snaploom itself"
-    return found
 
 
 def _no_data(file: FoundFile) -> str | None:
@@ -138,8 +128,6 @@ def _no_data(file: FoundFile) -> str | None:
         return OTHER_ENDINGS.get(ending, "not a format that can be recognised by its name")
     if file.size == 0:
         return "empty"
-    if format_of(name) == "avro":
-        return "Avro: only Spark reads it; declare it by hand with `format: avro`"
     if any(":" in part for part in (*folders, name)):
         return "its name has a colon, which Hadoop cannot list"
     return None
@@ -219,11 +207,14 @@ def _table_name(pieces: Sequence[Piece], place: str) -> str:
     path = "".join(p.text if p.kind is Kind.TEXT else marks[p.kind] for p in pieces)
     *folders, name = path.split("/")
     stem = _without_endings(name)
+    has_folder = any(re.search(r"[^\W\d]{2}", folder) and "=" not in folder for folder in folders)
     for text in (stem, *reversed(folders), *reversed(place.rstrip("/").split("/"))):
         if "=" in text:
             continue
         words = [word for word in re.split(r"[\0\s_.\-]+", text) if word]
         kept = [word for word in words if word.lower() not in _CONSUMED] or words
+        if text is stem and has_folder and all(len(w) == 1 or w.isdigit() for w in words):
+            continue  # a.parquet in a folder shows nothing either
         if text == stem == "part":
             return text  # parts of something, unless a number makes it one of many
         if kept and not all(word.lower() in GENERIC_STEMS or word.isdigit() for word in kept):
@@ -269,15 +260,60 @@ def glob_of(layout: Layout, others: Iterable[FoundFile]) -> str:
         layout: the source.
         others: every file that was listed in its place.
     """
+    everything = list(others)
+    return next(
+        (glob for glob in (_glob(layout, exact=False), _glob(layout, exact=True))
+         if not _foreign(glob, layout, everything)),
+        _glob(layout, exact=True),
+    )  # fmt: skip
+
+
+def takes_others(layout: Layout, others: Iterable[FoundFile]) -> bool:
+    """Whether a glob of a source's files matches other ones as well.
+
+    Args:
+        layout: the source.
+        others: every file that was listed in its place.
+    """
+    everything = list(others)
+    return _foreign(glob_of(layout, everything), layout, everything)
+
+
+def _foreign(glob: str, layout: Layout, others: Iterable[FoundFile]) -> bool:
+    """Whether a glob matches a file that is none of a source's."""
     mine = {file.uri for file in layout.files}
-    foreign = [file.key for file in others if file.uri not in mine]
-    for exact in (False, True):
-        glob = _glob(layout, exact)
-        pattern = re.compile("/".join(translate(part) for part in glob.split("/")).replace(
-            r"\z", "").replace(r"\Z", "") + r"\Z")  # fmt: skip
-        if not any(pattern.match(key) and key.count("/") == glob.count("/") for key in foreign):
-            break
-    return glob
+    pattern = re.compile("/".join(translate(part) for part in glob.split("/")).replace(
+        r"\z", "").replace(r"\Z", "") + r"\Z")  # fmt: skip
+    return any(
+        file.uri not in mine
+        and pattern.match(file.key) is not None
+        and file.key.count("/") == glob.count("/")
+        for file in others
+    )
+
+
+def merged_layout(layouts: Sequence[Layout], place: int, before: str, behind: str) -> Layout:
+    """Several sources as one, whose names differ in a word, which becomes a value.
+
+    Args:
+        layouts: the sources.
+        place: of the text in which they differ.
+        before: what stands in front of the word in it.
+        behind: what stands behind it.
+    """
+
+    def split(pieces: Sequence[_T], instead: Sequence[_T]) -> tuple[_T, ...]:
+        return (*pieces[:place], *instead, *pieces[place + 1 :])
+
+    members: list[tuple[FoundFile, ParsedPath]] = []
+    middle = (Piece(Kind.TEXT, before), Piece(Kind.VALUE, VARIANT), Piece(Kind.TEXT, behind))
+    for layout in layouts:
+        for file, values in zip(layout.files, layout.values, strict=True):
+            word = values[place][len(before) : len(values[place]) - len(behind)]
+            pieces = split(layout.pieces, [piece for piece in middle if piece.text])
+            texts = split(values, [text for text in (before, word, behind) if text])
+            members.append((file, ParsedPath(pieces, texts)))
+    return _layout(layouts[0].data_format, members)
 
 
 def _glob(layout: Layout, exact: bool) -> str:

@@ -44,9 +44,32 @@ SELF_WORDS = frozenset({
     "prerequisite", "upper", "parentcategory", "head",
 })  # fmt: skip
 """Words of columns that refer to another row of their own table."""
+PERSON_ROLES = frozenset({
+    "author", "reporter", "assignee", "assigned", "owner", "creator", "created", "lead", "reviewer",
+    "reviewed", "approver", "approved", "editor", "edited", "updated", "modified", "changed",
+    "submitter", "submitted", "sender", "recipient", "receiver", "agent", "rep", "representative",
+    "seller", "salesperson", "buyer", "requester", "requested", "requestor", "manager", "mgr",
+    "supervisor", "teacher", "instructor", "advisor", "coach", "operator", "handler", "responsible",
+    "inviter", "invitee", "follower", "followee", "host", "guest", "closed", "deleted", "verified",
+    "bearbeiter", "betreuer", "verkaeufer", "leiter", "ersteller", "erfasser", "sachbearbeiter",
+    "vertreter", "verantwortlicher", "ansprechpartner", "fahrer", "driver", "organizer", "contact",
+})  # fmt: skip
+"""Words of columns that refer to a person by what he is or does, and not by the table's name."""
+PERSON_TABLES = frozenset({
+    "user", "employee", "staff", "person", "people", "member", "agent", "mitarbeiter", "benutzer",
+    "personal", "worker", "personnel", "angestellter", "anwender", "nutzer", "emp", "persons",
+})  # fmt: skip
+"""Words of tables of persons, in the singular and as they are written."""
 COMPOUND_ENDINGS = ("nummer", "schluessel", "kennung", "kuerzel", "number", "code", "uuid", "guid",
                     "key", "nr", "id", "no")  # fmt: skip
 """What a compound such as `kundennr` or `orderkey` ends with."""
+_NO_COMPOUNDS = frozenset({
+    "paid", "laid", "void", "avoid", "grid", "raid", "acid", "arid", "solid", "valid",
+    "invalid", "rapid", "fluid", "hybrid", "liquid", "humid", "druid", "android", "amid", "unpaid",
+    "prepaid", "aid", "bid", "casino", "piano", "volcano", "monkey",
+    "turkey", "hockey", "whiskey", "kidney", "jersey",
+})  # fmt: skip
+"""Words that end like a compound, and are none."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _FOLDED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue",
@@ -114,8 +137,11 @@ def column_words(name: str, prefix: str = "") -> ColumnWords:
 
 def _split(word: str) -> tuple[str, bool]:
     """A word without the ending of a compound, and whether it has one."""
+    if word in _NO_COMPOUNDS:
+        return word, False
     for ending in COMPOUND_ENDINGS:
-        if word.endswith(ending) and len(word) >= len(ending) + 3:
+        least = 2 if ending == "id" else 3  # cgid of caregivers
+        if word.endswith(ending) and len(word) >= len(ending) + least:
             return word.removesuffix(ending), True
     return word, False
 
@@ -237,6 +263,21 @@ def key_likeness(
     named = table_likeness(base, table)
     both = 0.9 * named if table_likeness(theirs.base, table) >= LIKE_ENOUGH else 0.7 * named
     return max(0.95 * alike, both)
+
+
+def names_a_person(column: str, prefix: str, table: str) -> bool:
+    """Whether a column may refer to a person of a table: `author_id` of users, `created_by`.
+
+    Args:
+        column: that refers.
+        prefix: word that all columns of its table begin with.
+        table: the other one.
+    """
+    words = column_words(column, prefix)
+    tables = {form for word in table_words(table) for form in (word, stem(word))}
+    is_reference = words.has_id or words.whole[-1:] == ("by",) or words.whole[-1:] == ("von",)
+    known = {*PERSON_TABLES, *map(stem, PERSON_TABLES)}
+    return is_reference and bool(set(words.base) & PERSON_ROLES) and bool(tables & known)
 
 
 LIKE_ENOUGH = 0.7

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from snaploom.discovery.foundfiles import FoundFile
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 
 @dataclass
@@ -39,6 +43,13 @@ class ObjectFile(io.RawIOBase):
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.size}[whence]
         self._at = start + offset
         return self._at
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Fill a buffer with bytes from the place on; how many there were."""
+        with memoryview(buffer) as view, view.cast("B") as target:
+            content = self.read(len(target))
+            target[: len(content)] = content
+        return len(content)
 
     def read(self, size: int | None = -1) -> bytes:
         """Bytes from the place on."""

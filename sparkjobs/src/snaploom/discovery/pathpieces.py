@@ -22,6 +22,8 @@ UNIQUE = re.compile(
     r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|(?<![A-Za-z0-9])[0-9a-f]{16,}(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
+_PART = re.compile(r"part[-_](?:[rm]-)?[0-9a-f-]*[0-9]")
+"""How Spark and Hadoop call parts of a table; `part_categories` is a table of its own."""
 _NUMBER = re.compile(r"(?<![A-Za-z0-9])[0-9]{1,6}(?![A-Za-z0-9])")
 _HIVE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.+)")
 _PARTS_OF_DATE = {
@@ -30,6 +32,8 @@ _PARTS_OF_DATE = {
     "day": frozenset({"day", "d", "dd", "tag"}),
     "hour": frozenset({"hour", "h", "hh", "stunde", "hr"}),
 }
+_WEEK_NAMES = frozenset({"week", "w", "ww", "kw", "woche", "wk", "isoweek", "iso_week"})
+_WEEK = re.compile(r"((?:W|KW)?)([0-9]{1,2})", re.IGNORECASE)
 
 
 class Kind(StrEnum):
@@ -80,6 +84,8 @@ class ParsedPath:
         if "year" not in parts:
             return None
         try:
+            if "week" in parts:
+                return datetime.fromisocalendar(parts["year"], parts["week"], 1).replace(tzinfo=UTC)
             return datetime(
                 parts["year"], parts.get("month", 1), parts.get("day", 1), parts.get("hour", 0),
                 tzinfo=UTC,
@@ -97,7 +103,7 @@ def format_of(key: str) -> str | None:
 
 
 def part_of(piece: Piece) -> str:
-    """Which part of a date a piece is: year, month, day or hour."""
+    """Which part of a date a piece is: year, month, week, day or hour."""
     return piece.text
 
 
@@ -122,7 +128,9 @@ def parse_path(key: str) -> ParsedPath:
             text = folder if hive is None else hive[2]
             if hive is not None:
                 add(Piece(Kind.TEXT, f"{hive[1]}="), f"{hive[1]}=")
-            add(Piece(Kind.PART_OF_DATE, parts[index]), text)
+            letters = text.rstrip("0123456789")  # of W05
+            add(Piece(Kind.TEXT, letters), letters)
+            add(Piece(Kind.PART_OF_DATE, parts[index]), text.removeprefix(letters))
         elif hive is not None:
             add(Piece(Kind.TEXT, ""), f"{hive[1]}=")
             date = date_of(hive[2])
@@ -154,6 +162,8 @@ def _splits_date(stem: str, ending: str) -> bool:
 def _date_folders(folders: Sequence[str]) -> dict[int, str]:
     """Which folders are year, month, day and hour of one date, by their place."""
     for first in range(len(folders)):
+        if _is_part(folders[first], "year") and _is_week("".join(folders[first + 1 : first + 2])):
+            return {first: "year", first + 1: "week"}
         found: dict[int, str] = {}
         for index, part in zip(range(first, len(folders)), _PARTS_OF_DATE, strict=False):
             if not _is_part(folders[index], part):
@@ -169,6 +179,15 @@ def _date_folders(folders: Sequence[str]) -> dict[int, str]:
         if date is not None and date.form.unit is Unit.DAY and _is_part(folder, "hour"):
             return {index: "hour"}
     return {}
+
+
+def _is_week(folder: str) -> bool:
+    """Whether a folder is a week: `W05`, `week=5`, and not `05`, which is a month."""
+    hive = _HIVE.fullmatch(folder)
+    match = _WEEK.fullmatch(folder if hive is None else hive[2])
+    if match is None or not 1 <= int(match[2]) <= 53:
+        return False
+    return bool(match[1]) if hive is None else hive[1].lower() in _WEEK_NAMES
 
 
 def _is_part(folder: str, part: str) -> bool:
@@ -195,7 +214,7 @@ def _add_text(text: str, add: _Add, *, is_name: bool) -> None:
 
 
 def _add_between(text: str, add: _Add, is_name: bool) -> None:
-    if is_name and re.match(r"part[-_]", text):
+    if is_name and _PART.match(text):
         add(Piece(Kind.TEXT, ""), text[:5])
         add(Piece(Kind.ANY, ""), text[5:])
         return

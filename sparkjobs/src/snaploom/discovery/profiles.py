@@ -18,9 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from snaploom.discovery.columntypes import ColumnType, Family
+from snaploom.discovery.columndates import ColumnDates, column_dates
+from snaploom.discovery.columntypes import STRING, ColumnType, Family
+from snaploom.discovery.databases import DatabaseTable
+from snaploom.discovery.dates import Unit
 from snaploom.discovery.layout import Layout
 from snaploom.discovery.names import common_prefix
+from snaploom.discovery.tablefolders import TableFolder
 from snaploom.discovery.thresholds import SKETCH_VALUES
 
 Hashes = NDArray[np.uint64]
@@ -75,6 +79,8 @@ class ColumnProfile:
     """Whether no value stands twice in one snapshot of what was read, and none is NULL."""
     sample: Hashes
     """Hash of each row of the sample."""
+    dates: ColumnDates | None = None
+    """Its days, where they are few enough to be snapshots."""
 
     @property
     def may_be_key(self) -> bool:
@@ -89,13 +95,35 @@ class ColumnProfile:
         return self.sketch.distinct / (self.high - self.low + 1)
 
 
+@dataclass(frozen=True)
+class SnapshotColumn:
+    """The column whose values are the snapshots of a source, with the evidence of that."""
+
+    name: str
+    dates: ColumnDates
+    evidence: str
+    """For people."""
+
+
+@dataclass(frozen=True)
+class ForeignKey:
+    """A relationship that a database itself declares."""
+
+    name: str
+    columns: tuple[str, ...]
+    parent: str
+    """Name of the profile that it leads to."""
+    parent_columns: tuple[str, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class SourceProfile:
     """One source."""
 
     name: str
     """Of its table."""
-    layout: Layout
+    origin: Layout | TableFolder | DatabaseTable
+    """Where it is."""
     columns: tuple[ColumnProfile, ...]
     rows: int
     """In the snapshots that were looked at; exact for Parquet and ORC."""
@@ -109,11 +137,29 @@ class SourceProfile:
     """Whether all files that were compared have the same columns."""
     notes: tuple[str, ...] = ()
     """For people."""
+    snapshot_column: SnapshotColumn | None = None
+    """None where names of files have dates, or nothing has."""
+    partition_columns: tuple[str, ...] = ()
+    """By which the files of a table are divided."""
+    primary_key: tuple[str, ...] = ()
+    """As a database declares it; empty where nothing does."""
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    """As a database declares them."""
 
     @property
     def prefix(self) -> str:
         """The word that most of its columns begin with, as `l` of `l_orderkey`."""
         return common_prefix(tuple(column.name for column in self.columns))
+
+    @property
+    def is_untyped(self) -> bool:
+        """Whether its columns are text for Spark, since no one schema fits its files."""
+        is_csv = isinstance(self.origin, Layout) and self.origin.data_format == "csv"
+        return is_csv and not self.has_one_schema
+
+    def type_of(self, name: str) -> ColumnType:
+        """The type of a column as Spark reads it."""
+        return STRING if self.is_untyped else self.column(name).type
 
     def column(self, name: str) -> ColumnProfile:
         """The column of that name."""
@@ -122,7 +168,16 @@ class SourceProfile:
     @property
     def times(self) -> tuple[datetime, ...]:
         """Times of its snapshots; empty without dates."""
-        return self.layout.snapshots
+        if self.snapshot_column is not None:
+            return self.snapshot_column.dates.times
+        return self.origin.snapshots if isinstance(self.origin, Layout) else ()
+
+    @property
+    def unit(self) -> Unit:
+        """How exact these are."""
+        if self.snapshot_column is not None:
+            return self.snapshot_column.dates.unit
+        return self.origin.unit if isinstance(self.origin, Layout) else Unit.DAY
 
 
 def inclusion(child: Sketch, parent: Sketch) -> Inclusion:
@@ -256,4 +311,5 @@ def profile_column(
         is_code=is_code,
         is_unique=is_key and is_unique(hashes, snapshot),
         sample=hashes[:sample_rows],
+        dates=column_dates(kind, values),
     )

@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from snaploom.discovery.columntypes import Family
 from snaploom.discovery.keys import Key, compound_keys, primary_key, single_keys
 from snaploom.discovery.names import (
@@ -19,12 +21,15 @@ from snaploom.discovery.names import (
     SELF_WORDS,
     column_words,
     key_likeness,
+    names_a_person,
     table_likeness,
     table_words,
     words_of,
 )
 from snaploom.discovery.profiles import (
     ColumnProfile,
+    ForeignKey,
+    Hashes,
     Inclusion,
     SourceProfile,
     combined,
@@ -53,6 +58,8 @@ _CODE_LENGTH = 4
 """Characters from which capitals and digits are a key of their own, as `SKU00017`."""
 _OWN_KEY = 0.85
 """Likeness from which the key of a table is that of another one as well, which it extends."""
+_PERSON_ROLE = 0.55
+"""Likeness of a column that names what a person does to the table of persons, if there is one."""
 _SIDE_COLUMN = 0.45
 """What is left of a name's likeness where the parent's column is unique, but not its key."""
 
@@ -73,7 +80,9 @@ class Relationship:
     is_one_to_one: bool
     """Whether the child's columns are unique as well."""
     rows_per_key: float
-    """Rows of the child for each of its keys, on average."""
+    """Rows of the child for each of its keys in one snapshot, on average."""
+    declared_as: str = ""
+    """Name of the foreign key by which a database declares it."""
 
     @property
     def evidence(self) -> str:
@@ -85,6 +94,8 @@ class Relationship:
             else ("like name" if self.likeness >= LIKE_NAME else "other name")
         )
         many = "one row a key" if self.is_one_to_one else f"{self.rows_per_key:,.1f} rows a key"
+        if self.declared_as:
+            names = f"foreign key {self.declared_as}"
         return (
             f"{100 * self.included.share:.1f} % of {self.included.compared:,} {values} of "
             f"{self.child}.{_shown(self.child_columns)} are in "
@@ -112,6 +123,7 @@ class Relationships:
 def find_relationships(profiles: Sequence[SourceProfile]) -> Relationships:
     """The relationships between sources; the same for the same profiles in any order."""
     ordered = sorted(profiles, key=lambda profile: profile.name)
+    by_name = {profile.name: profile for profile in ordered}
     compounds = {profile.name: compound_keys(profile) for profile in ordered}
     primary = {
         profile.name: key
@@ -124,8 +136,24 @@ def find_relationships(profiles: Sequence[SourceProfile]) -> Relationships:
         for parent in ordered:
             for found, is_strong in _candidates(child, parent, primary):
                 (strong if is_strong else weak).append(found)
-    singles = _best(_one_direction(strong))
-    several = _compounds(ordered, compounds, singles, primary)
+    known = [
+        _of_foreign_key(child, key, by_name[key.parent], primary)
+        for child in ordered
+        for key in child.foreign_keys
+    ]
+    keyed = {(r.child, r.child_columns) for r in known}
+    ends = {frozenset((r.child, r.parent)) for r in known if len(r.child_columns) > 1}
+    singles = [
+        r for r in _best(_one_direction(strong))
+        if (r.child, r.child_columns) not in keyed
+        and (r.parent, r.parent_columns, r.child, r.child_columns) not in {
+            (k.child, k.child_columns, k.parent, k.parent_columns) for k in known
+        }
+    ]  # fmt: skip
+    singles += [r for r in known if len(r.child_columns) == 1]
+    several = [r for r in _compounds(ordered, compounds, singles, primary)
+               if frozenset((r.child, r.parent)) not in ends]  # fmt: skip
+    several += [r for r in known if len(r.child_columns) > 1]
     declared = sorted((*singles, *several), key=_order)
     taken = {(r.child, c) for r in declared for c in r.child_columns if len(r.child_columns) == 1}
     rest = [r for r in _best(_one_direction(weak)) if (r.child, r.child_columns[0]) not in taken]
@@ -172,6 +200,8 @@ def _judge(
         return None
     if likeness < _OWN_KEY and child is not parent and _names_own_table(child, column):
         return None
+    if column.is_unique and child is not parent and _are_counters(child, column, parent, target):
+        return None
     share = inclusion(column.sketch, target.sketch)
     if share.compared == 0:
         return None
@@ -189,7 +219,6 @@ def _judge(
         column_words(column.name, child.prefix).base or table_words(child.name),
         table_words(parent.name),
     )
-    keys = max(1, column.sketch.distinct * max(1, child.snapshots_read if not child.times else 1))
     found = Relationship(
         child=child.name,
         child_columns=(column.name,),
@@ -199,7 +228,7 @@ def _judge(
         likeness=round(likeness, 3),
         score=round(0.5 * likeness + 0.3 * share.share + 0.2 * home, 4),
         is_one_to_one=column.is_unique,
-        rows_per_key=(column.rows - column.nulls) / keys,
+        rows_per_key=_rows_per_key(child, column.sample),
     )
     if share.share >= limit:
         return found, True
@@ -207,10 +236,64 @@ def _judge(
     return (found, False) if is_weak and likeness >= LIKE_NAME else None
 
 
+def _rows_per_key(child: SourceProfile, keys: Hashes) -> float:
+    """Rows of a sample for each of its keys in one snapshot; NULL is none."""
+    snapshot = child.snapshot[: len(keys)]
+    each = combined([keys[: len(snapshot)], snapshot])
+    given = each[each != 0]
+    return len(given) / max(1, len(np.unique(given)))
+
+
+def _of_foreign_key(
+    child: SourceProfile, key: ForeignKey, parent: SourceProfile, primary: Mapping[str, Key]
+) -> Relationship:
+    """The relationship that a database declares, with what its values show beside."""
+    mine = [child.column(name) for name in key.columns]
+    theirs = [parent.column(name) for name in key.parent_columns]
+    keys = combined([column.sample for column in mine])
+    if len(mine) == 1:
+        share = inclusion(mine[0].sketch, theirs[0].sketch)
+    else:
+        others = combined([column.sample for column in theirs])
+        share = inclusion(sketch_of(keys), sketch_of(others))
+    own = primary.get(child.name)
+    return Relationship(
+        child=child.name,
+        child_columns=key.columns,
+        parent=parent.name,
+        parent_columns=key.parent_columns,
+        included=share,
+        likeness=1.0,
+        score=1.0,
+        is_one_to_one=own is not None and set(own.columns) == set(key.columns),
+        rows_per_key=_rows_per_key(child, keys),
+        declared_as=key.name,
+    )
+
+
+def _are_counters(
+    child: SourceProfile, column: ColumnProfile, parent: SourceProfile, target: ColumnProfile
+) -> bool:
+    """Whether both are keys that count rows, such as `ROW_ID`, and are named for no table."""
+    if not (_is_sequence(column) and _is_sequence(target)):
+        return False
+    base = column_words(column.name, child.prefix).base
+    return bool(base) and all(
+        table_likeness(base, table_words(each.name)) < LIKE_NAME for each in (child, parent)
+    )
+
+
+def _is_sequence(column: ColumnProfile) -> bool:
+    """Whether a column has the numbers from about 1 on, which are in every longer sequence."""
+    low = column.low
+    return low is not None and column.density >= DENSE_SHARE and low <= SEQUENCE_START
+
+
 def _names_own_table(child: SourceProfile, column: ColumnProfile) -> bool:
     """Whether a column is the key that its own table is named for: invoice_id of invoices."""
     base = column_words(column.name, child.prefix).base
-    return column.is_unique and (not base or table_likeness(base, table_words(child.name)) >= 0.9)
+    own = table_words(child.name)  # with a schema in front, as in Production_ProductCategory
+    return column.is_unique and (not base or table_likeness(base, own) >= _OWN_KEY)
 
 
 def _likeness(
@@ -228,11 +311,16 @@ def _likeness(
     likeness = key_likeness(
         column.name, child.prefix, child.name, target.name, parent.prefix, parent.name
     )
-    if column.type.family is Family.WHOLE and not words.has_id and set(words.base) <= NUMERIC:
-        likeness *= 0.4  # `order` and `line` are numbers of places as well
+    if column.type.family is Family.WHOLE and not words.has_id and words.base:
+        # `order` and `line` are numbers of places as well, `rental_duration` is no rental.
+        measure = words.base[-1] in NUMERIC and words.base[-1] not in table_words(parent.name)
+        if measure or set(words.base) <= NUMERIC:
+            likeness *= 0.4
     is_code = column.is_code and target.is_code and column.mean_length >= _CODE_LENGTH
     if not is_main and not is_code and not column_words(target.name, parent.prefix).has_id:
         likeness *= _SIDE_COLUMN  # cities of stores are unique, and no key of cities
+    if likeness < LIKE_NAME and is_main and names_a_person(column.name, child.prefix, parent.name):
+        return _PERSON_ROLE
     return likeness
 
 
@@ -247,9 +335,7 @@ def _is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool)
             values >= FEW_VALUES and others >= WIDE_PARENT * values
         )
         return is_code and enough and not column.is_unique
-    low = target.low or 0
-    is_sequence = target.density >= DENSE_SHARE and low <= SEQUENCE_START
-    return not is_sequence and target.density < 0.1 and values >= _MANY_NUMBERS
+    return not _is_sequence(target) and target.density < 0.1 and values >= _MANY_NUMBERS
 
 
 def _one_direction(found: Iterable[Relationship]) -> list[Relationship]:
@@ -274,7 +360,11 @@ def _best(found: Iterable[Relationship]) -> list[Relationship]:
         ones.sort(key=_order)
         best = ones[0]
         rivals = [r for r in ones[1:] if r.parent != best.parent and r.likeness < LIKE_NAME]
-        if best.likeness < LIKE_NAME and rivals:
+        if best.likeness == _PERSON_ROLE:
+            rivals = [r for r in ones[1:] if r.parent != best.parent and r.likeness == _PERSON_ROLE]
+        elif best.likeness >= LIKE_NAME:
+            rivals = []
+        if rivals:
             continue  # values that several parents have are no evidence for one of them
         chosen.append(best)
     return chosen
@@ -337,8 +427,6 @@ def _compound(
         adjusted = min(1.0, share.share * parent.rows / max(1, len(parent.snapshot)))
     if share.compared == 0 or adjusted < INCLUDED_COMPOUND:
         return None
-    given = int((mine != 0).sum())
-    per_key = given / max(1, share.distinct)
     return Relationship(
         child=child.name,
         child_columns=tuple(c.name for c in chosen),
@@ -348,7 +436,7 @@ def _compound(
         likeness=round(likeness, 3),
         score=round(0.5 * likeness + 0.3 * adjusted + 0.1, 4),
         is_one_to_one=own is not None and set(own.columns) == {c.name for c in chosen},
-        rows_per_key=per_key,
+        rows_per_key=_rows_per_key(child, mine),
     )
 
 

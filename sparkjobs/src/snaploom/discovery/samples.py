@@ -1,71 +1,145 @@
 """Reads a bounded part of each source, and keeps its profile.
 
 Of Parquet and ORC footers give counts, and only rows of a sample are read, beside columns that may
-be keys. Of text the beginning of the newest snapshots is read, and that of some older files for
-names and types of columns.
+be keys. Of text and Avro the beginning of the newest snapshots is read, and of text that of some
+older files for names and types of columns.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.orc as paorc
-import pyarrow.parquet as pq
 
-from snaploom.discovery.columntypes import type_of_arrow
+from snaploom.discovery.databases import DatabaseAddress, DatabaseTable, ReadTable
+from snaploom.discovery.datecolumns import with_snapshot_column
 from snaploom.discovery.fileformat import NotRecognised
-from snaploom.discovery.foundfiles import FoundFile, LeftOut
+from snaploom.discovery.foundfiles import LeftOut
 from snaploom.discovery.layout import Layout
-from snaploom.discovery.objectfile import Meter, ObjectFile
-from snaploom.discovery.profiles import ColumnProfile, Hashes, SourceProfile, profile_column
+from snaploom.discovery.names import words_of
+from snaploom.discovery.objectfile import Meter
+from snaploom.discovery.profiles import ForeignKey, SourceProfile
+from snaploom.discovery.siblings import siblings_of
+from snaploom.discovery.tablecontents import profile_table_folder
+from snaploom.discovery.tablefolders import TableFolder
 from snaploom.discovery.textsamples import profile_text
-from snaploom.discovery.thresholds import (
-    ENOUGH_ROWS,
-    KEY_ROWS,
-    MOST_SNAPSHOTS_READ,
-    SAMPLE_ROWS,
-)
+from snaploom.discovery.thresholds import MOST_SNAPSHOTS_READ
+from snaploom.discovery.typedfiles import TYPED_FORMATS, DataFile, profile_rows, profile_typed
 from snaploom.errors import StorageError
 
 MOST_COLUMNS, LONGEST_NAME, LONGEST_URI = 2000, 512, 1900
 """Bounds of declarations (`models.datasource`); a glob is longer than the path by a few."""
-_BATCH = 65_536
-"""Rows that are decoded at once."""
 
 
 def profiles_of(
-    layouts: Sequence[Layout], meter: Meter
+    layouts: Sequence[Layout],
+    meter: Meter,
+    tables: Sequence[TableFolder] = (),
+    databases: Sequence[tuple[DatabaseAddress, Sequence[ReadTable]]] = (),
 ) -> tuple[tuple[SourceProfile, ...], tuple[LeftOut, ...]]:
     """Profiles of sources, and those that could not be read, with the reason.
 
     Args:
-        layouts: the sources.
+        layouts: sources of files, with names of their own.
         meter: counts what is read.
+        tables: tables with files of their own.
+        databases: what was read of each.
     """
     anchor = anchor_of(layouts)
+    taken = {layout.name.casefold() for layout in layouts}
     profiles: list[SourceProfile] = []
     left_out: list[LeftOut] = []
     for layout in layouts:
-        place = _place(layout)
-        try:
-            profile = _profile(layout, anchor, meter)
-            refuse_undeclarable(profile)
-            profiles.append(profile)
-        except NotRecognised as error:
-            left_out.append(LeftOut(place, str(error)))
-        except RecursionError:
-            left_out.append(LeftOut(place, "values are nested too deeply"))
-        except (pa.ArrowException, OSError, EOFError, zlib.error, ValueError) as error:
-            first = str(error).split("\n", 1)[0][:200]
-            left_out.append(LeftOut(place, f"not readable as {layout.data_format}: {first}"))
-        except StorageError as error:
-            left_out.append(LeftOut(place, error.message))
-    return tuple(profiles), tuple(left_out)
+        work = partial(_profile, layout, anchor, meter)
+        _keep(work, _place(layout), layout.data_format, profiles, left_out)
+    for layout, parts in siblings_of(profiles):
+        taken.difference_update(name.casefold() for name in parts)
+        profiles = [profile for profile in profiles if profile.name not in parts]
+        named = replace(layout, name=_free(taken, layout.name))
+        work = partial(_profile, named, anchor, meter)
+        _keep(work, _place(layout), layout.data_format, profiles, left_out)
+    for table in tables:
+        folder = table.uri.rpartition("/")[0].rpartition("/")[2]
+        name = _free(
+            taken, table.name, f"{folder}_{table.name}", f"{table.name}_{table.data_format}"
+        )
+        work = partial(profile_table_folder, replace(table, name=name), meter)
+        _keep(work, table.uri, table.data_format, profiles, left_out)
+    for address, read in databases:
+        names = {
+            each.reference: _free(taken, each.name, "_".join(words_of(each.reference)))
+            for each in read
+        }
+        for each in read:
+            work = partial(_of_database, address, each, names)
+            _keep(work, f"{address.uri} {each.reference}", "a table", profiles, left_out)
+    return tuple(map(with_snapshot_column, _with_known_parents(profiles))), tuple(left_out)
+
+
+def _keep(
+    work: Callable[[], SourceProfile],
+    place: str,
+    data_format: str,
+    profiles: list[SourceProfile],
+    left_out: list[LeftOut],
+) -> None:
+    """Add the profile that some work gives, or why there is none."""
+    try:
+        profile = work()
+        refuse_undeclarable(profile)
+        profiles.append(profile)
+    except NotRecognised as error:
+        left_out.append(LeftOut(place, str(error)))
+    except RecursionError:
+        left_out.append(LeftOut(place, "values are nested too deeply"))
+    except (pa.ArrowException, ArithmeticError, OSError, EOFError, zlib.error, ValueError) as error:
+        first = str(error).split("\n", 1)[0][:200]
+        left_out.append(LeftOut(place, f"not readable as {data_format}: {first}"))
+    except StorageError as error:
+        left_out.append(LeftOut(place, error.message))
+
+
+def _free(taken: set[str], *wanted: str) -> str:
+    """The first name that is not taken, which is taken then."""
+    options = (*wanted, *(f"{wanted[0]}_{number}" for number in range(2, len(taken) + 3)))
+    name = next(option for option in options if option.casefold() not in taken)
+    taken.add(name.casefold())
+    return name
+
+
+def _of_database(
+    address: DatabaseAddress, table: ReadTable, names: Mapping[str, str]
+) -> SourceProfile:
+    """The profile of a table, whose foreign keys name profiles."""
+    profile = profile_rows(
+        names[table.reference], DatabaseTable(address, table.reference), table.sample, table.rows
+    )
+    return replace(
+        profile,
+        primary_key=table.primary_key,
+        foreign_keys=tuple(
+            ForeignKey(key.name, key.columns, names[key.parent], key.parent_columns)
+            for key in table.foreign_keys
+            if key.parent in names
+        ),
+    )
+
+
+def _with_known_parents(profiles: Sequence[SourceProfile]) -> Iterator[SourceProfile]:
+    """Profiles whose foreign keys lead to columns that were read."""
+    columns = {p.name: {column.name for column in p.columns} for p in profiles}
+    for profile in profiles:
+        kept = tuple(
+            key for key in profile.foreign_keys
+            if columns[profile.name].issuperset(key.columns)
+            and columns.get(key.parent, set()).issuperset(key.parent_columns)
+        )  # fmt: skip
+        yield replace(profile, foreign_keys=kept)
 
 
 def refuse_undeclarable(profile: SourceProfile) -> None:
@@ -81,7 +155,9 @@ def refuse_undeclarable(profile: SourceProfile) -> None:
         raise NotRecognised(f"a column whose name is empty or longer than {LONGEST_NAME}")
     if len({name.casefold() for name in names}) < len(names):
         raise NotRecognised("columns whose names are equal but for capitals")
-    if len(profile.layout.files[0].uri) > LONGEST_URI:
+    origin = profile.origin
+    uri = origin.files[0].uri if isinstance(origin, Layout) else ""
+    if len(uri) > LONGEST_URI:
         raise NotRecognised(f"paths longer than {LONGEST_URI:,} characters")
 
 
@@ -115,128 +191,11 @@ def _chosen_times(layout: Layout, anchor: datetime | None) -> list[datetime | No
 
 def _profile(layout: Layout, anchor: datetime | None, meter: Meter) -> SourceProfile:
     times = _chosen_times(layout, anchor)
-    if layout.data_format in ("parquet", "orc"):
-        return _columnar(layout, times, meter)
-    return profile_text(layout, times, meter)
-
-
-def _columnar(layout: Layout, times: Sequence[datetime | None], meter: Meter) -> SourceProfile:
-    tables: list[pa.Table] = []
-    ids: list[Hashes] = []
-    files: list[tuple[int, FoundFile]] = []
-    rows = read = 0
-    for number, time in enumerate(times, start=1):
-        for file in layout.files_at(time):
-            opened = _Opened(layout.data_format, file, meter)
-            rows += opened.rows
-            files.append((number, file))
-            if read < SAMPLE_ROWS:
-                table = opened.table(None, SAMPLE_ROWS - read)
-                tables.append(table)
-                ids.append(np.full(len(table), number, dtype=np.uint64))
-                read += len(table)
-        if read >= ENOUGH_ROWS:
-            break
-    sample = _concatenated(tables)
-    snapshot = np.concatenate(ids)[: len(sample)]
-    columns = [
-        profile_column(
-            field.name, type_of_arrow(field.type), sample.column(field.name), snapshot, read
-        )
-        for field in sample.schema
-        if field.name
+    if layout.data_format not in TYPED_FORMATS:
+        return profile_text(layout, times, meter)
+    files = [
+        DataFile(number, file, layout.data_format)
+        for number, time in enumerate(times, start=1)
+        for file in layout.files_at(time)
     ]
-    if read < rows:
-        columns = _with_key_columns(columns, layout, files, read, meter)
-    return SourceProfile(
-        name=layout.name,
-        layout=layout,
-        columns=tuple(columns),
-        rows=rows,
-        rows_read=len(sample),
-        snapshot=snapshot,
-        snapshots_read=len({number for number, _ in files}),
-        format_options={},
-        has_one_schema=True,
-    )
-
-
-class _Opened:
-    """An open Parquet or ORC file."""
-
-    def __init__(self, data_format: str, file: FoundFile, meter: Meter) -> None:
-        source = ObjectFile(file, meter)
-        self._parquet = pq.ParquetFile(source) if data_format == "parquet" else None
-        self._orc = None if self._parquet is not None else paorc.ORCFile(pa.PythonFile(source, "r"))
-
-    @property
-    def rows(self) -> int:
-        """By the footer."""
-        if self._parquet is not None:
-            return int(self._parquet.metadata.num_rows)
-        assert self._orc is not None
-        return int(self._orc.nrows)
-
-    def table(self, columns: Sequence[str] | None, limit: int) -> pa.Table:
-        """The first rows, of some columns or of all."""
-        if self._parquet is not None:
-            names = None if columns is None else list(columns)
-            schema = self._parquet.schema_arrow
-            batches: Iterator[pa.RecordBatch] = self._parquet.iter_batches(_BATCH, columns=names)
-        else:
-            assert self._orc is not None
-            schema = self._orc.schema
-            names = None if columns is None else list(columns)
-            batches = (self._orc.read_stripe(n, names) for n in range(self._orc.nstripes))
-        taken: list[pa.RecordBatch] = []
-        rows = 0
-        for batch in batches:
-            taken.append(batch)
-            rows += batch.num_rows
-            if rows >= limit:
-                break
-        if not taken:
-            return schema.empty_table() if columns is None else schema.empty_table().select(columns)
-        return pa.Table.from_batches(taken).slice(0, limit)
-
-
-def _concatenated(tables: Sequence[pa.Table]) -> pa.Table:
-    """Tables as one; the columns of the first where they do not agree."""
-    try:
-        return pa.concat_tables(tables, promote_options="permissive")
-    except pa.ArrowException:
-        return tables[0]
-
-
-def _with_key_columns(
-    columns: Sequence[ColumnProfile],
-    layout: Layout,
-    files: Sequence[tuple[int, FoundFile]],
-    sample_rows: int,
-    meter: Meter,
-) -> list[ColumnProfile]:
-    """Profiles of columns, those that may be keys by more rows than the sample has."""
-    names = [column.name for column in columns if column.is_unique and column.may_be_key]
-    if not names:
-        return list(columns)
-    tables: list[pa.Table] = []
-    ids: list[Hashes] = []
-    rows = 0
-    for number, file in files:
-        if rows >= KEY_ROWS:
-            break
-        table = _Opened(layout.data_format, file, meter).table(names, KEY_ROWS - rows)
-        tables.append(table)
-        ids.append(np.full(len(table), number, dtype=np.uint64))
-        rows += len(table)
-    table = _concatenated(tables)
-    snapshot = np.concatenate(ids)[: len(table)]
-    again = {
-        name: profile_column(
-            name, type_of_arrow(table.schema.field(name).type), table.column(name), snapshot,
-            sample_rows,
-        )
-        for name in names
-        if name in table.schema.names
-    }  # fmt: skip
-    return [again.get(column.name, column) for column in columns]
+    return profile_typed(layout.name, layout, files, meter)

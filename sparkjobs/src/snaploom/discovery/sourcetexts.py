@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from snaploom.discovery.databases import DatabaseTable
 from snaploom.discovery.dates import Unit
 from snaploom.discovery.foundfiles import FoundFile
 from snaploom.discovery.layout import Layout, glob_of, last_date
 from snaploom.discovery.names import words_of
 from snaploom.discovery.pathpieces import Kind
 from snaploom.discovery.profiles import SourceProfile
+from snaploom.discovery.tablefolders import TableFolder
 from snaploom.models.common import SchemaField
 from snaploom.models.datasource import (
     AliasedSource,
@@ -20,11 +22,13 @@ from snaploom.models.datasource import (
     FromFieldValue,
     FromReadTime,
     HdfsLike,
+    Jdbc,
     SimpleVirtual,
     SnapshotSettings,
     TimeFormat,
 )
 from snaploom.models.resource import ObjectMeta
+from snaploom.planning.fieldpaths import path_text, quote
 
 READ_NOW = SnapshotSettings(from_read_time=FromReadTime())
 _NUMBERS = (TimeFormat.UNIX_MILLISECONDS, TimeFormat.UNIX_SECONDS)
@@ -43,27 +47,32 @@ class Capture:
 
 
 @dataclass(frozen=True)
-class FileSource:
-    """What a table's files are declared as."""
+class DeclaredSource:
+    """What a table is declared as."""
 
     profile: SourceProfile
     name: str
     """Of the DataSource that others name."""
-    glob: str
-    prefix: str | None
-    captures: tuple[Capture, ...]
+    physical: HdfsLike | Jdbc
+    """Its files, or its table of a database."""
     time_query: str
     """SQL for the milliseconds of a row's snapshot, where only a query can read the date; else
     empty."""
 
     @property
-    def files_name(self) -> str:
+    def physical_name(self) -> str:
         """Name of the DataSource of its files."""
         return f"{self.name}-files" if self.time_query else self.name
 
     def resources(self) -> tuple[DataSource, ...]:
         """Its files, and a query over them where only that can read the date."""
-        files = _source(self.files_name, DataSourceSpec(hdfs_like=self._files()))
+        physical = self.physical
+        spec = (
+            DataSourceSpec(jdbc=physical)
+            if isinstance(physical, Jdbc)
+            else DataSourceSpec(hdfs_like=physical)
+        )
+        files = _source(self.physical_name, spec)
         return (files, self.virtual(self.name)) if self.time_query else (files,)
 
     def virtual(self, name: str) -> DataSource:
@@ -76,11 +85,11 @@ class FileSource:
             alias = "_".join(words_of(self.name)) or "files"
             alias = alias if alias[0].isalpha() else f"t_{alias}"
             simple = SimpleVirtual(
-                data_source=self.files_name, alias=alias, data_query=f"SELECT * FROM {alias}"
+                data_source=self.physical_name, alias=alias, data_query=f"SELECT * FROM {alias}"
             )
             return _source(name, DataSourceSpec(simple_virtual=simple))
         query = ComplexVirtual(
-            data_sources=(AliasedSource(data_source=self.files_name, alias="files"),),
+            data_sources=(AliasedSource(data_source=self.physical_name, alias="files"),),
             snapshot_query=f"SELECT {self.time_query} AS interval_start, "
             f"{self.time_query} AS interval_end FROM files",
             data_query=f"SELECT * FROM files WHERE {self.time_query} = "
@@ -88,61 +97,89 @@ class FileSource:
         )
         return _source(name, DataSourceSpec(complex_virtual=query))
 
-    def _files(self) -> HdfsLike:
-        layout = self.profile.layout
-        given: dict[str, object] = {"format": layout.data_format}
-        if self.profile.format_options:
-            given["format_options"] = dict(self.profile.format_options)
-        given["source_uri_globs"] = (self.glob,)
-        if self.prefix is not None:
-            given["source_uri_prefix"] = self.prefix
-        given["snapshot"] = self._snapshot()
-        if layout.data_format in _TEXT_SCHEMAS and (
-            self.profile.has_one_schema or layout.data_format == "json"
-        ):
-            given["schema_fields"] = tuple(
-                SchemaField(name=column.name, data_type=column.type.data_type)
-                for column in self.profile.columns
-            )
-        return HdfsLike.model_validate(given)
-
-    def _snapshot(self) -> SnapshotSettings:
-        place = last_date(self.profile.layout)
-        form = None if place is None else self.profile.layout.pieces[place].form
-        if self.time_query or not self.profile.times or form is None:
-            return READ_NOW
-        name = next(capture.name for capture in self.captures if capture.piece == place)
-        time_format = form.time_format or TimeFormat.PATTERN
-        pattern = form.name if time_format is TimeFormat.PATTERN else None
-        return SnapshotSettings(
-            from_field_value=FromFieldValue(
-                field_name=name, time_format=time_format, time_pattern=pattern
-            )
-        )
-
 
 def _source(name: str, spec: DataSourceSpec) -> DataSource:
     return DataSource(metadata=ObjectMeta(name=name), spec=spec)
 
 
-def file_source(profile: SourceProfile, name: str, listed: Iterable[FoundFile]) -> FileSource:
-    """How a table's files are declared.
+def declared_source(
+    profile: SourceProfile, name: str, listed: Iterable[FoundFile]
+) -> DeclaredSource:
+    """How a table is declared.
 
     Args:
         profile: of the table.
         name: of its DataSource.
-        listed: every file of its place.
+        listed: every file that was found.
     """
-    layout = profile.layout
+    origin = profile.origin
+    snapshot, query = _by_column(profile)
+    if isinstance(origin, DatabaseTable):
+        table = origin.address.source(origin.reference, snapshot)
+        return DeclaredSource(profile, name, table, query)
+    if isinstance(origin, TableFolder):
+        folder = HdfsLike(
+            format=origin.data_format, source_uri_globs=(origin.uri,), snapshot=snapshot
+        )
+        return DeclaredSource(profile, name, folder, query)
+    captures = _captures(origin, {column.name.casefold() for column in profile.columns})
+    if origin.is_dated:
+        query = _time_query(origin, captures)
+        snapshot = READ_NOW if query else _captured_snapshot(origin, captures)
+    files = _files(profile, origin, captures, snapshot, listed)
+    return DeclaredSource(profile, name, files, query)
+
+
+def _by_column(profile: SourceProfile) -> tuple[SnapshotSettings, str]:
+    """How snapshots are distinguished by a column, or the query that its days take."""
+    found = profile.snapshot_column
+    if found is None:
+        return READ_NOW, ""
+    is_time = found.dates.time_format is TimeFormat.TIMESTAMP
+    if not found.dates.is_exact or (is_time and profile.is_untyped):
+        return READ_NOW, f"unix_millis(CAST(date_trunc('DAY', {quote(found.name)}) AS TIMESTAMP))"
+    settings = FromFieldValue(
+        field_name=path_text((found.name,)),
+        time_format=found.dates.time_format,
+        time_pattern=found.dates.time_pattern,
+        drop_field=False,
+    )
+    return SnapshotSettings(from_field_value=settings), ""
+
+
+def _files(
+    profile: SourceProfile, layout: Layout, captures: Sequence[Capture], snapshot: SnapshotSettings,
+    listed: Iterable[FoundFile],
+) -> HdfsLike:  # fmt: skip
     place = layout.files[0].place.uri
-    captures = _captures(layout, {column.name.casefold() for column in profile.columns})
-    return FileSource(
-        profile=profile,
-        name=name,
-        glob=place + glob_of(layout, listed),
-        prefix=_prefix(layout, captures, place) if captures else None,
-        captures=captures,
-        time_query=_time_query(layout, captures) if profile.times else "",
+    given: dict[str, object] = {"format": layout.data_format}
+    if profile.format_options:
+        given["format_options"] = dict(profile.format_options)
+    others = (file for file in listed if file.place.uri == place)
+    given["source_uri_globs"] = (place + glob_of(layout, others),)
+    if captures:
+        given["source_uri_prefix"] = _prefix(layout, captures, place)
+    given["snapshot"] = snapshot
+    if layout.data_format in _TEXT_SCHEMAS and not profile.is_untyped:
+        given["schema_fields"] = tuple(
+            SchemaField(name=column.name, data_type=column.type.data_type)
+            for column in profile.columns
+        )
+    return HdfsLike.model_validate(given)
+
+
+def _captured_snapshot(layout: Layout, captures: Sequence[Capture]) -> SnapshotSettings:
+    place = last_date(layout)
+    form = None if place is None else layout.pieces[place].form
+    if form is None:
+        return READ_NOW
+    name = next(capture.name for capture in captures if capture.piece == place)
+    time_format = form.time_format or TimeFormat.PATTERN
+    pattern = form.name if time_format is TimeFormat.PATTERN else None
+    return SnapshotSettings(
+        from_field_value=FromFieldValue(
+            field_name=name, time_format=time_format, time_pattern=pattern
+        )
     )
 
 
@@ -200,6 +237,9 @@ def _time_query(layout: Layout, captures: Sequence[Capture]) -> str:
             text = f"concat({name}, ' ', lpad(string({parts['hour']}), 2, '0'))"
             return f"unix_millis(to_timestamp({text}, '{form.name} HH'))"
         return ""
+    if "week" in parts:  # the fourth of January is always in the first week of ISO
+        first = f"CAST(date_trunc('WEEK', make_date({parts['year']}, 1, 4)) AS DATE)"
+        return f"unix_millis(CAST(date_add({first}, 7 * ({parts['week']} - 1)) AS TIMESTAMP))"
     numbers = [parts.get("year", ""), *(parts.get(part, number) for part, number in
                (("month", "1"), ("day", "1"), ("hour", "0")))]  # fmt: skip
     return f"unix_millis(make_timestamp({', '.join(numbers)}, 0, 0))"

@@ -88,7 +88,7 @@ def profile_text(layout: Layout, times: Sequence[datetime | None], meter: Meter)
     size = max(share, sum(file.size for n, file, _, _ in contents if not _compressed(file)))
     return SourceProfile(
         name=layout.name,
-        layout=layout,
+        origin=layout,
         columns=columns,
         rows=table.rows if size <= share else round(table.rows * size / max(1, share)),
         rows_read=table.rows,
@@ -179,7 +179,7 @@ def _csv_table(
     for number, _, content, is_whole in contents:
         table, bad = _csv_rows(content, is_whole, form)
         headers.add(tuple(table.column_names))
-        tables.append(table)
+        tables.append(_spelled(table, tables))
         ids.append(np.full(len(table), number, dtype=np.uint64))
         skipped += bad
     others: list[pa.Table] = []
@@ -187,7 +187,7 @@ def _csv_table(
         if content.strip():
             table, _ = _csv_rows(content, is_whole, form)
             headers.add(tuple(table.column_names))
-            others.append(table)
+            others.append(_spelled(table, [*tables, *others]))
     rows = sum(len(table) for table in tables)
     whole = pa.concat_tables([*tables, *others], promote_options="default")
     options = dict(form.options)
@@ -207,10 +207,19 @@ def _csv_table(
     notes = [f"{skipped} records have another number of values than the header"] if skipped else []
     if not form.has_header:
         notes.append("there is no header: names of columns are numbers, give them their own")
-    same = {tuple(n.casefold() for n in header) for header in headers}
+    is_one = len({tuple(n.casefold() for n in header) for header in headers}) == 1
+    if form.made_up:
+        notes.append("its header has names that are empty or stand twice: Spark numbers them")
     return _TextTable(
-        tuple(columns), rows, np.concatenate(ids), options, len(same) == 1, tuple(notes)
-    )
+        tuple(columns), rows, np.concatenate(ids), options, is_one and not form.made_up,
+        tuple(notes),
+    )  # fmt: skip
+
+
+def _spelled(table: pa.Table, others: Sequence[pa.Table]) -> pa.Table:
+    """A table with its columns in the capitals that those before it have."""
+    known = {name.casefold(): name for other in reversed(others) for name in other.column_names}
+    return table.rename_columns([known.get(n.casefold(), n) for n in table.column_names])
 
 
 def _csv_rows(content: bytes, is_whole: bool, form: CsvFormat) -> tuple[pa.Table, int]:

@@ -17,6 +17,16 @@ SAMPLE_ROWS = 100_000
 """Rows of one source of which every column is read."""
 KEY_ROWS = 1_000_000
 """Rows of one Parquet or ORC source of which columns that may be keys are read."""
+AVRO_ROWS = 20_000
+"""Rows of one source of Avro that are read: each is taken apart in Python, 20,000 of twelve columns
+a second."""
+MOST_TABLES = 200
+"""Tables of one database that are looked into; each takes some questions to its catalogue."""
+DATABASE_ROWS = 20_000
+"""Rows of one table of a database that are read: they come over a network, from a server that has
+other work."""
+MOST_MANIFESTS = 100
+"""Manifests of one Iceberg table that are read; each names up to some thousand files."""
 SKETCH_VALUES = 65_536
 """Hashes of distinct values that are kept of one column: a share is right to 0.4 % (one sigma)."""
 ENOUGH_ROWS = 5_000
@@ -33,6 +43,11 @@ MOST_COLUMNS_COMBINED = 12
 """Columns of one source of which sets are tried: 66 pairs and 220 triples."""
 LONGEST_KEY_TEXT = 64
 """Characters, on average, of a text that may be part of a key: longer ones are descriptions."""
+
+AGAIN = 1.5
+"""Times that a key of a register by day occurs, on average, from which its days are copies."""
+COPIED = 0.3
+"""Share of all keys that a day of such a register has, on average: it may have grown since."""
 
 # Relationships.
 SAME_NAME = 0.8

@@ -71,7 +71,8 @@ def interval_of(times: Sequence[datetime], unit: Unit) -> Interval:
         return Interval(
             _midnight(times[0]).replace(day=1), TimeOffset(month=1), f"{count}, one a month"
         )
-    if smallest >= 7 * _DAY and all(gap % (7 * _DAY) == timedelta() for gap in gaps):
+    are_weeks = smallest >= 7 * _DAY and all(gap % (7 * _DAY) == timedelta() for gap in gaps)
+    if unit is Unit.WEEK or are_weeks:
         return Interval(_midnight(times[0]), TimeOffset(week=1), f"{count}, one a week")
     if smallest >= _DAY:
         return Interval(_midnight(times[0]), TimeOffset(day=1), f"{count}, one a day at most")

@@ -7,7 +7,7 @@ that a driver that Spark can load is found, wherever its jar is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -71,6 +71,30 @@ class JdbcConnection:
                 carried_out.close()
         except Py4JError as error:
             raise refused(error, self.address.resource, self.address.login, path) from None
+
+    def catalogue(self, question: Callable[[JavaObject], JavaObject]) -> list[dict[str, str]]:
+        """The rows of an answer of the catalogue, every value as text, by the column's label.
+
+        Args:
+            question: asks the `java.sql.DatabaseMetaData` for a `java.sql.ResultSet`.
+
+        Raises:
+            SourceError: the database refuses it.
+        """
+        try:
+            answer = question(self.java.getMetaData())
+            try:
+                about = answer.getMetaData()
+                columns = range(1, int(about.getColumnCount()) + 1)
+                labels = [str(about.getColumnLabel(column)).upper() for column in columns]
+                return [
+                    {label: value or "" for label, value in zip(labels, row, strict=True)}
+                    for row in _rows(answer)
+                ]
+            finally:
+                answer.close()
+        except Py4JError as error:
+            raise refused(error, self.address.resource, self.address.login) from None
 
     def begin(self) -> None:
         """Keep what follows in one transaction."""

@@ -66,6 +66,34 @@ class _Session:
     """Identifies this state of the database."""
 
 
+def address_of(declared: Jdbc, resource: str) -> JdbcAddress:
+    """Where the database of a source is, and how it is reached.
+
+    Args:
+        declared: the source.
+        resource: `Kind/name` of it.
+
+    Raises:
+        UrlNotAllowed: it gives a whole URL.
+        CredentialsRefused: a variable with user or password is not set.
+    """
+    if declared.url is not None and os.environ.get(ALLOW_URL_VARIABLE) != "true":
+        raise UrlNotAllowed(
+            "a JDBC URL is not allowed here: it can carry options by which drivers run code",
+            resource=resource,
+            path="spec.jdbc.url",
+            expected="driver, host, port, database and options",
+            hint=f"set {ALLOW_URL_VARIABLE}=true for this process if you trust its author",
+        )
+    return JdbcAddress(
+        resource,
+        declared.driver_class or DATABASES[declared.driver].driver_class,
+        connection_url(declared),
+        properties_of(declared),
+        login_of(declared.credentials, os.environ, resource),
+    )
+
+
 @dataclass(frozen=True)
 class DatabaseTable:
     """The table of one `jdbc` source; nothing is opened before it is needed."""
@@ -147,22 +175,7 @@ class DatabaseTable:
 
     @cached_property
     def _address(self) -> JdbcAddress:
-        declared = self.declared
-        if declared.url is not None and os.environ.get(ALLOW_URL_VARIABLE) != "true":
-            raise UrlNotAllowed(
-                "a JDBC URL is not allowed here: it can carry options by which drivers run code",
-                resource=self.resource,
-                path="spec.jdbc.url",
-                expected="driver, host, port, database and options",
-                hint=f"set {ALLOW_URL_VARIABLE}=true for this process if you trust its author",
-            )
-        return JdbcAddress(
-            self.resource,
-            declared.driver_class or self.database.driver_class,
-            connection_url(declared),
-            properties_of(declared),
-            login_of(declared.credentials, os.environ, self.resource),
-        )
+        return address_of(self.declared, self.resource)
 
     @cached_property
     def _session(self) -> _Session:

@@ -1,0 +1,295 @@
+"""Files of Avro (object container files, Avro 1.11), read record by record.
+
+Neither Arrow nor a library that Snaploom needs anyway reads them; manifests of Iceberg are such
+files as well. What is read is bounded by the caller; lengths in the file are checked before use.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from bz2 import BZ2Decompressor
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from typing import BinaryIO
+
+import pyarrow as pa
+from pydantic import JsonValue
+
+from snaploom.discovery.fileformat import NotRecognised
+
+_MAGIC = b"Obj\x01"
+LONGEST_BLOCK = 64 * 1024 * 1024
+"""Bytes of one block, unpacked: writers begin a new one after some 16 KiB to some MiB."""
+_LONGEST_HEADER = 16 * 1024 * 1024
+"""Bytes of one entry of the header, which holds the schema."""
+_MOST_MEMBERS = 1_000_000
+"""Members of one array or map, which may be of a type without any bytes."""
+_DEEPEST = 64
+"""Types within types: a schema may name itself."""
+_PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+
+Decode = Callable[[BinaryIO], object]
+
+
+@dataclass(frozen=True)
+class AvroFile:
+    """A file whose header was read."""
+
+    schema: dict[str, JsonValue]
+    """Of its records."""
+    records: Iterator[dict[str, object]]
+    """Each with the values as they are stored: days, microseconds, bytes of decimals."""
+
+
+def open_avro(stream: BinaryIO) -> AvroFile:
+    """Read the header of a file; records are read when they are asked for.
+
+    Args:
+        stream: at the beginning of the file.
+
+    Raises:
+        NotRecognised: it is no such file, or is packed in a way that is not known.
+    """
+    if stream.read(4) != _MAGIC:
+        raise NotRecognised("not an object container file of Avro")
+    meta: dict[str, bytes] = {}
+    while count := _long(stream):
+        if count < 0:
+            _long(stream)  # bytes of this block, for readers that pass over it
+        for _ in range(abs(count)):
+            name = _bytes(stream, _LONGEST_HEADER).decode()
+            meta[name] = _bytes(stream, _LONGEST_HEADER)
+    sync = stream.read(16)
+    codec = meta.get("avro.codec", b"null").decode()
+    unpack = _CODECS.get(codec)
+    if unpack is None:
+        raise NotRecognised(f"Avro that is packed as {codec}")
+    try:
+        schema = json.loads(meta.get("avro.schema", b""))
+    except ValueError:
+        raise NotRecognised("Avro whose header has no schema") from None
+    if not isinstance(schema, dict) or schema.get("type") != "record":
+        raise NotRecognised("Avro whose records are no records of fields")
+    decode = _record(schema, {}, 0)
+    return AvroFile(schema, _records(stream, decode, unpack, sync))
+
+
+def _records(
+    stream: BinaryIO, decode: Decode, unpack: Callable[[bytes], bytes], sync: bytes
+) -> Iterator[dict[str, object]]:
+    while first := stream.read(1):
+        count = _long(stream, first)
+        content = unpack(_bytes(stream, LONGEST_BLOCK))
+        if count > max(1, len(content)):  # records of no bytes at all would never end
+            raise NotRecognised("Avro with more records than bytes")
+        block = BytesIO(content)
+        for _ in range(count):
+            record = decode(block)
+            assert isinstance(record, dict)
+            yield record
+        if stream.read(16) != sync:
+            raise NotRecognised("Avro whose blocks do not end as its header announces")
+
+
+def _long(stream: BinaryIO, first: bytes = b"") -> int:
+    """A whole number, written with as few bytes as it needs (ZigZag)."""
+    number = shift = 0
+    byte = first or stream.read(1)
+    while True:
+        if not byte or shift > 63:
+            raise NotRecognised("Avro that ends within a number")
+        number |= (byte[0] & 0x7F) << shift
+        if byte[0] < 0x80:
+            return (number >> 1) ^ -(number & 1)
+        shift += 7
+        byte = stream.read(1)
+
+
+def _bytes(stream: BinaryIO, most: int) -> bytes:
+    length = _long(stream)
+    if not 0 <= length <= most:
+        raise NotRecognised(f"Avro with a value of {length:,} bytes")
+    return _exactly(stream, length)
+
+
+def _exactly(stream: BinaryIO, length: int) -> bytes:
+    content = stream.read(length)
+    if len(content) < length:
+        raise NotRecognised("Avro that ends within a value")
+    return content
+
+
+def _inflated(content: bytes) -> bytes:
+    unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
+    return _bounded(unpacker.decompress(content, LONGEST_BLOCK), unpacker.unconsumed_tail)
+
+
+def _unbzipped(content: bytes) -> bytes:
+    unpacker = BZ2Decompressor()
+    unpacked = unpacker.decompress(content, LONGEST_BLOCK)
+    return _bounded(unpacked, b"" if unpacker.eof else b"more")
+
+
+def _bounded(unpacked: bytes, rest: bytes) -> bytes:
+    if rest:
+        raise NotRecognised(f"Avro with a block of more than {LONGEST_BLOCK:,} bytes")
+    return unpacked
+
+
+def _unsnapped(content: bytes) -> bytes:
+    """Snappy's form begins with the length, and Avro's ends with a checksum."""
+    length = shift = 0
+    for byte in content[:5]:
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    _bounded(b"", b"" if length <= LONGEST_BLOCK else b"more")
+    return bytes(pa.decompress(content[:-4], decompressed_size=length, codec="snappy"))
+
+
+def _unzstd(content: bytes) -> bytes:
+    with pa.CompressedInputStream(pa.BufferReader(content), "zstd") as stream:
+        unpacked = bytes(stream.read(LONGEST_BLOCK + 1))
+    return _bounded(unpacked[:LONGEST_BLOCK], unpacked[LONGEST_BLOCK:])
+
+
+_CODECS: dict[str, Callable[[bytes], bytes]] = {
+    "null": bytes, "deflate": _inflated, "bzip2": _unbzipped, "snappy": _unsnapped,
+    "zstandard": _unzstd,
+}  # fmt: skip
+
+
+def _decoder(schema: JsonValue, named: dict[str, Decode], depth: int) -> Decode:
+    """What reads a value of a schema."""
+    if depth > _DEEPEST:
+        raise NotRecognised("Avro whose types are nested too deeply")
+    if isinstance(schema, list):
+        return _union([_decoder(each, named, depth + 1) for each in schema])
+    if isinstance(schema, str):
+        if schema in _PRIMITIVES:
+            return _PRIMITIVE[schema]
+        return lambda stream: _named(named, schema)(stream)
+    if not isinstance(schema, dict):
+        raise NotRecognised("Avro whose schema is not one")
+    kind = schema.get("type")
+    if kind == "record":
+        return _record(schema, named, depth)
+    if kind == "enum":
+        return _remember(schema, named, _enum(schema.get("symbols")))
+    if kind == "fixed":
+        size = schema.get("size")
+        if not isinstance(size, int) or not 0 <= size <= LONGEST_BLOCK:
+            raise NotRecognised("Avro with a fixed type without a size")
+        return _remember(schema, named, lambda stream: _exactly(stream, size))
+    if kind == "array":
+        return _array(_decoder(schema.get("items"), named, depth + 1))
+    if kind == "map":
+        return _map(_decoder(schema.get("values"), named, depth + 1))
+    return _decoder(kind, named, depth + 1)
+
+
+def _named(named: dict[str, Decode], name: str) -> Decode:
+    found = named.get(name)
+    if found is None:
+        raise NotRecognised(f"Avro with a type that is nowhere: {name[:100]}")
+    return found
+
+
+def _remember(schema: dict[str, JsonValue], named: dict[str, Decode], decode: Decode) -> Decode:
+    name, namespace = str(schema.get("name", "")), schema.get("namespace")
+    named[name] = named[name.rpartition(".")[2]] = decode
+    if isinstance(namespace, str):
+        named[f"{namespace}.{name}"] = decode
+    return decode
+
+
+def _record(schema: dict[str, JsonValue], named: dict[str, Decode], depth: int) -> Decode:
+    fields: list[tuple[str, Decode]] = []
+
+    def decode(stream: BinaryIO) -> object:
+        return {name: read(stream) for name, read in fields}
+
+    _remember(schema, named, decode)
+    given = schema.get("fields")
+    for field in given if isinstance(given, list) else []:
+        if not isinstance(field, dict) or not isinstance(field.get("name"), str):
+            raise NotRecognised("Avro with a field without a name")
+        fields.append((str(field["name"]), _decoder(field.get("type"), named, depth + 1)))
+    return decode
+
+
+def _union(branches: list[Decode]) -> Decode:
+    def decode(stream: BinaryIO) -> object:
+        branch = _long(stream)
+        if not 0 <= branch < len(branches):
+            raise NotRecognised("Avro with a value of a type that its schema does not have")
+        return branches[branch](stream)
+
+    return decode
+
+
+def _enum(symbols: JsonValue) -> Decode:
+    names = [str(symbol) for symbol in symbols] if isinstance(symbols, list) else []
+
+    def decode(stream: BinaryIO) -> object:
+        place = _long(stream)
+        if not 0 <= place < len(names):
+            raise NotRecognised("Avro with a value that its enumeration does not have")
+        return names[place]
+
+    return decode
+
+
+def _array(item: Decode) -> Decode:
+    def decode(stream: BinaryIO) -> object:
+        return [item(stream) for _ in _counted(stream)]
+
+    return decode
+
+
+def _map(value: Decode) -> Decode:
+    def decode(stream: BinaryIO) -> object:
+        return {_bytes(stream, LONGEST_BLOCK).decode(): value(stream) for _ in _counted(stream)}
+
+    return decode
+
+
+def _counted(stream: BinaryIO) -> Iterator[None]:
+    """Once for each member of an array or map, which come in blocks."""
+    seen = 0
+    while count := _long(stream):
+        if count < 0:
+            _long(stream)
+        seen += abs(count)
+        if seen > _MOST_MEMBERS:
+            raise NotRecognised("Avro with an array that is too long")
+        for _ in range(abs(count)):
+            yield None
+
+
+def _boolean(stream: BinaryIO) -> object:
+    return _exactly(stream, 1) != b"\0"
+
+
+def _float(stream: BinaryIO) -> object:
+    return struct.unpack("<f", _exactly(stream, 4))[0]
+
+
+def _double(stream: BinaryIO) -> object:
+    return struct.unpack("<d", _exactly(stream, 8))[0]
+
+
+_PRIMITIVE: dict[str, Decode] = {
+    "null": lambda _: None,
+    "boolean": _boolean,
+    "int": _long,
+    "long": _long,
+    "float": _float,
+    "double": _double,
+    "bytes": lambda stream: _bytes(stream, LONGEST_BLOCK),
+    "string": lambda stream: _bytes(stream, LONGEST_BLOCK).decode("utf-8", "replace"),
+}
