@@ -42,7 +42,7 @@ _DRAWN = str.maketrans(
 
 
 def in_ascii(text: str) -> str:
-    r"""The text for a terminal that shows ASCII alone; other characters become `\u00e9`."""
+    r"""The text for a terminal that shows only ASCII; other characters become `\u00e9`."""
     return text.translate(_DRAWN).encode("ascii", "backslashreplace").decode()
 
 
