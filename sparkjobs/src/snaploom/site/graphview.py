@@ -19,7 +19,7 @@ _TOP = 20
 
 
 def model_of_nodes(title: str, caption: str, nodes: Sequence[Node]) -> PublishedModel:
-    """The join tree of nodes with what is known of the newest snapshot,, to be drawn.
+    """The join tree of nodes with what is known of the newest snapshot, to be drawn.
 
     Args:
         title: of the drawing.
