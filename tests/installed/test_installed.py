@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
-from support.documentation.examples import run_command
+from support.documentation.examples import REPOSITORY, copy_example, run_command
 from support.documentation.packages import PYTHONS, Installed, build_packages, empty_environment
 from support.documentation.pagecommands import run_blocks
 from support.documentation.pages import DOCS, blocks_of
 
+NOTEBOOKS = REPOSITORY / "examples" / "notebooks"
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(900)]
 
 
@@ -67,9 +69,26 @@ def test_operator_is_installed_as_the_page_shows(packages: Path, tmp_path: Path)
     assert not {"pyspark", "pyarrow", "numpy"} & set(installed.split())
 
 
-def test_tutorial_is_done_from_the_wheel(packages: Path, tmp_path: Path) -> None:
-    """All that it shows: the model, runs, faults, reading in Python, and the end."""
-    found = empty_environment(tmp_path / "environment", packages)
+@pytest.fixture(scope="module")
+def with_spark(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """The library with Spark."""
+    found = empty_environment(tmp_path_factory.mktemp("spark") / "environment", packages)
     found.install("spark", "snaploom")
-    (tmp_path / "person").mkdir()
-    run_blocks(DOCS / "tutorial.md", tmp_path / "person", found.programs)
+    return found
+
+
+def test_tutorial_is_done_from_the_wheel(with_spark: Installed, tmp_path: Path) -> None:
+    """All that it shows: the model, runs, faults, reading in Python, and the end."""
+    run_blocks(DOCS / "tutorial.md", tmp_path, with_spark.programs)
+
+
+@pytest.mark.parametrize("notebook", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_code_of_a_notebook_is_done_from_the_wheel(
+    notebook: Path, with_spark: Installed, tmp_path: Path
+) -> None:
+    folder = copy_example("customer", tmp_path).checkout / "examples" / "notebooks"
+    folder.mkdir()
+    cells = json.loads(notebook.read_text("utf-8"))["cells"]
+    code = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    (folder / "cells.py").write_text("\n\n".join(code))
+    with_spark.run("python", "cells.py", folder=folder)
