@@ -72,7 +72,7 @@ INDEXES = {
     ),
     "SkippingNotAvailable": Remedy(
         "The session is one of Spark Connect, or of a Spark that is not known.",
-        "Use a classic session of Spark 4.1 or newer, or let the server of Spark Connect skip files.",
+        "Use a classic session of Spark 4.1 or newer; for Spark Connect, let the server skip.",
     ),
     "ValueNotWritable": Remedy(
         "A value such as NaN, or a text too long, cannot be kept in JSON or OpenSearch.",
