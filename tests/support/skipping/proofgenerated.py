@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from support.runner.proofscope import IS_WHOLE
 from support.skipping.onequalsoff import (
     IndexHome,
     IndexSet,
@@ -28,9 +27,9 @@ from support.skipping.proofranges import FORMS, range_conditions
 from support.skipping.proofsets import index_sets, indexed_expressions
 from support.skipping.prooftables import ProofTable, make_table
 
-GENERAL, EDGES, EXPRESSIONS, RANGES = (44, 26, 20, 20) if IS_WHOLE else (28, 18, 14, 15)
+GENERAL, EDGES, EXPRESSIONS, RANGES = 44, 26, 20, 20
 """Conditions of each kind that are drawn for a table."""
-MOST = 48 if IS_WHOLE else 30
+MOST = 48
 """Conditions that one index set is asked."""
 COLLECTED = 2
 """Conditions of each index set whose rows are compared whole."""
