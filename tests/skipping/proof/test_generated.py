@@ -20,7 +20,7 @@ from support.skipping.prooftables import LAYOUTS
 
 SEEDS = range(int(os.environ.get("SNAPLOOM_PROOF_SEEDS", "1")))
 
-KINDS = ("xskipper", "exported", "opensearch real")
+KINDS = ("xskipper", "exported", "opensearch fake", "opensearch real")
 """Homes beside the folder that see a layout a seed, as each version on trust does."""
 
 VERIFIED = 2
