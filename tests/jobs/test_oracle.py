@@ -83,7 +83,7 @@ def test_worlds_are_of_every_kind() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("seed", [*sampled(SEEDS, 15), BELOW_WHAT_IS_LEFT_OUT])
+@pytest.mark.parametrize("seed", [*sampled(SEEDS, 10), BELOW_WHAT_IS_LEFT_OUT])
 def test_runs_do_what_the_oracle_computes(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     world = world_of(seed)
     got = woven(spark, world, tmp_path)

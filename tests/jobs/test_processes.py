@@ -14,6 +14,7 @@ import pytest
 import support
 from support.declared.declarations import simple
 from support.documentation.commands import end, snaploom_command, start, wait_until
+from support.runner.proofscope import sampled
 from support.weaving.loom import OUTPUT, Loom, ids
 
 from snaploom.models.report import RunPhase
@@ -64,7 +65,7 @@ def staged(loom: Loom) -> list[Path]:
     return [path for path in loom.out.glob("data/.staging/**/*.parquet") if path.is_file()]
 
 
-@pytest.mark.parametrize("point", PUBLISHING)
+@pytest.mark.parametrize("point", sampled(PUBLISHING, 3))
 def test_run_after_a_killed_one_publishes_exactly_once(spark, loom, tmp_path, point) -> None:
     script = [sys.executable, str(SUPPORT / "weavingprocess.py"), str(tmp_path), point.value]
     process = start(script, tmp_path / "killed")
