@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from support.weaving.loom import Loom, ids
 
 import snaploom
+from snaploom.jobs.indexes.connectserver import connect_server
 
 pytestmark = pytest.mark.spark
 
@@ -34,14 +35,10 @@ READS: dict[str, dict[str, object]] = {
 @pytest.fixture(scope="module")
 def server(spark: SparkSession) -> Iterator[str]:
     """A server of Spark Connect in the JVM of the tests' session."""
-    package = spark.sparkContext._jvm.org.apache.spark.sql.connect.service
-    service = getattr(getattr(package, "SparkConnectService$"), "MODULE$")
     settings = spark.sparkContext._jsc.sc().conf()
     settings.set("spark.connect.grpc.binding.port", "0")
-    service.start(spark.sparkContext._jsc.sc())
-    yield f"sc://127.0.0.1:{service.localPort()}"
-    nothing = spark.sparkContext._jvm.scala.Option.apply(None)
-    service.stop(nothing, nothing)
+    with connect_server(spark) as url:
+        yield url
     settings.remove("spark.connect.grpc.binding.port")
 
 

@@ -11,7 +11,6 @@ import pytest
 from snaploom.discovery.databases import (
     DatabaseAddress,
     DatabaseContent,
-    DeclaredKey,
     ReadTable,
     database_address,
 )
@@ -21,6 +20,7 @@ from snaploom.errors import ArgumentInvalid
 from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.models.allowances import NO_ALLOWANCES
 from snaploom.models.datasource import JdbcDriver
+from snaploom.planning.sources.databases.declaredkeys import DeclaredKey
 
 URL = "jdbc:postgresql://db.example.org:6543/shop-eu?sslmode=verify-full"
 DAYS = [date(2026, 1, 1) + timedelta(days=n) for n in range(5)]

@@ -88,6 +88,8 @@ def test_archives_that_were_used_last_are_kept(machine: Machine) -> None:
         (VARIABLE, "off"),
         ("SPARK_SUBMIT_OPTS", "-XX:SharedArchiveFile=/own.jsa"),
         ("JAVA_TOOL_OPTIONS", "-Xshare:off"),
+        ("PYSPARK_SUBMIT_ARGS", "--driver-java-options -Xshare:off pyspark-shell"),
+        ("HADOOP_CONF_DIR", "/etc/hadoop"),
         ("XDG_CACHE_HOME", '/a "quoted" cache'),
         ("XDG_CACHE_HOME", "/proc/self/no-folder-can-be-made-here"),
         ("JAVA_HOME", "/no/java"),

@@ -15,9 +15,9 @@ from snaploom.errors import SnaploomError
 from snaploom.extras import missing_package
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
+from snaploom.planning.jobvariables import DEBUG_VARIABLE
 
 INTERNAL_ERROR = 1
-DEBUG_VARIABLE = "SNAPLOOM_DEBUG"
 
 
 def show_failure(error: Exception, arguments: Sequence[str]) -> int:

@@ -26,12 +26,12 @@ LONGEST_BLOCK = 64 * 1024 * 1024
 _LONGEST_HEADER = 16 * 1024 * 1024
 """Bytes of one entry of the header, which holds the schema."""
 _MOST_MEMBERS = 1_000_000
-"""Members of one array or map, which may be of a type without any bytes."""
+"""Members of one array or map."""
 _DEEPEST = 64
 """Types within types: a schema may name itself."""
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
-Decode = Callable[[BinaryIO], object]
+Decode = Callable[[BytesIO], object]
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ def _remember(schema: dict[str, JsonValue], named: dict[str, Decode], decode: De
 def _record(schema: dict[str, JsonValue], named: dict[str, Decode], depth: int) -> Decode:
     fields: list[tuple[str, Decode]] = []
 
-    def decode(stream: BinaryIO) -> object:
+    def decode(stream: BytesIO) -> object:
         return {name: read(stream) for name, read in fields}
 
     _remember(schema, named, decode)
@@ -223,7 +223,7 @@ def _record(schema: dict[str, JsonValue], named: dict[str, Decode], depth: int) 
 
 
 def _union(branches: list[Decode]) -> Decode:
-    def decode(stream: BinaryIO) -> object:
+    def decode(stream: BytesIO) -> object:
         branch = _long(stream)
         if not 0 <= branch < len(branches):
             raise NotRecognised("Avro with a value of a type that its schema does not have")
@@ -235,7 +235,7 @@ def _union(branches: list[Decode]) -> Decode:
 def _enum(symbols: JsonValue) -> Decode:
     names = [str(symbol) for symbol in symbols] if isinstance(symbols, list) else []
 
-    def decode(stream: BinaryIO) -> object:
+    def decode(stream: BytesIO) -> object:
         place = _long(stream)
         if not 0 <= place < len(names):
             raise NotRecognised("Avro with a value that its enumeration does not have")
@@ -245,41 +245,45 @@ def _enum(symbols: JsonValue) -> Decode:
 
 
 def _array(item: Decode) -> Decode:
-    def decode(stream: BinaryIO) -> object:
+    def decode(stream: BytesIO) -> object:
         return [item(stream) for _ in _counted(stream)]
 
     return decode
 
 
 def _map(value: Decode) -> Decode:
-    def decode(stream: BinaryIO) -> object:
+    def decode(stream: BytesIO) -> object:
         return {_bytes(stream, LONGEST_BLOCK).decode(): value(stream) for _ in _counted(stream)}
 
     return decode
 
 
-def _counted(stream: BinaryIO) -> Iterator[None]:
-    """Once for each member of an array or map, which come in blocks."""
+def _counted(stream: BytesIO) -> Iterator[None]:
+    """Once for each member of an array or map, which come in blocks.
+
+    Members without any bytes, of which a few bytes could announce a million, are not taken.
+    """
     seen = 0
     while count := _long(stream):
         if count < 0:
             _long(stream)
         seen += abs(count)
-        if seen > _MOST_MEMBERS:
+        left = stream.getbuffer().nbytes - stream.tell()
+        if seen > _MOST_MEMBERS or abs(count) > left:
             raise NotRecognised("Avro with an array that is too long")
         for _ in range(abs(count)):
             yield None
 
 
-def _boolean(stream: BinaryIO) -> object:
+def _boolean(stream: BytesIO) -> object:
     return _exactly(stream, 1) != b"\0"
 
 
-def _float(stream: BinaryIO) -> object:
+def _float(stream: BytesIO) -> object:
     return struct.unpack("<f", _exactly(stream, 4))[0]
 
 
-def _double(stream: BinaryIO) -> object:
+def _double(stream: BytesIO) -> object:
     return struct.unpack("<d", _exactly(stream, 8))[0]
 
 

@@ -19,6 +19,7 @@ from snaploom.models.datasource import (
     JdbcDriver,
     SnapshotSettings,
 )
+from snaploom.planning.sources.databases.declaredkeys import DeclaredKey
 from snaploom.planning.sources.databases.drivers import DATABASES, HOST
 
 _DRIVERS = {
@@ -82,17 +83,6 @@ class DatabaseAddress:
         given["table_reference"] = table_reference
         given["snapshot"] = snapshot or SnapshotSettings(from_read_time=FromReadTime())
         return Jdbc.model_validate(given)
-
-
-@dataclass(frozen=True)
-class DeclaredKey:
-    """A foreign key of a table, as the catalogue of its database has it."""
-
-    name: str
-    columns: tuple[str, ...]
-    parent: str
-    """Reference of the table that it leads to."""
-    parent_columns: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -181,6 +181,6 @@ def refuse_secret(uri: str) -> None:
             path="--from",
             found=without_secrets(re.sub(r"//[^/@]*@", "//***@", uri.partition("?")[0])),
             expected="a URI without user, password and signature",
-            hint="put credentials into the environment, such as AWS_ACCESS_KEY_ID and "
-            "AWS_SECRET_ACCESS_KEY",
+            hint="leave them out; buckets take AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of the "
+            "environment, a database <NAME>_DB_USER and <NAME>_DB_PASSWORD",
         )

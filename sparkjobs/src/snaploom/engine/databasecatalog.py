@@ -23,6 +23,7 @@ from snaploom.engine.sources.databases.zone import refuse_other_zones
 from snaploom.errors import SourceError
 from snaploom.models.datasource import Jdbc, JdbcDriver
 from snaploom.models.times import EpochNanos
+from snaploom.planning.sources.databases.declaredkeys import DeclaredKey
 from snaploom.planning.sources.databases.tablenames import table_parts
 
 _SYSTEM = frozenset({
@@ -35,17 +36,6 @@ _PARTITIONS = """SELECT n.nspname, c.relname FROM pg_class c
 
 
 @dataclass(frozen=True)
-class CatalogKey:
-    """A foreign key."""
-
-    name: str
-    columns: tuple[str, ...]
-    parent: str
-    """Reference of the table that it leads to."""
-    parent_columns: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class CatalogTable:
     """A table as the catalogue has it."""
 
@@ -55,7 +45,7 @@ class CatalogTable:
     rows: int
     """By its statistics, which may be old; 0 without any."""
     primary_key: tuple[str, ...]
-    foreign_keys: tuple[CatalogKey, ...]
+    foreign_keys: tuple[DeclaredKey, ...]
 
 
 def catalog_of(
@@ -136,7 +126,7 @@ def _table(connection: JdbcConnection, declared: Jdbc, place: tuple[str, str]) -
         rows=_rows(connection, place),
         primary_key=tuple(row["COLUMN_NAME"] for row in sorted(keys, key=_place_in_key)),
         foreign_keys=tuple(
-            CatalogKey(
+            DeclaredKey(
                 key,
                 tuple(row["FKCOLUMN_NAME"] for row in rows),
                 _reference(declared, rows[0].get("PKTABLE_SCHEM", ""), rows[0]["PKTABLE_NAME"]),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from snaploom.discovery.databases import DatabaseAddress, DatabaseContent, DeclaredKey, ReadTable
+from snaploom.discovery.databases import DatabaseAddress, DatabaseContent, ReadTable
 from snaploom.discovery.foundfiles import LeftOut
 from snaploom.discovery.thresholds import DATABASE_ROWS, MOST_TABLES
-from snaploom.engine.databasecatalog import CatalogTable, catalog_of, sample_of
+from snaploom.engine.databasecatalog import catalog_of, sample_of
 from snaploom.errors import SourceError
 from snaploom.jobs.driverlock import LOCK_FILE, cached_jar, read_lock, verified_jar
 from snaploom.jobs.session.spark import build_session
@@ -40,15 +40,8 @@ def read_database(address: DatabaseAddress) -> DatabaseContent:
             read = len(sample)
             rows = read if read < DATABASE_ROWS else max(read, table.rows)
             tables.append(ReadTable(table.reference, table.name, sample, rows, table.primary_key,
-                                    _keys(table)))  # fmt: skip
+                                    table.foreign_keys))  # fmt: skip
     return DatabaseContent(tuple(tables), tuple(left_out))
-
-
-def _keys(table: CatalogTable) -> tuple[DeclaredKey, ...]:
-    return tuple(
-        DeclaredKey(key.name, key.columns, key.parent, key.parent_columns)
-        for key in table.foreign_keys
-    )
 
 
 def _jars(address: DatabaseAddress) -> tuple[Path, ...]:

@@ -21,6 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
 from snaploom.errors import ArgumentInvalid
+from snaploom.jobs.cachefolder import CACHE_VARIABLE
 from snaploom.jobs.driverlock import REPOSITORY_VARIABLE, cached_jar, hash_of
 from snaploom.planning.sources.databases.driverjars import DriverJar
 
@@ -85,10 +86,10 @@ def _keep(fetched: Path, target: Path) -> None:
     except OSError as error:
         raise ArgumentInvalid(
             "the cache of drivers cannot be written",
-            path="XDG_CACHE_HOME",
+            path=CACHE_VARIABLE,
             found=f"{target}: {error.strerror or error}",
             expected="a folder that may be written to",
-            hint="set XDG_CACHE_HOME to one",
+            hint=f"set {CACHE_VARIABLE} to one",
         ) from error
 
 

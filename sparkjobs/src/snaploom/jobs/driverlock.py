@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from snaploom.errors import ArgumentInvalid
+from snaploom.jobs.cachefolder import CACHE_VARIABLE, cache_folder
 from snaploom.loading.load import Loaded
 from snaploom.loading.project import nearest_file
 from snaploom.models.datasource import DataSource
@@ -28,8 +29,6 @@ MOST_LOCK_BYTES = 64 * 1024
 """Bytes of a lock file; a driver takes some 150."""
 _LINE = re.compile(rf"(\S+) ({COORDINATES.pattern}) sha256:([0-9a-f]{{64}})")
 _HEAD = "# JDBC drivers and their hashes. `snaploom drivers install` writes it; commit it.\n"
-_CACHE = "XDG_CACHE_HOME"
-"""Environment variable that names the folder of caches, as on any desktop."""
 
 
 def read_lock(file: Path) -> dict[str, DriverJar]:
@@ -80,9 +79,21 @@ def write_lock(file: Path, jars: Mapping[str, DriverJar]) -> None:
 
 
 def cached_jar(jar: DriverJar) -> Path:
-    """Where the jar of a driver is kept on this machine, whether it is there or not."""
-    cache = Path(os.environ.get(_CACHE) or Path.home() / ".cache")
-    return cache / "snaploom" / "drivers" / jar.sha256 / jar.file_name
+    """Where the jar of a driver is kept on this machine, whether it is there or not.
+
+    Raises:
+        ArgumentInvalid: there is no folder for caches.
+    """
+    try:
+        return cache_folder() / "drivers" / jar.sha256 / jar.file_name
+    except FileNotFoundError as error:
+        raise ArgumentInvalid(
+            "there is no place for JDBC drivers",
+            path=CACHE_VARIABLE,
+            found=str(error),
+            expected="a folder that may be written to",
+            hint=f"set {CACHE_VARIABLE} to one",
+        ) from error
 
 
 def hash_of(file: Path) -> str:

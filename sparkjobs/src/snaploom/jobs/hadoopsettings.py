@@ -15,12 +15,17 @@ from pathlib import Path
 from snaploom.models.run import RunSettings
 from snaploom.storage.cloudstores import s3_endpoint
 
-_OF_HADOOP = "spark.hadoop."
-_CLASSPATH = "spark.driver.extraClassPath"
-_JAVA_SETTINGS = ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions")
-_FILES_OF_SETTINGS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_DIST_CLASSPATH")
+OF_HADOOP = "spark.hadoop."
+"""Begins settings of Hadoop's; a session that runs takes them without it."""
+CLASS_PATH = "spark.driver.extraClassPath"
+"""Setting with what comes first on the driver's class path."""
+DEFAULT_JAVA = "spark.driver.defaultJavaOptions"
+"""Setting with the options of the driver's Java that come before those of users."""
+JAVA_SETTINGS = (DEFAULT_JAVA, "spark.driver.extraJavaOptions")
+"""Settings with options of the driver's Java."""
+FILES_OF_SETTINGS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_DIST_CLASSPATH")
 """Environment variables that put folders on the classpath, or name Spark's own settings."""
-_OPTIONS = (
+JAVA_VARIABLES = (
     "PYSPARK_SUBMIT_ARGS",
     "SPARK_SUBMIT_OPTS",
     "JAVA_TOOL_OPTIONS",
@@ -50,14 +55,14 @@ def configured_elsewhere(run: RunSettings, environment: Mapping[str, str]) -> st
 def _configured(run: RunSettings, environment: Mapping[str, str]) -> Iterator[str]:
     settings = {} if run.spark is None else run.spark.spark_conf
     for name, value in settings.items():
-        is_folder = name == _CLASSPATH and not all(map(_is_jar, value.split(":")))
-        is_java = name in _JAVA_SETTINGS and any(text in value for text in _PROPERTIES)
-        if name.startswith(_OF_HADOOP) or is_folder or is_java:
+        is_folder = name == CLASS_PATH and not all(map(_is_jar, value.split(":")))
+        is_java = name in JAVA_SETTINGS and any(text in value for text in _PROPERTIES)
+        if name.startswith(OF_HADOOP) or is_folder or is_java:
             yield f"run.spark.sparkConf: {name}"
-    for name in _FILES_OF_SETTINGS:
+    for name in FILES_OF_SETTINGS:
         if environment.get(name):
             yield f"the environment: {name}"
-    for name in _OPTIONS:
+    for name in JAVA_VARIABLES:
         if any(text in environment.get(name, "") for text in _SETS):
             yield f"the environment: {name}"
     yield from _files(environment)

@@ -134,7 +134,7 @@ def plain_columns(file: ListedFile, column: SingleValues, end_of: EndOf) -> froz
     try:
         metadata = _metadata(file, end_of)
         fields = list(metadata.schema.to_arrow_schema())
-    except (OSError, ValueError, NotImplementedError, pa.ArrowException):
+    except (OSError, ValueError, pa.ArrowException):
         return None
     if not all(_is_plain(field.type) for field in fields):
         return None

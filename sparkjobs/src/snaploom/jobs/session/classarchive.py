@@ -15,10 +15,14 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-DEFAULT_JAVA = "spark.driver.defaultJavaOptions"
-"""Setting with the options of the driver's Java that come before those of users."""
-CLASS_PATH = "spark.driver.extraClassPath"
-"""Setting with what comes first on the driver's class path, which the archive depends on."""
+from snaploom.jobs.cachefolder import cache_folder
+from snaploom.jobs.hadoopsettings import (
+    CLASS_PATH,
+    FILES_OF_SETTINGS,
+    JAVA_SETTINGS,
+    JAVA_VARIABLES,
+)
+
 VARIABLE = "SNAPLOOM_CLASS_ARCHIVE"
 """Environment variable that is `off` where no archive is to be written or used."""
 KEPT = 2
@@ -82,17 +86,16 @@ def _java_home(environment: Mapping[str, str]) -> Path | None:
 
 def _has_chosen(settings: Mapping[str, str], environment: Mapping[str, str]) -> bool:
     """Whether somebody else chose an archive, or none."""
-    texts = (
-        *(settings.get(name, "") for name in (DEFAULT_JAVA, "spark.driver.extraJavaOptions")),
-        *(environment.get(name, "") for name in ("SPARK_SUBMIT_OPTS", "JDK_JAVA_OPTIONS")),
-        environment.get("JAVA_TOOL_OPTIONS", ""),
-    )
+    texts = [settings.get(name, "") for name in JAVA_SETTINGS]
+    texts += [environment.get(name, "") for name in JAVA_VARIABLES]
     return any(option in text for text in texts for option in _CHOSEN)
 
 
 def _has_configuration(spark_home: Path, environment: Mapping[str, str]) -> bool:
-    folder = Path(environment.get("SPARK_CONF_DIR") or spark_home / "conf")
-    return folder.is_dir() and any(folder.iterdir())
+    """Whether a folder on the class path has files, or may have."""
+    folder = spark_home / "conf"
+    is_named = any(environment.get(name) for name in FILES_OF_SETTINGS)
+    return is_named or (folder.is_dir() and any(folder.iterdir()))
 
 
 def _place(
@@ -103,10 +106,10 @@ def _place(
     facts = [str(spark_home), str(java), settings.get(CLASS_PATH, "")]
     facts += map(_state, (java / "bin" / "java", java / "lib" / "modules", *jars))
     key = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
-    cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute()
-    if _UNQUOTABLE & set(str(cache)):
+    archive = cache_folder(environment) / "classes" / key / _FILE
+    if _UNQUOTABLE & set(str(archive)):
         raise OSError("Spark cannot quote the path")
-    return cache / "snaploom" / "classes" / key / _FILE
+    return archive
 
 
 def _is_ours(archive: Path) -> bool:

@@ -26,12 +26,13 @@ from snaploom.engine.settings import SESSION_SETTINGS
 from snaploom.errors import ArgumentInvalid, SnaploomError
 from snaploom.hadoop.client import HadoopClient
 from snaploom.hadoop.jvm import is_connect, jvm_of
-from snaploom.jobs.hadoopsettings import SUBMITTED
-from snaploom.jobs.session.classarchive import DEFAULT_JAVA, archive_options
+from snaploom.jobs.hadoopsettings import DEFAULT_JAVA, OF_HADOOP, SUBMITTED
+from snaploom.jobs.session.classarchive import archive_options
 from snaploom.jobs.session.loggers import silence_py4j
 from snaploom.jobs.session.s3a import s3a_settings
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.run import RunSettings, spark_memory
+from snaploom.planning.jobvariables import DEBUG_VARIABLE
 from snaploom.planning.sparksettings import hint_of, refusals
 from snaploom.sparkgate.gate import ALLOW_SETTING
 
@@ -54,9 +55,6 @@ RESULT_SETTINGS: Mapping[str, str] = {"spark.sql.session.timeZone": "UTC"}
 """What the result of a query depends on unless `run.spark` overrides it: without it, `to_date` of
 a timestamp would give another day on a machine elsewhere."""
 
-_OF_HADOOP = "spark.hadoop."
-"""Begins settings of Hadoop's; a session that runs takes them without it."""
-
 EXECUTOR_JAVA = "spark.executor.extraJavaOptions"
 """Setting with the options that executors' Java is started with."""
 
@@ -73,9 +71,6 @@ _LOGS_PASSWORDS = "org.apache.spark.sql.execution.datasources.jdbc.connection"
 """Logger that prints the properties of each connection to a database, its password among them."""
 
 _THREAD = re.compile(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?')
-
-DEBUG_VARIABLE = "SNAPLOOM_DEBUG"
-"""Environment variable that lets Spark speak."""
 
 WORKER_PYTHON = "PYSPARK_PYTHON"
 """Environment variable that names the interpreter of Python workers."""
@@ -219,7 +214,7 @@ def sibling_session(
         session = spark.newSession()
         stores = {k: v for k, v in spark.conf.getAll.items() if not k.startswith("spark.")}
         for key, value in {**stores, **_settings({}, run, allow, asked)}.items():
-            _set(session, key.removeprefix(_OF_HADOOP), value)
+            _set(session, key.removeprefix(OF_HADOOP), value)
         _keep_passwords_out_of_logs(session)
     return session
 
