@@ -171,7 +171,7 @@ async def test_one_namespace_does_not_take_all_reviews() -> None:
 async def test_the_operator_judges_nothing_in_its_own_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("snaploom.planning.sqlgate.facts.facts_of", refuse)
+    monkeypatch.setattr("snaploom.planning.sqlgate.parsedfacts.facts_of", refuse)
     monkeypatch.setattr("snaploom.planning.judging.regexlist.size_of", refuse)
     raws: list[Raw] = [*OTHERS, SQL_FIELDS["transformer expression"][0]("value + 1")]
     store = store_of(raws)

@@ -14,13 +14,14 @@ from support.hostile.tpchqueries import QUERIES, SCHEMAS
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.loading.load import load
 from snaploom.models.allowances import NO_ALLOWANCES
-from snaploom.planning.sqlgate.facts import SqlForm, SqlText, SqlVerdict, facts_of, judge
+from snaploom.planning.sqlgate.facts import SqlForm, SqlText, SqlVerdict, judge
 from snaploom.planning.sqlgate.functions import (
     FUNCTIONS,
     Determinism,
     determinism_of,
     refusal_of,
 )
+from snaploom.planning.sqlgate.parsedfacts import facts_of
 from snaploom.planning.validation.validator import validate
 from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression, checked_query
 from snaploom.sparkgate.treerules import AGGREGATES

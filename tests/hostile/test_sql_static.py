@@ -13,7 +13,7 @@ from support.declared.declarations import parsed
 from support.hostile.sqlfields import COLUMN, DATABASE, OTHERS, SPARK_FIELDS, SQL_FIELDS
 
 from snaploom.models.finding import Finding
-from snaploom.planning.sqlgate import bounded, facts
+from snaploom.planning.sqlgate import bounded, parsedfacts
 from snaploom.planning.sqlgate.facts import SqlFacts, SqlFault, SqlForm, SqlText, judge
 from snaploom.planning.sqlgate.lexer import (
     MOST_CHARACTERS,
@@ -162,7 +162,7 @@ def test_what_has_no_type_for_the_parser_has_facts_all_the_same(text: str) -> No
 def test_every_exception_of_the_fact_extraction_is_a_finding(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(facts, "_calls", lambda *_: {}["inside"])
+    monkeypatch.setattr(parsedfacts, "_calls", lambda *_: {}["inside"])
     verdict = judge(SqlText("SELECT 1", SqlForm.QUERY))
     assert verdict == SqlFault("it is not understood (KeyError)")
 

@@ -1,7 +1,8 @@
 """The one place where modules are imported when they are first needed, by dotted name.
 
 Spark takes seconds to import and to start; `snaploom --help` and `plan --offline` must not wait
-for it. Everything else in the library imports at the top, so that the layers stay checkable.
+for it. A parser of SQL takes a fifth of `validate`, and many declarations have no SQL. Everything
+else in the library imports at the top, so that the layers stay checkable.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ DISCOVER = "snaploom.discovery.discover:discover"
 READ_DATABASE = "snaploom.jobs.databasecontents:read_database"
 FAILURES = "snaploom.cli.errordisplay:show_failure"
 READ_CONTRACT = "snaploom.jobs.contracts.contractfile:read_contract"
+JUDGE_SQL = "snaploom.planning.sqlgate.parsedfacts:judge"
 INSTALL_DRIVER = "snaploom.jobs.driverfetch:install_jar"
 COLUMN_SNAPSHOTS = "snaploom.listing.columnsnapshots:column_snapshots"
 SUBMITTED_FILES = "snaploom.jobs.session.submittedfiles:submitted_files"

@@ -20,6 +20,7 @@ from snaploom_operator.textworkers import WORKER, TextWorkers
 
 SLOW = """
 import os, sys, time
+import snaploom.planning.sqlgate.parsedfacts
 from snaploom.planning.judging.texts import judge
 from snaploom.planning.judging.wire import read_text, verdict_line
 print(flush=True)

@@ -69,6 +69,11 @@ def test_commands_that_show_what_is_published_judge_no_sql():
     imported_without(["sqlglot", "networkx", "pyarrow", "numpy", "pyspark", "py4j"], commands)
 
 
+def test_what_has_no_sql_needs_no_parser_of_sql():
+    commands = ["snaploom.cli.validate", "snaploom.cli.plan", "snaploom.cli.run"]
+    imported_without(["sqlglot"], [*commands, "snaploom_operator.process.operatorprocess"])
+
+
 def test_commands_of_ours_ask_no_package_for_more():
     run(
         "import snaploom.cli.main as cli\n"

@@ -1,7 +1,8 @@
 """The gate for text that becomes SQL: what a declaration's SQL may contain, judged before Spark.
 
 `lexer` scans a text by Spark's own lexical rules and within limits, and gives the text that is
-judged and run; `bounded` parses it with sqlglot, with an end to its work; `facts` gives what the
-text reads and calls as plain data; `functions` holds the functions that SQL may call. It imports
-models only. The engine asks Spark's own parser and analyser about the same text again.
+judged and run; `bounded` parses it with sqlglot, with an end to its work; `parsedfacts` finds what
+the text reads and calls, and `facts` holds that as plain data; `functions` holds the functions that
+SQL may call. It imports models only. The engine asks Spark's own parser and analyser about the same
+text again.
 """

@@ -20,13 +20,12 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from snaploom.planning.sqlgate.lexer import Scanned, SqlRefused, TokenKind
+from snaploom.planning.sqlgate.lexer import SPARK, Scanned, SqlRefused, TokenKind
 
 STEPS_A_TOKEN = 50
 """Steps that a text may take for each of its tokens. The examples' queries take up to 4."""
 STEPS_AT_LEAST = 5_000
 """Steps that any text may take."""
-SPARK = "spark"
 _IN_FRONT = "SELECT\n"
 """What makes a statement of an expression, on a line of its own, so that columns stay."""
 

@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+SPARK = "spark"
+"""Name of the dialect whose rules these are."""
 MOST_CHARACTERS = 65_536
 """Length of a text; the models allow no longer ones (rule R17)."""
 MOST_TOKENS = 8_192
