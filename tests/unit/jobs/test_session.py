@@ -1,9 +1,15 @@
 """The Spark configuration that a resource asks for, on whatever machine it runs."""
 
+import threading
+from typing import cast
+
 import pytest
+from pyspark.sql import SparkSession
 
 from snaploom.engine.sources.databases.zone import zone_in
-from snaploom.jobs.session.spark import configured, in_utc
+from snaploom.jobs.session.spark import SparkNotStarted, configured, in_utc
+from snaploom.jobs.sparkentry import open_early
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings, spark_memory
 
 
@@ -30,3 +36,24 @@ def test_executors_work_in_utc_unless_an_option_sets_a_zone(options: str, zone: 
     assert zone_in(in_utc(options)) == zone
     assert in_utc(options).startswith(options)
     assert zone_in("-Xss4m") is None
+
+
+def test_a_session_is_opened_while_its_user_goes_on() -> None:
+    may_open, session = threading.Event(), cast(SparkSession, object())
+
+    def open_session(name: str, run: RunSettings, allow: Allowances) -> SparkSession:
+        assert may_open.wait(60)
+        return session
+
+    opened = open_early(open_session, "snaploom", RunSettings(), NO_ALLOWANCES)
+    may_open.set()
+    assert opened() is session
+
+
+def test_what_opening_a_session_raises_reaches_its_user() -> None:
+    def open_session(name: str, run: RunSettings, allow: Allowances) -> SparkSession:
+        raise SparkNotStarted("no Java", hint="install it")
+
+    opened = open_early(open_session, "snaploom", RunSettings(), NO_ALLOWANCES)
+    with pytest.raises(SparkNotStarted, match="no Java"):
+        opened()

@@ -120,6 +120,18 @@ class _Worker(threading.Thread, Generic[Result]):
         return self._result[0]
 
 
+def in_background(work: Callable[[], Result]) -> Callable[[], Result]:
+    """Begin `work` in a thread; the result waits for its end, and returns or raises as it does."""
+    worker = _Worker(work)
+    worker.start()
+
+    def outcome() -> Result:
+        worker.join()
+        return worker.outcome()
+
+    return outcome
+
+
 def run_interruptibly(
     work: Callable[[], Result],
     interruption: Interruption,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from snaploom import lazyimport
 from snaploom.jobs.declarations.declarationfiles import Declarations
 from snaploom.jobs.driverlock import jars_for
-from snaploom.jobs.interruption import Interruption
+from snaploom.jobs.interruption import Interruption, in_background
 from snaploom.jobs.published.datadiff import DataDiffRequest
 from snaploom.jobs.published.runestimate import Estimate
 from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 OpenSession = Callable[[str, RunSettings, Allowances], "SparkSession"]
 """Gives the session for a piece of work: its name, how it is made, what it may ask for."""
+OpenedSession = Callable[[], "SparkSession"]
+"""Waits for a session that is being opened, and gives it; raises what opening it raised."""
 
 
 class BuildSession(Protocol):
@@ -58,6 +60,24 @@ def _build_session(
 BUILT: OpenSession = _build_session
 """The session of this process, made when there is none."""
 _JARS = "spark.jars"
+
+
+def open_early(
+    open_session: OpenSession, name: str, run: RunSettings, allow: Allowances
+) -> OpenedSession:
+    """Begin to open a session, in a thread, while this one imports what works with it.
+
+    Spark's JVM takes seconds to start, and importing the engine half a second of a processor.
+
+    Args:
+        open_session: gives the session.
+        name: of the piece of work.
+        run: how the session is made.
+        allow: what it may ask for.
+    """
+    # PySpark's modules import each other in circles, which two threads must not enter at once.
+    lazyimport.resolve(lazyimport.BUILD_SESSION)
+    return in_background(lambda: open_session(name, run, allow))
 
 
 def with_drivers(declarations: Declarations) -> OpenSession:
@@ -112,14 +132,14 @@ WeaveOutputs = Callable[
         RunRequest,
         Mapping[str, "Sequence[IndexedPlace]"],
         Mapping[str, SourceFiles],
-        OpenSession,
+        OpenedSession,
     ],
     tuple[Report, ...],
 ]
 """`snaploom.jobs.weaving.sparkruns.weave_outputs`."""
-Preview = Callable[[PlanRequest, SourceFiles, OpenSession], RunPlan]
+Preview = Callable[[PlanRequest, SourceFiles, OpenedSession], RunPlan]
 """`snaploom.jobs.weaving.sparkruns.preview`."""
-EstimateRun = Callable[[PlanRequest, SourceFiles, OpenSession], Estimate]
+EstimateRun = Callable[[PlanRequest, SourceFiles, OpenedSession], Estimate]
 """`snaploom.jobs.weaving.sparkruns.estimated`."""
 
 

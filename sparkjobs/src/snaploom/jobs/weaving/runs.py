@@ -17,9 +17,11 @@ from snaploom.jobs.session.loggers import warnings_as_events
 from snaploom.jobs.sparkentry import (
     BUILT,
     IndexPlaces,
+    OpenedSession,
     OpenSession,
     estimate_with_spark,
     no_indexes,
+    open_early,
     preview_with_spark,
     weave_with_spark,
 )
@@ -103,11 +105,12 @@ def weave_outputs(
         return tuple(run.report for run in ended)
     # What others of these outputs publish before an output has its turn was not listed here.
     own_sources = [name for name, upstream in read_first(bundles).items() if not upstream]
+    opened = open_early(open_session, "snaploom", bundles[0].output.spec.run, options.allow)
     return weave_with_spark()(
         request,
         {bundle.output.name: indexes(bundle.output.name) for bundle in bundles},
         {name: files[name] for name in own_sources},
-        open_session,
+        opened,
     )
 
 
@@ -131,7 +134,8 @@ def preview(
     if planned is not None and not _is_woven(planned.plan):
         snapshots = planned.plan.snapshots or ()
         return followed(planned.plan, snapshots, planned.published, planned.present)
-    return preview_with_spark()(request, files, open_session)
+    opened = _open_to_plan(request, open_session)
+    return preview_with_spark()(request, files, opened)
 
 
 def estimate_run(
@@ -153,7 +157,12 @@ def estimate_run(
     planned = _looked_at(request, files)
     if planned is not None:
         return estimate(planned)
-    return estimate_with_spark()(request, files, open_session)
+    opened = _open_to_plan(request, open_session)
+    return estimate_with_spark()(request, files, opened)
+
+
+def _open_to_plan(request: PlanRequest, open_session: OpenSession) -> OpenedSession:
+    return open_early(open_session, "snaploom plan", request.bundle.output.spec.run, request.allow)
 
 
 def _looked_at(request: PlanRequest, files: SourceFiles) -> PlannedRun | None:

@@ -20,7 +20,7 @@ from snaploom.jobs.runevents import EmitEvent, Event, OfOutput, TasksDone, Warne
 from snaploom.jobs.session.errortranslation import translated
 from snaploom.jobs.session.loggers import warnings_as_events
 from snaploom.jobs.session.spark import configured
-from snaploom.jobs.sparkentry import OpenSession
+from snaploom.jobs.sparkentry import OpenedSession
 from snaploom.jobs.weaving.outputrun import weave_output
 from snaploom.jobs.weaving.parallel import in_parallel
 from snaploom.jobs.weaving.preflight import estimate
@@ -42,7 +42,7 @@ def weave_outputs(
     request: RunRequest,
     indexes: Mapping[str, Sequence[IndexedPlace]],
     files: Mapping[str, SourceFiles],
-    open_session: OpenSession,
+    opened: OpenedSession,
 ) -> tuple[Report, ...]:
     """Weave outputs, as `snaploom.jobs.weaving.runs` describes it.
 
@@ -50,7 +50,7 @@ def weave_outputs(
         request: the runs.
         indexes: by name of output, indexes that follow its publications (`trigger: ON_PUBLISH`).
         files: by name of output, what was listed of its sources before there was a session.
-        open_session: gives the session.
+        opened: gives the session.
 
     Raises:
         SparkNotStarted: there is no Spark to work with.
@@ -72,7 +72,7 @@ def weave_outputs(
 
     def work() -> tuple[Report, ...]:
         interruption.check()
-        spark = open_session("snaploom", bundles[0].output.spec.run, options.allow)
+        spark = opened()
         for bundle in bundles[1:]:
             _warn_of_other_settings(bundles[0], bundle, emit)
         reports = in_parallel(
@@ -172,14 +172,14 @@ class _Watch:
         self._on_tick()
 
 
-def preview(request: PlanRequest, files: SourceFiles, open_session: OpenSession) -> RunPlan:
+def preview(request: PlanRequest, files: SourceFiles, opened: OpenedSession) -> RunPlan:
     """The plan that a run would visit now, with the schemas of its candidates; writes nothing.
 
     Raises:
         SnaploomError: what preflight finds, as `prepare` raises it.
         Interrupted: somebody pressed Ctrl-C.
     """
-    return _looked_ahead(request, files, open_session, _with_schemas).plan
+    return _looked_ahead(request, files, opened, _with_schemas).plan
 
 
 def _with_schemas(prepared: Prepared, check: Callable[[], None]) -> Prepared:
@@ -189,20 +189,20 @@ def _with_schemas(prepared: Prepared, check: Callable[[], None]) -> Prepared:
     return replace(prepared, plan=replace(plan, unforeseen=forecast.unforeseen))
 
 
-def estimated(request: PlanRequest, files: SourceFiles, open_session: OpenSession) -> Estimate:
+def estimated(request: PlanRequest, files: SourceFiles, opened: OpenedSession) -> Estimate:
     """About what it would take to publish what is selected; writes nothing.
 
     Raises:
         SnaploomError: what preflight finds, as `prepare` raises it.
         Interrupted: somebody pressed Ctrl-C.
     """
-    return estimate(_looked_ahead(request, files, open_session))
+    return estimate(_looked_ahead(request, files, opened))
 
 
 def _looked_ahead(
     request: PlanRequest,
     files: SourceFiles,
-    open_session: OpenSession,
+    opened: OpenedSession,
     prepare_more: Callable[[Prepared, Callable[[], None]], Prepared] = lambda prepared, check: (
         prepared
     ),
@@ -211,7 +211,7 @@ def _looked_ahead(
 
     def work() -> Prepared:
         interruption.check()
-        spark = open_session("snaploom plan", output.spec.run, request.allow)
+        spark = opened()
         job.group.enter(spark, "plan", f"{output.identity}: listing sources")
         with prepare(spark, request, files=files) as prepared:
             return prepare_more(prepared, interruption.check)
