@@ -12,6 +12,8 @@ QUICK := tests/unit $(addprefix tests/controller/,applying commands deciding eve
 LINT := "ruff format --check ." "ruff check ." "mypy" "mypy benchmarks" "lint-imports" "snaploom crds --check" \
   "python docs/generate.py --check" "python .ci/lint/citations.py" "python .ci/lint/words.py" \
   "python .ci/lint/interfaces.py"
+# What `make bench` runs.
+BENCHMARKS := commands join discovery enumeration publication bucket skipping xskipper jdbc page admission operator
 # Seconds of each test file are written here; copied to tests/timings.json they order the next run.
 TIMINGS ?= build/timings.json
 BIN := .venv/bin
@@ -185,6 +187,12 @@ audit: install ## Name known vulnerabilities: ADVISORIES=file, folder or zip of 
 	@$(BIN)/python .ci/audit.py "$(ADVISORIES)" $(BILLS)
 
 ##@ Benchmarks
+.PHONY: bench
+bench: ## Run every benchmark, for some hours on a quiet machine; one that fails stops no other
+	@failed=; for name in $(BENCHMARKS); do $(MAKE) --no-print-directory bench-$$name || failed="$$failed $$name"; done; \
+	$(BIN)/python docs/generate.py; \
+	if [ -n "$$failed" ]; then echo "These failed:$$failed"; exit 1; fi
+
 .PHONY: bench-join
 bench-join: install java ## Compare weaving with hand-written PySpark
 	$(BIN)/python benchmarks/join.py

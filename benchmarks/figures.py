@@ -1,22 +1,31 @@
-"""What every benchmark ends with: one JSON line a figure, and a table in docs/benchmarks.md."""
+"""What every benchmark ends with: JSON lines, a table in docs/benchmarks.md, a line of history.
+
+The history, `benchmarks/history.jsonl`, has one line a run. The docs draw it, so that a figure that
+has become worse is seen.
+"""
 
 import json
 import os
 import platform
 import re
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
 LOAD = os.getloadavg()[0]
 """Processes that wanted a core in the minute before the benchmark began: of others' work."""
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+CHECKOUT = Path(__file__).parent.parent
+PAGE = CHECKOUT / "docs" / "benchmarks.md"
+HISTORY = CHECKOUT / "benchmarks" / "history.jsonl"
 HEAD = """# Benchmarks
 
 Each table is written by the command above it, on the machine that it names. Ratios compare with
 code that ran in turn with ours, in the same run; they are more significant than seconds, which
 differ from machine to machine. A figure without a goal is there for information.
+[How the figures have changed](reference/benchmark-history.md) is drawn over commits.
 """
 
 
@@ -36,7 +45,7 @@ class Figure:
 
 
 def publish(section: str, command: str, figures: Sequence[Figure]) -> None:
-    """Write the section's table, then print the figures as JSON lines."""
+    """Write the section's table and its line of history, then print the figures as JSON lines."""
     rows = [
         f"| {figure.name} | {figure.value} | {figure.goal or '-'} | "
         f"{'yes' if figure.ok else '**no**'} |"
@@ -45,6 +54,8 @@ def publish(section: str, command: str, figures: Sequence[Figure]) -> None:
     table = "\n".join(["| figure | value | goal | met |", "|---|---|---|---|", *rows])
     text = f"## {section}\n\n`{command}`, {machine()}\n\n{table}\n"
     _replace_section(section, text)
+    with HISTORY.open("a", encoding="utf-8") as history:
+        history.write(_history_line(section, figures))
     print_figures(figures)
 
 
@@ -63,6 +74,25 @@ def machine() -> str:
         f"Python {platform.python_version()}, Spark {version('pyspark')}, "
         f"Snaploom {version('snaploom')}, load {LOAD:.1f} at the start"
     )
+
+
+def _history_line(section: str, figures: Sequence[Figure]) -> str:
+    numbers = [figure for figure in figures if not isinstance(figure.value, str)]
+    line = {
+        "section": section,
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": _commit(),
+        "machine": machine(),
+        "values": {figure.name: figure.value for figure in numbers},
+        "goals": {figure.name: figure.goal for figure in numbers if figure.goal},
+    }
+    return json.dumps(line) + "\n"
+
+
+def _commit() -> str:
+    """The commit that was measured, with a + where files differ from it."""
+    command = ["git", "-C", str(CHECKOUT), "describe", "--always", "--dirty=+", "--exclude=*"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def _replace_section(section: str, text: str) -> None:

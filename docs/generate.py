@@ -10,6 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from generation.benchmarkhistory import history_pages
 from generation.chart import CHART, chart_drift, write_chart
 from generation.codes import findings_page, reasons_page
 from generation.commandline import command_page
@@ -66,6 +67,7 @@ def pages() -> dict[str, str]:
         PERMISSIONS: permissions_page(),
         SECURITY: security_page(),
         TROUBLESHOOTING: troubleshooting_page(),
+        **history_pages(),
         "decisions.md": decisions_page(),
         "images/dashboard.svg": dashboard_picture(),
         "images/flights.svg": flights_picture(),
