@@ -8,10 +8,8 @@ SINCE ?= HEAD
 # Folders with tests that need nothing; of others there is too little to be worth collecting them.
 QUICK := tests/unit $(addprefix tests/controller/,applying commands deciding events gathering judging leases \
   local manifests store submitters)
-# Steps of `make lint`: all of them run, whatever one finds.
-LINT := "ruff format --check ." "ruff check ." "mypy" "mypy benchmarks" "lint-imports" "snaploom crds --check" \
-  "python docs/generate.py --check" "python .ci/lint/citations.py" "python .ci/lint/words.py" \
-  "python .ci/lint/interfaces.py"
+# Steps of `make lint`, the longest first.
+LINT := lint-types lint-docs lint-layers lint-style lint-format lint-crds lint-citations lint-words lint-interfaces
 # What `make bench` runs.
 BENCHMARKS := commands join discovery enumeration publication bucket skipping xskipper jdbc page admission operator
 # Seconds of each test file are written here; copied to tests/timings.json they order the next run.
@@ -120,8 +118,28 @@ prove-operator: install ## Replay all scenarios of the operator with a fault at 
 
 .PHONY: lint
 lint: install ## Check format, style, types, layers, generated files, citations and words
-	@failed=; for step in $(LINT); do echo "$$step"; $(BIN)/$$step || failed="$$failed\n  $$step"; done; \
-	if [ -n "$$failed" ]; then printf "These found something:$$failed\n"; exit 1; fi
+	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target $(LINT)
+
+.PHONY: $(LINT)
+lint-types:
+	$(BIN)/mypy
+	$(BIN)/mypy benchmarks
+lint-docs:
+	$(BIN)/python docs/generate.py --check
+lint-layers:
+	$(BIN)/lint-imports
+lint-style:
+	$(BIN)/ruff check .
+lint-format:
+	$(BIN)/ruff format --check .
+lint-crds:
+	$(BIN)/snaploom crds --check
+lint-citations:
+	$(BIN)/python .ci/lint/citations.py
+lint-words:
+	$(BIN)/python .ci/lint/words.py
+lint-interfaces:
+	$(BIN)/python .ci/lint/interfaces.py
 
 .PHONY: format
 format: install ## Format, and correct what can be corrected
