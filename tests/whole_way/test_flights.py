@@ -13,6 +13,7 @@ import duckdb
 import pytest
 from support.cluster.chart import NAMESPACE
 from support.cluster.clusterkubectl import KubectlFailed
+from support.cluster.upgrades import Kept
 from support.cluster.wholebucket import Bucket
 from support.cluster.wholecluster import Raw, WholeCluster
 from support.cluster.wholeflights import INDEX, OUTPUT, SOURCE_INDEX, Flights
@@ -152,6 +153,14 @@ def test_webhook_refuses_what_is_wrong(installed: WholeCluster, applied: Flights
         applied.patch(OUTPUT, outputFolder={"folderUri": "relative/"})
 
 
+def test_upgrade_of_the_chart_keeps_what_there_is_and_starts_no_run(
+    upgraded: Flights, kept: Kept, installed: WholeCluster
+) -> None:
+    assert kept.lost(Kept.of(upgraded)) == []
+    settings = installed.release.stored("configmap", "snaploom-settings")
+    assert "logLevel: debug" in settings["data"]["settings.yaml"]
+
+
 def test_schedule_publishes_what_has_come_and_the_oldest_goes(third: Raw) -> None:
     assert snapshots(third) == {time: ROWS[time] for time in (MARCH, FEBRUARY)}
     assert conditions(third)["Ready"] == "True"
@@ -164,16 +173,11 @@ def test_index_follows_the_publication(applied: Flights, third: Raw) -> None:
     assert status["files"]["stale"] == status["files"]["missing"] == 0
 
 
-def test_upgrade_of_the_chart_starts_no_run(
+def test_run_after_an_upgrade_has_the_newer_image(
     upgraded: Flights, third: Raw, installed: WholeCluster
 ) -> None:
-    kept = ("latestSnapshot", "snapshots", "manifest", "realised")
-    now = upgraded.get(OUTPUT)
-    assert {name: now["status"][name] for name in kept} == {
-        name: third["status"][name] for name in kept
-    }
-    settings = installed.release.stored("configmap", "snaploom-settings")
-    assert "logLevel: debug" in settings["data"]["settings.yaml"]
+    images = {each["image"] for each in driver_of(upgraded, third)["spec"]["containers"]}
+    assert images == {installed.newer.spark_image}
 
 
 def test_retained_index_stays_and_deleted_output_has_no_files(deleted: Flights) -> None:
