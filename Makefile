@@ -150,9 +150,9 @@ dashboard-recording: install ## Record what the dashboard shows, for the picture
 	SNAPLOOM_DASHBOARD_RECORDING=docs/samples/dashboard.json \
 	  $(BIN)/python -m pytest tests/controller/running/test_dashboard.py
 
-.PHONY: page-picture
-page-picture: install ## Take the picture of a page for the docs
-	SNAPLOOM_PAGE_PICTURE=docs/images/page.png \
+.PHONY: page-pictures
+page-pictures: install ## Take the pictures of a page for the docs
+	SNAPLOOM_PAGE_PICTURES=docs/images \
 	  $(BIN)/python -m pytest -q tests/site/test_pages_in_a_browser.py -k picture
 
 .PHONY: docs
