@@ -208,9 +208,7 @@ def test_ids_are_used_once_and_links_lead_to_them(page: Page) -> None:
     assert {link.removeprefix("#") for link in links} <= set(ids)
 
 
-@pytest.mark.parametrize(
-    ("name", "size"), [("page.png", (1200, 1250)), ("page-phone.png", PHONE)]
-)
+@pytest.mark.parametrize(("name", "size"), [("page.png", (1200, 1250)), ("page-phone.png", PHONE)])
 def test_picture_of_the_docs_is_small(
     name: str, size: tuple[int, int], browser: Browser, address: str, tmp_path: Path
 ) -> None:

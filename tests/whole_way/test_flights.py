@@ -48,6 +48,10 @@ def driver_of(flights: Flights, output: Raw) -> Raw:
     return driver
 
 
+def images_of(pod: Raw) -> set[str]:
+    return {each["image"] for each in pod["spec"]["containers"]}
+
+
 def differences(ours: list[str], theirs: list[str]) -> list[tuple[object, ...]]:
     """Rows that only one of two lists of files has."""
     with duckdb.connect() as connection:
@@ -77,6 +81,7 @@ def test_run_was_a_spark_application_of_the_account_of_jobs(applied: Flights, fi
     assert len(run["status"]["executorState"]) == 1
     driver = driver_of(applied, first)
     assert driver["spec"]["serviceAccountName"] == "snaploom-spark"
+    assert images_of(driver) == {applied.whole.first.spark_image}
     # The application is over before the kubelet reports the pod's end.
     applied.wait(f"pod/{driver['metadata']['name']}", "jsonpath={.status.phase}=Succeeded")
 
@@ -176,8 +181,7 @@ def test_index_follows_the_publication(applied: Flights, third: Raw) -> None:
 def test_run_after_an_upgrade_has_the_newer_image(
     upgraded: Flights, third: Raw, installed: WholeCluster
 ) -> None:
-    images = {each["image"] for each in driver_of(upgraded, third)["spec"]["containers"]}
-    assert images == {installed.newer.spark_image}
+    assert images_of(driver_of(upgraded, third)) == {installed.newer.spark_image}
 
 
 def test_retained_index_stays_and_deleted_output_has_no_files(deleted: Flights) -> None:
