@@ -3,6 +3,9 @@ SHELL := bash
 PYTHON ?= python3
 # Of tests at a time: each may have a Spark and a Kubernetes of its own, of 3 GB together.
 PROCESSES ?= 2
+# What `make test-release` and `make test-upgrade` test: the folder of a release, RELEASE=build/release.
+# Without it they test what they build of the checkout.
+RELEASE ?=
 # What `make test-changed` compares with: what is not committed, unless a commit or branch is given.
 SINCE ?= HEAD
 # Folders with tests that need nothing; of others there is too little to be worth collecting them.
@@ -15,7 +18,7 @@ BENCHMARKS := commands join discovery enumeration publication bucket skipping xs
 # Seconds of each test file are written here; copied to tests/timings.json they order the next run.
 TIMINGS ?= build/timings.json
 BIN := .venv/bin
-export PYTHON
+export PYTHON RELEASE
 
 .DEFAULT_GOAL := help
 
@@ -57,7 +60,7 @@ test: install java components ## Run every test that this machine can run
 	@echo "Not run: tests/references, which 'make test-references' runs with a jar of Xskipper;"
 	@echo "tests/others: 'make test-others' has the oldest Spark, Airflow, Dagster and a lineage catalogue;"
 	@echo "tests/argo_cd, for which 'make test-argo-cd' builds Argo CD (five minutes at least);"
-	@echo "tests/installed: 'make test-release' fetches Spark into empty environments (five minutes);"
+	@echo "tests/installed, and an upgrade of a cluster: 'make test-release' (half an hour);"
 	@echo "tests/chaos: 'make e2e-chaos' breaks a cluster, for half an hour."
 	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder \
 	  --durations 40 --durations-min 15 --timings=$(TIMINGS)
@@ -85,8 +88,16 @@ test-whole-way: install java components ## Build the images, and go the whole wa
 	$(BIN)/python -m pytest tests/images tests/whole_way --durations 10 --durations-min 15
 
 .PHONY: test-release
-test-release: install java components ## Use what a release has, in empty environments and by Helm
+test-release: install java components ## Use what a release has: in empty environments, and in a cluster
 	$(BIN)/python -m pytest tests/release tests/installed --durations 10
+	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory test-upgrade; else \
+	  echo "Not run: the upgrade of a cluster, whose pods need root: sudo make test-upgrade"; fi
+
+.PHONY: test-upgrade
+test-upgrade: install java components ## Upgrade a cluster from the version before, and go on
+	@[ -n "$(RELEASE)" ] || .ci/images > /dev/null
+	@earlier="$$(.ci/earlier)" && \
+	  EARLIER="$$earlier" $(BIN)/python -m pytest tests/images tests/whole_way --durations 10
 
 .PHONY: e2e-chaos
 e2e-chaos: install java components ## Break a real cluster in every way, for half an hour
@@ -159,9 +170,9 @@ dashboard-recording: install ## Record what the dashboard shows, for the picture
 	SNAPLOOM_DASHBOARD_RECORDING=docs/samples/dashboard.json \
 	  $(BIN)/python -m pytest tests/controller/running/test_dashboard.py
 
-.PHONY: page-picture
-page-picture: install ## Take the picture of a page for the docs
-	SNAPLOOM_PAGE_PICTURE=docs/images/page.png \
+.PHONY: page-pictures
+page-pictures: install ## Take the pictures of a page for the docs
+	SNAPLOOM_PAGE_PICTURES=docs/images \
 	  $(BIN)/python -m pytest -q tests/site/test_pages_in_a_browser.py -k picture
 
 .PHONY: docs

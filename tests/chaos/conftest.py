@@ -26,7 +26,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnCluster]:
     with own_cluster(tmp_path_factory.mktemp("chaos"), stages) as found:
         found.whole.create_namespaces(NAMESPACE, *NAMESPACES)
         with stages.stage("chart installed"):
-            found.whole.install(found.whole.values(*NAMESPACES))
+            found.whole.install(*NAMESPACES)
         _lasted.append(stages.table())
         yield found
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 from support.documentation.examples import REPOSITORY, copy_example, run_command
-from support.documentation.packages import PYTHONS, Installed, build_packages, empty_environment
+from support.documentation.packages import PYTHONS, Installed, empty_environment, release_packages
 from support.documentation.pagecommands import run_blocks
 from support.documentation.pages import DOCS, blocks_of
 
@@ -18,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(900)]
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_packages(tmp_path_factory.mktemp("packages") / "made")
+    return release_packages(tmp_path_factory.mktemp("packages") / "made")
 
 
 @pytest.fixture(scope="module", params=PYTHONS, ids=lambda path: Path(path).name)
@@ -53,7 +54,7 @@ def test_core_names_the_package_of_the_clusters_commands(core: Installed) -> Non
 
 def test_operator_is_installed_as_the_page_shows(packages: Path, tmp_path: Path) -> None:
     folder = tmp_path / "release"
-    shutil.copytree(packages, folder)
+    shutil.copytree(packages, folder, copy_function=os.symlink)  # images are large
     for beginning in ("sha256sum", "python3 -m venv cluster"):
         (block,) = [
             each.text

@@ -21,8 +21,8 @@ from snaploom.site.server import PageSource, page_server
 
 pytestmark = pytest.mark.slow
 
-PICTURE = os.environ.get("SNAPLOOM_PAGE_PICTURE", "")
-"""Where `make page-picture` wants the picture of the docs; empty as a rule."""
+PICTURES = os.environ.get("SNAPLOOM_PAGE_PICTURES", "")
+"""Folder in which `make page-pictures` wants the pictures of the docs; empty as a rule."""
 ROWS = "[...document.querySelectorAll('#snapshot-table tbody tr')]"
 TIMES = f"{ROWS}.map((row) => row.cells[0].textContent)"
 CONTRAST = """
@@ -208,9 +208,12 @@ def test_ids_are_used_once_and_links_lead_to_them(page: Page) -> None:
     assert {link.removeprefix("#") for link in links} <= set(ids)
 
 
-def test_picture_of_the_docs_is_small(browser: Browser, address: str, tmp_path: Path) -> None:
-    picture = Path(PICTURE or tmp_path / "page.png")
-    with browser.page(address, (1200, 1250)) as page:
+@pytest.mark.parametrize(("name", "size"), [("page.png", (1200, 1250)), ("page-phone.png", PHONE)])
+def test_picture_of_the_docs_is_small(
+    name: str, size: tuple[int, int], browser: Browser, address: str, tmp_path: Path
+) -> None:
+    picture = Path(PICTURES or tmp_path) / name
+    with browser.page(address, size) as page:
         page.screenshot(picture)
     assert 30_000 < picture.stat().st_size < 150_000
 

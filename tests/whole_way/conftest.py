@@ -6,14 +6,14 @@ A person installs the chart, applies the flights example, and lives with it unti
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.cluster.chart import CHART, NAMESPACE
+from support.cluster.chart import NAMESPACE
 from support.cluster.stages import Stages
+from support.cluster.upgrades import Kept, raised_chart
 from support.cluster.wholebucket import Bucket, in_bucket, upload
 from support.cluster.wholecluster import PATIENCE, Raw, WholeCluster, whole_cluster
 from support.cluster.wholeflights import (
@@ -29,6 +29,8 @@ from support.documentation.examples import Example, copy_example
 from support.servers.s3servers import BUCKET, running_versitygw
 
 MARCH = "2013-03-31T00:00:00Z"
+NAMESPACES = ("flights", "flights-bucket")
+"""In which jobs run."""
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +50,9 @@ def stages() -> Stages:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory, stages: Stages) -> Iterator[WholeCluster]:
     with whole_cluster(tmp_path_factory.mktemp("whole"), stages) as found:
-        found.create_namespaces(NAMESPACE, "flights", "flights-bucket")
+        found.create_namespaces(NAMESPACE, *NAMESPACES)
         yield found
-        found.cluster.kubectl("delete", "namespace", NAMESPACE, "flights", "flights-bucket",
-                              "--wait=false")  # fmt: skip
+        found.cluster.kubectl("delete", "namespace", NAMESPACE, *NAMESPACES, "--wait=false")
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,7 @@ def before(whole: WholeCluster) -> set[str]:
 @pytest.fixture(scope="module")
 def installed(whole: WholeCluster, before: set[str], stages: Stages) -> WholeCluster:
     with stages.stage("chart installed"):
-        whole.install(whole.values("flights", "flights-bucket"))
+        whole.install(*NAMESPACES)
     return whole
 
 
@@ -130,35 +131,44 @@ def answers(applied: Flights, indexed: dict[str, Raw]) -> dict[str, dict[str, in
 
 
 @pytest.fixture(scope="module")
-def third(applied: Flights, answers: Raw, local: Example, stages: Stages,
-          tmp_path_factory: pytest.TempPathFactory) -> Raw:  # fmt: skip
-    """The output after another month of data, found by its schedule only."""
-    applied.copy_in(months(local, tmp_path_factory.mktemp("months"), later=True))
-    with stages.stage("next snapshot by schedule"):
-        applied.patch(OUTPUT, run={"schedule": {"cron": "* * * * *"}})
-        applied.wait(OUTPUT, "jsonpath={.status.latestSnapshot.time}=" + MARCH)
-    applied.patch(OUTPUT, run={"schedule": None})
-    applied.await_end_of_run(OUTPUT)
-    applied.wait(OUTPUT)
-    return applied.get(OUTPUT)
+def kept(applied: Flights, answers: Raw) -> Kept:
+    """What an upgrade must keep, before it."""
+    for resource in (OUTPUT, INDEX, SOURCE_INDEX):
+        applied.await_end_of_run(resource)
+    return Kept.of(applied)
 
 
 @pytest.fixture(scope="module")
-def upgraded(applied: Flights, third: Raw, installed: WholeCluster, stages: Stages,
+def upgraded(applied: Flights, kept: Kept, installed: WholeCluster, stages: Stages,
              tmp_path_factory: pytest.TempPathFactory) -> Flights:  # fmt: skip
-    """A newer chart, with another setting."""
-    chart = shutil.copytree(CHART, tmp_path_factory.mktemp("chart") / "snaploom")
-    about = chart / "Chart.yaml"
-    about.write_text(re.sub(r"(?m)^version: .*", "version: 99.0.0", about.read_text("utf-8")))
+    """A newer chart and newer images, with another setting.
+
+    Without an earlier release to begin with they are the same, under a higher number.
+    """
+    chart = installed.newer.chart
+    if installed.newer == installed.first:
+        chart = raised_chart(chart, tmp_path_factory.mktemp("chart"))
     with stages.stage("chart upgraded"):
-        values = installed.values("flights", "flights-bucket") | {"logs": {"level": "debug"}}
-        installed.release.upgrade(values, chart)
-        installed.await_operator()
+        installed.upgrade(chart, {"logs": {"level": "debug"}}, *NAMESPACES)
     return applied
 
 
 @pytest.fixture(scope="module")
-def deleted(upgraded: Flights, stages: Stages) -> Flights:
+def third(upgraded: Flights, local: Example, stages: Stages,
+          tmp_path_factory: pytest.TempPathFactory) -> Raw:  # fmt: skip
+    """The output after another month of data, found by its schedule only."""
+    upgraded.copy_in(months(local, tmp_path_factory.mktemp("months"), later=True))
+    with stages.stage("next snapshot by schedule"):
+        upgraded.patch(OUTPUT, run={"schedule": {"cron": "* * * * *"}})
+        upgraded.wait(OUTPUT, "jsonpath={.status.latestSnapshot.time}=" + MARCH)
+    upgraded.patch(OUTPUT, run={"schedule": None})
+    upgraded.await_end_of_run(OUTPUT)
+    upgraded.wait(OUTPUT)
+    return upgraded.get(OUTPUT)
+
+
+@pytest.fixture(scope="module")
+def deleted(upgraded: Flights, third: Raw, stages: Stages) -> Flights:
     """An index that keeps its files, and an output whose data is deleted with it."""
     upgraded.kubectl("delete", SOURCE_INDEX)
     upgraded.patch(OUTPUT, run={"deletionPolicy": "Delete"})

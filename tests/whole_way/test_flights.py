@@ -13,6 +13,7 @@ import duckdb
 import pytest
 from support.cluster.chart import NAMESPACE
 from support.cluster.clusterkubectl import KubectlFailed
+from support.cluster.upgrades import Kept
 from support.cluster.wholebucket import Bucket
 from support.cluster.wholecluster import Raw, WholeCluster
 from support.cluster.wholeflights import INDEX, OUTPUT, SOURCE_INDEX, Flights
@@ -47,6 +48,10 @@ def driver_of(flights: Flights, output: Raw) -> Raw:
     return driver
 
 
+def images_of(pod: Raw) -> set[str]:
+    return {each["image"] for each in pod["spec"]["containers"]}
+
+
 def differences(ours: list[str], theirs: list[str]) -> list[tuple[object, ...]]:
     """Rows that only one of two lists of files has."""
     with duckdb.connect() as connection:
@@ -76,6 +81,7 @@ def test_run_was_a_spark_application_of_the_account_of_jobs(applied: Flights, fi
     assert len(run["status"]["executorState"]) == 1
     driver = driver_of(applied, first)
     assert driver["spec"]["serviceAccountName"] == "snaploom-spark"
+    assert images_of(driver) == {applied.whole.first.spark_image}
     # The application is over before the kubelet reports the pod's end.
     applied.wait(f"pod/{driver['metadata']['name']}", "jsonpath={.status.phase}=Succeeded")
 
@@ -152,6 +158,14 @@ def test_webhook_refuses_what_is_wrong(installed: WholeCluster, applied: Flights
         applied.patch(OUTPUT, outputFolder={"folderUri": "relative/"})
 
 
+def test_upgrade_of_the_chart_keeps_what_there_is_and_starts_no_run(
+    upgraded: Flights, kept: Kept, installed: WholeCluster
+) -> None:
+    assert kept.lost(Kept.of(upgraded)) == []
+    settings = installed.release.stored("configmap", "snaploom-settings")
+    assert "logLevel: debug" in settings["data"]["settings.yaml"]
+
+
 def test_schedule_publishes_what_has_come_and_the_oldest_goes(third: Raw) -> None:
     assert snapshots(third) == {time: ROWS[time] for time in (MARCH, FEBRUARY)}
     assert conditions(third)["Ready"] == "True"
@@ -164,16 +178,10 @@ def test_index_follows_the_publication(applied: Flights, third: Raw) -> None:
     assert status["files"]["stale"] == status["files"]["missing"] == 0
 
 
-def test_upgrade_of_the_chart_starts_no_run(
+def test_run_after_an_upgrade_has_the_newer_image(
     upgraded: Flights, third: Raw, installed: WholeCluster
 ) -> None:
-    kept = ("latestSnapshot", "snapshots", "manifest", "realised")
-    now = upgraded.get(OUTPUT)
-    assert {name: now["status"][name] for name in kept} == {
-        name: third["status"][name] for name in kept
-    }
-    settings = installed.release.stored("configmap", "snaploom-settings")
-    assert "logLevel: debug" in settings["data"]["settings.yaml"]
+    assert images_of(driver_of(upgraded, third)) == {installed.newer.spark_image}
 
 
 def test_retained_index_stays_and_deleted_output_has_no_files(deleted: Flights) -> None:

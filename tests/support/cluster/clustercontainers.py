@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import platform
+import re
 import subprocess
 import tarfile
 import time
@@ -131,15 +132,19 @@ def import_image(folder: Path, name: str, program: Path) -> None:
 
 
 def import_archive(folder: Path, name: str, archive: Path) -> None:
-    """Give containerd the image of an OCI archive, which contains its name.
+    """Give containerd the image of an OCI archive, by its digest and by the name inside.
 
     Args:
         folder: of the node.
-        name: what pods call it; without a registry, as a kubelet completes it.
+        name: what pods call it: with its digest, or as the archive has it; without a registry, as a
+            kubelet completes it.
         archive: the file.
     """
-    _ctr(folder / "containerd", "images", "import", str(archive))
-    _check_image(folder, f"docker.io/library/{name}")
+    completed = f"docker.io/library/{name}"
+    base = re.split("[:@]", completed)[0]
+    import_command = ("images", "import", "--digests", "--base-name", base)
+    _ctr(folder / "containerd", *import_command, str(archive))
+    _check_image(folder, completed)
 
 
 def _check_image(folder: Path, name: str) -> None:

@@ -3,6 +3,8 @@
 It is this machine's own, or any that a kubeconfig names in E2E_KUBECONFIG. Images then come from a
 registry of that cluster's, by the names in E2E_OPERATOR_IMAGE and E2E_SPARK_IMAGE; E2E_HOST is the
 address at which its pods reach servers of this machine, if they do at all.
+
+What is installed is the checkout, or files of releases that the environment names (`artifacts`).
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from support.cluster.artifacts import Artifacts, earlier, present, present_chart
 from support.cluster.chart import NAMESPACE
 from support.cluster.cluster import HOST_VARIABLE, SERVICE, WHOLE_VARIABLE, Cluster, ControlPlane
 from support.cluster.clustercontainers import import_archive
 from support.cluster.clusternode import ADDRESS, NODE, running_cluster
 from support.cluster.clustersparkoperator import ACCOUNT, running_spark_operator
 from support.cluster.helmrelease import Release
-from support.cluster.images import OPERATOR_IMAGE, SPARK_IMAGE, image_archive
+from support.cluster.images import OPERATOR_IMAGE, SPARK_IMAGE
 from support.cluster.kubebox import Server
 from support.cluster.stages import Stages
 
@@ -39,12 +42,23 @@ Raw = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class Product:
+    """What can be installed: a chart, and images as pods of this cluster name them."""
+
+    chart: Path
+    operator_image: str
+    spark_image: str
+
+
+@dataclass(frozen=True)
 class WholeCluster:
     """A cluster, and what differs from one to the other."""
 
     cluster: Cluster
-    operator_image: str
-    spark_image: str
+    first: Product
+    """What is installed."""
+    newer: Product
+    """What it is upgraded to; the same, unless the environment names an earlier release."""
     host: str
     """Address at which pods reach servers of this machine; empty where they do not."""
     volumes: Path | None = None
@@ -63,7 +77,7 @@ class WholeCluster:
             self.cluster.kubectl("create", "namespace", name)
             self.cluster.kubectl("label", "namespace", name, RESTRICTED)
 
-    def values(self, *namespaces: str) -> Raw:
+    def values(self, product: Product, *namespaces: str) -> Raw:
         """Values of the chart for jobs in some namespaces, and for a small machine."""
         small: Raw = {"cores": 1, "memory": "600m"}
         application: Raw = {
@@ -72,18 +86,23 @@ class WholeCluster:
             "sparkConf": {**_SMALL, **self.spark_conf},
         }
         return {
-            "image": _split(self.operator_image),
+            "image": _split(product.operator_image),
             "admission": {"replicas": 1},
             "spark": {
-                "image": _split(self.spark_image),
+                "image": _split(product.spark_image),
                 "namespaces": [*namespaces],
                 "application": application,
             },
         }
 
-    def install(self, values: Raw) -> None:
-        """Install the chart, and wait until the operator is running."""
-        self.release.upgrade(values)
+    def install(self, *namespaces: str) -> None:
+        """Install the chart for jobs in some namespaces, and wait until the operator is running."""
+        self.release.upgrade(self.values(self.first, *namespaces), self.first.chart)
+        self.await_operator()
+
+    def upgrade(self, chart: Path, settings: Raw, *namespaces: str) -> None:
+        """Upgrade to the newer images, by a chart and with further values, and wait likewise."""
+        self.release.upgrade(self.values(self.newer, *namespaces) | settings, chart)
         self.await_operator()
 
     def await_operator(self) -> None:
@@ -142,31 +161,39 @@ def whole_cluster(folder: Path, stages: Stages) -> Iterator[WholeCluster]:
 @contextmanager
 def own_cluster(folder: Path, stages: Stages) -> Iterator[OwnCluster]:
     """A cluster of this machine's own."""
-    archives = {name: image_archive(name) for name in ("operator", "spark")}
+    newer = present()
+    first = earlier() or newer
     with ExitStack() as stack:
         with stages.stage("cluster up"):
             plane = stack.enter_context(running_cluster(folder))
         with stages.stage("images imported"):
-            import_archive(folder, OPERATOR_IMAGE, archives["operator"])
-            import_archive(folder, SPARK_IMAGE, archives["spark"])
+            products = {each: _imported(folder, each) for each in (first, newer)}
         with stages.stage("Spark's operator"):
             spark_operator = stack.enter_context(running_spark_operator(plane))
         # There is no DNS, by which a driver would find the API server otherwise.
         master = {"spark.kubernetes.driver.master": f"https://{SERVICE}:443"}
         volumes = folder / "volumes"
-        whole = WholeCluster(plane, OPERATOR_IMAGE, SPARK_IMAGE, ADDRESS, volumes, master)
+        ours = products[first], products[newer]
+        whole = WholeCluster(plane, *ours, ADDRESS, volumes, master)
         yield OwnCluster(whole, volumes, plane, spark_operator)
+
+
+def _imported(folder: Path, artifacts: Artifacts) -> Product:
+    """Artifacts whose images were given to the node's container runtime."""
+    for image in (artifacts.operator, artifacts.spark):
+        import_archive(folder, image.reference, image.archive)
+    return Product(artifacts.chart, artifacts.operator.reference, artifacts.spark.reference)
 
 
 @contextmanager
 def _given(folder: Path, kubeconfig: Path) -> Iterator[WholeCluster]:
     cluster = Cluster(folder, kubeconfig)
-    whole = WholeCluster(
-        cluster,
+    product = Product(
+        present_chart(),
         os.environ.get(OPERATOR_VARIABLE, OPERATOR_IMAGE),
         os.environ.get(SPARK_VARIABLE, SPARK_IMAGE),
-        os.environ.get(HOST_VARIABLE, ""),
     )
+    whole = WholeCluster(cluster, product, product, os.environ.get(HOST_VARIABLE, ""))
     if "sparkapplications.sparkoperator.k8s.io" in cluster.kubectl("get", "crds", "-o", "name"):
         yield whole  # somebody runs it there
         return
@@ -182,5 +209,8 @@ def _given(folder: Path, kubeconfig: Path) -> Iterator[WholeCluster]:
 
 def _split(image: str) -> Raw:
     """An image as the chart's values have it."""
+    if "@" in image:
+        repository, _, digest = image.partition("@")
+        return {"repository": repository, "digest": digest}
     repository, _, tag = image.rpartition(":")
     return {"repository": repository, "tag": tag}

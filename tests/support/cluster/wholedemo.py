@@ -49,7 +49,7 @@ def _go(whole: WholeCluster, stages: Stages) -> None:
     whole.create_namespaces(NAMESPACE, flights.namespace)
     _print_command("helm install snaploom charts/snaploom --namespace snaploom-system ...")
     with stages.stage("chart installed"):
-        whole.install(whole.values(flights.namespace))
+        whole.install(flights.namespace)
     print(whole.cluster.kubectl("get", "pods", "--namespace", NAMESPACE))
     _print_command("kubectl apply -f examples/cluster/flights -f examples/flights")
     with stages.stage("data copied into a volume"):

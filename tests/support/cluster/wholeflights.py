@@ -66,7 +66,7 @@ class Flights:
         """Make volume and console, and wait until data can be copied."""
         self.whole.offer_volume(self.namespace, "flights")
         claim, console = documents(VOLUME)
-        console["spec"]["containers"][0]["image"] = self.whole.spark_image
+        console["spec"]["containers"][0]["image"] = self.whole.first.spark_image
         self.apply(claim, console)
         self.wait(f"pod/{CONSOLE}")
 

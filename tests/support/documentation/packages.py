@@ -1,4 +1,8 @@
-"""Environments that have nothing but files of a release, for tests that use it from there."""
+"""Environments that have nothing but files of a release, for tests that use it from there.
+
+RELEASE names the folder of a release, which `make release` built; without it what `make packages`
+makes is one.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from support.documentation.examples import REPOSITORY
+
+RELEASE_VARIABLE = "RELEASE"
 
 
 def _interpreters() -> Iterator[str]:
@@ -35,6 +41,24 @@ def build_packages(folder: Path, **environment: str) -> Path:
     return folder
 
 
+def released() -> Path | None:
+    """The folder of the release under test; None where the checkout is tested."""
+    folder = os.environ.get(RELEASE_VARIABLE)
+    return Path(folder).resolve() if folder else None
+
+
+def release_packages(folder: Path) -> Path:
+    """What can be installed: the release under test, or packages built in a folder."""
+    return released() or build_packages(folder)
+
+
+def the_file(folder: Path, pattern: str) -> Path:
+    """The only file of a folder that matches."""
+    found = sorted(folder.glob(pattern))
+    assert len(found) == 1, f"{folder}: {pattern} matches {[path.name for path in found]}"
+    return found[0]
+
+
 @dataclass(frozen=True)
 class Installed:
     """An environment of its own, with packages of a release."""
@@ -53,8 +77,7 @@ class Installed:
         tools = REPOSITORY / ".ci" / "locks" / "tools.txt"
         for each in (tools, requirements):  # PySpark is published as sources: the tools build it
             _run([REPOSITORY / ".ci" / "locked", self.programs / "python", each], self.folder)
-        paths = [path for name in wheels for path in self.packages.glob(f"{name}-*.whl")]
-        assert len(paths) == len(wheels)
+        paths = [the_file(self.packages, f"{name}-*.whl") for name in wheels]
         pip = [self.programs / "python", "-m", "pip"]
         _run([*pip, "install", "--quiet", "--no-index", "--no-deps", *paths], self.folder)
         _run([*pip, "check"], self.folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -48,6 +49,46 @@ def test_months_and_years_begin_on_their_first_day(tmp_path: Path) -> None:
     found = layouts(tmp_path, "sales_2026-02.csv", "staff/2026.csv", "stock_202603.csv")
     starts = {name: layout.snapshots[0].date().isoformat() for name, layout in found.items()}
     assert starts == {"sales": "2026-02-01", "staff": "2026-01-01", "stock": "2026-03-01"}
+
+
+@pytest.mark.parametrize(
+    "months",
+    [
+        {1: (6, 7, 8, 10, 13)},
+        {1: (2, 3, 4, 5, 9, 30), 2: (1, 2)},
+        {2: range(1, 29)},
+    ],
+    ids=["a day is missing", "two months", "a whole month"],
+)
+@pytest.mark.parametrize("folder", ["2026/{:02}", "year=2026/month={}"])
+def test_day_in_a_name_below_year_and_month_is_found(
+    tmp_path: Path, months: dict[int, Sequence[int]], folder: str
+) -> None:
+    dates = [(month, day) for month, days in months.items() for day in days]
+    names = [f"visits/{folder.format(month)}/visits-{day:02}.csv" for month, day in dates]
+    found = layouts(tmp_path, *names)["visits"]
+    assert found.unit is Unit.DAY
+    assert [(time.month, time.day) for time in found.snapshots] == dates
+
+
+@pytest.mark.parametrize(
+    "months",
+    [
+        {1: range(1, 9)},
+        {1: (3, 7)},
+        {1: (2, 5, 8, 11, 14), 2: (2, 5, 8, 11, 14)},
+        {2: (6, 7, 8, 10, 30)},
+    ],
+    ids=["counted from 1", "two numbers", "the same every month", "no day of February"],
+)
+def test_number_in_a_name_that_may_be_of_a_part_is_no_day(
+    tmp_path: Path, months: dict[int, Sequence[int]]
+) -> None:
+    dates = [(month, day) for month, days in months.items() for day in days]
+    names = [f"visits/2026/{month:02}/visits-{day:02}.csv" for month, day in dates]
+    found = layouts(tmp_path, *names)["visits"]
+    assert found.unit is Unit.MONTH
+    assert len(found.snapshots) == len(months)
 
 
 def test_files_that_differ_in_dates_and_parts_are_one_source(tmp_path: Path) -> None:

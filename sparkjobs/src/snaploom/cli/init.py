@@ -98,7 +98,12 @@ def init(
 def _show_next(folder: Path, output: str) -> None:
     console = result_console()
     console.print("\nNext:", style="bold")
-    for command in ("validate", f"plan {output} -f", f"run {output} -f"):
+    for command in (
+        "validate",
+        f"plan {output} -f",
+        f"run {output} -f",
+        f"page {output} --to site -f",
+    ):
         console.print(f"  snaploom {command} {quote(str(folder))}", markup=False)
 
 

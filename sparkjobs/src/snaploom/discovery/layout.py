@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from snaploom.discovery.dates import Unit, dates_in
 from snaploom.discovery.foundfiles import FoundFile, LeftOut
+from snaploom.discovery.namedays import day_piece
 from snaploom.discovery.pathpieces import (
     COMPRESSED,
     DATA_ENDINGS,
@@ -139,7 +140,10 @@ _Groups = dict[tuple[str, str, tuple[Piece, ...]], list[tuple[FoundFile, ParsedP
 def _without_lone_parts(
     groups: _Groups,
 ) -> list[tuple[tuple[str, str, tuple[Piece, ...]], list[tuple[FoundFile, ParsedPath]]]]:
-    """Groups in which a number that all files share is text again, as in `sales_2_north`."""
+    """Groups in which a number that all files share is text again, as in `sales_2_north`.
+
+    One that is the day of a month which folders name is a part of the date.
+    """
     found: _Groups = defaultdict(list)
     for (place, data_format, pieces), members in groups.items():
         fixed = {
@@ -149,11 +153,12 @@ def _without_lone_parts(
             and not _is_always_any(pieces, members[0][1].values, index)
             and len({parsed.values[index] for _, parsed in members}) == 1
         }
+        day = day_piece([parsed for _, parsed in members])
         for file, parsed in members:
-            plain = [
-                Piece(Kind.TEXT, value) if index in fixed else piece
-                for index, (piece, value) in enumerate(zip(pieces, parsed.values, strict=True))
-            ]
+            others = {index: Piece(Kind.TEXT, parsed.values[index]) for index in fixed}
+            if day is not None:
+                others[day] = Piece(Kind.PART_OF_DATE, "day")
+            plain = [others.get(index, piece) for index, piece in enumerate(pieces)]
             joined = _joined(plain, parsed.values)
             found[place, data_format, joined.pieces].append((file, joined))
     return sorted(found.items(), key=lambda item: item[1][0][0].uri)
