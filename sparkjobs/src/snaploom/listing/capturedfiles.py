@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from snaploom.errors import SnapshotValueInvalid, SourceFileUnmatched, SourceNotReadable
-from snaploom.listing.globs import list_files
+from snaploom.listing.globs import files_of_folders, folders_with_files, list_files
 from snaploom.listing.listedfile import ListedFile
+from snaploom.listing.localfiles import LocalFolder
 from snaploom.listing.otherfiles import OtherFiles
-from snaploom.listing.publishedfolder import only_live
+from snaploom.listing.publishedfolder import is_published, only_live
 from snaploom.models.datasource import HdfsLike
 from snaploom.planning.intervals import READ_TIME, SourceSnapshots
 from snaploom.planning.prefix import CapturedValue, CapturedValueInvalid, UriPrefix
@@ -26,6 +27,14 @@ class CapturedFile:
     """A file with the values that its path gives."""
 
     file: ListedFile
+    values: Mapping[str, CapturedValue]
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedFolder:
+    """A folder that has a file, with the values that its path gives."""
+
+    folder: LocalFolder
     values: Mapping[str, CapturedValue]
 
 
@@ -62,6 +71,45 @@ class FileListing:
             return tuple(CapturedFile(file, {}) for file in files)
         return self._captured(self.prefix, files)
 
+    @cached_property
+    def folders(self) -> tuple[CapturedFolder, ...] | None:
+        """Every folder that has files, where its path captures all that the prefix does.
+
+        None where that is in any doubt, or wrong: `files` then has the answer, or an error.
+        """
+        if self.is_listed or self.prefix is None or not self.prefix.text.endswith("/"):
+            return None
+        folders = folders_with_files(self.declared.source_uri_globs)
+        if not folders or any(is_published(folder.uri, self.others) for folder in folders):
+            return None
+        found: list[CapturedFolder] = []
+        for folder in folders:
+            try:
+                values = self.prefix.match(f"{folder.uri}/-")
+            except CapturedValueInvalid:
+                return None
+            if values is None:
+                return None
+            found.append(CapturedFolder(folder, values))
+        return tuple(found)
+
+    def files_of(self, folders: Sequence[CapturedFolder]) -> tuple[CapturedFile, ...]:
+        """The files of some folders, by URI.
+
+        Args:
+            folders: of `folders`.
+
+        Raises:
+            SourceNotReadable: the files cannot be listed any more, or as `files`.
+        """
+        listed = files_of_folders(each.folder for each in folders)
+        if listed is None:
+            values = [each.values for each in folders]
+            return tuple(file for file in self.files if file.values in values)
+        self._refuse_empty(listed)
+        by_folder = {each.folder.uri: each.values for each in folders}
+        return tuple(CapturedFile(file, by_folder[file.uri.rpartition("/")[0]]) for file in listed)
+
     @property
     def at_read_time(self) -> SourceSnapshots:
         """All files as one snapshot, at the instant of the run; nothing when there is no file."""
@@ -71,6 +119,11 @@ class FileListing:
     def is_listed(self) -> bool:
         """Whether the files are known already."""
         return "files" in vars(self)
+
+    @property
+    def is_enumerated(self) -> bool:
+        """Whether the files, or the folders that have some, are known already."""
+        return self.is_listed or vars(self).get("folders") is not None
 
     def _captured(self, prefix: UriPrefix, files: Sequence[ListedFile]) -> tuple[CapturedFile, ...]:
         captured: list[CapturedFile] = []

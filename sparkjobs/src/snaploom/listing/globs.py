@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from snaploom.listing.listedfile import ListedFile, with_local_tag
-from snaploom.listing.localfiles import local_matches
+from snaploom.listing.localfiles import LocalFolder, local_folders, local_matches
 from snaploom.listing.otherfiles import OtherFiles
 
 _log = logging.getLogger(__name__)
@@ -51,6 +51,45 @@ def list_files(globs: Iterable[str], resource: str, others: OtherFiles) -> tuple
         )
     # By only the URI, which no two share: comparing whole records takes twenty times as long.
     return tuple(with_local_tag(found[uri]) for uri in sorted(found))
+
+
+def folders_with_files(globs: Iterable[str]) -> tuple[LocalFolder, ...] | None:
+    """The folders that have a file which one of the globs matches; None where that is in doubt.
+
+    A folder of several globs is there once for each.
+
+    Args:
+        globs: as Hadoop reads them.
+    """
+    found: list[LocalFolder] = []
+    for glob in globs:
+        folders = local_folders(glob)
+        if folders is None:
+            return None
+        for folder in folders:
+            if is_hidden(f"{folder.uri}/-", glob):
+                continue
+            has_file = folder.has_file(_is_hidden_name)
+            if has_file is None:
+                return None
+            if has_file:
+                found.append(folder)
+    return tuple(found)
+
+
+def files_of_folders(folders: Iterable[LocalFolder]) -> tuple[ListedFile, ...] | None:
+    """Their files, each once, sorted by URI; None where only Hadoop can list them.
+
+    Args:
+        folders: of `folders_with_files`.
+    """
+    found: dict[str, ListedFile] = {}
+    for folder in folders:
+        files = folder.files()
+        if files is None:
+            return None
+        found.update((f.uri, f) for f in files if not f.folder and not _is_hidden_name(f.name))
+    return tuple(found[uri] for uri in sorted(found))
 
 
 def escape_glob(uri: str) -> str:

@@ -2,6 +2,10 @@
 
 Only globs that surely mean the same are answered here: of a `file:` URI, with no wildcards but `*`
 and `?`. All others, and every name or answer of the disk that is in any way odd, are Hadoop's.
+
+Where folders hold the snapshots, a source is enumerated from only the folders that have a file: of
+a million files in a thousand folders a thousand are looked at, and nothing has to be remembered
+from run to run. The files of a folder are listed when it is read.
 """
 
 from __future__ import annotations
@@ -9,7 +13,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from fnmatch import translate
 
 from snaploom.listing.listedfile import ListedFile, local_tag
@@ -23,13 +28,57 @@ class _InDoubtError(Exception):
     """Hadoop may see it otherwise."""
 
 
+@dataclass(frozen=True, slots=True)
+class LocalFolder:
+    """A folder in which the last step of a glob matches some names."""
+
+    path: str
+    """Without a final `/`; empty for the root."""
+    step: str
+    """The last step."""
+
+    @property
+    def uri(self) -> str:
+        """As files in it begin."""
+        return f"file:{self.path}"
+
+    def has_file(self, is_hidden: Callable[[str], bool]) -> bool | None:
+        """Whether it has a file with such a name; None where Hadoop may see it otherwise.
+
+        No further than to the first one, so that names behind it are not judged.
+        """
+        try:
+            if not _is_wild(self.step):
+                return os.path.isfile(f"{self.path}/{self.step}")
+            return self._has_file(is_hidden)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except (OSError, _InDoubtError):
+            return None
+
+    def files(self) -> list[ListedFile] | None:
+        """Its files, and folders of such names; None where Hadoop has to list them."""
+        try:
+            return list(_matches(self.path, [self.step]))
+        except (OSError, _InDoubtError):
+            return None
+
+    def _has_file(self, is_hidden: Callable[[str], bool]) -> bool:
+        pattern = re.compile(translate(self.step))
+        with os.scandir(self.path or "/") as found:
+            for entry in found:
+                if pattern.fullmatch(entry.name) and not is_hidden(entry.name):
+                    if _is_odd(entry.name):
+                        raise _InDoubtError
+                    if entry.is_file():
+                        return True
+        return False
+
+
 def local_matches(glob: str) -> list[ListedFile] | None:
     """The files and folders that a glob matches; None where Hadoop has to list them."""
-    place = _PLACE.fullmatch(glob)
-    if place is None or _ONLY_HADOOP.search(glob):
-        return None
-    steps = [step for step in place[1].split("/") if step]
-    if not steps or any(step in (".", "..") for step in steps):
+    steps = _steps(glob)
+    if steps is None:
         return None
     try:
         return list(_matches("", steps))
@@ -37,9 +86,41 @@ def local_matches(glob: str) -> list[ListedFile] | None:
         return None
 
 
+def local_folders(glob: str) -> list[LocalFolder] | None:
+    """The folders in which a glob may match files; None where Hadoop has to list them."""
+    steps = _steps(glob)
+    if steps is None:
+        return None
+    *above, last = steps
+    folders = [""]
+    try:
+        for step in above:
+            folders = [
+                f"{folder}/{name}"
+                for folder in folders
+                for name in (_folders(folder, step) if _is_wild(step) else [step])
+            ]
+    except (OSError, _InDoubtError):
+        return None
+    return [LocalFolder(folder, last) for folder in folders]
+
+
+def _steps(glob: str) -> list[str] | None:
+    """The names and patterns of a glob from the root on; None where it is Hadoop's."""
+    place = _PLACE.fullmatch(glob)
+    if place is None or _ONLY_HADOOP.search(glob):
+        return None
+    steps = [step for step in place[1].split("/") if step]
+    return None if not steps or any(step in (".", "..") for step in steps) else steps
+
+
+def _is_wild(step: str) -> bool:
+    return "*" in step or "?" in step
+
+
 def _matches(folder: str, steps: Sequence[str]) -> Iterator[ListedFile]:
     step, *rest = steps
-    is_wild = "*" in step or "?" in step
+    is_wild = _is_wild(step)
     if rest:
         for name in _folders(folder, step) if is_wild else [step]:
             yield from _matches(f"{folder}/{name}", rest)
@@ -67,9 +148,14 @@ def _entries(folder: str, step: str) -> list[os.DirEntry[str]]:
             entries = [entry for entry in found if pattern.fullmatch(entry.name)]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    if any(":" in entry.name or not _is_text(entry.name) for entry in entries):
-        raise _InDoubtError  # Hadoop refuses these names
+    if any(_is_odd(entry.name) for entry in entries):
+        raise _InDoubtError
     return entries
+
+
+def _is_odd(name: str) -> bool:
+    """Whether Hadoop refuses a name."""
+    return ":" in name or not _is_text(name)
 
 
 def _is_text(name: str) -> bool:

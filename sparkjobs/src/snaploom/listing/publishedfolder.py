@@ -40,6 +40,17 @@ def only_live(files: Sequence[ListedFile], others: OtherFiles) -> tuple[ListedFi
     return tuple(file for file in files if _is_live(file, live))
 
 
+def is_published(folder: str, others: OtherFiles) -> bool:
+    """Whether a folder is one of those in which an output has its files.
+
+    Args:
+        folder: its URI, without a final `/`.
+        others: lists what is not on a local disk.
+    """
+    match = _PUBLISHED.fullmatch(f"{folder}/-")
+    return match is not None and _is_ours(others, match["folder"])
+
+
 def _published(files: Iterable[ListedFile]) -> list[re.Match[str]]:
     return [match for file in files if (match := _PUBLISHED.fullmatch(file.uri))]
 

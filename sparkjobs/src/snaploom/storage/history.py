@@ -96,6 +96,15 @@ def snapshot_at(state: FolderState, time: EpochNanos) -> SnapshotRecord:
     Raises:
         NothingPublished: the first one is later.
     """
+    return state.records.live(version_at(state, time))
+
+
+def version_at(state: FolderState, time: EpochNanos) -> Version:
+    """The same in short: its record is not read.
+
+    Raises:
+        NothingPublished: the first one is later.
+    """
     until = [version for version in state.timeline if version.time <= time]
     if not until:
         raise NothingPublished(
@@ -106,15 +115,22 @@ def snapshot_at(state: FolderState, time: EpochNanos) -> SnapshotRecord:
             expected="a time at or after the first snapshot",
             hint="choose a later time; 'snaploom snapshots' lists them",
         )
-    return state.records.live(until[-1])
+    return until[-1]
 
 
 def snapshots_between(
     state: FolderState, first: EpochNanos | None, last: EpochNanos | None
 ) -> tuple[SnapshotRecord, ...]:
     """The snapshots from one time to another, both inclusive; None is without a bound."""
+    return tuple(map(state.records.live, versions_between(state, first, last)))
+
+
+def versions_between(
+    state: FolderState, first: EpochNanos | None, last: EpochNanos | None
+) -> tuple[Version, ...]:
+    """The same in short: no record is read."""
     return tuple(
-        state.records.live(version)
+        version
         for version in state.timeline
         if (first is None or first <= version.time) and (last is None or version.time <= last)
     )
