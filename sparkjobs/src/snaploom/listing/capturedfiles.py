@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from snaploom.errors import SnapshotValueInvalid, SourceFileUnmatched, SourceNotReadable
-from snaploom.listing.globs import files_of_folders, folders_with_files, list_files
+from snaploom.listing.globs import FileFolder, files_of_folders, folders_with_files, list_files
 from snaploom.listing.listedfile import ListedFile
-from snaploom.listing.localfiles import LocalFolder
 from snaploom.listing.otherfiles import OtherFiles
-from snaploom.listing.publishedfolder import is_published, only_live
+from snaploom.listing.publishedfolder import is_any_published, only_live
 from snaploom.models.datasource import HdfsLike
 from snaploom.planning.intervals import READ_TIME, SourceSnapshots
 from snaploom.planning.prefix import CapturedValue, CapturedValueInvalid, UriPrefix
 
 SHOWN = 20
 """Files that one message names; with more, the rest is only counted."""
+_LISTED = ("files", "folders")
+"""Properties of a listing that are kept once they are known."""
 NEVER_EMPTY = frozenset(["parquet", "avro"])
 """Formats of which a file of zero bytes is no file. (Hive writes ORC files of zero bytes.)"""
 
@@ -34,7 +35,7 @@ class CapturedFile:
 class CapturedFolder:
     """A folder that has a file, with the values that its path gives."""
 
-    folder: LocalFolder
+    folder: FileFolder
     values: Mapping[str, CapturedValue]
 
 
@@ -76,11 +77,14 @@ class FileListing:
         """Every folder that has files, where its path captures all that the prefix does.
 
         None where that is in any doubt, or wrong: `files` then has the answer, or an error.
+
+        Raises:
+            SparkNeeded: as `files`.
         """
         if self.is_listed or self.prefix is None or not self.prefix.text.endswith("/"):
             return None
-        folders = folders_with_files(self.declared.source_uri_globs)
-        if not folders or any(is_published(folder.uri, self.others) for folder in folders):
+        folders = folders_with_files(self.declared.source_uri_globs, self.others)
+        if not folders or is_any_published((each.uri for each in folders), self.others):
             return None
         found: list[CapturedFolder] = []
         for folder in folders:
@@ -100,12 +104,9 @@ class FileListing:
             folders: of `folders`.
 
         Raises:
-            SourceNotReadable: the files cannot be listed any more, or as `files`.
+            SourceNotReadable: as `files`.
         """
-        listed = files_of_folders(each.folder for each in folders)
-        if listed is None:
-            values = [each.values for each in folders]
-            return tuple(file for file in self.files if file.values in values)
+        listed = files_of_folders((each.folder for each in folders), self.resource, self.others)
         self._refuse_empty(listed)
         by_folder = {each.folder.uri: each.values for each in folders}
         return tuple(CapturedFile(file, by_folder[file.uri.rpartition("/")[0]]) for file in listed)
@@ -124,6 +125,12 @@ class FileListing:
     def is_enumerated(self) -> bool:
         """Whether the files, or the folders that have some, are known already."""
         return self.is_listed or vars(self).get("folders") is not None
+
+    def asking(self, others: OtherFiles) -> FileListing:
+        """The same, as far as it is known, and others to list what is not."""
+        listing = FileListing(self.resource, self.declared, others)
+        vars(listing).update((name, vars(self)[name]) for name in _LISTED if name in vars(self))
+        return listing
 
     def _captured(self, prefix: UriPrefix, files: Sequence[ListedFile]) -> tuple[CapturedFile, ...]:
         captured: list[CapturedFile] = []

@@ -14,7 +14,6 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import translate
 
 from snaploom.listing.listedfile import ListedFile, local_tag
@@ -28,53 +27,6 @@ class _InDoubtError(Exception):
     """Hadoop may see it otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class LocalFolder:
-    """A folder in which the last step of a glob matches some names."""
-
-    path: str
-    """Without a final `/`; empty for the root."""
-    step: str
-    """The last step."""
-
-    @property
-    def uri(self) -> str:
-        """As files in it begin."""
-        return f"file:{self.path}"
-
-    def has_file(self, is_hidden: Callable[[str], bool]) -> bool | None:
-        """Whether it has a file with such a name; None where Hadoop may see it otherwise.
-
-        No further than to the first one, so that names behind it are not judged.
-        """
-        try:
-            if not _is_wild(self.step):
-                return os.path.isfile(f"{self.path}/{self.step}")
-            return self._has_file(is_hidden)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        except (OSError, _InDoubtError):
-            return None
-
-    def files(self) -> list[ListedFile] | None:
-        """Its files, and folders of such names; None where Hadoop has to list them."""
-        try:
-            return list(_matches(self.path, [self.step]))
-        except (OSError, _InDoubtError):
-            return None
-
-    def _has_file(self, is_hidden: Callable[[str], bool]) -> bool:
-        pattern = re.compile(translate(self.step))
-        with os.scandir(self.path or "/") as found:
-            for entry in found:
-                if pattern.fullmatch(entry.name) and not is_hidden(entry.name):
-                    if _is_odd(entry.name):
-                        raise _InDoubtError
-                    if entry.is_file():
-                        return True
-        return False
-
-
 def local_matches(glob: str) -> list[ListedFile] | None:
     """The files and folders that a glob matches; None where Hadoop has to list them."""
     steps = _steps(glob)
@@ -86,8 +38,16 @@ def local_matches(glob: str) -> list[ListedFile] | None:
         return None
 
 
-def local_folders(glob: str) -> list[LocalFolder] | None:
-    """The folders in which a glob may match files; None where Hadoop has to list them."""
+def local_folders(glob: str, is_hidden: Callable[[str], bool]) -> list[str] | None:
+    """The folders that have a file which a glob matches; None where Hadoop has to list them.
+
+    Args:
+        glob: the last step of which is the name of a file.
+        is_hidden: from the URI of a file to whether it counts as none.
+
+    Returns:
+        Their URIs, without a final `/`.
+    """
     steps = _steps(glob)
     if steps is None:
         return None
@@ -100,9 +60,43 @@ def local_folders(glob: str) -> list[LocalFolder] | None:
                 for folder in folders
                 for name in (_folders(folder, step) if _is_wild(step) else [step])
             ]
+        return [f"file:{folder}" for folder in folders if _has_file(folder, last, is_hidden)]
     except (OSError, _InDoubtError):
         return None
-    return [LocalFolder(folder, last) for folder in folders]
+
+
+def local_files(folder: str, step: str) -> list[ListedFile] | None:
+    """The files and folders whose names a step of a glob matches; None where they are Hadoop's.
+
+    Args:
+        folder: URI of one that `local_folders` has found, or any other.
+        step: the last one of that glob.
+    """
+    if not folder.startswith("file:"):
+        return None
+    try:
+        return list(_matches(folder.removeprefix("file:"), [step]))
+    except (OSError, _InDoubtError):
+        return None
+
+
+def _has_file(folder: str, step: str, is_hidden: Callable[[str], bool]) -> bool:
+    """Whether a folder has a file; no further than to the first: names behind are not judged."""
+    if not _is_wild(step):
+        path = f"{folder}/{step}"
+        return os.path.isfile(path) and not is_hidden(f"file:{path}")
+    pattern = re.compile(translate(step))
+    try:
+        with os.scandir(folder or "/") as found:
+            for entry in found:
+                if pattern.fullmatch(entry.name) and not is_hidden(f"file:{folder}/{entry.name}"):
+                    if _is_odd(entry.name):
+                        raise _InDoubtError
+                    if entry.is_file():
+                        return True
+    except (FileNotFoundError, NotADirectoryError):
+        return False  # gone meanwhile
+    return False
 
 
 def _steps(glob: str) -> list[str] | None:

@@ -40,15 +40,16 @@ def only_live(files: Sequence[ListedFile], others: OtherFiles) -> tuple[ListedFi
     return tuple(file for file in files if _is_live(file, live))
 
 
-def is_published(folder: str, others: OtherFiles) -> bool:
-    """Whether a folder is one of those in which an output has its files.
+def is_any_published(folders: Iterable[str], others: OtherFiles) -> bool:
+    """Whether one of some folders is one in which an output has its files.
 
     Args:
-        folder: its URI, without a final `/`.
+        folders: their URIs, without a final `/`.
         others: lists what is not on a local disk.
     """
-    match = _PUBLISHED.fullmatch(f"{folder}/-")
-    return match is not None and _is_ours(others, match["folder"])
+    found = (_PUBLISHED.fullmatch(f"{folder}/-") for folder in folders)
+    outputs = {match["folder"] for match in found if match is not None}
+    return any(_is_ours(others, output) for output in outputs)
 
 
 def _published(files: Iterable[ListedFile]) -> list[re.Match[str]]:
