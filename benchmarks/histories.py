@@ -27,7 +27,7 @@ from snaploom import read
 from snaploom.jobs.session.spark import build_session
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings
 from snaploom.models.times import format_instant, now
-from snaploom.skipping.spark.interfaces.enable import enable, without_skipping
+from snaploom.skipping.spark.interfaces.enable import disable, enable, without_skipping
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 from snaploom.storage.checkpoints import CHECKPOINT_EVERY, write_checkpoint
 from snaploom.storage.entries import FileRecord, format_entry
@@ -94,6 +94,8 @@ def measured(place: Path, snapshots: int, repeats: int) -> Iterator[Figure]:
     chosen = f"id = {day * FILES * ROWS + 3 * ROWS + 77}"
     for way, ours in (("at", at), ("where", whole)):
         yield from compared(f"{name}, {way} with index", ours, by_folder, chosen, repeats)
+    disable(spark)  # which leaves notes beside the indexes
+    spark.stop()
 
 
 def compared(

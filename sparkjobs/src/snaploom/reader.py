@@ -1,10 +1,10 @@
 """`snaploom.read`: what an output has committed, as one DataFrame, and only that.
 
-The manifest lists which files belong to which snapshot. One manifest
-sequence is pinned for the whole read, so that a snapshot which is published or deleted meanwhile
-changes nothing. Of a long history only the entries of those snapshots are read that a query chooses
-by the partition column, and only their folders are looked into. Snapshots whose schemas differ are read together under the merged schema (types
-widened, fields that are absent NULL), which Spark's own `mergeSchema` refuses to do.
+The manifest lists which files belong to which snapshot. One manifest sequence is pinned for the
+whole read, so that a snapshot which is published or deleted meanwhile changes nothing. Of a long
+history only those snapshots are looked at that a query chooses by the partition column. Snapshots
+whose schemas differ are read together under the merged schema (types widened, fields that are
+absent NULL), which Spark's own `mergeSchema` refuses to do.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,16 @@ from snaploom.models.times import EpochNanos
 
 DAY = 86_400
 FOLDERS = ("at=0", f"at={DAY}", f"at={2 * DAY}", "at=00", "_at=0", ".at=0", "at=x", "other")
-NAMES = ("a.json", "b.json", "_c.json", ".d.json", "_k=1.json", "e.csv", "é.json", "f.json._COPYING_")
+NAMES = (
+    "a.json",
+    "b.json",
+    "_c.json",
+    ".d.json",
+    "_k=1.json",
+    "e.csv",
+    "é.json",
+    "f.json._COPYING_",
+)
 GLOBS = ("*/*", "at=*/*.json", "at=*/?.json", "*/a.json", "at=0/*", "_at=*/*", "at=*/*/*")
 
 
@@ -106,12 +114,14 @@ def test_every_enumeration_equals_a_full_listing(
 
 
 @pytest.fixture
-def looked_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Paths whose status was asked for."""
     asked: list[str] = []
     stat = os.stat
-    monkeypatch.setattr(os, "stat", lambda path, **how: asked.append(str(path)) or stat(path, **how))
-    yield asked
+    monkeypatch.setattr(
+        os, "stat", lambda path, **how: asked.append(str(path)) or stat(path, **how)
+    )
+    return asked
 
 
 def test_files_are_looked_at_when_their_snapshot_is_read(tmp_path, looked_at) -> None:

@@ -1,7 +1,7 @@
 """Snapshots that the paths of files hold: enumerated from only the names, without opening one.
 
-Where paths of folders hold them, only folders are enumerated, and the files of a snapshot are listed
-when they are read: in a source of a million files most are of days that no run reads any more.
+Where paths of folders hold them, only folders are enumerated, and the files of a snapshot are
+listed when they are read: in a source of a million files most are of days that no run reads again.
 """
 
 from __future__ import annotations
