@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -50,9 +51,10 @@ def far(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "READ_AHEAD", 0)
 
 
-def weave(spark: SparkSession, loom: Loom) -> None:
+def weave(spark: SparkSession, loom: Loom, first: int = 1) -> None:
     for day in DAYS:
-        loom.write("order", day, pa.table({"id": pa.array(range(day), pa.int64())}))
+        rows = first if day == 1 else day
+        loom.write("order", day, pa.table({"id": pa.array(range(rows), pa.int64())}))
     assert loom.weave(spark).report.phase is RunPhase.SUCCEEDED
 
 
@@ -156,3 +158,10 @@ def test_a_published_file_that_became_a_link_is_not_read(spark, damaged, monkeyp
     frame = snaploom.read(spark, damaged.uri)
     with pytest.raises(IllegalArgumentException, match="link"):
         frame.count()
+
+
+def test_an_output_that_is_made_anew_in_its_place_is_read_anew(spark, damaged) -> None:
+    assert snaploom.read(spark, damaged.uri).count() == 10
+    shutil.rmtree(damaged.out)
+    weave(spark, damaged, first=2)
+    assert snaploom.read(spark, damaged.uri).count() == 11

@@ -147,8 +147,13 @@ def merged_schema(
         HistoryIncompatible: they cannot be read together; both sides of every break are named.
     """
     models = {version.model_hash: structure_of(version.nodes) for version in state.models}
-    moved = structure_breaks((record.time, models[record.model_hash]) for record in records)
-    merged = merge_schemas((record.time, documents.get(record.schema_hash)) for record in records)
+    # Thousands of snapshots have few schemas: merging one again changes nothing.
+    kinds: dict[tuple[str, str], SnapshotRecord | Version] = {}
+    for record in records:
+        kinds.setdefault((record.schema_hash, record.model_hash), record)
+    firsts = kinds.values()
+    moved = structure_breaks((record.time, models[record.model_hash]) for record in firsts)
+    merged = merge_schemas((record.time, documents.get(record.schema_hash)) for record in firsts)
     breaks = (*map(str, moved), *map(str, merged.conflicts))
     if breaks:
         raise HistoryIncompatible(
