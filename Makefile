@@ -243,6 +243,10 @@ bench-discovery: install ## Judge what `init --from` finds in data sets of known
 bench-publication: install ## Open and commit to histories of up to 100,000 snapshots
 	$(BIN)/python benchmarks/publication.py
 
+.PHONY: bench-histories
+bench-histories: install java ## Read a day of 10,000 snapshots, and its folder
+	$(BIN)/python benchmarks/histories.py
+
 .PHONY: bench-bucket
 bench-bucket: install components ## Open and commit to histories in a bucket
 	PYTHONPATH=tests $(BIN)/python benchmarks/bucketlog.py

@@ -1,10 +1,10 @@
 """Snapshots of a source of very many files, listed from their paths: `make bench-enumeration`.
 
 Files lie in folders of a thousand, on a local disk and in a bucket of a real S3 server. Listed are
-all of them, in order, with what their paths capture, which is all that planning needs of such a
-source. Beside it stands what people write by hand: one walk of the folder or one listing of the
-bucket into a sorted list of path, length and time, with the day out of each path. Each runs in a
-process of its own, which reports its peak memory; ours has a JVM beside it.
+their snapshots, which is all that planning needs of such a source, as `plan` and `run` do before
+Spark is started, and a second time as the next run does. Beside it stands a plain listing by eight
+threads, a folder each, into a sorted list of path, length and time, with the day out of each path.
+Each runs in a process of its own, which reports its peak memory.
 """
 
 import argparse
@@ -17,28 +17,29 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from time import perf_counter
 
 import obstore
 from figures import Figure, publish
 from obstore.store import S3Store
-from pyspark import SparkContext
-from support.declared.sources import by_field, files, reader
-from support.servers.s3servers import BUCKET, environment_of, installed, running_versitygw
+from support.declared.sources import a_bundle, by_field, files
+from support.servers.s3servers import BUCKET, environment_of, running_versitygw
 
-from snaploom.jobs.session.spark import build_session
-from snaploom.models.run import RunSettings
-from snaploom.models.times import now
+from snaploom.listing.bucketfiles import BucketFiles
+from snaploom.listing.sourcefiles import SourceFiles, listed_without_spark
 
 FILES = 1_000_000
 IN_A_FOLDER = 1_000
 FIRST_DAY = 946_684_800  # 2000-01-01, seconds since 1970
 DAY = 86_400
-AT_MOST = 2.0
-"""GiB that our two processes may hold together for a million files: what a small driver has."""
 STORES = ("local disk", "bucket")
+THREADS = 8
+"""Of the plain listing, as many as ours has."""
 
 Measured = dict[str, float]
 
@@ -61,21 +62,27 @@ def main() -> None:
 
 
 def compared(store: str, count: int) -> Iterator[Figure]:
-    """Both ways in one store."""
+    """Both ways in one store, and ours with a tenth of the files."""
+    with made(store, count // 10) as uri:
+        few = once("ours", uri)
     with made(store, count) as uri:
-        ours, hand = once("ours", uri), once("hand", uri)
-    for each in (ours, hand):
+        ours, hand, again = once("ours", uri), once("hand", uri), once("ours", uri)
+    for each in (ours, hand, again):
         if each["snapshots"] != -(-count // IN_A_FOLDER):
             sys.exit(f"{each['snapshots']} snapshots of {count} files")
     text = f"{count:,} files, {store}"
-    memory = (ours["python"] + ours["jvm"]) / 1024
-    yield Figure(f"{text}, seconds, Snaploom", round(ours["seconds"], 1))
-    yield Figure(f"{text}, seconds, by hand", round(hand["seconds"], 1))
-    yield Figure(f"{text}, seconds, ratio", round(ours["seconds"] / hand["seconds"], 2))
-    yield Figure(f"{text}, peak memory of Python, MiB, Snaploom", round(ours["python"]))
-    yield Figure(f"{text}, peak memory of the JVM, MiB, Snaploom", round(ours["jvm"]))
-    yield Figure(f"{text}, peak memory of Python, MiB, by hand", round(hand["python"]))
-    yield Figure.at_most(f"{text}, peak memory of both processes, GiB", memory, AT_MOST)
+    for what in ("seconds", "processor seconds"):
+        yield Figure(f"{text}, {what}, Snaploom", round(ours[what], 2))
+        yield Figure(f"{text}, {what}, plain listing by {THREADS} threads", round(hand[what], 2))
+        yield Figure.at_most(f"{text}, {what}, ratio", ours[what] / hand[what], 1.2)
+        yield Figure.at_most(f"{text}, {what}, second run, ratio", again[what] / hand[what], 0.1)
+    yield Figure(
+        f"{count // 10:,} files, {store}, peak memory, MiB, Snaploom", round(few["memory"])
+    )
+    yield Figure(f"{text}, peak memory, MiB, Snaploom", round(ours["memory"]))
+    yield Figure(f"{text}, peak memory, MiB, plain listing", round(hand["memory"]))
+    growth = ours["memory"] / few["memory"]
+    yield Figure.at_most(f"{text}, peak memory / that of a tenth of the files", growth, 1.2)
 
 
 @contextmanager
@@ -114,59 +121,71 @@ def once(who: str, uri: str) -> Measured:
 
 def measured(who: str, uri: str) -> Measured:
     """The other side of `once`."""
-    listing: Callable[[], int] = opened(uri) if who == "ours" else lambda: by_hand(uri)
-    started = perf_counter()
+    listing = opened(uri) if who == "ours" else lambda: by_hand(uri)
+    used, started = processor(), perf_counter()
     snapshots = listing()
     return {
         "seconds": perf_counter() - started,
+        "processor seconds": processor() - used,
         "snapshots": snapshots,
-        "python": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "jvm": peak_of_jvm(),
+        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
 
 
+def processor() -> float:
+    """Processor seconds of this process."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
 def opened(uri: str) -> Callable[[], int]:
-    """Our listing, with a session that has begun."""
-    conf = {"spark.driver.memory": "1g"}
-    if uri.startswith("s3a:"):
-        conf["spark.driver.extraClassPath"] = f"{installed('jars', 's3a')}/*"
-    spark = build_session("benchmark", RunSettings(), asked=conf.items())
+    """Our listing, as it is before there is a session."""
     snapshot = by_field("at", "UNIX_SECONDS")
     prefix = f"{uri}/at={{at:LONG}}/"
     spec = files("json", f"{uri}/*/*.json", sourceUriPrefix=prefix, snapshot=snapshot)
-    return lambda: len(reader(spark, spec, now=now()).listing().times)
+    bundle, listed = a_bundle(spec), SourceFiles(BucketFiles(os.environ))
+
+    def listing() -> int:
+        found = listed_without_spark(bundle, "orders", listed)
+        assert found is not None
+        return len(found.times)
+
+    return listing
 
 
 def by_hand(uri: str) -> int:
     """What people write: all files in order, and the days in their paths."""
-    found: list[tuple[str, int, float]] = []
     if uri.startswith("file:"):
-        for folder, _, names in os.walk(uri.removeprefix("file://")):
-            for name in names:
-                path = f"{folder}/{name}"
-                status = os.stat(path)
-                found.append((path, status.st_size, status.st_mtime))
+        folders = [entry.path for entry in os.scandir(uri.removeprefix("file://"))]
+        inside = files_of_folder
     else:
         bucket, _, prefix = uri.removeprefix("s3a://").partition("/")
         endpoint = os.environ["AWS_ENDPOINT_URL"]
         store = S3Store(bucket, endpoint=endpoint, client_options={"allow_http": True})
-        for page in obstore.list(store, prefix=prefix, chunk_size=1000):
-            found += [
-                (meta["path"], meta["size"], meta["last_modified"].timestamp()) for meta in page
-            ]
-    found.sort()
+        folders = list(obstore.list_with_delimiter(store, prefix=prefix)["common_prefixes"])
+        inside = partial(files_of_prefix, store)
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = sorted(chain.from_iterable(pool.map(inside, folders)))
     days = {match[1] for path, _, _ in found if (match := re.search(r"/at=(\d+)/", path))}
     return len(days)
 
 
-def peak_of_jvm() -> float:
-    """The most memory that Spark's JVM held, in MiB; 0 without one."""
-    if SparkContext._gateway is None:
-        return 0.0
-    identity = SparkContext._gateway.jvm.java.lang.ProcessHandle.current().pid()
-    status = Path(f"/proc/{identity}/status").read_text("utf-8")
-    match = re.search(r"VmHWM:\s+(\d+) kB", status)
-    return int(match[1]) / 1024 if match else 0.0
+def files_of_folder(folder: str) -> list[tuple[str, int, float]]:
+    """Path, length and time of the files of a local folder."""
+    found = []
+    for entry in os.scandir(folder):
+        status = entry.stat()
+        found.append((entry.path, status.st_size, status.st_mtime))
+    return found
+
+
+def files_of_prefix(store: S3Store, folder: str) -> list[tuple[str, int, float]]:
+    """The same of a folder of a bucket."""
+    return [
+        (meta["path"], meta["size"], meta["last_modified"].timestamp())
+        for page in obstore.list(store, prefix=folder, chunk_size=1000)
+        for meta in page
+    ]
 
 
 if __name__ == "__main__":

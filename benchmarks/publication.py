@@ -8,7 +8,7 @@ every 64th commit writes besides. Everything that planning asks of a folder coun
 import argparse
 import statistics
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from time import perf_counter
 
@@ -106,7 +106,7 @@ def write_history(folder: Folder, run: Run, length: int) -> None:
     """Entries as publications write them, and the checkpoint that the last of them would leave."""
     state, entries = folder.log.read(), []
     for number in range(length):
-        entry = published(run, number, state.next_seq + number)
+        entry = published(run, number, state.next_seq + number, two_files(run, number))
         folder.store.put(manifest_key(entry.seq), format_entry(entry))
         entries.append(entry)
     last = length - length % CHECKPOINT_EVERY
@@ -116,9 +116,15 @@ def write_history(folder: Folder, run: Run, length: int) -> None:
     folder.log.read()
 
 
-def published(run: Run, number: int, seq: int) -> Publish:
-    """The entry of a snapshot with four sources, three joins and two files."""
-    key = f"data/hour={number}/{run.run_id}-0123abcd"
+def two_files(run: Run, number: int) -> Iterator[FileRecord]:
+    """Files that are in the entry and nowhere else."""
+    for part in range(2):
+        key = f"data/hour={number}/{run.run_id}-0123abcd-{part:05d}.snappy.parquet"
+        yield FileRecord(path=key, bytes=10**8)
+
+
+def published(run: Run, number: int, seq: int, files: Iterable[FileRecord]) -> Publish:
+    """The entry of a snapshot with four sources and three joins."""
     record = SnapshotRecord(
         time=hour(number),
         partition=f"hour={number}",
@@ -142,9 +148,7 @@ def published(run: Run, number: int, seq: int) -> Publish:
             JoinMeasure(child=name, in_=10**6, out=10**6, matched=10**6, null_keys=0)
             for name in CHILDREN
         ),
-        files=tuple(
-            FileRecord(path=f"{key}-{n:05d}.snappy.parquet", bytes=10**8) for n in range(2)
-        ),
+        files=tuple(files),
         tool_version="bench",
         spark_version="4.3.0",
     )

@@ -1,15 +1,17 @@
 """`snaploom.read`: what an output has committed, as one DataFrame, and only that.
 
-The manifest lists which files belong to which snapshot; folders are never listed. One manifest
-sequence is pinned for the whole read, so that a snapshot which is published or deleted meanwhile
-changes nothing. Snapshots whose schemas differ are read together under the merged schema (types
-widened, fields that are absent NULL), which Spark's own `mergeSchema` refuses to do.
+The manifest lists which files belong to which snapshot. One manifest sequence is pinned for the
+whole read, so that a snapshot which is published or deleted meanwhile changes nothing. Of a long
+history only those snapshots are looked at that a query chooses by the partition column. Snapshots
+whose schemas differ are read together under the merged schema (types widened, fields that are
+absent NULL), which Spark's own `mergeSchema` refuses to do.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import cast
 
@@ -20,15 +22,36 @@ from snaploom import lazyimport
 from snaploom.confidential import remember_environment
 from snaploom.engine.conform import conform_frame
 from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
+from snaploom.engine.publishedfiles.snapshots import PublishedSnapshots
 from snaploom.engine.schemadocument import struct_from
 from snaploom.models.outputfolder import DataFormat
 from snaploom.storage import history, layout
-from snaploom.storage.entries import FolderSettings, SnapshotRecord
+from snaploom.storage.entries import FileRecord, FolderSettings
 from snaploom.storage.folder import Folder, open_folder
 from snaploom.storage.objectstore import ObjectStore, refuse_links
 from snaploom.storage.readchoice import ReadChoice, Time, refuse_number
+from snaploom.storage.records import Version
 from snaploom.storage.state import FolderState
 from snaploom.storage.stores import StoreOpener, UnsupportedStore, open_store
+
+PublishedFrame = Callable[
+    [SparkSession, PublishedSnapshots, str, Mapping[str, str], spark_types.StructType],
+    DataFrame | None,
+]
+"""`snaploom.engine.publishedfiles.frame.published_frame`, which needs Py4J."""
+
+FOLDERS_KNOWN = 4
+"""Folders whose manifest is kept between two reads, those that were read last: 10,000 snapshots
+take 60 ms of a processor to open and some ten megabytes to keep."""
+
+_known: dict[str, Folder] = {}
+"""By URI of the folder, the one that was read last at the end."""
+_known_lock = threading.Lock()
+
+READ_AHEAD = 64
+"""Snapshots whose entries are read before there is a query, as many as opening a folder may read
+after a checkpoint: Spark then knows how long all files are. Of more it takes the size for unknown,
+which it plans as large, and measures when the query runs."""
 
 
 def read(
@@ -62,7 +85,7 @@ def read(
     choice = ReadChoice.parse(at, between)
     opened, state, settings = _open(folder, manifest)
     chosen = choice.of(state)
-    selection = _Selection(spark, opened, state, settings, chosen or state.snapshots, not chosen)
+    selection = _Selection(spark, opened, state, settings, chosen or state.timeline, not chosen)
     return selection.frame()
 
 
@@ -90,8 +113,7 @@ def schema(
     choice = ReadChoice.parse(at, between)
     opened, state, settings = _open(folder, manifest)
     documents = history.SchemaDocuments(opened.store)
-    records = choice.of(state) or state.snapshots
-    merged = history.merged_schema(state, documents, records)
+    merged = history.merged_schema(state, documents, choice.of(state) or state.timeline)
     return struct_from(history.with_partition(merged, settings)).toNullable()
 
 
@@ -117,14 +139,22 @@ def absences(
     """
     choice = ReadChoice.parse(at, between)
     _, state, _ = _open(folder, manifest)
-    return history.absences(state, choice.of(state))
+    return history.absences(state, map(state.records.live, choice.of(state)))
 
 
 def _open(folder: str, manifest: int | None) -> tuple[Folder, FolderState, FolderSettings]:
     remember_environment(os.environ)
     refuse_number(manifest)
     opened = open_folder(open_store(folder, create=False, others=_by_hadoop))
+    with _known_lock:
+        known = _known.pop(opened.store.uri, None)
+    if known is not None:
+        opened.log.follow(known.log)
     state = opened.log.read(manifest)
+    with _known_lock:
+        _known[opened.store.uri] = opened
+        while len(_known) > FOLDERS_KNOWN:
+            del _known[next(iter(_known))]
     return opened, state, history.refuse_empty(state, opened.store.uri)
 
 
@@ -150,32 +180,30 @@ class _Selection:
         folder: Folder,
         state: FolderState,
         settings: FolderSettings,
-        records: Sequence[SnapshotRecord],
+        versions: Sequence[Version],
         is_empty: bool,
     ) -> None:
         self._spark = spark
         self._folder = folder
         self._state = state
         self._settings = settings
-        self._records = records
+        self._versions = versions
         self._is_empty = is_empty
         self._format = DataFormat(settings.data_format).of_files
         self._documents = history.SchemaDocuments(folder.store)
-        self._hashes = sorted({record.schema_hash for record in records})
+        self._hashes = sorted({version.schema_hash for version in versions})
 
     def frame(self) -> DataFrame:
         """All rows, under the merged schema."""
         merged = self._merged()
-        files = [] if self._is_empty else self._files(self._records)
-        if not files:
-            # Spark takes no column of a file for granted, so that this one may be NULL as well.
-            return self._spark.createDataFrame([], self._with_partition(merged).toNullable())
+        if self._is_empty:
+            return self._without_rows(merged)
         if self._format is not DataFormat.PARQUET and len(self._hashes) > 1:
             return self._by_schema(merged)
-        return self._load(files, merged)
+        return self._load(self._versions, merged)
 
     def _merged(self) -> spark_types.StructType:
-        return struct_from(history.merged_schema(self._state, self._documents, self._records))
+        return struct_from(history.merged_schema(self._state, self._documents, self._versions))
 
     def _by_schema(self, merged: spark_types.StructType) -> DataFrame:
         """Files are read with their own schema, then widened.
@@ -185,27 +213,72 @@ class _Selection:
         """
         frames = []
         for schema_hash in self._hashes:
-            records = [record for record in self._records if record.schema_hash == schema_hash]
-            files = self._files(records)
-            if files:
-                own = self._load(files, struct_from(self._documents.get(schema_hash)))
-                frames.append(conform_frame(own, self._with_partition(merged)))
+            versions = [each for each in self._versions if each.schema_hash == schema_hash]
+            own = self._load(versions, struct_from(self._documents.get(schema_hash)))
+            frames.append(conform_frame(own, self._with_partition(merged)))
         return reduce(DataFrame.unionByName, frames)
 
-    def _load(self, files: list[str], schema: spark_types.StructType) -> DataFrame:
+    def _load(self, versions: Sequence[Version], schema: spark_types.StructType) -> DataFrame:
+        """The rows of some snapshots."""
+        frame = self._load_index(versions, schema)
+        return self._load_paths(versions, schema) if frame is None else frame
+
+    def _load_index(
+        self, versions: Sequence[Version], schema: spark_types.StructType
+    ) -> DataFrame | None:
+        """Their rows by an index of files; None where Spark can only be given paths."""
+        try:
+            frame = cast(PublishedFrame, lazyimport.resolve(lazyimport.PUBLISHED_FRAME))
+        except ImportError:
+            return None  # clients of Spark Connect lack Py4J
+        return frame(
+            self._spark,
+            self._snapshots(versions),
+            SPARK_FORMATS[self._format],
+            READ_OPTIONS[self._format],
+            self._with_partition(schema),
+        )
+
+    def _snapshots(self, versions: Sequence[Version]) -> PublishedSnapshots:
+        size: int | None = None
+        if len(versions) <= READ_AHEAD:
+            size = sum(file.bytes for at in versions for file in self._files(at))
+        return PublishedSnapshots(
+            data=f"{self._folder.store.uri}{layout.DATA}",
+            folders=[version.partition for version in versions],
+            names=lambda at: [file.path.rpartition("/")[2] for file in self._files(versions[at])],
+            identity=self._identity(versions),
+            size=size,
+        )
+
+    def _identity(self, versions: Sequence[Version]) -> str:
+        """Which versions these are: a range of one state's, or those of one schema in it."""
+        ends = [(each.seq, each.created_at) for each in (versions[0], versions[-1])]
+        schemas = sorted({version.schema_hash for version in versions})
+        return f"{self._state.seq} {ends} {len(versions)} {schemas}"
+
+    def _files(self, version: Version) -> Sequence[FileRecord]:
+        """The files of a snapshot, none of which is a link."""
+        files = self._state.records.live(version).files
+        refuse_links(self._folder.store, [file.path for file in files])
+        return files
+
+    def _load_paths(self, versions: Sequence[Version], schema: spark_types.StructType) -> DataFrame:
+        uri = self._folder.store.uri
+        paths = [_literal(f"{uri}{file.path}") for each in versions for file in self._files(each)]
+        if not paths:
+            return self._without_rows(schema)
         return (
             self._spark.read.format(SPARK_FORMATS[self._format])
             .options(**READ_OPTIONS[self._format])
-            .option("basePath", f"{self._folder.store.uri}{layout.DATA}")
+            .option("basePath", f"{uri}{layout.DATA}")
             .schema(self._with_partition(schema))
-            .load(files)
+            .load(paths)
         )
 
-    def _files(self, records: Iterable[SnapshotRecord]) -> list[str]:
-        store = self._folder.store
-        paths = [file.path for record in records for file in record.files]
-        refuse_links(store, paths)
-        return [_literal(f"{store.uri}{path}") for path in paths]
+    def _without_rows(self, schema: spark_types.StructType) -> DataFrame:
+        # Spark takes no column of a file for granted, so that this one may be NULL as well.
+        return self._spark.createDataFrame([], self._with_partition(schema).toNullable())
 
     def _with_partition(self, schema: spark_types.StructType) -> spark_types.StructType:
         return struct_from(history.with_partition(schema.json(), self._settings))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from support.servers.s3servers import BUCKET, S3Server, environment_of
 
-from snaploom.listing.bucketfiles import BucketFiles, is_in_bucket
-from snaploom.listing.globs import list_files
+from snaploom.listing.bucketfiles import A_PAGE, BucketFiles, is_in_bucket
+from snaploom.listing.globs import files_of_folders, folders_with_files, is_hidden, list_files
 from snaploom.listing.listedfile import ListedFile
 from snaploom.listing.otherfiles import SparkNeeded
 from snaploom.storage.stores import open_store
@@ -57,6 +58,34 @@ def matches(place: str, glob: str) -> list[str]:
 )
 def test_glob_matches_names_step_by_step(place, glob, expected) -> None:
     assert matches(place, glob) == expected
+
+
+FOLDER_GLOBS = ("a/*/*.parquet", "a/*/*", "a/?/y.*", "*/1/y.csv", "a/*", "b/*/*", "a/*/.x", "*/*")
+
+
+@pytest.mark.parametrize("glob", FOLDER_GLOBS)
+def test_folders_of_a_glob_are_those_of_its_files(place, glob) -> None:
+    whole = f"{place}/{glob}"
+    folders = BucketFiles(os.environ).folders(whole, partial(is_hidden, glob=whole))
+    listed = list_files([whole], "DataSource/x", BucketFiles(os.environ))
+    assert sorted(folders) == sorted({file.uri.rpartition("/")[0] for file in listed})
+
+
+def test_a_folder_of_a_bucket_with_much_below_it_is_asked_for_its_own_files(place) -> None:
+    store = open_store(place, create=False)
+    for number in range(A_PAGE + 1):
+        store.put(f"c/1/below/{number:04d}.parquet", b"1")
+    glob = f"{place}/c/*/*.parquet"
+    ask = partial(BucketFiles(os.environ).folders, glob, partial(is_hidden, glob=glob))
+    assert ask() == []
+    store.put("c/1/z.parquet", b"1")
+    assert ask() == [f"{place}/c/1"]
+
+
+def test_files_of_a_folder_of_a_bucket_are_listed_when_they_are_read(place) -> None:
+    (folder,) = folders_with_files([f"{place}/a/1/*.csv"], BucketFiles(os.environ)) or ()
+    files = files_of_folders([folder], "DataSource/x", BucketFiles(os.environ))
+    assert [file.name for file in files] == ["y.csv"]
 
 
 def test_files_have_what_a_run_goes_by(place) -> None:

@@ -199,6 +199,32 @@ def test_second_read_only_probes_the_next_number(store: ObjectStore, long_log: M
     assert counting.calls == [("get", layout.manifest_key(long_log.read().next_seq))]
 
 
+def test_a_log_that_follows_another_reads_what_came_since(
+    store: ObjectStore, long_log: ManifestLog
+) -> None:
+    counting = CountingStore(store)
+    log, seq = ManifestLog(counting), long_log.read().seq
+    log.follow(long_log)
+    commit(ManifestLog(store), "since")
+    assert log.read() == ManifestLog(store).read()
+    keys = [layout.manifest_key(number) for number in (seq, seq + 1, seq + 2)]
+    assert counting.calls == [("get", key) for key in keys]
+
+
+def test_a_log_of_a_folder_that_was_begun_anew_follows_nothing(
+    store: ObjectStore, long_log: ManifestLog
+) -> None:
+    store.delete([info.key for info in store.list("metadata/")])
+    anew = ManifestLog(store)
+    a_folder(store)
+    for number in range(long_log.read().seq + 1):
+        commit(anew, f"other {number}")
+    log = ManifestLog(store)
+    log.follow(long_log)
+    assert log.read() == anew.read() == ManifestLog(store).read()
+    assert set(log.read().claims) != set(long_log.read().claims)
+
+
 @pytest.mark.parametrize("at", [1, 63, 64, 65, 130, 192, 198])
 def test_state_from_a_checkpoint_equals_the_one_folded_from_the_start(
     store: ObjectStore, long_log: ManifestLog, at: int

@@ -6,7 +6,7 @@ at a time, and what the JVM knows about files crosses to Python in pieces.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -64,6 +64,9 @@ class HadoopFiles:
                 "list names that contain ':'",
                 hint=cause.hint,
             ) from error
+
+    def folders(self, glob: str, is_hidden: Callable[[str], bool]) -> None:
+        """None: Hadoop's client lists whole folders, and so nothing is saved by asking for less."""
 
     def exists(self, uri: str) -> bool:
         """Whether there is a file or folder at a URI."""

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import TypeVar
 
 from snaploom.errors import SnaploomError
@@ -27,6 +27,10 @@ from snaploom.storage.obstore_adapter import ObstoreObjectStore
 
 LISTED_AT_ONCE = 8
 """Folders that are listed at the same time, as `engine.hadoopfiles` does: all of it is waiting."""
+
+A_PAGE = 1000
+"""Objects that S3 lists in one answer. Behind those that lie deeper, a folder's own may follow:
+then it is asked for them only."""
 
 _PLACE = re.compile(r"s3a://(?P<bucket>[a-z0-9][a-z0-9.-]*)/(?P<key>.*)", re.DOTALL)
 _WILD = re.compile(r"[*?]")
@@ -51,12 +55,19 @@ class BucketFiles:
         Raises:
             SparkNeeded: Hadoop's client might see it otherwise.
         """
-        bucket, key = _place(glob)
-        steps = [step for step in key.split("/") if step]
-        is_odd = _ONLY_HADOOP.search(key) or any(step in (".", "..") for step in steps)
-        if is_odd or not steps:
-            raise SparkNeeded(glob)
+        bucket, steps = _steps(glob)
         return _asked(glob, lambda: self._matched(bucket, steps))
+
+    def folders(self, glob: str, is_hidden: Callable[[str], bool]) -> Sequence[str]:
+        """The folders that have an object which a glob matches; see `OtherFiles.folders`.
+
+        One page of each folder is asked for, however many there are.
+
+        Raises:
+            SparkNeeded: Hadoop's client might see it otherwise.
+        """
+        bucket, steps = _steps(glob)
+        return _asked(glob, lambda: self._folders(bucket, steps, is_hidden))
 
     def exists(self, uri: str) -> bool:
         """Whether there is an object or a folder at a URI.
@@ -94,13 +105,31 @@ class BucketFiles:
 
     def _matched(self, bucket: str, steps: Sequence[str]) -> list[ListedFile]:
         opened = _Bucket(bucket, self._bucket(bucket))
-        *above, last = steps
-        folders = [""]
         with ThreadPoolExecutor(LISTED_AT_ONCE) as pool:
-            for step in above:
-                below = pool.map(partial(opened.folders, step), folders)
-                folders = list(chain.from_iterable(below))
-            return list(chain.from_iterable(pool.map(partial(opened.members, last), folders)))
+            folders = self._above(opened, pool, steps)
+            members = pool.map(partial(opened.members, steps[-1]), folders)
+            return list(chain.from_iterable(members))
+
+    def _folders(
+        self, bucket: str, steps: Sequence[str], is_hidden: Callable[[str], bool]
+    ) -> list[str]:
+        opened = _Bucket(bucket, self._bucket(bucket))
+        with ThreadPoolExecutor(LISTED_AT_ONCE) as pool:
+            folders = self._above(opened, pool, steps)
+            has_file = pool.map(partial(opened.has_file, steps[-1], is_hidden), folders)
+            return [
+                f"s3a://{bucket}/{folder}".removesuffix("/")
+                for folder, has in zip(folders, has_file, strict=True)
+                if has
+            ]
+
+    @staticmethod
+    def _above(opened: _Bucket, pool: ThreadPoolExecutor, steps: Sequence[str]) -> list[str]:
+        """Keys of the folders that all steps but the last one match, with `/` behind each."""
+        folders = [""]
+        for step in steps[:-1]:
+            folders = list(chain.from_iterable(pool.map(partial(opened.folders, step), folders)))
+        return folders
 
 
 @dataclass(frozen=True)
@@ -128,6 +157,20 @@ class _Bucket:
         is_folder = any(self.store.list(f"{above}{step}/"))
         return [self._folder(above, step)] if is_folder else []
 
+    def has_file(self, step: str, is_hidden: Callable[[str], bool], above: str) -> bool:
+        """Whether there is an object directly below a folder, which is not listed further."""
+        if _WILD.search(step):
+            pattern = re.compile(translate(step))
+            for info in islice(self.store.list(above), A_PAGE):
+                name = info.key.removeprefix(above)
+                if _IN_DOUBT.search(name):
+                    raise SparkNeeded(f"s3a://{self.name}/{info.key}")
+                is_matched = "/" not in name and pattern.fullmatch(name)
+                if is_matched and not is_hidden(f"s3a://{self.name}/{info.key}"):
+                    return True
+        files = (file for file in self.members(step, above) if not file.folder)
+        return any(not is_hidden(file.uri) for file in files)
+
     def _listed(self, step: str, above: str) -> tuple[Sequence[ObjectInfo], Sequence[str]]:
         """Objects, and names of folders, directly below a folder."""
         pattern = re.compile(translate(step))
@@ -150,6 +193,16 @@ class _Bucket:
 def is_in_bucket(uri: str) -> bool:
     """Whether a URI is one of S3's."""
     return hadoop_uri(uri).startswith("s3a://")
+
+
+def _steps(glob: str) -> tuple[str, list[str]]:
+    """The bucket of a glob, and the names and patterns below it."""
+    bucket, key = _place(glob)
+    steps = [step for step in key.split("/") if step]
+    is_odd = _ONLY_HADOOP.search(key) or any(step in (".", "..") for step in steps)
+    if is_odd or not steps:
+        raise SparkNeeded(glob)
+    return bucket, steps
 
 
 def _place(uri: str) -> tuple[str, str]:

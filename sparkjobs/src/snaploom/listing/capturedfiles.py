@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from snaploom.errors import SnapshotValueInvalid, SourceFileUnmatched, SourceNotReadable
-from snaploom.listing.globs import list_files
+from snaploom.listing.globs import FileFolder, files_of_folders, folders_with_files, list_files
 from snaploom.listing.listedfile import ListedFile
 from snaploom.listing.otherfiles import OtherFiles
-from snaploom.listing.publishedfolder import only_live
+from snaploom.listing.publishedfolder import is_any_published, only_live
 from snaploom.models.datasource import HdfsLike
 from snaploom.planning.intervals import READ_TIME, SourceSnapshots
 from snaploom.planning.prefix import CapturedValue, CapturedValueInvalid, UriPrefix
 
 SHOWN = 20
 """Files that one message names; with more, the rest is only counted."""
+_LISTED = ("files", "folders")
+"""Properties of a listing that are kept once they are known."""
 NEVER_EMPTY = frozenset(["parquet", "avro"])
 """Formats of which a file of zero bytes is no file. (Hive writes ORC files of zero bytes.)"""
 
@@ -26,6 +28,14 @@ class CapturedFile:
     """A file with the values that its path gives."""
 
     file: ListedFile
+    values: Mapping[str, CapturedValue]
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedFolder:
+    """A folder that has a file, with the values that its path gives."""
+
+    folder: FileFolder
     values: Mapping[str, CapturedValue]
 
 
@@ -62,6 +72,45 @@ class FileListing:
             return tuple(CapturedFile(file, {}) for file in files)
         return self._captured(self.prefix, files)
 
+    @cached_property
+    def folders(self) -> tuple[CapturedFolder, ...] | None:
+        """Every folder that has files, where its path captures all that the prefix does.
+
+        None where that is in any doubt, or wrong: `files` then has the answer, or an error.
+
+        Raises:
+            SparkNeeded: as `files`.
+        """
+        if self.is_listed or self.prefix is None or not self.prefix.text.endswith("/"):
+            return None
+        folders = folders_with_files(self.declared.source_uri_globs, self.others)
+        if not folders or is_any_published((each.uri for each in folders), self.others):
+            return None
+        found: list[CapturedFolder] = []
+        for folder in folders:
+            try:
+                values = self.prefix.match(f"{folder.uri}/-")
+            except CapturedValueInvalid:
+                return None
+            if values is None:
+                return None
+            found.append(CapturedFolder(folder, values))
+        return tuple(found)
+
+    def files_of(self, folders: Sequence[CapturedFolder]) -> tuple[CapturedFile, ...]:
+        """The files of some folders, by URI.
+
+        Args:
+            folders: of `folders`.
+
+        Raises:
+            SourceNotReadable: as `files`.
+        """
+        listed = files_of_folders((each.folder for each in folders), self.resource, self.others)
+        self._refuse_empty(listed)
+        by_folder = {each.folder.uri: each.values for each in folders}
+        return tuple(CapturedFile(file, by_folder[file.uri.rpartition("/")[0]]) for file in listed)
+
     @property
     def at_read_time(self) -> SourceSnapshots:
         """All files as one snapshot, at the instant of the run; nothing when there is no file."""
@@ -71,6 +120,17 @@ class FileListing:
     def is_listed(self) -> bool:
         """Whether the files are known already."""
         return "files" in vars(self)
+
+    @property
+    def is_enumerated(self) -> bool:
+        """Whether the files, or the folders that have some, are known already."""
+        return self.is_listed or vars(self).get("folders") is not None
+
+    def asking(self, others: OtherFiles) -> FileListing:
+        """The same, as far as it is known, and others to list what is not."""
+        listing = FileListing(self.resource, self.declared, others)
+        vars(listing).update((name, vars(self)[name]) for name in _LISTED if name in vars(self))
+        return listing
 
     def _captured(self, prefix: UriPrefix, files: Sequence[ListedFile]) -> tuple[CapturedFile, ...]:
         captured: list[CapturedFile] = []

@@ -12,10 +12,11 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
 
 from snaploom.listing.listedfile import ListedFile, with_local_tag
-from snaploom.listing.localfiles import local_matches
+from snaploom.listing.localfiles import local_files, local_folders, local_matches
 from snaploom.listing.otherfiles import OtherFiles
 
 _log = logging.getLogger(__name__)
@@ -50,6 +51,58 @@ def list_files(globs: Iterable[str], resource: str, others: OtherFiles) -> tuple
             glob,
         )
     # By only the URI, which no two share: comparing whole records takes twenty times as long.
+    return tuple(with_local_tag(found[uri]) for uri in sorted(found))
+
+
+@dataclass(frozen=True, slots=True)
+class FileFolder:
+    """A folder that has a file which the last step of a glob matches."""
+
+    uri: str
+    """Without a final `/`."""
+    step: str
+    """The last step of the glob."""
+
+
+def folders_with_files(globs: Iterable[str], others: OtherFiles) -> tuple[FileFolder, ...] | None:
+    """The folders that have a file which one of the globs matches; None where that is in doubt.
+
+    A folder of several globs is there once for each.
+
+    Args:
+        globs: as Hadoop reads them.
+        others: lists what is not on a local disk.
+    """
+    found: list[FileFolder] = []
+    for glob in globs:
+        hidden = partial(is_hidden, glob=glob)
+        local = local_folders(glob, hidden)
+        folders = others.folders(glob, hidden) if local is None else local
+        if folders is None:
+            return None
+        found += (FileFolder(folder, glob.rstrip("/").rpartition("/")[2]) for folder in folders)
+    return tuple(found)
+
+
+def files_of_folders(
+    folders: Iterable[FileFolder], resource: str, others: OtherFiles
+) -> tuple[ListedFile, ...]:
+    """Their files, each once, sorted by URI.
+
+    Args:
+        folders: of `folders_with_files`.
+        resource: `Kind/name` of the source.
+        others: lists what is not on a local disk.
+
+    Raises:
+        SourceNotReadable: the files cannot be listed any more.
+    """
+    found: dict[str, ListedFile] = {}
+    for folder in folders:
+        glob = f"{escape_glob(folder.uri)}/{folder.step}"
+        local = local_files(folder.uri, folder.step)
+        files = others.matches(glob, resource) if local is None else local
+        found.update((f.uri, f) for f in files if not f.folder and not _is_hidden_name(f.name))
     return tuple(with_local_tag(found[uri]) for uri in sorted(found))
 
 

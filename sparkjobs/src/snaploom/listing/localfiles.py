@@ -2,6 +2,10 @@
 
 Only globs that surely mean the same are answered here: of a `file:` URI, with no wildcards but `*`
 and `?`. All others, and every name or answer of the disk that is in any way odd, are Hadoop's.
+
+Where folders hold the snapshots, a source is enumerated from only the folders that have a file: of
+a million files in a thousand folders a thousand are looked at, and nothing has to be remembered
+from run to run. The files of a folder are listed when it is read.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import translate
 
 from snaploom.listing.listedfile import ListedFile, local_tag
@@ -25,11 +29,8 @@ class _InDoubtError(Exception):
 
 def local_matches(glob: str) -> list[ListedFile] | None:
     """The files and folders that a glob matches; None where Hadoop has to list them."""
-    place = _PLACE.fullmatch(glob)
-    if place is None or _ONLY_HADOOP.search(glob):
-        return None
-    steps = [step for step in place[1].split("/") if step]
-    if not steps or any(step in (".", "..") for step in steps):
+    steps = _steps(glob)
+    if steps is None:
         return None
     try:
         return list(_matches("", steps))
@@ -37,9 +38,83 @@ def local_matches(glob: str) -> list[ListedFile] | None:
         return None
 
 
+def local_folders(glob: str, is_hidden: Callable[[str], bool]) -> list[str] | None:
+    """The folders that have a file which a glob matches; None where Hadoop has to list them.
+
+    Args:
+        glob: the last step of which is the name of a file.
+        is_hidden: from the URI of a file to whether it counts as none.
+
+    Returns:
+        Their URIs, without a final `/`.
+    """
+    steps = _steps(glob)
+    if steps is None:
+        return None
+    *above, last = steps
+    folders = [""]
+    try:
+        for step in above:
+            folders = [
+                f"{folder}/{name}"
+                for folder in folders
+                for name in (_folders(folder, step) if _is_wild(step) else [step])
+            ]
+        return [f"file:{folder}" for folder in folders if _has_file(folder, last, is_hidden)]
+    except (OSError, _InDoubtError):
+        return None
+
+
+def local_files(folder: str, step: str) -> list[ListedFile] | None:
+    """The files and folders whose names a step of a glob matches; None where they are Hadoop's.
+
+    Args:
+        folder: URI of one that `local_folders` has found, or any other.
+        step: the last one of that glob.
+    """
+    if not folder.startswith("file:"):
+        return None
+    try:
+        return list(_matches(folder.removeprefix("file:"), [step]))
+    except (OSError, _InDoubtError):
+        return None
+
+
+def _has_file(folder: str, step: str, is_hidden: Callable[[str], bool]) -> bool:
+    """Whether a folder has a file; no further than to the first: names behind are not judged."""
+    if not _is_wild(step):
+        path = f"{folder}/{step}"
+        return os.path.isfile(path) and not is_hidden(f"file:{path}")
+    pattern = re.compile(translate(step))
+    try:
+        with os.scandir(folder or "/") as found:
+            for entry in found:
+                if pattern.fullmatch(entry.name) and not is_hidden(f"file:{folder}/{entry.name}"):
+                    if _is_odd(entry.name):
+                        raise _InDoubtError
+                    if entry.is_file():
+                        return True
+    except (FileNotFoundError, NotADirectoryError):
+        return False  # gone meanwhile
+    return False
+
+
+def _steps(glob: str) -> list[str] | None:
+    """The names and patterns of a glob from the root on; None where it is Hadoop's."""
+    place = _PLACE.fullmatch(glob)
+    if place is None or _ONLY_HADOOP.search(glob):
+        return None
+    steps = [step for step in place[1].split("/") if step]
+    return None if not steps or any(step in (".", "..") for step in steps) else steps
+
+
+def _is_wild(step: str) -> bool:
+    return "*" in step or "?" in step
+
+
 def _matches(folder: str, steps: Sequence[str]) -> Iterator[ListedFile]:
     step, *rest = steps
-    is_wild = "*" in step or "?" in step
+    is_wild = _is_wild(step)
     if rest:
         for name in _folders(folder, step) if is_wild else [step]:
             yield from _matches(f"{folder}/{name}", rest)
@@ -67,9 +142,14 @@ def _entries(folder: str, step: str) -> list[os.DirEntry[str]]:
             entries = [entry for entry in found if pattern.fullmatch(entry.name)]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    if any(":" in entry.name or not _is_text(entry.name) for entry in entries):
-        raise _InDoubtError  # Hadoop refuses these names
+    if any(_is_odd(entry.name) for entry in entries):
+        raise _InDoubtError
     return entries
+
+
+def _is_odd(name: str) -> bool:
+    """Whether Hadoop refuses a name."""
+    return ":" in name or not _is_text(name)
 
 
 def _is_text(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn, Protocol
 
 from snaploom.listing.listedfile import ListedFile
@@ -21,6 +21,18 @@ class OtherFiles(Protocol):
 
         Raises:
             SourceNotReadable: the glob is malformed, or its file system cannot be asked.
+        """
+        ...
+
+    def folders(self, glob: str, is_hidden: Callable[[str], bool]) -> Sequence[str] | None:
+        """The folders that have a file which a glob matches; None where files have to be listed.
+
+        Args:
+            glob: the last step of which is the name of a file.
+            is_hidden: from the URI of a file to whether it counts as none.
+
+        Returns:
+            Their URIs, without a final `/`.
         """
         ...
 
@@ -45,6 +57,10 @@ class NoOtherFiles:
     """Before Spark is started: every question raises `SparkNeeded`."""
 
     def matches(self, glob: str, resource: str) -> NoReturn:
+        """Not without Spark."""
+        raise SparkNeeded(glob)
+
+    def folders(self, glob: str, is_hidden: Callable[[str], bool]) -> NoReturn:
         """Not without Spark."""
         raise SparkNeeded(glob)
 

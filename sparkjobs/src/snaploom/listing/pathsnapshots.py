@@ -1,14 +1,18 @@
-"""Snapshots that the paths of files hold: enumerated from only the names, without opening one."""
+"""Snapshots that the paths of files hold: enumerated from only the names, without opening one.
+
+Where paths of folders hold them, only folders are enumerated, and the files of a snapshot are
+listed when they are read: in a source of a million files most are of days that no run reads again.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from snaploom.errors import SnapshotValueInvalid
-from snaploom.listing.capturedfiles import CapturedFile, FileListing, shown
+from snaploom.listing.capturedfiles import CapturedFile, CapturedFolder, FileListing, shown
 from snaploom.listing.instants import (
     EXPECTED,
     NotAnInstant,
@@ -38,7 +42,35 @@ class PathSnapshots:
         Raises:
             SourceError: as `by_instant`.
         """
-        return SourceSnapshots.of(self.by_instant)
+        return SourceSnapshots.of(self.by_instant if self._folders is None else self._folders)
+
+    def files_of(self, snapshot: EpochNanos) -> tuple[CapturedFile, ...]:
+        """The files of one snapshot, listed once; nothing where there are none.
+
+        Raises:
+            SourceError: the files cannot be listed.
+        """
+        if self._folders is None:
+            return self.by_instant.get(snapshot, ())
+        if snapshot not in self._files:
+            self._files[snapshot] = self.listing.files_of(self._folders.get(snapshot, ()))
+        return self._files[snapshot]
+
+    @cached_property
+    def _files(self) -> dict[EpochNanos, tuple[CapturedFile, ...]]:
+        """Of the snapshots that were asked for."""
+        return {}
+
+    @cached_property
+    def _folders(self) -> Mapping[EpochNanos, Sequence[CapturedFolder]] | None:
+        """The folders of each snapshot; None where all files have to be listed."""
+        found: dict[EpochNanos, list[CapturedFolder]] = defaultdict(list)
+        try:
+            for each in self.listing.folders or ():
+                found[self._instant(each.values[self.capture.name])].append(each)
+        except NotAnInstant:
+            return None
+        return found or None
 
     @cached_property
     def by_instant(self) -> Mapping[EpochNanos, tuple[CapturedFile, ...]]:

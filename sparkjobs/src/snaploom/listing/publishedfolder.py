@@ -40,6 +40,18 @@ def only_live(files: Sequence[ListedFile], others: OtherFiles) -> tuple[ListedFi
     return tuple(file for file in files if _is_live(file, live))
 
 
+def is_any_published(folders: Iterable[str], others: OtherFiles) -> bool:
+    """Whether one of some folders is one in which an output has its files.
+
+    Args:
+        folders: their URIs, without a final `/`.
+        others: lists what is not on a local disk.
+    """
+    found = (_PUBLISHED.fullmatch(f"{folder}/-") for folder in folders)
+    outputs = {match["folder"] for match in found if match is not None}
+    return any(_is_ours(others, output) for output in outputs)
+
+
 def _published(files: Iterable[ListedFile]) -> list[re.Match[str]]:
     return [match for file in files if (match := _PUBLISHED.fullmatch(file.uri))]
 

@@ -41,7 +41,9 @@ class SourceFiles:
         """The same files, and others to list what has not been listed."""
         files = SourceFiles(others)
         files._listings.update(
-            (name, listing) for name, listing in self._listings.items() if listing.is_listed
+            (name, listing.asking(others))
+            for name, listing in self._listings.items()
+            if listing.is_enumerated
         )
         return files
 

@@ -96,6 +96,15 @@ def snapshot_at(state: FolderState, time: EpochNanos) -> SnapshotRecord:
     Raises:
         NothingPublished: the first one is later.
     """
+    return state.records.live(version_at(state, time))
+
+
+def version_at(state: FolderState, time: EpochNanos) -> Version:
+    """The same in short: its record is not read.
+
+    Raises:
+        NothingPublished: the first one is later.
+    """
     until = [version for version in state.timeline if version.time <= time]
     if not until:
         raise NothingPublished(
@@ -106,15 +115,22 @@ def snapshot_at(state: FolderState, time: EpochNanos) -> SnapshotRecord:
             expected="a time at or after the first snapshot",
             hint="choose a later time; 'snaploom snapshots' lists them",
         )
-    return state.records.live(until[-1])
+    return until[-1]
 
 
 def snapshots_between(
     state: FolderState, first: EpochNanos | None, last: EpochNanos | None
 ) -> tuple[SnapshotRecord, ...]:
     """The snapshots from one time to another, both inclusive; None is without a bound."""
+    return tuple(map(state.records.live, versions_between(state, first, last)))
+
+
+def versions_between(
+    state: FolderState, first: EpochNanos | None, last: EpochNanos | None
+) -> tuple[Version, ...]:
+    """The same in short: no record is read."""
     return tuple(
-        state.records.live(version)
+        version
         for version in state.timeline
         if (first is None or first <= version.time) and (last is None or version.time <= last)
     )
@@ -131,8 +147,13 @@ def merged_schema(
         HistoryIncompatible: they cannot be read together; both sides of every break are named.
     """
     models = {version.model_hash: structure_of(version.nodes) for version in state.models}
-    moved = structure_breaks((record.time, models[record.model_hash]) for record in records)
-    merged = merge_schemas((record.time, documents.get(record.schema_hash)) for record in records)
+    # Thousands of snapshots have few schemas: merging one again changes nothing.
+    kinds: dict[tuple[str, str], SnapshotRecord | Version] = {}
+    for record in records:
+        kinds.setdefault((record.schema_hash, record.model_hash), record)
+    firsts = kinds.values()
+    moved = structure_breaks((record.time, models[record.model_hash]) for record in firsts)
+    merged = merge_schemas((record.time, documents.get(record.schema_hash)) for record in firsts)
     breaks = (*map(str, moved), *map(str, merged.conflicts))
     if breaks:
         raise HistoryIncompatible(

@@ -8,6 +8,7 @@ A reader therefore never lists the entries; it probes from the newest checkpoint
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from typing import Annotated
 
@@ -98,6 +99,17 @@ class ManifestLog:
                 hint="choose one of these, or leave the number out for the newest",
             )
         return state
+
+    def follow(self, earlier: ManifestLog) -> None:
+        """Begin with what an earlier log of this folder knew, if the folder still has its entries.
+
+        Its newest entry proves that: no two have the same document, and none ever changes. Records
+        that it has not read are read by this log, with this store's credentials.
+        """
+        state, (seq, document) = earlier._known, earlier._newest
+        if 0 < seq == state.seq and self._log.document(seq) == document:
+            self._known = replace(state, records=state.records.read_by(self._record))
+            self._newest = earlier._newest
 
     def commit(self, build: Callable[[FolderState], Entry | None]) -> FolderState:
         """Append one entry; rebased on whatever others commit meanwhile.

@@ -7,8 +7,8 @@ from datetime import date, datetime
 
 from snaploom.errors import ArgumentInvalid
 from snaploom.models.times import EpochNanos, format_instant, parse_instant, with_zone
-from snaploom.storage.entries import SnapshotRecord
-from snaploom.storage.history import snapshot_at, snapshots_between
+from snaploom.storage.history import version_at, versions_between
+from snaploom.storage.records import Version
 from snaploom.storage.state import FolderState
 
 Time = str | datetime | date
@@ -51,17 +51,17 @@ class ReadChoice:
             None if between is None else range_of(between),
         )
 
-    def of(self, state: FolderState) -> tuple[SnapshotRecord, ...]:
-        """The snapshots chosen; none where the range has none.
+    def of(self, state: FolderState) -> tuple[Version, ...]:
+        """The snapshots chosen, in short; none where the range has none.
 
         Raises:
             NothingPublished: the first snapshot is later than `at`.
         """
         if self.at is not None:
-            return (snapshot_at(state, self.at),)
+            return (version_at(state, self.at),)
         if self.between is not None:
-            return snapshots_between(state, *self.between)
-        return tuple(state.snapshots)
+            return versions_between(state, *self.between)
+        return state.timeline
 
 
 def refuse_number(manifest: object) -> None:

@@ -82,6 +82,12 @@ class Records:
         self._parsed: dict[int, SnapshotRecord] = {}
         self._lines: dict[int, bytes] = {}
 
+    def read_by(self, load: Callable[[int], SnapshotRecord]) -> Records:
+        """The same records, of which those that are not known are read in another way."""
+        records = Records(load)
+        records._parsed, records._lines = self._parsed, self._lines
+        return records
+
     def remember(self, record: SnapshotRecord) -> None:
         """Keep the record of an entry that is written."""
         self._parsed[record.seq] = record

@@ -7,7 +7,7 @@ left to the session, which reports it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -34,6 +34,10 @@ class SubmittedFiles:
         """As `OtherFiles.matches`."""
         with _left_to_the_session(glob):
             return self.files.matches(glob, resource)
+
+    def folders(self, glob: str, is_hidden: Callable[[str], bool]) -> None:
+        """As `OtherFiles.folders`."""
+        return self.files.folders(glob, is_hidden)
 
     def exists(self, uri: str) -> bool:
         """As `OtherFiles.exists`."""

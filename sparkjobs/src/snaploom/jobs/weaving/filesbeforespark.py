@@ -43,6 +43,10 @@ class FilesBeforeSpark:
         """As `OtherFiles.matches`."""
         return self._files_of(glob).matches(glob, resource)
 
+    def folders(self, glob: str, is_hidden: Callable[[str], bool]) -> Sequence[str] | None:
+        """As `OtherFiles.folders`."""
+        return self._files_of(glob).folders(glob, is_hidden)
+
     def exists(self, uri: str) -> bool:
         """As `OtherFiles.exists`."""
         return self._files_of(uri).exists(uri)

@@ -94,8 +94,8 @@ class PathReader:
             SnapshotMissing: there are none.
             SourceError: they cannot be read.
         """
-        files = self.snapshots.by_instant.get(snapshot)
-        if files is None:
+        files = self.snapshots.files_of(snapshot)
+        if not files:
             raise not_listed(self.name, snapshot)
         if snapshot not in self._schemas:
             self._schemas[snapshot] = common_schema(self.files, files)

@@ -28,6 +28,9 @@ final class FileRelation {
   /** Delta and Iceberg bring indexes of their own, which say more than a listing does. */
   private static final String INDEXES_OF_SPARK = "org.apache.spark.sql.execution.";
 
+  /** Files of an output, which are listed as Spark lists its own. */
+  private static final String PUBLISHED = "snaploom.published.";
+
   final FileIndex index;
   final StructType dataSchema;
   final StructType partitionSchema;
@@ -120,7 +123,8 @@ final class FileRelation {
       Map options,
       Iterator output,
       Option catalogTable) {
-    return index.getClass().getName().startsWith(INDEXES_OF_SPARK)
+    String kind = index.getClass().getName();
+    return kind.startsWith(INDEXES_OF_SPARK) || kind.startsWith(PUBLISHED)
         ? new FileRelation(index, dataSchema, format, options, output, catalogTable)
         : null;
   }

@@ -1,0 +1,117 @@
+"""A DataFrame over published files."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from importlib import resources
+from typing import Protocol, cast
+
+from py4j.java_gateway import JavaGateway, JavaObject
+from py4j.protocol import Py4JJavaError
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as spark_types
+
+from snaploom.engine.publishedfiles.snapshots import PublishedSnapshots
+from snaploom.errors import SnaploomError
+from snaploom.hadoop.janino import compiled_class, new_instance
+from snaploom.hadoop.jvm import is_connect
+
+PACKAGE = "snaploom.published"
+"""Java package of the sources."""
+
+_FAILED = "!"
+"""Begins an answer that is a failure; see `Snapshots.java`."""
+
+_log = logging.getLogger(__name__)
+
+
+class _Facade(Protocol):
+    """The Java object; see `Facade.java`."""
+
+    def frame(
+        self,
+        session: JavaObject,
+        format: str,  # noqa: A002 -- as Java has it
+        options: Mapping[str, str],
+        schema: str,
+        partition: str,
+        data: str,
+        folders: str,
+        names: _Names,
+        identity: str,
+        bytes: int,  # noqa: A002 -- as Java has it
+    ) -> JavaObject: ...
+
+
+def published_frame(
+    spark: SparkSession,
+    snapshots: PublishedSnapshots,
+    file_format: str,
+    options: Mapping[str, str],
+    schema: spark_types.StructType,
+) -> DataFrame | None:
+    """The rows of published files, with the partition column last; every column may be NULL.
+
+    Args:
+        spark: any session.
+        snapshots: at least one.
+        file_format: Spark's name of the format.
+        options: of its reader.
+        schema: of the rows, the partition column last.
+
+    Returns:
+        None for a session of Spark Connect, which has no JVM in this process, and where this Spark
+        has other interfaces than those that our sources were written for.
+    """
+    if is_connect(spark):
+        return None
+    gateway = cast(JavaGateway, spark.sparkContext._gateway)
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    *columns, partition = schema.fields
+    given = gateway.jvm.java.util.HashMap()
+    for name, value in options.items():
+        given.put(name, value)
+    try:
+        sources = resources.files(__package__).joinpath("java")
+        java_class = compiled_class(gateway, PACKAGE, sources, "Facade")
+        facade = cast(_Facade, new_instance(gateway, java_class))
+        java_frame = facade.frame(
+            spark._jsparkSession,
+            file_format,
+            given,
+            spark_types.StructType(columns).json(),
+            spark_types.StructType([partition]).json(),
+            snapshots.data,
+            "\n".join(snapshots.folders),
+            _Names(snapshots.names),
+            snapshots.identity,
+            -1 if snapshots.size is None else snapshots.size,
+        )
+    except Py4JJavaError as error:
+        _log.info("all files are listed before a query: %s", error.java_exception.toString())
+        return None
+    return DataFrame(java_frame, spark)
+
+
+class _Names:
+    """Names of files as Java asks for them.
+
+    What is raised comes back as a text: Py4J would log it and lose the message in a traceback.
+    """
+
+    def __init__(self, names: Callable[[int], Sequence[str]]) -> None:
+        self._names = names
+
+    def apply(self, positions: str) -> str:
+        """`java.util.function.Function.apply`."""
+        try:
+            return "\n".join("/".join(self._names(int(at))) for at in positions.split("\n"))
+        except SnaploomError as error:
+            return f"{_FAILED}{error}"
+
+    class Java:
+        """What Py4J reads to make a Java object of this one."""
+
+        implements = ("java.util.function.Function",)
