@@ -103,8 +103,8 @@ class ListType:
         return members
 
     def _key_of(self, member: BaseModel) -> tuple[Any, ...]:
-        by_alias = {field.alias or name: name for name, field in type(member).model_fields.items()}
-        return tuple(getattr(member, by_alias[key]) for key in self.keys)
+        names = _names(type(member))
+        return tuple(getattr(member, names[key]) for key in self.keys)
 
 
 def _display(key: object) -> str:
@@ -204,7 +204,7 @@ class ApiModel(BaseModel):
 
 
 @cache
-def _names(model: type[ApiModel]) -> Mapping[str, str]:
+def _names(model: type[BaseModel]) -> Mapping[str, str]:
     """Names of fields inside Python, by those outside."""
     return {field.alias or name: name for name, field in model.model_fields.items()}
 

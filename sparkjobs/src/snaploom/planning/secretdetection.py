@@ -26,6 +26,7 @@ from snaploom.models.base import ApiModel
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding
 from snaploom.models.resource import Resource
+from snaploom.planning.commonchecks.modelfields import NO_TEXTS, walked_fields
 
 SECRET_CODE = "SL138"
 """Code of a secret that stands outside of credentials: a warning here, refused by clusters."""
@@ -37,6 +38,7 @@ _OF_A_LOGIN = re.compile(
     re.IGNORECASE,
 )
 """Names of parameters of a JDBC URL that hold a user, or something by which one is known."""
+_JDBC = "jdbc:"
 _ORACLE_ADDRESS = re.compile(r"^jdbc:oracle:\w+:@", re.IGNORECASE)
 """The one `@` that stands behind no user: Oracle's addresses begin with it."""
 
@@ -54,6 +56,12 @@ _FORMS: Mapping[str, re.Pattern[str]] = {
     "a key of an Azure account": re.compile(r"AccountKey=[A-Za-z0-9+/]{40}"),
 }
 """What secrets look like, wherever they stand. None repeats without a bound: texts are hostile."""
+_MARKS = (
+    "://", "PRIVATE KEY", "eyJ", "AKIA", "ASIA", "AIza", "ghp_", "gho_", "ghu_", "ghs_", "ghr_",
+    "github_pat_", "glpat-", "xox", "AccountKey=",
+)  # fmt: skip
+"""Every secret of these forms, and every URL, contains one of them: most texts contain none, and
+finding that out is ten times as fast as searching for the forms."""
 _HOST_AND_PORT = re.compile(r"(?:\[[^\]]*\]|[^:]*)(?::(?:[0-9]*|port))?", re.IGNORECASE)
 """What stands before the path of a URL without a user: `key:a/b@bucket` begins otherwise."""
 _SIGNATURES = frozenset({"sig", "signature", "x-amz-security-token", "x-amz-signature"})
@@ -93,8 +101,10 @@ def names_a_login(url: str) -> bool:
 def secret_form(text: str) -> str:
     """What kind of secret stands in a text, for people; empty for none."""
     shown = text[:_LONGEST_LOOKED_AT]
-    if shown.casefold().startswith("jdbc:"):
+    if shown[: len(_JDBC)].casefold() == _JDBC:
         return "a user or password in a JDBC URL" if names_a_login(shown) else ""
+    if not any(mark in shown for mark in _MARKS):
+        return ""
     form = next((kind for kind, each in _FORMS.items() if each.search(shown)), "")
     return form or next((kind for piece in shown.split() if (kind := _of_url(piece))), "")
 
@@ -169,13 +179,12 @@ def secret_findings(resource: Resource) -> tuple[Finding, ...]:
 def _found(model: BaseModel, path: str) -> Iterator[tuple[str, str]]:
     """Field path and kind of each secret below a model."""
     named = getattr(model, "name", None)
-    for name, field in type(model).model_fields.items():
-        if name == "status":
-            continue  # written by the operator, from what was judged
+    elsewhere = model.secrets_checked_elsewhere if isinstance(model, ApiModel) else ()
+    for name, shown in walked_fields(type(model)):
         value = getattr(model, name)
-        place = f"{path}.{field.alias or name}".removeprefix(".")
-        if isinstance(model, ApiModel) and name in model.secrets_checked_elsewhere:
+        if type(value) in NO_TEXTS or name in elsewhere:
             continue
+        place = f"{path}.{shown}" if path else shown
         if name == "value" and isinstance(value, str) and isinstance(named, str):
             yield from _of_pair(named, value, place, is_description=False)
         else:
