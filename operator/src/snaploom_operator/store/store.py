@@ -69,6 +69,8 @@ class Store:
         """By namespace: resources that stall for a missing reference."""
         self._name_changes: Counter[tuple[str, str]] = Counter()
         """By namespace and kind: how often a name was added or removed."""
+        self._declared_changes: Counter[str] = Counter()
+        """By namespace: how often a declaration was added, changed or removed."""
         self._folders: defaultdict[str, Folders] = defaultdict(Folders)
         self._children: dict[Ref, Child] = {}
         self._children_of: defaultdict[str, dict[Ref, None]] = defaultdict(dict)
@@ -156,6 +158,14 @@ class Store:
         """
         missing = {each.kind for each in entry.references if each not in self._entries}
         return sum(self._name_changes[entry.ref.namespace, kind] for kind in missing)
+
+    def declared_changes(self, namespace: str) -> int:
+        """How often the declarations of a namespace changed.
+
+        What follows from declarations stays the same until it differs: references never leave a
+        namespace.
+        """
+        return self._declared_changes[namespace]
 
     def resources(self) -> Iterator[tuple[Ref, Resource | Refused]]:
         """All cached resources of ours."""
@@ -276,6 +286,8 @@ class Store:
         """Replace an entry; the resources to reconcile."""
         woken = {ref}
         declares_anew = declared(before) != declared(after)
+        if declares_anew or _generation(before) != _generation(after):
+            self._declared_changes[ref.namespace] += 1
         if declares_anew and before is not None:
             woken |= self._affected(before)
             self._unlink(before)
@@ -416,3 +428,7 @@ class Store:
             return NOTHING
         self._terminating.symmetric_difference_update({name})
         return frozenset(self._in_namespace.get(name, ()))
+
+
+def _generation(entry: Entry | None) -> int:
+    return -1 if entry is None else entry.generation

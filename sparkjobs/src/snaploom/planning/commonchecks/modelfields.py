@@ -6,7 +6,7 @@ and members that cannot hold a text cost one comparison.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from types import NoneType
 
@@ -38,13 +38,14 @@ def texts_with(value: object, part: str, path: str = "") -> Iterator[tuple[str, 
         if part in value:
             yield path, value
     elif isinstance(value, BaseModel):
+        values = vars(value)
         for name, shown in walked_fields(type(value)):
-            inner = getattr(value, name)
+            inner = values[name]
             if type(inner) not in NO_TEXTS:
                 yield from texts_with(inner, part, f"{path}.{shown}" if path else shown)
+    elif isinstance(value, tuple | list):  # before the test for any mapping, which is slow
+        for index, inner in enumerate(value):
+            yield from texts_with(inner, part, f"{path}[{index}]")
     elif isinstance(value, Mapping):
         for name, inner in value.items():
             yield from texts_with(inner, part, f"{path}.{name}")
-    elif isinstance(value, Sequence):
-        for index, inner in enumerate(value):
-            yield from texts_with(inner, part, f"{path}[{index}]")
