@@ -331,7 +331,7 @@ async def runs_scenario(bench: Bench, arguments: argparse.Namespace) -> list[Fig
 
 
 async def bare_patches(bench: Bench, count: int) -> float:
-    """Seconds in which the API server takes as many patches of statuses, where nothing else is done.
+    """Seconds in which the API server takes so many patches of statuses and nothing else.
 
     As many at a time as the operator has workers.
     """
@@ -449,7 +449,9 @@ async def runs_in_flight(
     limits = {"runs": count, "runsPerNamespace": count}
     async with bench.operator(kubeconfig, limits=limits) as operator:
         await operator.settled()
-        while sum(run_of(each).get("phase") == "Running" for each in await statuses_of(bench)) < count:
+        while (
+            sum(run_of(each).get("phase") == "Running" for each in await statuses_of(bench)) < count
+        ):
             await double.step(at_once=AT_ONCE)
             await asyncio.sleep(PAUSE)
         await operator.settled()

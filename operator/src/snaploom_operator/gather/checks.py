@@ -128,9 +128,7 @@ def _folder_findings(context: ResourceContext) -> tuple[Finding, ...]:
     return (*found, *dependence_findings((output,), upstream, sources))
 
 
-def is_runnable(
-    resource: Resource, findings: tuple[Finding, ...], faulty: tuple[str, ...]
-) -> bool:
+def is_runnable(resource: Resource, findings: tuple[Finding, ...], faulty: tuple[str, ...]) -> bool:
     """Whether jobs can run for a resource: it is of a kind with runs, and valid.
 
     Args: resource: the resource. findings: its own (`own_findings`). faulty: `Kind/name` of invalid

@@ -436,7 +436,9 @@ def _generation(entry: Entry | None) -> int:
 def _entry(ref: Ref, version: int, stored: JsonObject, before: Entry | None) -> Entry:
     """Parse a resource; what follows from its spec is kept where that is the same."""
     known = None if before is None else before.content
-    content = parse_version(stored, known) if isinstance(known, Resource) else parse_resource(stored)
+    content = (
+        parse_version(stored, known) if isinstance(known, Resource) else parse_resource(stored)
+    )
     if before is not None and isinstance(content, Resource) and has_spec_of(content, known):
         return replace(before, version=version, content=content)
     references = NOTHING if isinstance(content, Refused) else references_of(content)

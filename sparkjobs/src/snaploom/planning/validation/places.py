@@ -87,4 +87,3 @@ def _refusal_of(host: str) -> str:
         return "it is a metadata service"
     address = literal_address(host)
     return "" if address is None else refusal_of_address(address, OF_ADMINISTRATOR, host, 0)
-
