@@ -73,7 +73,7 @@ class ShortForm:
             core_schema.str_schema(strict=True),
         )
         form = core_schema.no_info_after_validator_function(_shared, handler(source))
-        choices = {TEXT_TAG: text, FORM_TAG: form}
+        choices: dict[Any, CoreSchema] = {TEXT_TAG: text, FORM_TAG: form}
         return core_schema.tagged_union_schema(choices, _tag)
 
     def __get_pydantic_json_schema__(
