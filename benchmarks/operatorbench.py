@@ -6,8 +6,8 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -59,7 +59,8 @@ class Bench:
     def __init__(self, plane: AuditedControlPlane, cluster: KubernetesCluster) -> None:
         self.plane = plane
         self.cluster = cluster
-        self._kubeconfig = plane.kubeconfig_of(HOME, ACCOUNT)
+        self.kubeconfig = plane.kubeconfig_of(HOME, ACCOUNT)
+        """The operator's own."""
 
     async def namespaces(self, count: int) -> list[str]:
         names = [f"team-{number}" for number in range(count)]
@@ -98,9 +99,16 @@ class Bench:
         found = (_request(event) for event in self.plane.events_of(USER))
         return [request for request in found if request.at >= since]
 
-    @contextmanager
-    def operator(self, **changes: object) -> Iterator[OperatorUnderTest]:
-        """The operator, over all namespaces."""
+    @asynccontextmanager
+    async def operator(
+        self, kubeconfig: Path | None = None, **changes: object
+    ) -> AsyncIterator[OperatorUnderTest]:
+        """The operator, over all namespaces.
+
+        Args:
+            kubeconfig: how it reaches the API server; None for its own.
+            changes: settings besides those of the benchmark.
+        """
         settings = {
             "namespace": HOME,
             "healthPort": 0,
@@ -112,12 +120,13 @@ class Bench:
         file = folder / "settings.yaml"
         file.write_text(yaml.safe_dump(settings | changes))
         started = OperatorProcess(
-            folder, ["--settings", str(file), "--kubeconfig", str(self._kubeconfig)]
+            folder, ["--settings", str(file), "--kubeconfig", str(kubeconfig or self.kubeconfig)]
         )
         try:
             yield OperatorUnderTest(started)
             started.process.terminate()
-            assert started.ended() == 0, started.output
+            # In a thread: a proxy in this loop passes its last requests on.
+            assert await asyncio.to_thread(started.ended) == 0, started.output
         finally:
             started.process.kill()
             started.process.wait()

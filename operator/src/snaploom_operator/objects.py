@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -48,9 +49,11 @@ def is_pause(annotations: Mapping[str, str]) -> bool:
     return annotations.get(ANNOTATION_PAUSED, "") not in _NOT_PAUSED
 
 
-@dataclass(frozen=True, order=True)
-class Ref:
-    """The key of one object."""
+class Ref(NamedTuple):
+    """The key of one object.
+
+    A tuple, since a pass looks up dozens of keys, and a process holds tens of thousands.
+    """
 
     kind: str
     namespace: str

@@ -17,10 +17,11 @@ from snaploom.models.times import EpochNanos
 from snaploom.planning.judging.texts import JudgedText, Verdict
 from snaploom_operator.errors import TextNotJudged
 from snaploom_operator.gather import gatherer as gather
-from snaploom_operator.gather.checks import Checked, check
+from snaploom_operator.gather.checks import needed
 from snaploom_operator.gather.gatherer import Gatherer, Unjudged
 from snaploom_operator.objects import Ref
 from snaploom_operator.observed import ObservedResource
+from snaploom_operator.store.entries import Entry
 from snaploom_operator.store.store import Store
 from snaploom_operator.textverdicts import TextVerdicts
 
@@ -128,16 +129,19 @@ async def test_a_resource_that_always_changes_gives_its_turn_to_others(
 ) -> None:
     looks = Looks([TABLE], VerdictsInProcess())
 
-    def check_while_it_changes(*arguments: Any) -> Checked:
+    def needed_while_it_changes(*arguments: Any) -> tuple[Entry, ...]:
         looks.store.put(newer(TABLE, generation=2))
-        return check(*arguments)
+        return needed(*arguments)
 
-    monkeypatch.setattr(gather, "check", check_while_it_changes)
+    monkeypatch.setattr(gather, "needed", needed_while_it_changes)
     assert isinstance(await looks.gatherer.observe(key(TABLE)), Unjudged)
     assert looks.woken.get_nowait() == key(TABLE)
 
 
-async def test_no_declaration_is_judged_in_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("small", [0, gather.SMALL])
+async def test_only_a_small_declaration_is_judged_in_the_loop(
+    monkeypatch: pytest.MonkeyPatch, small: int
+) -> None:
     found: list[threading.Thread] = []
 
     def own_findings(*_: Any, **__: Any) -> tuple[Finding, ...]:
@@ -145,6 +149,6 @@ async def test_no_declaration_is_judged_in_the_loop(monkeypatch: pytest.MonkeyPa
         return ()
 
     monkeypatch.setattr(gather, "own_findings", own_findings)
+    monkeypatch.setattr(gather, "SMALL", small)
     assert await Looks([TABLE, FIRST], VerdictsInProcess()).until_judged(FIRST) == ()
-    assert len(found) == 2
-    assert threading.main_thread() not in found
+    assert [each is threading.main_thread() for each in found] == [small > 0] * 2

@@ -9,10 +9,13 @@ from pathlib import Path
 from support.operator.operatorprocess import DEADLINE
 
 REPOSITORY = Path(__file__).parents[3]
-SMALL = ("--objects", "18", "--runs", "3", "--seconds", "2", "--only", "fleet", "runs", "--print")
+SMALL = (
+    "--objects", "18", "--runs", "3", "--flights", "3", "--chaos", "3", "--seconds", "2",
+    "--only", "fleet", "runs", "latency", "chaos", "--print",
+)  # fmt: skip
 
 
-def test_a_restart_writes_nothing_and_runs_are_followed_without_asking() -> None:
+def test_a_restart_writes_nothing_and_runs_are_followed_without_asking_and_survive_faults() -> None:
     program = REPOSITORY / "benchmarks" / "reconciler.py"
     done = subprocess.run(
         [sys.executable, str(program), *SMALL],
@@ -20,10 +23,13 @@ def test_a_restart_writes_nothing_and_runs_are_followed_without_asking() -> None
         stdout=subprocess.PIPE,
         text=True,
         check=False,
-        timeout=8 * DEADLINE,
+        timeout=12 * DEADLINE,
     )
     figures = {line["figure"]: line for line in map(json.loads, done.stdout.splitlines())}
     assert figures["18 new objects, writes an object"]["value"] >= 1
-    assert figures["restart with 18 objects, writes"]["value"] == 0
+    assert figures["18 objects, restarted, writes"]["value"] == 0
     asked = figures["3 runs in flight, requests in 2 s, watches and Lease aside"]
     assert asked == {**asked, "value": 0, "ok": True}
+    assert figures["requests a run, create sparkapplications"]["value"] == 1
+    for what in ("applications created", "runs succeeded"):
+        assert figures[f"3 runs, API server slowed and cut, {what}"]["value"] == 3

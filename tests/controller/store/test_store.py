@@ -135,6 +135,49 @@ def test_a_status_that_cannot_be_parsed_is_read_as_none() -> None:
     assert not isinstance(content, Refused)
 
 
+def test_another_status_of_the_same_spec_shares_the_spec_in_memory() -> None:
+    store = filled()
+    before: Any = store.get(key(OUTPUT))
+    store.put(newer(spoilt(OUTPUT, "status", {"snapshotCount": 3}), annotations={"a": "b"}))
+    after: Any = store.get(key(OUTPUT))
+    assert after.spec is before.spec
+    assert (after.status.snapshot_count, after.metadata.annotations) == (3, {"a": "b"})
+
+
+@pytest.mark.parametrize("metadata", [{"generation": 2}, {"uid": "another"}])
+def test_another_generation_or_object_is_parsed_anew(metadata: dict[str, Any]) -> None:
+    store = filled()
+    other = newer(spoilt(OUTPUT, "spec.outputFolder.folderUri", "/elsewhere/"), **metadata)
+    store.put(other)
+    content: Any = store.get(key(OUTPUT))
+    assert content.spec.output_folder.folder_uri == "/elsewhere/"
+
+
+def test_a_newer_status_that_cannot_be_parsed_is_read_as_none() -> None:
+    store = filled(newer(spoilt(OUTPUT, "status", {"snapshotCount": 3})))
+    store.put(newer(spoilt(OUTPUT, "status", {"inventedLater": 1})))
+    content: Any = store.get(key(OUTPUT))
+    assert content.status is None
+
+
+def test_a_status_that_is_removed_is_gone() -> None:
+    store = filled(newer(spoilt(OUTPUT, "status", {"snapshotCount": 3})))
+    store.put(newer(OUTPUT))
+    content: Any = store.get(key(OUTPUT))
+    assert content.status is None
+
+
+def test_declarations_of_a_namespace_count_as_changed_with_their_spec_only() -> None:
+    store = filled()
+    before = store.declared_changes(OUTPUT["metadata"]["namespace"])
+    store.put(newer(spoilt(OUTPUT, "status", {"snapshotCount": 3})))
+    assert store.declared_changes(OUTPUT["metadata"]["namespace"]) == before
+    store.put(changed(OUTPUT, "spec.outputFolder.folderUri", "/elsewhere/"))
+    assert store.declared_changes(OUTPUT["metadata"]["namespace"]) == before + 1
+    store.remove(key(OUTPUT))
+    assert store.declared_changes(OUTPUT["metadata"]["namespace"]) == before + 2
+
+
 def test_a_new_publication_queues_indexes_and_readers_of_the_folder() -> None:
     index = stored(INDEX)
     virtual = stored(simple("virtual", "SELECT * FROM c", source="published"))

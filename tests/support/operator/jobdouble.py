@@ -15,6 +15,7 @@ async with double.running():                # or it plays by itself
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -93,16 +94,49 @@ class JobDouble:
         self._namespace = namespace
         self._played: dict[str, Played] = {}
 
-    async def step(self, name: str | None = None) -> bool:
-        """Play one step of every application, or of one; whether there was one to play."""
+    async def step(self, name: str | None = None, *, at_once: int = 1) -> bool:
+        """Play one step of every application, or of one; whether there was one to play.
+
+        Args:
+            name: the application; None for every one.
+            at_once: applications that are played at the same time.
+        """
         await self._look()
-        ready = [p for p in self._played.values() if name in (None, p.application.name)]
-        moved = False
-        for played in ready:
-            if not played.is_done:
-                moved = True
+        ready = [
+            played
+            for played in self._played.values()
+            if name in (None, played.application.name) and not played.is_done
+        ]
+        left = iter(ready)
+
+        async def work() -> None:
+            for played in left:
                 await self._play(played, played.left.popleft())
-        return moved
+
+        await asyncio.gather(*(work() for _ in range(at_once)))
+        return bool(ready)
+
+    async def end(self, name: str | None = None, *, at_once: int = 1) -> dict[str, float]:
+        """Play all that is left of every application, or of one.
+
+        Args:
+            name: the application; None for every one.
+            at_once: applications that are played at the same time.
+
+        Returns:
+            Seconds since 1970 at which each had ended, by namespace and name of its resource.
+        """
+        left = iter([p for p in self._played.values() if name in (None, p.application.name)])
+        ended: dict[str, float] = {}
+
+        async def work() -> None:
+            for played in left:
+                while not played.is_done:
+                    await self._play(played, played.left.popleft())
+                ended[f"{played.place.namespace}/{played.place.owner_name}"] = time.time()
+
+        await asyncio.gather(*(work() for _ in range(at_once)))
+        return ended
 
     async def to(self, state: ApplicationState, name: str | None = None) -> None:
         """Play until every application, or one, has been in a state, or is done."""

@@ -181,3 +181,26 @@ def test_a_column_is_declared_in_one_word() -> None:
     fields = [{"name": "id", "dataType": "bigint"}, {"name": "at", "dataType": "timestamp_ntz"}]
     read = read_object(spoilt(files("a"), "spec.hdfsLike.schemaFields", fields))
     assert read.findings == ()
+
+
+@pytest.mark.parametrize("given", ["string", {"string": {}}])
+def test_plain_types_are_one_model_in_memory(given: object) -> None:
+    adapter = TypeAdapter(Annotated[DataType, TYPE])
+    assert adapter.validate_python(given) is adapter.validate_python(given)
+    assert adapter.validate_python(given).dump() == {"string": {}}
+
+
+def test_lengths_of_time_of_the_same_parts_are_one_model_and_others_are_not() -> None:
+    adapter = TypeAdapter(Annotated[TimeOffset, LENGTH])
+    first, second, other = (adapter.validate_python({"day": day}) for day in (1, 1, 2))
+    assert first is second
+    assert (first.day, other.day) == (1, 2)
+
+
+def test_types_with_parts_are_not_shared() -> None:
+    adapter = TypeAdapter(Annotated[DataType, TYPE])
+    first, second = (
+        adapter.validate_python({"array": {"elementType": "string"}}) for _ in range(2)
+    )
+    assert first == second
+    assert first is not second

@@ -140,6 +140,29 @@ def test_ordinary_texts_have_no_secret(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "-----BEGIN OPENSSH PRIVATE KEY-----",
+        f"eyJ{'a' * 12}.eyJ{'b' * 12}.{'c' * 12}",
+        f"AKIA{'A' * 16}",
+        f"ASIA{'A' * 16}",
+        f"AIza{'a' * 35}",
+        *(f"gh{letter}_{'a' * 36}" for letter in "pousr"),
+        f"github_pat_{'a' * 40}",
+        f"glpat-{'a' * 20}",
+        *(f"xox{letter}-{'a' * 10}" for letter in "abprs"),
+        f"AccountKey={'a' * 40}",
+        "JDBC:postgresql://user:pw@db/x",
+        "https://user:pw@host/x",
+        "s3a://bucket/x?signature=abc",
+    ],
+)
+def test_every_form_of_a_secret_is_recognised_inside_a_text(text: str) -> None:
+    assert secret_form(text)
+    assert text.startswith("JDBC:") or secret_form(f"before {text} behind")
+
+
+@pytest.mark.parametrize(
     "piece", ["://", "://a:b", "eyJ-", "eyJaaaaaaaaaaa.", "a@", "AKIA", "?token=", "-----BEGIN A "]
 )
 def test_time_stays_in_proportion_to_the_text(piece: str) -> None:

@@ -33,7 +33,7 @@ Basis = tuple[tuple[Ref, str, int] | int, ...]
 """Key, UID and generation of all inputs of a check, and `ResourceContext.name_changes`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Checked:
     """The result of checking declarations."""
 
@@ -107,7 +107,7 @@ def own_findings(
         ),
         *_folder_findings(context),
     ]
-    strict = cluster_findings(resource, allow_jdbc_url=allow_jdbc_url, allow=allow)
+    strict = cluster_findings(resource, found, allow_jdbc_url=allow_jdbc_url, allow=allow)
     replaced = {(finding.code, finding.path) for finding in strict}
     kept = (finding for finding in found if (finding.code, finding.path) not in replaced)
     return (*strict, *kept)
@@ -128,18 +128,22 @@ def _folder_findings(context: ResourceContext) -> tuple[Finding, ...]:
     return (*found, *dependence_findings((output,), upstream, sources))
 
 
-def check(
-    context: ResourceContext, findings: tuple[Finding, ...], faulty: tuple[str, ...]
-) -> Checked:
-    """Bundle and plan one resource if it is valid.
+def is_runnable(resource: Resource, findings: tuple[Finding, ...], faulty: tuple[str, ...]) -> bool:
+    """Whether jobs can run for a resource: it is of a kind with runs, and valid.
+
+    Args: resource: the resource. findings: its own (`own_findings`). faulty: `Kind/name` of invalid
+        references.
+    """
+    is_of_kind = isinstance(resource, OutputDataset | SkippingIndex)
+    return is_of_kind and not faulty and not errors_of(findings)
+
+
+def check(context: ResourceContext, findings: tuple[Finding, ...]) -> Checked:
+    """Bundle and plan one resource that `is_runnable`.
 
     Args: context: the resource with its related declarations. findings: its own (`own_findings`).
-        faulty: `Kind/name` of invalid references.
     """
     resource = context.resource
-    is_runnable = isinstance(resource, OutputDataset | SkippingIndex)
-    if faulty or errors_of(findings) or not is_runnable:
-        return Checked(findings, faulty)
     contents = (entry.content for entry in context.closure)
     known = (content for content in contents if isinstance(content, Resource))
     bundle = bundle_for(resource.kind, resource.name, known)

@@ -14,22 +14,29 @@ from snaploom.models.finding import Finding, Severity
 from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.planning.addresses import job_rules
-from snaploom.planning.secretdetection import secret_findings
+from snaploom.planning.secretdetection import SECRET_CODE, secret_findings
 from snaploom.planning.sources.registry import declared
 from snaploom.planning.validation.skippingindex import server_findings
 
 
 def cluster_findings(
-    resource: Resource, *, allow_jdbc_url: bool = False, allow: Allowances = NO_ALLOWANCES
+    resource: Resource,
+    validated: Iterable[Finding] | None = None,
+    *,
+    allow_jdbc_url: bool = False,
+    allow: Allowances = NO_ALLOWANCES,
 ) -> tuple[Finding, ...]:
     """An error for everything in a resource that this cluster does not accept.
 
     Args:
         resource: what is declared.
+        validated: what `validate` found about it, secrets included; None if it was not validated.
         allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
         allow: what declarations may use beyond the built-in lists.
     """
-    secrets = _as_errors(secret_findings(resource))
+    if validated is None:
+        validated = secret_findings(resource)
+    secrets = _as_errors(each for each in validated if each.code == SECRET_CODE)
     if isinstance(resource, SkippingIndex):
         return (*server_findings(resource, job_rules(allow)), *secrets)
     if not isinstance(resource, DataSource):

@@ -10,12 +10,12 @@ import asyncio
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from heapq import nsmallest
 from itertools import islice
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.datasource import DataSource, LastSeen, UsedBy
@@ -31,6 +31,7 @@ from snaploom_operator.gather.checks import (
     ResourceContext,
     check,
     identity_of,
+    is_runnable,
     needed,
     own_findings,
 )
@@ -58,8 +59,15 @@ KEPT = 250
 megabytes. Checks without one are small and cached for every resource, which is observed again right
 after its status was written."""
 AT_ONCE = 40
-"""Resources that are checked in one turn of a thread: about 50 ms for ordinary ones."""
+"""Resources that are checked in one turn of a thread: about 20 ms for ordinary ones."""
+SMALL = 5_000
+"""Size of a resource and all it refers to (`Entry.size`) up to which it is checked at once, in a
+millisecond: a thread would wait longer for Python's lock. Most sources and relationships are
+smaller; outputs, whose join trees are planned, are not."""
 USERS_NAMED = 20
+
+_Judged = dict[Ref, tuple[tuple[Finding, ...], bool]]
+"""By resource: its own findings, and whether all its verdicts were known."""
 
 
 class _Every(TypedDict):
@@ -81,19 +89,17 @@ class _Runnable(_Every):
     unpublished: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Kept:
+class _Kept(NamedTuple):
     basis: int
     """Hash of its inputs."""
     checked: Checked
 
 
-@dataclass(frozen=True)
-class _Subject:
+class _Subject(NamedTuple):
     """A resource to check."""
 
-    ref: Ref
-    context: ResourceContext
+    entry: Entry
+    resource: Resource
     basis: int
     """Hash of its inputs."""
 
@@ -138,6 +144,8 @@ class Gatherer:
         """Those with a Bundle, least recently used first."""
         self._own: dict[Ref, tuple[int, tuple[Finding, ...]]] = {}
         """By resource: the hash of its inputs, and its own findings."""
+        self._bases: dict[Ref, tuple[int, int]] = {}
+        """By resource: `Store.declared_changes` of its namespace, and the hash of its inputs."""
 
     async def observe(self, ref: Ref) -> ObservedResource | Unparsable | Unjudged | None:
         """The observation of one resource; None if it is deleted.
@@ -168,6 +176,7 @@ class Gatherer:
         self._kept.pop(ref, None)
         self._large.pop(ref, None)
         self._own.pop(ref, None)
+        self._bases.pop(ref, None)
         self._pending.forget(ref)
 
     def _keep(self, ref: Ref, kept: _Kept) -> None:
@@ -182,10 +191,10 @@ class Gatherer:
     async def _checked(self, entry: Entry, resource: Resource) -> Checked | Unjudged:
         """Check the declarations.
 
-        It runs in threads: a resource may have a megabyte and hundreds of references.
+        Large ones are checked in threads: a resource may have a megabyte and hundreds of
+        references.
         """
-        context = self._context(entry, resource)
-        basis = hash(context.basis)
+        basis = self._basis(entry, resource)
         kept = self._kept.get(entry.ref)
         if kept is not None and kept.basis == basis:
             self._keep(entry.ref, kept)
@@ -193,12 +202,17 @@ class Gatherer:
         if self._pending.is_under_way(entry.ref):
             return Unjudged()
         judge = self._pending.judge(entry.ref, basis)
+        context = self._context(entry, resource)
         faulty = await self._with_faults(needed(context.closure, entry.ref), judge)
-        (findings,) = await self._found([_Subject(entry.ref, context, basis)], judge)
+        (findings,) = await self._found([_Subject(entry, resource, basis)], judge)
         if judge.missing:
             self._pending.begin(entry.ref)
             return Unjudged()
-        checked = await asyncio.to_thread(check, context, findings, _identities(faulty))
+        names = _identities(faulty)
+        if is_runnable(resource, findings, names):
+            checked = await asyncio.to_thread(check, context, findings)
+        else:
+            checked = Checked(findings, names)
         if not self._is_still(entry, resource, basis):
             # Requeue, so that a constantly changing resource does not occupy a worker.
             self._wake(entry.ref)
@@ -209,26 +223,35 @@ class Gatherer:
 
     def _is_still(self, entry: Entry, resource: Resource, basis: int) -> bool:
         """Whether the inputs of a check are unchanged."""
-        is_same = self._store.entry(entry.ref) is entry
-        return is_same and hash(self._context(entry, resource).basis) == basis
+        return self._store.entry(entry.ref) is entry and self._basis(entry, resource) == basis
+
+    def _basis(self, entry: Entry, resource: Resource) -> int:
+        """The hash of the inputs of a check, computed anew where declarations changed."""
+        changes = self._store.declared_changes(entry.ref.namespace)
+        known = self._bases.get(entry.ref)
+        if known is None or known[0] != changes:
+            basis = hash(self._context(entry, resource).basis)
+            known = self._bases[entry.ref] = changes, basis
+        return known[1]
 
     async def _with_faults(self, members: Iterable[Entry], judge: RecordingJudge) -> list[Entry]:
         """The entries with errors of their own, checked in batches."""
         wrong: list[Entry] = []
         waiting = iter(members)
         while some := tuple(islice(waiting, AT_ONCE)):
-            readable = [each for each in some if isinstance(each.content, Resource)]
-            found = await self._found(map(self._subject_of, readable), judge)
+            subjects = [
+                _Subject(each, each.content, self._basis(each, each.content))
+                for each in some
+                if isinstance(each.content, Resource)
+            ]
+            found = await self._found(subjects, judge)
             sound = {
-                each.ref for each, its in zip(readable, found, strict=True) if not errors_of(its)
+                each.entry.ref
+                for each, its in zip(subjects, found, strict=True)
+                if not errors_of(its)
             }
             wrong.extend(each for each in some if each.ref not in sound)
         return wrong
-
-    def _subject_of(self, entry: Entry) -> _Subject:
-        assert isinstance(entry.content, Resource)
-        context = self._context(entry, entry.content)
-        return _Subject(entry.ref, context, hash(context.basis))
 
     async def _found(
         self, subjects: Iterable[_Subject], judge: RecordingJudge
@@ -236,27 +259,33 @@ class Gatherer:
         """Findings about resources themselves, cached unless a verdict is missing."""
         listed = tuple(subjects)
         known = {
-            each.ref: own[1]
+            each.entry.ref: own[1]
             for each in listed
-            if (own := self._own.get(each.ref)) is not None and own[0] == each.basis
+            if (own := self._own.get(each.entry.ref)) is not None and own[0] == each.basis
         }
-        new = [each for each in listed if each.ref not in known]
-        judged = await asyncio.to_thread(self._judged, new, judge) if new else {}
+        new = [each for each in listed if each.entry.ref not in known]
+        judged = await self._judged_now(new, judge) if new else {}
         for each in new:
-            known[each.ref], is_whole = judged[each.ref]
-            if is_whole and self._store.entry(each.ref) is not None:
-                self._own[each.ref] = each.basis, known[each.ref]
-        return [known[each.ref] for each in listed]
+            ref = each.entry.ref
+            known[ref], is_whole = judged[ref]
+            if is_whole and self._store.entry(ref) is not None:
+                self._own[ref] = each.basis, known[ref]
+        return [known[each.entry.ref] for each in listed]
 
-    def _judged(
-        self, subjects: Iterable[_Subject], judge: RecordingJudge
-    ) -> dict[Ref, tuple[tuple[Finding, ...], bool]]:
-        """Findings of each, and whether all its verdicts were known."""
+    async def _judged_now(self, subjects: Iterable[_Subject], judge: RecordingJudge) -> _Judged:
+        """Findings of each, from a thread unless they take no longer than changing to one."""
+        contexts = {each.entry.ref: self._context(each.entry, each.resource) for each in subjects}
+        size = sum(entry.size for each in contexts.values() for entry in each.closure)
+        if size <= SMALL:
+            return self._judged(contexts, judge)
+        return await asyncio.to_thread(self._judged, contexts, judge)
+
+    def _judged(self, contexts: Mapping[Ref, ResourceContext], judge: RecordingJudge) -> _Judged:
         found = {}
-        for each in subjects:
+        for ref, context in contexts.items():
             placeholders = judge.placeholders
-            findings = self._own_findings(each.context, judge_text=judge)
-            found[each.ref] = findings, judge.placeholders == placeholders
+            findings = self._own_findings(context, judge_text=judge)
+            found[ref] = findings, judge.placeholders == placeholders
         return found
 
     def _context(self, entry: Entry, resource: Resource) -> ResourceContext:

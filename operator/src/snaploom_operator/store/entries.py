@@ -66,6 +66,11 @@ def declared(entry: Entry | None) -> object:
     return entry.uid, _spec(entry.content)
 
 
+def has_spec_of(resource: Resource, known: Resource | Refused | None) -> bool:
+    """Whether a resource shares the spec of another version of it."""
+    return isinstance(known, Resource) and _spec(resource) is _spec(known)
+
+
 def _spec(resource: Resource) -> object:
     return getattr(resource, "spec", None)
 

@@ -8,17 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 from pydantic import JsonValue, ValidationError
 
 from snaploom.loading.documents import read_object
 from snaploom.models.common import ResourceStatus
 from snaploom.models.finding import Finding
-from snaploom.models.kinds import KIND_BY_NAME
-from snaploom.models.resource import Resource
+from snaploom.models.kinds import KIND_BY_NAME, KINDS
+from snaploom.models.resource import ObjectMeta, Resource
 from snaploom_operator.objectmetadata import metadata_of, text_in
 from snaploom_operator.objects import JsonObject, Ref
 from snaploom_operator.store.references import ref_of
+
+_STATUSES: Mapping[str, type[ResourceStatus]] = {
+    kind.name: get_args(kind.model.model_fields["status"].annotation)[0] for kind in KINDS
+}
+"""The statuses of our kinds."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,27 @@ def parse_resource(stored: JsonObject) -> Resource | Refused:
         except ValidationError:
             continue
     return _refused(document)
+
+
+def parse_version(stored: JsonObject, known: Resource) -> Resource | Refused:
+    """Parse another version of a resource.
+
+    The API server counts the changes of a spec. Where the count is the same, as after a write of
+    the status, the spec is shared: it is parsed once, and in memory once.
+
+    Args: stored: the object. known: the version that is parsed already.
+    """
+    metadata = metadata_of(_without_managed_fields(stored))
+    held = known.metadata
+    if held.uid is None or held.generation is None:
+        return parse_resource(stored)
+    if (metadata.get("uid"), metadata.get("generation")) != (held.uid, held.generation):
+        return parse_resource(stored)
+    try:
+        status = _STATUSES[known.kind].parse(stored["status"]) if "status" in stored else None
+        return known.changed(metadata=ObjectMeta.parse(dict(metadata)), status=status)
+    except ValidationError:
+        return parse_resource(stored)
 
 
 def _without_managed_fields(stored: JsonObject) -> dict[str, JsonValue]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 
 from snaploom.loading.nearmisses import Guesses
@@ -27,6 +28,7 @@ from snaploom_operator.store.entries import (
     Entry,
     current_run,
     declared,
+    has_spec_of,
     is_stalled_by_reference,
     may_start,
     published,
@@ -35,7 +37,7 @@ from snaploom_operator.store.entries import (
 from snaploom_operator.store.folderindex import Folders
 from snaploom_operator.store.lastseen import LastSeenIndex
 from snaploom_operator.store.references import ref_of, references_of, version_of
-from snaploom_operator.store.resourceparser import Refused, parse_resource
+from snaploom_operator.store.resourceparser import Refused, parse_resource, parse_version
 from snaploom_operator.store.runqueue import RunQueue
 from snaploom_operator.submitters.base import ApplicationForm
 
@@ -69,6 +71,8 @@ class Store:
         """By namespace: resources that stall for a missing reference."""
         self._name_changes: Counter[tuple[str, str]] = Counter()
         """By namespace and kind: how often a name was added or removed."""
+        self._declared_changes: Counter[str] = Counter()
+        """By namespace: how often a declaration was added, changed or removed."""
         self._folders: defaultdict[str, Folders] = defaultdict(Folders)
         self._children: dict[Ref, Child] = {}
         self._children_of: defaultdict[str, dict[Ref, None]] = defaultdict(dict)
@@ -156,6 +160,14 @@ class Store:
         """
         missing = {each.kind for each in entry.references if each not in self._entries}
         return sum(self._name_changes[entry.ref.namespace, kind] for kind in missing)
+
+    def declared_changes(self, namespace: str) -> int:
+        """How often the declarations of a namespace changed.
+
+        What follows from declarations stays the same until it differs: references never leave a
+        namespace.
+        """
+        return self._declared_changes[namespace]
 
     def resources(self) -> Iterator[tuple[Ref, Resource | Refused]]:
         """All cached resources of ours."""
@@ -266,16 +278,15 @@ class Store:
         return None if held is None else held.version
 
     def _put_resource(self, ref: Ref, version: int, stored: JsonObject) -> frozenset[Ref]:
-        content = parse_resource(stored)
-        references = NOTHING if isinstance(content, Refused) else references_of(content)
-        uid = text_in(metadata_of(stored), "uid")
-        entry = Entry(ref, version, uid, content, references, size_of(stored.get("spec")))
-        return self._replaced(ref, self._entries.get(ref), entry)
+        before = self._entries.get(ref)
+        return self._replaced(ref, before, _entry(ref, version, stored, before))
 
     def _replaced(self, ref: Ref, before: Entry | None, after: Entry | None) -> frozenset[Ref]:
         """Replace an entry; the resources to reconcile."""
         woken = {ref}
         declares_anew = declared(before) != declared(after)
+        if declares_anew or _generation(before) != _generation(after):
+            self._declared_changes[ref.namespace] += 1
         if declares_anew and before is not None:
             woken |= self._affected(before)
             self._unlink(before)
@@ -416,3 +427,20 @@ class Store:
             return NOTHING
         self._terminating.symmetric_difference_update({name})
         return frozenset(self._in_namespace.get(name, ()))
+
+
+def _generation(entry: Entry | None) -> int:
+    return -1 if entry is None else entry.generation
+
+
+def _entry(ref: Ref, version: int, stored: JsonObject, before: Entry | None) -> Entry:
+    """Parse a resource; what follows from its spec is kept where that is the same."""
+    known = None if before is None else before.content
+    content = (
+        parse_version(stored, known) if isinstance(known, Resource) else parse_resource(stored)
+    )
+    if before is not None and isinstance(content, Resource) and has_spec_of(content, known):
+        return replace(before, version=version, content=content)
+    references = NOTHING if isinstance(content, Refused) else references_of(content)
+    uid = text_in(metadata_of(stored), "uid")
+    return Entry(ref, version, uid, content, references, size_of(stored.get("spec")))

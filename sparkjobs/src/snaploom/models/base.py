@@ -103,8 +103,8 @@ class ListType:
         return members
 
     def _key_of(self, member: BaseModel) -> tuple[Any, ...]:
-        by_alias = {field.alias or name: name for name, field in type(member).model_fields.items()}
-        return tuple(getattr(member, by_alias[key]) for key in self.keys)
+        names = _names(type(member))
+        return tuple(getattr(member, names[key]) for key in self.keys)
 
 
 def _display(key: object) -> str:
@@ -160,12 +160,25 @@ class ApiModel(BaseModel):
         """Canonical JSON: sorted keys, no spaces; equal models give equal text."""
         return json.dumps(self.dump(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
-    @model_validator(mode="after")
-    def _settle(self) -> Self:
-        """Share the set of names (`_GIVEN`), and hold it to `one_of`."""
+    def changed(self, **values: object) -> Self:
+        """A copy with other values of some fields, which are valid; it shares all others.
+
+        Args: values: the values by name inside Python.
+        """
+        copied = self.model_copy(update=values)
+        copied._share_given()
+        return copied
+
+    def _share_given(self) -> None:
+        """Share the set of names (`_GIVEN`)."""
         given = self.__pydantic_fields_set__
         shared = _GIVEN.setdefault(frozenset(given), given)
         object.__setattr__(self, "__pydantic_fields_set__", shared)
+
+    @model_validator(mode="after")
+    def _settle(self) -> Self:
+        """Share the set of names, and hold it to `one_of`."""
+        self._share_given()
         if self.one_of:
             names = _names(type(self))
             found = [alias for alias in self.one_of if getattr(self, names[alias]) is not None]
@@ -204,7 +217,7 @@ class ApiModel(BaseModel):
 
 
 @cache
-def _names(model: type[ApiModel]) -> Mapping[str, str]:
+def _names(model: type[BaseModel]) -> Mapping[str, str]:
     """Names of fields inside Python, by those outside."""
     return {field.alias or name: name for name, field in model.model_fields.items()}
 

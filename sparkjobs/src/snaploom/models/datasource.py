@@ -387,7 +387,9 @@ class DataSourceSpec(ApiModel):
     @property
     def variant(self) -> Variant:
         """The one variant that is given."""
-        return next(given for _, given in self if isinstance(given, Variant))
+        given = self.hdfs_like or self.jdbc or self.simple_virtual or self.complex_virtual
+        assert given is not None  # `one_of`
+        return given
 
     @property
     def reads(self) -> tuple[str, ...]:

@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue
+from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -20,6 +21,11 @@ TEXT_KEYWORD: Final = "x-snaploom-text"
 """Keyword of the models' JSON Schemas: the pattern and length of a text that may stand instead."""
 SHORT_FORM: Final = "short_form"
 """Error type of a text that is no short form."""
+SHARED_MODELS: Final = 1024
+"""Types and lengths of time that are shared: every schema has `string` and `bigint` again and
+again, and their models would be a seventh of an operator's memory."""
+LONGEST_SHARED: Final = 32
+"""Characters of a short form that is shared: a type of a column, but no structure."""
 TEXT_TAG, FORM_TAG = "[text]", "[form]"
 """What pydantic puts into the place of an error: no part of the path."""
 
@@ -61,10 +67,13 @@ class ShortForm:
                 raise self._refusal("the text is too long", "write the long form")
             return source.model_validate(parts)
 
+        shared = lru_cache(SHARED_MODELS)(parsed)
         text = core_schema.no_info_after_validator_function(
-            parsed, core_schema.str_schema(strict=True)
+            lambda given: (shared if len(given) <= LONGEST_SHARED else parsed)(given),
+            core_schema.str_schema(strict=True),
         )
-        choices = {TEXT_TAG: text, FORM_TAG: handler(source)}
+        form = core_schema.no_info_after_validator_function(_shared, handler(source))
+        choices: dict[Any, CoreSchema] = {TEXT_TAG: text, FORM_TAG: form}
         return core_schema.tagged_union_schema(choices, _tag)
 
     def __get_pydantic_json_schema__(
@@ -84,6 +93,24 @@ class ShortForm:
     def _refusal(self, message: str, hint: str) -> PydanticCustomError:
         words = {"message": message, "expected": f"a mapping, or a text such as {self.examples}"}
         return PydanticCustomError(SHORT_FORM, "{message}", words | {"hint": hint})
+
+
+_SHARED: Final[dict[tuple[object, ...], BaseModel]] = {}
+
+
+def _shared(given: BaseModel) -> BaseModel:
+    """The one model of its content, for those of numbers and of objects without fields."""
+    values = vars(given)
+    named = [(name, values[name]) for name in given.model_fields_set]
+    if len(_SHARED) >= SHARED_MODELS or not all(_is_plain(value) for _, value in named):
+        return given
+    return _SHARED.setdefault((type(given), *named), given)
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, BaseModel):
+        return not type(value).model_fields
+    return isinstance(value, int)
 
 
 def _having(name: str) -> dict[str, JsonValue]:

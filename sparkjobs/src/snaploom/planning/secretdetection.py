@@ -16,7 +16,7 @@ resources to everybody who may read them, and refuses. No message holds a value.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from urllib.parse import unquote
 
@@ -26,6 +26,7 @@ from snaploom.models.base import ApiModel
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding
 from snaploom.models.resource import Resource
+from snaploom.planning.commonchecks.modelfields import NO_TEXTS, walked_fields
 
 SECRET_CODE = "SL138"
 """Code of a secret that stands outside of credentials: a warning here, refused by clusters."""
@@ -37,6 +38,7 @@ _OF_A_LOGIN = re.compile(
     re.IGNORECASE,
 )
 """Names of parameters of a JDBC URL that hold a user, or something by which one is known."""
+_JDBC = "jdbc:"
 _ORACLE_ADDRESS = re.compile(r"^jdbc:oracle:\w+:@", re.IGNORECASE)
 """The one `@` that stands behind no user: Oracle's addresses begin with it."""
 
@@ -54,6 +56,11 @@ _FORMS: Mapping[str, re.Pattern[str]] = {
     "a key of an Azure account": re.compile(r"AccountKey=[A-Za-z0-9+/]{40}"),
 }
 """What secrets look like, wherever they stand. None repeats without a bound: texts are hostile."""
+_MARKS = re.compile(
+    "://|PRIVATE KEY|eyJ|A[KS]IA|AIza|gh[pousr]_|github_pat_|glpat-|xox|AccountKey="
+)
+"""Every secret of these forms, and every URL, contains one of them. Most texts contain none, and
+one search for all takes a fifth of the time of searches for each."""
 _HOST_AND_PORT = re.compile(r"(?:\[[^\]]*\]|[^:]*)(?::(?:[0-9]*|port))?", re.IGNORECASE)
 """What stands before the path of a URL without a user: `key:a/b@bucket` begins otherwise."""
 _SIGNATURES = frozenset({"sig", "signature", "x-amz-security-token", "x-amz-signature"})
@@ -93,8 +100,10 @@ def names_a_login(url: str) -> bool:
 def secret_form(text: str) -> str:
     """What kind of secret stands in a text, for people; empty for none."""
     shown = text[:_LONGEST_LOOKED_AT]
-    if shown.casefold().startswith("jdbc:"):
+    if shown[: len(_JDBC)].casefold() == _JDBC:
         return "a user or password in a JDBC URL" if names_a_login(shown) else ""
+    if _MARKS.search(shown) is None:
+        return ""
     form = next((kind for kind, each in _FORMS.items() if each.search(shown)), "")
     return form or next((kind for piece in shown.split() if (kind := _of_url(piece))), "")
 
@@ -168,14 +177,14 @@ def secret_findings(resource: Resource) -> tuple[Finding, ...]:
 
 def _found(model: BaseModel, path: str) -> Iterator[tuple[str, str]]:
     """Field path and kind of each secret below a model."""
-    named = getattr(model, "name", None)
-    for name, field in type(model).model_fields.items():
-        if name == "status":
-            continue  # written by the operator, from what was judged
-        value = getattr(model, name)
-        place = f"{path}.{field.alias or name}".removeprefix(".")
-        if isinstance(model, ApiModel) and name in model.secrets_checked_elsewhere:
+    values = vars(model)
+    named = values.get("name")
+    elsewhere = model.secrets_checked_elsewhere if isinstance(model, ApiModel) else ()
+    for name, shown in walked_fields(type(model)):
+        value = values[name]
+        if type(value) in NO_TEXTS or name in elsewhere:
             continue
+        place = f"{path}.{shown}" if path else shown
         if name == "value" and isinstance(value, str) and isinstance(named, str):
             yield from _of_pair(named, value, place, is_description=False)
         else:
@@ -189,6 +198,9 @@ def _of_value(value: object, path: str, is_description: bool) -> Iterator[tuple[
             yield path, kind
     elif isinstance(value, BaseModel):
         yield from _found(value, path)
+    elif isinstance(value, tuple | list):
+        for index, inner in enumerate(value):
+            yield from _of_value(inner, f"{path}[{index}]", is_description)
     elif isinstance(value, Mapping):
         for name, inner in value.items():
             place = f"{path}.{name}"
@@ -196,9 +208,6 @@ def _of_value(value: object, path: str, is_description: bool) -> Iterator[tuple[
                 yield from _of_pair(str(name), inner, place, is_description=is_description)
             else:
                 yield from _of_value(inner, place, is_description)
-    elif isinstance(value, Sequence):
-        for index, inner in enumerate(value):
-            yield from _of_value(inner, f"{path}[{index}]", is_description)
 
 
 def _of_pair(

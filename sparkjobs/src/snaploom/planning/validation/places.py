@@ -9,9 +9,7 @@ client sends its token to the host that a URI names, so that this has to be one 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-
-from pydantic import BaseModel
+from collections.abc import Iterator
 
 from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
@@ -25,8 +23,11 @@ from snaploom.planning.addresses import (
     plain_host,
     refusal_of_address,
 )
+from snaploom.planning.commonchecks.modelfields import texts_with
 
 _URI = re.compile(r"\s*+([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)")
+_URI_MARK = "://"
+"""What every URI contains that names a server."""
 _PORT = re.compile(r":[0-9]*$")
 _OF_BUCKETS = frozenset({"cos", "cosn", "gs", "obs", "oss", "s3", "s3a", "s3n"})
 """Schemes whose authority is the name of a bucket, and no server."""
@@ -57,7 +58,7 @@ def place_findings(resource: Resource, allow: Allowances) -> tuple[Finding, ...]
             expected="a place of files",
             hint="name the bucket, or the server of the files by its host name",
         )
-        for path, text in _texts(resource, "")
+        for path, text in texts_with(resource, _URI_MARK)
         for host, why in _refused(text, rules)
     )
 
@@ -86,20 +87,3 @@ def _refusal_of(host: str) -> str:
         return "it is a metadata service"
     address = literal_address(host)
     return "" if address is None else refusal_of_address(address, OF_ADMINISTRATOR, host, 0)
-
-
-def _texts(value: object, path: str) -> Iterator[tuple[str, str]]:
-    """Every text of a resource but of its status, with the path of its field."""
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, BaseModel):
-        for name, field in type(value).model_fields.items():
-            if name != "status":
-                place = f"{path}.{field.alias or name}".removeprefix(".")
-                yield from _texts(getattr(value, name), place)
-    elif isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield from _texts(inner, f"{path}.{name}")
-    elif isinstance(value, Sequence):
-        for index, inner in enumerate(value):
-            yield from _texts(inner, f"{path}[{index}]")
