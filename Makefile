@@ -14,7 +14,7 @@ QUICK := tests/unit $(addprefix tests/controller/,applying commands deciding eve
 # Steps of `make lint`, the longest first.
 LINT := lint-types lint-docs lint-layers lint-style lint-format lint-crds lint-citations lint-words lint-interfaces
 # What `make bench` runs.
-BENCHMARKS := commands join discovery enumeration publication bucket skipping xskipper jdbc page admission operator
+BENCHMARKS := commands join discovery enumeration publication bucket skipping xskipper jdbc page admission operator histories
 # Seconds of each test file are written here; copied to tests/timings.json they order the next run.
 TIMINGS ?= build/timings.json
 BIN := .venv/bin
@@ -58,7 +58,7 @@ cluster-demo: install java components ## Go the whole way on a cluster with a no
 .PHONY: test
 test: install java components ## Run every test that this machine can run
 	@echo "Not run: tests/references, which 'make test-references' runs with a jar of Xskipper;"
-	@echo "tests/others: 'make test-others' has the oldest Spark, Airflow, Dagster and a lineage catalogue;"
+	@echo "tests/others: 'make test-others' has the oldest Spark, notebooks, Airflow, Dagster, a lineage catalogue;"
 	@echo "tests/argo_cd, for which 'make test-argo-cd' builds Argo CD (five minutes at least);"
 	@echo "tests/installed, and an upgrade of a cluster: 'make test-release' (half an hour);"
 	@echo "tests/chaos: 'make e2e-chaos' breaks a cluster, for half an hour."
@@ -74,7 +74,7 @@ test-references: install java components ## Try our files on Xskipper itself, an
 	$(BIN)/python -m pytest tests/references
 
 .PHONY: test-others
-test-others: install java components ## Run on the oldest Spark, by orchestrators, and with a lineage catalogue
+test-others: install java components ## Run on the oldest Spark, in notebooks, by orchestrators, with a lineage catalogue
 	$(BIN)/python -m pytest tests/others --durations 10
 
 .PHONY: test-argo-cd
@@ -85,7 +85,8 @@ test-argo-cd: install java components ## Let a real Argo CD bring chart and reso
 .PHONY: test-whole-way
 test-whole-way: install java components ## Build the images, and go the whole way in real pods
 	@.ci/images > /dev/null
-	$(BIN)/python -m pytest tests/images tests/whole_way --durations 10 --durations-min 15
+	@echo "Not run: the flights example in a bucket, which 'make test-upgrade' has."
+	$(BIN)/python -m pytest -m "not in_a_bucket" tests/images tests/whole_way --durations 10 --durations-min 15
 
 .PHONY: test-release
 test-release: install java components ## Use what a release has: in empty environments, and in a cluster

@@ -119,6 +119,7 @@ def test_logs_of_a_run_are_those_of_operator_and_driver(applied: Flights, first:
     assert any(" driver   INFO    published" in line for line in lines)
 
 
+@pytest.mark.in_a_bucket
 def test_rows_in_a_bucket_are_the_same(bucket: Bucket, local: Example, tmp_path: Path) -> None:
     assert snapshots(bucket.flights.get(OUTPUT)) == {JANUARY: ROWS[JANUARY]}
     there = published_files(bucket.folder / "flights" / "wide")
@@ -126,6 +127,7 @@ def test_rows_in_a_bucket_are_the_same(bucket: Bucket, local: Example, tmp_path:
     assert differences(there[JANUARY], here[JANUARY]) == []
 
 
+@pytest.mark.in_a_bucket
 def test_keys_of_the_bucket_are_shown_nowhere(bucket: Bucket) -> None:
     flights = bucket.flights
     kinds = "snaploom,sparkapplications,configmaps,pods,events.events.k8s.io"

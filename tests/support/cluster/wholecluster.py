@@ -36,6 +36,9 @@ _SMALL: Mapping[str, str] = {
     "spark.kubernetes.executor.request.cores": "100m",
     # As many tasks as there are files: with Spark's 200, starting them is most of the time.
     "spark.sql.shuffle.partitions": "4",
+    # Only the first compiler of the JVM, as in all tests (tests/conftest.py).
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.executor.defaultJavaOptions": "-XX:TieredStopAtLevel=1",
 }
 
 Raw = dict[str, Any]
