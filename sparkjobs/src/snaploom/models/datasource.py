@@ -387,9 +387,7 @@ class DataSourceSpec(ApiModel):
     @property
     def variant(self) -> Variant:
         """The one variant that is given."""
-        given = self.hdfs_like or self.jdbc or self.simple_virtual or self.complex_virtual
-        assert given is not None  # `one_of`
-        return given
+        return next(given for given in vars(self).values() if isinstance(given, Variant))
 
     @property
     def reads(self) -> tuple[str, ...]:
