@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -19,6 +20,8 @@ NAMES, PLOT, VALUES, GOALS, WIDTH = 0, 440, 680, 700, 800
 PLOT_WIDTH = 180
 ROW = 26
 """Height of a figure's row, in pixels."""
+_COMPARISONS = {"<=": operator.le, ">=": operator.ge, "=": operator.eq}
+"""How a value is held against the bound of its goal, by the goal's sign."""
 STYLE = """
 text { font-family: 'Inter', 'Segoe UI', 'Helvetica Neue', Arial, sans-serif; font-size: 12px;
   fill: #1f2937; }
@@ -105,7 +108,7 @@ def _row(number: int, name: str, goal: str, values: Sequence[float | None]) -> I
     limit = float(bound)
     known = [(place, value) for place, value in enumerate(values) if value is not None]
     newest = known[-1][1]
-    is_met = newest <= limit if sign == "<=" else newest >= limit
+    is_met = _COMPARISONS[sign](newest, limit)
     top, base = ROW * number + 3, ROW * number + ROW - 3
     highest = max(limit, *(value for _, value in known)) or 1.0
 

@@ -264,7 +264,7 @@ class Gatherer:
             if (own := self._own.get(each.entry.ref)) is not None and own[0] == each.basis
         }
         new = [each for each in listed if each.entry.ref not in known]
-        judged = await self._judged_now(new, judge) if new else {}
+        judged = await self._judged_anew(new, judge) if new else {}
         for each in new:
             ref = each.entry.ref
             known[ref], is_whole = judged[ref]
@@ -272,7 +272,7 @@ class Gatherer:
                 self._own[ref] = each.basis, known[ref]
         return [known[each.entry.ref] for each in listed]
 
-    async def _judged_now(self, subjects: Iterable[_Subject], judge: RecordingJudge) -> _Judged:
+    async def _judged_anew(self, subjects: Iterable[_Subject], judge: RecordingJudge) -> _Judged:
         """Findings of each, from a thread unless they take no longer than changing to one."""
         contexts = {each.entry.ref: self._context(each.entry, each.resource) for each in subjects}
         size = sum(entry.size for each in contexts.values() for entry in each.closure)

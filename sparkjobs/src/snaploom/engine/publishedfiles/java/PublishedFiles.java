@@ -131,7 +131,7 @@ final class PublishedFiles implements FileIndex {
       if (file == null) {
         throw new IllegalArgumentException(
             folder + "/" + name + " is not there, although the manifest lists it as published; "
-                + "`snaploom verify` looks for all that is missing");
+                + "`snaploom check` lists what is missing");
       }
       if (file.getLen() > 0) {
         files.add(new FileStatusWithMetadata(file, Scala.emptyMap()));
