@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from support.weaving.smallmodels import Loom, weave_into
@@ -56,6 +57,19 @@ def test_folder_holds_data_files_and_no_success_marker(
     names = [path.name for path in (tmp_path / "snapshot").iterdir() if path.name[0] != "."]
     assert names
     assert all(name.endswith(suffix) for name in names)
+
+
+def test_dictionaries_are_small_where_zstandard_finds_repetitions_itself(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    frame = spark.range(40_000, numPartitions=1).selectExpr("id % 12000 as many", "id % 9 as few")
+    used: dict[DataCompression, list[bool]] = {}
+    for codec in (DataCompression.SNAPPY, DataCompression.ZSTD):
+        weave_into(tmp_path / codec, SINGLE.weave({"l": frame}), spark, compression=codec)
+        [file] = (tmp_path / codec / "snapshot").glob("*.parquet")
+        columns = pq.ParquetFile(file).metadata.row_group(0).to_dict()["columns"]
+        used[codec] = [column["has_dictionary_page"] for column in columns]
+    assert used == {DataCompression.SNAPPY: [True, True], DataCompression.ZSTD: [False, True]}
 
 
 @pytest.mark.parametrize("data_format", [DataFormat.PARQUET, DataFormat.AVRO, DataFormat.JSONL])

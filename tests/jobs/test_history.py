@@ -137,11 +137,22 @@ def test_reader_learns_why_fields_are_null_and_of_swaps(spark, loom) -> None:
     )
 
 
+def test_compression_that_is_not_declared_stays_as_the_folder_has_it(spark, loom) -> None:
+    loom.folder["dataCompression"] = "SNAPPY"
+    loom.weave(spark)
+    loom.write("order", 2, ids(2))
+    del loom.folder["dataCompression"]
+    assert loom.weave(spark).outcomes == {2: "PUBLISHED"}
+    files = [file.path for record in loom.state().snapshots for file in record.files]
+    assert len(files) >= 2
+    assert all(path.endswith(".snappy.parquet") for path in files)
+
+
 @pytest.mark.parametrize(
     ("setting", "value"),
     [
         ("dataFormat", "JSONL"),
-        ("dataCompression", "ZSTD"),
+        ("dataCompression", "SNAPPY"),
         ("snapshotFormat.hivePartitioned.timestampFormat", "UNIX_SECONDS"),
     ],
 )

@@ -127,6 +127,15 @@ def test_every_changed_setting_is_listed_with_both_values(store: ObjectStore) ->
     assert caught.value.expected == "dataFormat: PARQUET, partitionFieldName: day"
 
 
+def test_compression_left_open_is_as_the_folder_was_begun(store: ObjectStore) -> None:
+    a_folder(store)
+    other = SETTINGS.model_copy(update={"data_compression": "ZSTD"})
+    with pytest.raises(ImmutableSettingChanged, match="ZSTD"):
+        prepare_folder(store, other, IDENTITY, a_run())
+    folder = prepare_folder(store, other, IDENTITY, a_run(), open_names={"dataCompression"})
+    assert folder.log.read().settings == SETTINGS
+
+
 def test_folder_of_another_output_is_refused(store: ObjectStore) -> None:
     a_folder(store)
     other = IDENTITY.model_copy(update={"output": "orders"})

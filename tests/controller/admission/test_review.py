@@ -269,6 +269,13 @@ CHANGES = [
 ]
 
 
+def test_compression_that_is_not_declared_follows_the_folder() -> None:
+    published = stored(output(), manifest=MANIFEST)
+    changed = spoilt(published, "spec.outputFolder.snapshotCatchupMode", "NEWEST_FIRST")
+    assert "dataCompression" not in changed["spec"]["outputFolder"]
+    assert answered(changed, model(), published).refusal is None
+
+
 @pytest.mark.parametrize(("path", "value"), CHANGES)
 def test_what_the_first_publication_fixed_is_refused(path: str, value: str) -> None:
     published = stored(output(), manifest=MANIFEST)

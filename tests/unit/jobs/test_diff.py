@@ -56,6 +56,11 @@ def changed(shop: Shop, name: str, path: str, value: Any) -> Shop:
     return Shop(shop.folder, documents)
 
 
+def test_compression_that_is_not_declared_is_no_difference(shop) -> None:
+    published(changed(shop, "wide", "outputFolder.dataCompression", "SNAPPY"))
+    assert diff(shop).document["differences"] == []
+
+
 def test_what_is_published_by_the_same_declarations_stays_the_same(shop) -> None:
     result = diff(published(shop))
     assert (result.code, result.document["same"], result.document["differences"]) == (0, True, [])

@@ -24,6 +24,7 @@ from snaploom.storage.fixedsettings import (
     fixed_by,
     folder_identity,
     folder_settings,
+    left_open,
 )
 from snaploom_operator.admission.reviewcontext import ReviewContext
 
@@ -96,7 +97,10 @@ def _fixed(output: OutputDataset, before: Resource | None) -> tuple[Finding, ...
         return ()
     asked = fixed_by(folder_settings(output), folder_identity(output))
     changed = changed_settings(
-        manifest.fixed, asked, accept_root_change=output.spec.run.accept_root_change
+        manifest.fixed,
+        asked,
+        accept_root_change=output.spec.run.accept_root_change,
+        open_names=left_open(output),
     )
     return tuple(
         make_finding(

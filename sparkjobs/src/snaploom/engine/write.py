@@ -44,6 +44,11 @@ _CODECS: Mapping[DataFormat, Mapping[DataCompression, str]] = {
     },
 }
 
+_DICTIONARY_BYTES = 64 << 10
+"""Largest dictionary of a Parquet column under Zstandard, which finds repetitions in plain pages
+itself. Parquet's own 1 MiB holds tens of thousands of values, and looking one up for every row
+waits for memory: a quarter of a weave, for files that are no smaller (decision 0073)."""
+
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
@@ -68,6 +73,8 @@ def write_options(data_format: DataFormat, compression: DataCompression) -> Writ
     }
     if data_format is DataFormat.JSONL:
         options |= JSON_OPTIONS
+    if data_format.of_files is DataFormat.PARQUET and compression is DataCompression.ZSTD:
+        options["parquet.dictionary.page.size"] = str(_DICTIONARY_BYTES)
     return WriteOptions(SPARK_FORMATS[data_format], options)
 
 

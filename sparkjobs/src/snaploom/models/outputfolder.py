@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, ClassVar, Self
 
@@ -46,14 +47,22 @@ class DataCompression(StrEnum):
     """Compression of published files; fixed by the first publication."""
 
     SNAPPY = "SNAPPY"
-    """Snappy: fast, moderate size."""
+    """Snappy: for old readers; Parquet files are larger, and take longer to write."""
     ZSTD = "ZSTD"
-    """Zstandard: smaller; not for JSONL."""
+    """Zstandard: small and fast; not for JSONL."""
     GZIP = "GZIP"
     """Gzip: small, slow; not for AVRO."""
     NONE = "NONE"
     """No compression."""
 
+
+DEFAULT_COMPRESSION: Mapping[DataFormat, DataCompression] = {
+    DataFormat.PARQUET: DataCompression.ZSTD,
+    DataFormat.ICEBERG: DataCompression.ZSTD,
+    DataFormat.AVRO: DataCompression.SNAPPY,
+    DataFormat.JSONL: DataCompression.SNAPPY,
+}
+"""Compression of a new folder whose declaration gives none (decision 0073)."""
 
 UNWRITABLE = frozenset(
     {(DataFormat.JSONL, DataCompression.ZSTD), (DataFormat.AVRO, DataCompression.GZIP)}
@@ -168,8 +177,9 @@ class OutputFolder(ApiModel):
     at the first run."""
     data_format: DataFormat = DataFormat.PARQUET
     """Format of the files; fixed by the first publication."""
-    data_compression: DataCompression = DataCompression.SNAPPY
-    """Compression of the files; fixed by the first publication."""
+    data_compression: DataCompression | None = None
+    """Compression of the files; fixed by the first publication. Omitted: what the folder has; a new
+    one gets `ZSTD` for PARQUET and ICEBERG, `SNAPPY` for AVRO and JSONL."""
     column_metadata: ColumnMetadata = ColumnMetadata.BOTH
     """Where metadata of columns is kept."""
     target_file_size_mib: Annotated[int, Ge(1), Le(65536)] | None = Field(
@@ -202,6 +212,11 @@ class OutputFolder(ApiModel):
                 hint=f"write `folderUri: {self.folder_uri}/`",
             )
         return self
+
+    @property
+    def new_compression(self) -> DataCompression:
+        """Compression of the folder's files, if this declaration begins it."""
+        return self.data_compression or DEFAULT_COMPRESSION[self.data_format]
 
     @model_validator(mode="after")
     def _writable(self) -> Self:

@@ -7,6 +7,7 @@ one declaration by the same functions.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 from snaploom.models.base import ApiModel
 from snaploom.models.outputdataset import OutputDataset
@@ -14,11 +15,12 @@ from snaploom.planning.partition import hive_of
 from snaploom.storage.entries import FolderIdentity, FolderSettings
 from snaploom.storage.state import FolderState
 
+_COMPRESSION = "dataCompression"
 _FOLDER = "spec.outputFolder"
 _HIVE = f"{_FOLDER}.snapshotFormat.hivePartitioned"
 SETTING_PATHS = {
     "dataFormat": f"{_FOLDER}.dataFormat",
-    "dataCompression": f"{_FOLDER}.dataCompression",
+    _COMPRESSION: f"{_FOLDER}.dataCompression",
     "partitionFieldName": f"{_HIVE}.fieldName",
     "timestampFormat": f"{_HIVE}.timestampFormat",
     "outputTimezone": f"{_HIVE}.outputTimezone",
@@ -29,16 +31,31 @@ SETTING_PATHS = {
 
 
 def folder_settings(output: OutputDataset) -> FolderSettings:
-    """What the first publication fixes for ever."""
+    """What the first publication fixes for ever; with defaults for what is left open."""
     folder = output.spec.output_folder
     hive = hive_of(folder)
     return FolderSettings(
         data_format=folder.data_format.value,
-        data_compression=folder.data_compression.value,
+        data_compression=folder.new_compression.value,
         partition_field_name=hive.field_name,
         timestamp_format=hive.timestamp_format.value,
         output_timezone=hive.output_timezone,
     )
+
+
+def left_open(output: OutputDataset) -> frozenset[str]:
+    """Names of the settings that a declaration leaves to the folder, if that was begun."""
+    is_open = output.spec.output_folder.data_compression is None
+    return frozenset({_COMPRESSION} if is_open else ())
+
+
+def settled(
+    settings: FolderSettings, fixed: FolderSettings | None, open_names: AbstractSet[str]
+) -> FolderSettings:
+    """The settings of a folder: as asked, and what is left open as the folder has it."""
+    if fixed is None or _COMPRESSION not in open_names:
+        return settings
+    return settings.model_copy(update={"data_compression": fixed.data_compression})
 
 
 def folder_identity(output: OutputDataset) -> FolderIdentity:
@@ -64,7 +81,11 @@ def fixed_in(state: FolderState) -> dict[str, str]:
 
 
 def changed_settings(
-    fixed: Mapping[str, str], asked: Mapping[str, str], *, accept_root_change: bool
+    fixed: Mapping[str, str],
+    asked: Mapping[str, str],
+    *,
+    accept_root_change: bool,
+    open_names: AbstractSet[str] = frozenset(),
 ) -> tuple[str, ...]:
     """Names of the fixed settings that declarations ask to be something else.
 
@@ -72,11 +93,14 @@ def changed_settings(
         fixed: what a folder has fixed; what is absent is not compared.
         asked: what the declarations have.
         accept_root_change: whether another root is allowed.
+        open_names: settings that declarations leave to the folder (`left_open`).
     """
     return tuple(
         name
         for name in fixed
-        if fixed[name] != asked.get(name) and not (name == "root" and accept_root_change)
+        if fixed[name] != asked.get(name)
+        and name not in open_names
+        and not (name == "root" and accept_root_change)
     )
 
 

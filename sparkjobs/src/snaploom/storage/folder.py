@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -35,7 +36,7 @@ from snaploom.storage.entries import (
     Revoke,
     TombstoneRecord,
 )
-from snaploom.storage.fixedsettings import changed_settings, fixed_by
+from snaploom.storage.fixedsettings import changed_settings, fixed_by, settled
 from snaploom.storage.icebergtable import TableLibrary
 from snaploom.storage.manifest import ManifestLog
 from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectStore, self_test
@@ -171,6 +172,7 @@ def inspect_folder(
     settings: FolderSettings,
     identity: FolderIdentity,
     *,
+    open_names: AbstractSet[str] = frozenset(),
     accept_root_change: bool = False,
     adopt_folder: bool = False,
 ) -> FolderState:
@@ -203,7 +205,8 @@ def inspect_folder(
     state = ManifestLog(store).read()
     if not state.seq:
         _refuse_lost_manifest(store)
-    _refuse_changes(store, state, settings, identity, accept_root_change, adopt_folder)
+    asked = settled(settings, state.settings, open_names)
+    _refuse_changes(store, state, asked, identity, accept_root_change, adopt_folder)
     return state
 
 
@@ -213,6 +216,7 @@ def prepare_folder(
     identity: FolderIdentity,
     run: Run,
     *,
+    open_names: AbstractSet[str] = frozenset(),
     accept_root_change: bool = False,
     adopt_folder: bool = False,
     reader_grace: TimeOffset | None = None,
@@ -226,6 +230,7 @@ def prepare_folder(
         settings: what is fixed.
         identity: whose folder it is.
         run: who prepares.
+        open_names: settings that are as the folder has them, if it was begun.
         accept_root_change: whether another root is allowed.
         adopt_folder: whether another resource of the same name and namespace may have it.
         reader_grace: how long readers may hold on to what they pinned; None leaves it as it is.
@@ -244,6 +249,7 @@ def prepare_folder(
             store,
             settings,
             identity,
+            open_names=open_names,
             accept_root_change=accept_root_change,
             adopt_folder=adopt_folder,
         )
@@ -253,10 +259,11 @@ def prepare_folder(
     log = ManifestLog(store)
 
     def configure(state: FolderState) -> Configure | None:
-        _refuse_changes(store, state, settings, identity, accept_root_change, adopt_folder)
+        asked = settled(settings, state.settings, open_names)
+        _refuse_changes(store, state, asked, identity, accept_root_change, adopt_folder)
         known = adopted(state.identity, identity)
         grace = reader_grace or state.reader_grace
-        if (state.settings, state.identity, state.reader_grace) == (settings, known, grace):
+        if (state.settings, state.identity, state.reader_grace) == (asked, known, grace):
             return None
         if not state.seq and store.head(layout.MARKER) is None:
             raise _removed(store, f"no {layout.MARKER} any more")
@@ -265,7 +272,7 @@ def prepare_folder(
             run_id=run.run_id,
             written_at=run.clock(),
             tool_version=run.tool_version,
-            settings=settings,
+            settings=asked,
             identity=known,
             reader_grace=grace,
         )

@@ -32,6 +32,7 @@ from snaploom.storage.fixedsettings import (
     fixed_in,
     folder_identity,
     folder_settings,
+    left_open,
 )
 from snaploom.storage.folder import is_unused, open_folder
 from snaploom.storage.state import EMPTY, FolderState
@@ -166,7 +167,10 @@ def _of_history(after: Bundle, state: FolderState, plan: RunPlan) -> Iterator[Di
     fixed = fixed_in(state)
     asked = fixed_by(folder_settings(output), folder_identity(output))
     accepted = output.spec.run.accept_root_change
-    for name in changed_settings(fixed, asked, accept_root_change=accepted):
+    changed = changed_settings(
+        fixed, asked, accept_root_change=accepted, open_names=left_open(output)
+    )
+    for name in changed:
         effect = "refused: fixed by the first publication; publish to a new folder"
         path = SETTING_PATHS[name]
         yield Difference(Area.HISTORY, path, fixed[name], asked[name], effect, is_refused=True)

@@ -28,7 +28,7 @@ from snaploom.skipping.advice.sortrequest import Checksum, Rewritten, SortReques
 from snaploom.skipping.spark.targets.targetreader import own_session
 from snaploom.storage import layout
 from snaploom.storage.entries import FolderSettings, SnapshotRecord
-from snaploom.storage.fixedsettings import folder_identity, folder_settings
+from snaploom.storage.fixedsettings import folder_identity, folder_settings, left_open
 from snaploom.storage.folder import Folder, inspect_folder, is_unused, open_folder
 from snaploom.storage.objectstore import self_test
 from snaploom.storage.replacement import Rewrite, replace_version
@@ -179,6 +179,7 @@ def _open(place: PublishedPlace, session: SparkSession) -> Folder:
             store,
             folder_settings(place.output),
             folder_identity(place.output),
+            open_names=left_open(place.output),
             accept_root_change=True,  # nothing is woven, so that the root does not matter
         )
     folder = open_folder(store, IcebergLibrary(session))

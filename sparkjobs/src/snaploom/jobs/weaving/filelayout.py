@@ -15,6 +15,7 @@ from snaploom.engine.published import read_files, under_schema
 from snaploom.engine.write import count_written, write_frame
 from snaploom.errors import IndexNotPossible, PublicationError
 from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.outputfolder import DataCompression
 from snaploom.skipping.advice.sortrequest import TARGET_FILE_SIZE, SortRequest
 from snaploom.skipping.spark.builds.clusteredwrite import Clustering, balanced
 from snaploom.skipping.spark.interfaces.sort import clustering_under, sorted_frame
@@ -29,13 +30,19 @@ class Shaping:
     """How the files of one snapshot shall lie; nothing to do where the output declares none."""
 
     def __init__(
-        self, spark: SparkSession, output: OutputDataset, store: ObjectStore, schema: StructType
+        self,
+        spark: SparkSession,
+        output: OutputDataset,
+        compression: DataCompression,
+        store: ObjectStore,
+        schema: StructType,
     ) -> None:
         """Find the columns.
 
         Args:
             spark: writes.
             output: declares the layout.
+            compression: of the files.
             store: of its folder.
             schema: of the woven rows.
 
@@ -44,6 +51,7 @@ class Shaping:
         """
         self._spark = spark
         self._folder = output.spec.output_folder
+        self._compression = compression
         self._store = store
         target = self._folder.target_file_size_mib
         self._target = TARGET_FILE_SIZE if target is None else target << 20
@@ -80,7 +88,7 @@ class Shaping:
                 name = info.key.rpartition("/")[2]
                 self._store.move_if_absent(info.key, f"{self._key(uri)}{name}")
             return
-        data_format, compression = self._folder.data_format, self._folder.data_compression
+        data_format = self._folder.data_format
         frame = read_files(self._spark, [self.place(uri)], data_format, schema)
         if self._clustering is None:
             frame = frame.repartition(wanted)
@@ -91,7 +99,7 @@ class Shaping:
             arranged,
             uri,
             data_format,
-            compression,
+            self._compression,
             column_metadata=self._folder.column_metadata,
             into_existing=True,
         )

@@ -40,7 +40,7 @@ from snaploom.models.report import Report, SnapshotReason
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import PlannedSnapshot
-from snaploom.storage.fixedsettings import folder_identity, folder_settings
+from snaploom.storage.fixedsettings import folder_identity, folder_settings, left_open
 from snaploom.storage.folder import Folder, open_folder, prepare_folder
 from snaploom.storage.layout import new_run_id
 from snaploom.storage.publication import AlreadyPublished
@@ -170,6 +170,7 @@ def _begin(run: OutputRun) -> Folder:
         folder_settings(output),
         folder_identity(output),
         run.writer,
+        open_names=left_open(output),
         accept_root_change=output.spec.run.accept_root_change,
         adopt_folder=output.spec.run.adopt_folder,
         reader_grace=output.spec.output_folder.reader_grace,

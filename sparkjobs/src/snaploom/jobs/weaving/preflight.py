@@ -28,7 +28,7 @@ from snaploom.planning.intervals import SourceSnapshots
 from snaploom.planning.plan import PlannedSnapshot, PublishedState, RunPlan, plan_offline, plan_run
 from snaploom.planning.retention import HeldSnapshot
 from snaploom.planning.tree import JoinTree
-from snaploom.storage.fixedsettings import folder_identity, folder_settings
+from snaploom.storage.fixedsettings import folder_identity, folder_settings, left_open
 from snaploom.storage.folder import inspect_folder
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.runcleanup import waiting
@@ -85,6 +85,7 @@ def inspect(bundle: Bundle, store: ObjectStore, observations: Observations) -> I
         store,
         folder_settings(output),
         folder_identity(output),
+        open_names=left_open(output),
         accept_root_change=output.spec.run.accept_root_change,
         adopt_folder=output.spec.run.adopt_folder,
     )

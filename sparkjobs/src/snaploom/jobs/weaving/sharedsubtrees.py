@@ -148,7 +148,7 @@ class Sharing:
         if schema_faults(schema, DataFormat.PARQUET):
             return  # what Parquet cannot hold is folded each time
         uri = store.folder(signature, self._run_id)
-        write_frame(subtree.frame, uri, DataFormat.PARQUET, DataCompression.SNAPPY)
+        write_frame(subtree.frame, uri, DataFormat.PARQUET, DataCompression.ZSTD)
         counts = {(point.number, point.is_out): found for point, found in subtree.counts.items()}
         store.commit(signature, uri, schema.json(), counts)
         self._has_used_store = True

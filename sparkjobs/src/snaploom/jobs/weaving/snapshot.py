@@ -33,6 +33,7 @@ from snaploom.jobs.weaving.schemahistory import SchemaHistory, compare_structure
 from snaploom.jobs.weaving.sharedsubtrees import Sharing
 from snaploom.jobs.weaving.snapshotinputs import InputReader
 from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.outputfolder import DataCompression
 from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot
 from snaploom.models.times import format_instant
 from snaploom.planning.graph import ROOT_FIELD
@@ -203,10 +204,11 @@ class SnapshotWeaver:
     ) -> _Written:
         weaving = self._weaving(planned, used)
         schema = weaving.frame.schema.json()
-        self._history.compare(self._run.output, self._folder.log.read(), planned.time, schema)
+        state = self._folder.log.read()
+        self._history.compare(self._run.output, state, planned.time, schema)
         self._run.job.interruption.check()
         try:
-            written, counts, checks = self._write_and_count(weaving, uri)
+            written, counts, checks = self._write_and_count(weaving, uri, _compression(state))
             low_matches = low_match_warnings(self._run.output, counts.joins)
         except BaseException:
             weaving.drop()
@@ -252,19 +254,19 @@ class SnapshotWeaver:
         )
 
     def _write_and_count(
-        self, weaving: Weaving, uri: str
+        self, weaving: Weaving, uri: str, compression: DataCompression
     ) -> tuple[StructType, RowCounts, tuple[CheckResult, ...]]:
         folder = self._run.output.spec.output_folder
         expectations = Expectations(self._run.output, weaving.frame)
         shaping = Shaping(
-            self._run.spark, self._run.output, self._folder.store, weaving.frame.schema
+            self._run.spark, self._run.output, compression, self._folder.store, weaving.frame.schema
         )
         place = shaping.place(uri)
         schema = write_frame(
             expectations.frame,
             place,
             folder.data_format,
-            folder.data_compression,
+            compression,
             column_metadata=folder.column_metadata,
         )
         counts = weaving.settle(
@@ -279,6 +281,11 @@ class SnapshotWeaver:
         )
         shaping.arrange(uri, schema, counts.rows)
         return schema, counts, checks
+
+
+def _compression(state: FolderState) -> DataCompression:
+    assert state.settings is not None  # a folder is configured before anything is woven
+    return DataCompression(state.settings.data_compression)
 
 
 def _fingerprint(schema: StructType) -> str:

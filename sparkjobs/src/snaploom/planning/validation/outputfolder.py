@@ -75,7 +75,7 @@ def _checkpoints(output: OutputDataset) -> Findings:
 
 def _readable(output: OutputDataset) -> Findings:
     folder = output.spec.output_folder
-    if (folder.data_format, folder.data_compression) != (
+    if (folder.data_format, folder.new_compression) != (
         DataFormat.JSONL,
         DataCompression.SNAPPY,
     ):
@@ -86,7 +86,7 @@ def _readable(output: OutputDataset) -> Findings:
             "JSON Lines compressed with SNAPPY can be read by few tools outside Hadoop and Spark",
             resource=output.identity,
             path=f"{FOLDER}.dataCompression",
-            found="SNAPPY" if "data_compression" in folder.model_fields_set else "SNAPPY (default)",
+            found="SNAPPY (default)" if folder.data_compression is None else "SNAPPY",
             expected="GZIP or NONE",
         ),
     )
