@@ -66,6 +66,11 @@ DECLARATIONS = (
         "characters",
     ),
     Limit(
+        "snaploom.jobs.weaving.runoptions:MOST_PARALLEL_SNAPSHOTS",
+        "snapshots of an output that are woven at a time",
+        "the command is refused",
+    ),
+    Limit(
         "snaploom.discovery.thresholds:MOST_FILES",
         "files below one URI of `init --from`",
         "the rest is left out, and named",

@@ -17,6 +17,7 @@ from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.job import Job, OpenLease
 from snaploom.jobs.runevents import Event
 from snaploom.jobs.weaving.outputrun import weave_output
+from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.report import Report
 from snaploom.models.times import EpochNanos, now, parse_instant
@@ -128,6 +129,7 @@ class Loom:
         emit: Callable[[Event], None] | None = None,
         lease: OpenLease | None = None,
         terms: LeaseTerms = TERMS,
+        options: RunOptions = AS_DECLARED,
     ) -> Woven:
         """Run a real job; what it reports and what it emitted."""
         emitted: list[Event] = []
@@ -145,6 +147,7 @@ class Loom:
             limit=limit,
             lease=lease,
             terms=terms,
+            options=options,
             reached=reached,
         )
         return Woven(weave_output(spark, self.bundle(), job), emitted)

@@ -16,6 +16,7 @@ from snaploom.cli.options import (
     Limit,
     Now,
     OutputName,
+    ParallelSnapshots,
     ProjectOptions,
     Strict,
     allowed_by,
@@ -47,6 +48,7 @@ def backfill(
     to: Annotated[str, Parameter(help="Snapshot times are before it.")],
     limit: Limit = None,
     keep_going: KeepGoing = False,
+    parallel_snapshots: ParallelSnapshots = 1,
     strict: Strict = False,
     estimate: Annotated[
         bool, Parameter(help="Estimate time and bytes, and publish nothing.")
@@ -75,7 +77,12 @@ def backfill(
         else:
             result_console().print(f"{name}: {found}", markup=False)
         return 0
-    options = RunOptions(selection=selection, keep_going=keep_going, is_strict=strict)
+    options = RunOptions(
+        selection=selection,
+        keep_going=keep_going,
+        parallel_snapshots=parallel_snapshots,
+        is_strict=strict,
+    )
     with signal_handlers() as interruption:
         declarations = read_declarations(file, allowed_by(allow), project.choice)
         return weave_and_show(declarations, [name], moment, limit, interruption, output, options)

@@ -16,6 +16,7 @@ from snaploom.cli.console import OutputForm
 from snaploom.errors import FolderNotWritable
 from snaploom.jobs.declarations.allowlists import allowances_of
 from snaploom.jobs.declarations.chosenvariables import chosen_variables
+from snaploom.jobs.weaving.runoptions import MOST_PARALLEL_SNAPSHOTS
 from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
@@ -53,6 +54,14 @@ Limit = Annotated[
 KeepGoing = Annotated[
     bool,
     Parameter(help="Go on with the next snapshot when one fails; the exit code reports it."),
+]
+ParallelSnapshots = Annotated[
+    int,
+    Parameter(
+        validator=Number(gte=1, lte=MOST_PARALLEL_SNAPSHOTS),
+        show_default=True,
+        help="Snapshots of an output to weave at a time; they are published in their order.",
+    ),
 ]
 Strict = Annotated[
     bool,

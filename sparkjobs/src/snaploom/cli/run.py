@@ -17,6 +17,7 @@ from snaploom.cli.options import (
     KeepGoing,
     Limit,
     Now,
+    ParallelSnapshots,
     ProjectOptions,
     Strict,
     allowed_by,
@@ -67,17 +68,24 @@ def run(
             help="Outputs to weave at a time, in one Spark session that serves them alike.",
         ),
     ] = 1,
+    parallel_snapshots: ParallelSnapshots = 1,
     strict: Strict = False,
     dry_run: Annotated[bool, Parameter(help="Show the plan instead of running it.")] = False,
     allow: Allow = (),
     output: Form = OutputForm.TEXT,
 ) -> int:
-    """Weave and publish every snapshot that is due; those of one output one after the other.
+    """Weave and publish every snapshot that is due; those of one output in their order.
 
     An output that reads what another one publishes is woven after it.
     """
     moment = instant_of(now)
-    options = RunOptions(keep_going=keep_going, sample=sample, parallel=parallel, is_strict=strict)
+    options = RunOptions(
+        keep_going=keep_going,
+        sample=sample,
+        parallel=parallel,
+        parallel_snapshots=parallel_snapshots,
+        is_strict=strict,
+    )
     if dry_run:
         declarations = read_declarations(file, allowed_by(allow), project.choice)
         chosen = _chosen(declarations, names, all_outputs)

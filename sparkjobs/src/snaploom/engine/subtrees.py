@@ -80,6 +80,10 @@ class SubtreeMemory:
                 self._known[signature] = found
         return self._known.get(signature)
 
+    def knows(self, name: int) -> bool:
+        """Whether a subtree, by its name from `recurring_subtrees`, is remembered."""
+        return self._names.get(name) in self._known
+
     def remember(self, signature: str, subtree: FoldedSubtree) -> None:
         """Remember a subtree whose counts are proved."""
         self._known[signature] = subtree

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -20,14 +21,20 @@ from snaploom.storage.leaseholder import TERMS, LeaseTerms, OpenLease
 from snaploom.storage.writeridentity import CrashPoint
 
 Result = TypeVar("Result")
+POOL = "spark.scheduler.pool"
+"""Property of a thread: the pool in which its jobs are scheduled."""
 
 
 class JobGroup:
-    """The Spark jobs of what is being done now: watched for progress, cancelled on interruption."""
+    """The Spark jobs of what is being done now: watched for progress, cancelled on interruption.
+
+    Each thread at work has a group of its own.
+    """
 
     def __init__(self, memory: MemoryLimit | None = None) -> None:
         """No group yet; `memory` is this process's container."""
-        self._current: tuple[SparkSession, str] | None = None
+        self._spark: SparkSession | None = None
+        self._names: dict[int, str] = {}
         self._memory = memory or MemoryLimit()
         self._kills_before = self._memory.kills()
 
@@ -35,27 +42,36 @@ class JobGroup:
         """Put the jobs that this thread starts from here on into a group of their own."""
         with translated():
             spark.sparkContext.setJobGroup(name, description, interruptOnCancel=True)
-        self._current = spark, name
+        self._spark = spark
+        self._names[threading.get_ident()] = name
+
+    @contextmanager
+    def of_thread(self) -> Iterator[None]:
+        """A thread that ends with the block, and its group with it."""
+        try:
+            yield
+        finally:
+            self._names.pop(threading.get_ident(), None)
 
     @property
     def name(self) -> str:
-        """The group entered last; empty before the first."""
-        return self._current[1] if self._current else ""
+        """The group that this thread entered last; empty before the first."""
+        return self._names.get(threading.get_ident(), "")
 
     def cancel(self) -> None:
-        """Cancel the jobs of the group; may be called from another thread."""
-        if self._current is not None:
-            spark, name = self._current
+        """Cancel the jobs of every thread's group; may be called from another thread."""
+        for name in tuple(self._names.values()):
             with suppress(*SPARK_FAILURES):  # Spark that is gone runs nothing any more
-                spark.sparkContext.cancelJobGroup(name)
+                if self._spark is not None:
+                    self._spark.sparkContext.cancelJobGroup(name)
 
     @property
     def _is_spark_gone(self) -> bool:
         """Whether the session at work was shut down, or its process has ended."""
-        if self._current is None:
+        if self._spark is None:
             return False
         try:
-            return bool(self._current[0].sparkContext._jsc.sc().isStopped())
+            return bool(self._spark.sparkContext._jsc.sc().isStopped())
         except SPARK_FAILURES:
             return True
 
@@ -87,11 +103,14 @@ class JobGroup:
             raise stopped
 
     def progress(self) -> TaskProgress:
-        """How far the group is; may be called from another thread."""
-        if self._current is not None:
+        """How far the groups are; may be called from another thread."""
+        done = total = 0
+        for name in tuple(self._names.values()):
             with suppress(*SPARK_FAILURES):
-                return task_progress(*self._current)
-        return TaskProgress(0, 0)
+                if self._spark is not None:
+                    group = task_progress(self._spark, name)
+                    done, total = done + group.done, total + group.total
+        return TaskProgress(done, total)
 
 
 def run_in_group(

@@ -36,7 +36,7 @@ from snaploom.jobs.sparkentry import (
     session_beside,
     with_drivers,
 )
-from snaploom.jobs.weaving.runoptions import RunOptions
+from snaploom.jobs.weaving.runoptions import MOST_PARALLEL_SNAPSHOTS, RunOptions
 from snaploom.jobs.weaving.runs import estimate_run, preview, weave_outputs
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.projectfile import NO_CHOICE, VariableChoice
@@ -211,6 +211,7 @@ class Project:
         limit: int | None = ...,
         keep_going: bool = ...,
         parallel: int = ...,
+        parallel_snapshots: int = ...,
         strict: bool = ...,
         spark: SparkSession | None = ...,
         progress: Progress = ...,
@@ -226,6 +227,7 @@ class Project:
         limit: int | None = ...,
         keep_going: bool = ...,
         parallel: int = ...,
+        parallel_snapshots: int = ...,
         strict: bool = ...,
         spark: SparkSession | None = ...,
         progress: Progress = ...,
@@ -240,6 +242,7 @@ class Project:
         limit: int | None = None,
         keep_going: bool = False,
         parallel: int = 1,
+        parallel_snapshots: int = 1,
         strict: bool = False,
         spark: SparkSession | None = None,
         progress: Progress = True,
@@ -253,6 +256,8 @@ class Project:
             limit: snapshots to publish at most, of each output.
             keep_going: whether a snapshot that fails leaves the later ones their turn.
             parallel: how many outputs are woven at a time.
+            parallel_snapshots: how many snapshots of an output are woven at a time, at most 16;
+                they are published in their order.
             strict: whether a root without any snapshot is a failure.
             spark: somebody's session; omitted, that of this process, or a new one.
             progress: where lines about what happens go.
@@ -267,7 +272,12 @@ class Project:
                 attached.
             ArgumentInvalid: there is no such output, or `now` is no time.
         """
-        options = RunOptions(keep_going=keep_going, parallel=parallel, is_strict=strict)
+        options = RunOptions(
+            keep_going=keep_going,
+            parallel=parallel,
+            parallel_snapshots=parallel_snapshots,
+            is_strict=strict,
+        )
         names = [output] if isinstance(output, str) else list(output or self.outputs)
         runs = self._run(names, _moment(now), limit, options, spark, progress, raises)
         return runs[0] if isinstance(output, str) else runs
@@ -280,6 +290,7 @@ class Project:
         *,
         limit: int | None = None,
         keep_going: bool = False,
+        parallel_snapshots: int = 1,
         strict: bool = False,
         now: Time | None = None,
         spark: SparkSession | None = None,
@@ -294,6 +305,8 @@ class Project:
             end: snapshot times are before it.
             limit: snapshots to publish at most.
             keep_going: whether a snapshot that fails leaves the later ones their turn.
+            parallel_snapshots: how many snapshots are woven at a time, at most 16; they are
+                published in their order.
             strict: whether a root without any snapshot is a failure.
             now: time to plan for; omitted, the present.
             spark: somebody's session; omitted, that of this process, or a new one.
@@ -304,7 +317,12 @@ class Project:
             ArgumentInvalid: the span ends before it begins, or as `run`.
             InvalidDeclarations, RunFailed: as `run`.
         """
-        options = RunOptions(selection=_span(start, end), keep_going=keep_going, is_strict=strict)
+        options = RunOptions(
+            selection=_span(start, end),
+            keep_going=keep_going,
+            parallel_snapshots=parallel_snapshots,
+            is_strict=strict,
+        )
         return self._run([output], _moment(now), limit, options, spark, progress, raises)[0]
 
     def estimate(
@@ -585,6 +603,7 @@ class Project:
     ) -> Runs:
         _refuse_below_one(limit, "limit")
         _refuse_below_one(options.parallel, "parallel")
+        _refuse_below_one(options.parallel_snapshots, "parallel_snapshots", MOST_PARALLEL_SNAPSHOTS)
         bundles = self._runnable(names)
         emit = writing_lines(_lines(progress))
         declarations = self._declarations
@@ -635,15 +654,15 @@ def _moment(time: Time | None) -> EpochNanos:
     return now() if time is None else instant_of(time, "now")
 
 
-def _refuse_below_one(number: object, argument: str) -> None:
-    """Refuse what is neither None nor a whole number from 1."""
-    if number is None or (type(number) is int and number >= 1):
+def _refuse_below_one(number: object, argument: str, most: int | None = None) -> None:
+    """Refuse what is neither None nor a whole number from 1, and up to `most`."""
+    if number is None or (type(number) is int and 1 <= number <= (most or number)):
         return
     raise ArgumentInvalid(
         "this is not a count",
         path=argument,
         found=repr(number),
-        expected="a whole number from 1",
+        expected="a whole number from 1" + (f" to {most}" if most else ""),
         hint=f"leave `{argument}` out for the usual number",
     )
 

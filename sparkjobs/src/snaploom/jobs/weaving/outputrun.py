@@ -1,14 +1,16 @@
 """The run of one output: visit the steps of the plan, publish each snapshot, return the Report.
 
-Snapshots of one output are woven one after the other, and each is one atomic publication. A
-snapshot that fails ends the run of its output: what is committed stays, what is left is for the
-next run (rule W30). What is known to fail fails before anything is written (rule W18).
+Snapshots of one output are woven one after the other, or some beside each other where that is asked
+for, and published in their order; each is one atomic publication. A snapshot that fails ends the
+run of its output: what is committed stays, what is left is for the next run (rule W30). What is
+known to fail fails before anything is written (rule W18).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Set as AbstractSet
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
@@ -21,13 +23,14 @@ from snaploom.errors import (
     SnaploomError,
     StorageError,
 )
-from snaploom.jobs.job import Job
+from snaploom.jobs.job import POOL, Job
 from snaploom.jobs.reports.runrecord import RunRecord, SessionFacts
 from snaploom.jobs.runevents import SnapshotStarted
-from snaploom.jobs.session.errortranslation import SparkStopped
+from snaploom.jobs.session.errortranslation import SparkStopped, translated
 from snaploom.jobs.session.spark import result_settings
 from snaploom.jobs.weaving.clocks import never_before, newest_moment
 from snaploom.jobs.weaving.folderlease import holding_lease, leave_to_others
+from snaploom.jobs.weaving.orderedwork import OrderedWork, Turn
 from snaploom.jobs.weaving.preflight import begin
 from snaploom.jobs.weaving.preparation import folder_store, prepare, table_library
 from snaploom.jobs.weaving.registration import TableRegistration
@@ -118,6 +121,39 @@ def _weave_each(
     run_id = run.writer.run_id
     sharing = Sharing(run.spark, run.prepared, due, run_id, record.warn)
     weaver = SnapshotWeaver(run, folder, sharing)
+    most = job.options.parallel_snapshots
+    with translated():
+        pool = run.spark.sparkContext.getLocalProperty(POOL)
+
+    def work(index: int, turn: Turn) -> WovenSnapshot:
+        with job.group.of_thread() if most > 1 else nullcontext():
+            if pool is not None:
+                with translated():
+                    run.spark.sparkContext.setLocalProperty(POOL, pool)
+            return weaver.weave(due[index], f"{run_id}-{index}", turn)
+
+    def may_begin(index: int, others: AbstractSet[int]) -> bool:
+        return not job.interruption.is_requested and sharing.is_ready(
+            due[index].time, [due[other].time for other in others]
+        )
+
+    works = OrderedWork(work, len(due), most, may_begin, job.group.cancel)
+    try:
+        _publish_each(run, due, folder, check, works, sharing)
+    finally:
+        works.close()
+    sharing.close()
+
+
+def _publish_each(
+    run: OutputRun,
+    due: Sequence[PlannedSnapshot],
+    folder: Folder,
+    check: Callable[[], None],
+    works: OrderedWork[WovenSnapshot],
+    sharing: Sharing,
+) -> None:
+    job, record = run.job, run.record
     for index, planned in enumerate(due):
         job.emit(SnapshotStarted(index + 1, len(due), planned.time))
         stopped: SnaploomError | None = None
@@ -125,13 +161,14 @@ def _weave_each(
         try:
             job.interruption.check()
             check()
-            woven = weaver.weave(planned, f"{run_id}-{index}")
+            woven = works.outcome(index)
             coming = [later.time for later in due[index + 1 :]]
             missing = _record_outcome(run, folder, planned, woven, coming)
             if missing is not None:
                 stopped, reason = missing.error(), SnapshotReason(missing.reason.value)
         except SnaploomError as error:
             stopped = _reason_behind(job, error)
+        sharing.done(planned.time)
         if stopped is not None:
             record.give_up(_given_up(due[index:], job, stopped), stopped, reason)
             if not _goes_on(job, stopped):
@@ -141,7 +178,6 @@ def _weave_each(
         # A run that ends early leaves this to the next.
         if run.prepared.plan.collecting is not None:
             _collect(run, folder, check)
-    sharing.close()
 
 
 def _keep_listings(run: OutputRun) -> None:

@@ -7,6 +7,10 @@ from dataclasses import dataclass, replace
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.planning.selection import EVERYTHING, Selection
 
+MOST_PARALLEL_SNAPSHOTS = 16
+"""Snapshots of one output that may be woven at a time: each needs the memory of a weave, and beyond
+some of them the driver, which plans them all, is what they wait for."""
+
 
 @dataclass(frozen=True)
 class RunOptions:
@@ -20,6 +24,8 @@ class RunOptions:
     """Share of the root's rows to weave, chosen by a hash of `rootKey`; None for all."""
     parallel: int = 1
     """How many outputs are woven at a time."""
+    parallel_snapshots: int = 1
+    """How many snapshots of an output are woven at a time; they are published in their order."""
     is_strict: bool = False
     """Whether a root without any snapshot is a failure, whatever `run.onEmptyRoot` is."""
     reason: str = ""

@@ -8,7 +8,7 @@ checkpoint is a cache: whatever goes wrong with it is a warning, and the subtree
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
@@ -84,6 +84,16 @@ class Sharing:
             name: f"{format_instant(item.time)} {item.fingerprint}" for name, item in used.items()
         }
         return self._memory.for_snapshot(weave, self._kept[time], fingerprints)
+
+    def is_ready(self, time: EpochNanos, others: Iterable[EpochNanos]) -> bool:
+        """Whether a snapshot finds what it shares, or folds it alone.
+
+        Args:
+            time: of the snapshot.
+            others: times of those that are being woven.
+        """
+        folded = {name for other in others for name in self._kept[other].values()}
+        return all(self._memory.knows(name) for name in folded & {*self._kept[time].values()})
 
     def leave(self, remembered: Mapping[str, FoldedSubtree]) -> None:
         """Leave subtrees that were folded just now for the next run, where that is asked for."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import Lock
 from time import monotonic
 
 from pyspark.sql import SparkSession
@@ -28,6 +29,7 @@ from snaploom.jobs.reports.runrecord import RunRecord
 from snaploom.jobs.runevents import JoinPlanned
 from snaploom.jobs.session.errortranslation import translated
 from snaploom.jobs.weaving.filelayout import Shaping
+from snaploom.jobs.weaving.orderedwork import Turn
 from snaploom.jobs.weaving.preparation import Prepared
 from snaploom.jobs.weaving.schemahistory import SchemaHistory, compare_structure
 from snaploom.jobs.weaving.sharedsubtrees import Sharing
@@ -39,6 +41,7 @@ from snaploom.models.times import format_instant
 from snaploom.planning.graph import ROOT_FIELD
 from snaploom.planning.plan import PlannedSnapshot
 from snaploom.planning.steps import ReadSource
+from snaploom.planning.tree import JoinNode
 from snaploom.storage.entries import SnapshotRecord
 from snaploom.storage.folder import Folder
 from snaploom.storage.layout import content_hash
@@ -121,6 +124,7 @@ class SnapshotWeaver:
         self._folder = folder
         self._sharing = sharing
         self._history = SchemaHistory(folder.store)
+        self._reading = Lock()
         bundle = run.prepared.bundle
         self._inputs = InputReader(run.prepared, self._history, self._folder.log.read, self._read)
         options = run.job.options
@@ -133,31 +137,39 @@ class SnapshotWeaver:
         self._others = {other.field_name: other for other in others}
         self._relationships = {r.name: r for r in bundle.data_relationships}
 
-    def weave(self, planned: PlannedSnapshot, group: str) -> WovenSnapshot:
-        """Weave and publish a planned snapshot.
+    def weave(self, planned: PlannedSnapshot, group: str, turn: Turn) -> WovenSnapshot:
+        """Weave and publish a planned snapshot; may be called for several at a time.
 
         Args:
             planned: what is to be woven.
             group: name for the group of its Spark jobs.
+            turn: called when its files are written, before anything of it is published.
 
         Raises:
             SnaploomError: whatever went wrong, in Snaploom's words.
         """
         started = monotonic()
+        waited = 0.0
+
+        def await_turn() -> None:
+            nonlocal waited
+            before = monotonic()
+            turn()
+            waited = monotonic() - before
+
         name = f"{self._run.output.identity}: snapshot {format_instant(planned.time)}"
         self._run.job.group.enter(self._run.spark, group, name)
-        try:
-            with translated():
-                woven = self._weave(planned)
-        finally:
-            self._sharing.done(planned.time)
-        return replace(woven, seconds=monotonic() - started)
+        with translated():
+            woven = self._weave(planned, await_turn)
+        return replace(woven, seconds=monotonic() - started - waited)
 
-    def _weave(self, planned: PlannedSnapshot) -> WovenSnapshot:
+    def _weave(self, planned: PlannedSnapshot, turn: Turn) -> WovenSnapshot:
         plan = self._run.prepared.plan
-        inputs = self._inputs.inputs(planned)
+        with self._reading:  # readers are not made for several threads
+            inputs = self._inputs.inputs(planned)
         outcome, used = inputs.outcome, inputs.used
         if outcome.stop is not None:
+            turn()
             return WovenSnapshot(outcome.stop, 0.0)
         target = SnapshotTarget(planned.time, planned.partition, plan.hash, model_nodes(plan.tree))
         written: list[_Written] = []
@@ -165,6 +177,7 @@ class SnapshotWeaver:
 
         def write(uri: str) -> WriteResult:
             written.append(self._write(planned, used, outcome, uri))
+            turn()
             return written[-1].result
 
         def revalidate(state: FolderState, record: SnapshotRecord) -> None:
@@ -247,11 +260,13 @@ class SnapshotWeaver:
         weave = Weave(self._run.prepared.plan.tree, frames, self._relationships)
         return Weaving(
             weave,
-            lambda number, joins, node: self._run.job.emit(
-                JoinPlanned(number, joins, node.field_name)
-            ),
+            self._join_planned,
             self._sharing.subtrees(planned.time, weave, used),
         )
+
+    def _join_planned(self, number: int, joins: int, node: JoinNode) -> None:
+        if self._run.job.options.parallel_snapshots == 1:  # else nobody knows of which snapshot
+            self._run.job.emit(JoinPlanned(number, joins, node.field_name))
 
     def _write_and_count(
         self, weaving: Weaving, uri: str, compression: DataCompression

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from snaploom.jobs.indexes.indexjobs import follow_publication
 from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.jobs.interruption import run_interruptibly, signal_handlers
-from snaploom.jobs.job import Job, JobGroup, run_in_group
+from snaploom.jobs.job import POOL, Job, JobGroup, run_in_group
 from snaploom.jobs.lineage.activation import Begin, Follower, lineage_listener
 from snaploom.jobs.published.runestimate import Estimate
 from snaploom.jobs.runevents import EmitEvent, Event, OfOutput, TasksDone, Warned
@@ -33,9 +33,6 @@ from snaploom.models.times import now
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.dependence import read_first
 from snaploom.planning.plan import RunPlan, followed
-
-POOL = "spark.scheduler.pool"
-"""Property of a thread: the pool in which its jobs are scheduled."""
 
 
 def weave_outputs(

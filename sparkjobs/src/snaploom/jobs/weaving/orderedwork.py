@@ -1,0 +1,118 @@
+"""Numbered works of which several are under way, while each waits for its turn before it ends.
+
+Snapshots are woven beside each other and published in their order: whatever a snapshot's
+publication looks at (history, retention, what failed before it) is as if they were woven one after
+the other.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from typing import Generic, TypeVar
+
+from snaploom.jobs.interruption import TICK_SECONDS
+
+Result = TypeVar("Result")
+Turn = Callable[[], None]
+"""Waits until everything before this work has ended."""
+
+
+def at_once() -> None:
+    """The turn of a work that nothing comes before."""
+
+
+class OrderedWork(Generic[Result]):
+    """Works from 0 on, each in a thread of its own where several are allowed."""
+
+    def __init__(
+        self,
+        work: Callable[[int, Turn], Result],
+        count: int,
+        most: int,
+        may_begin: Callable[[int, AbstractSet[int]], bool],
+        cancel: Callable[[], None],
+    ) -> None:
+        """Nothing has begun.
+
+        Args:
+            work: does one of them; calls its turn before anything that depends on earlier ones.
+            count: how many there are.
+            most: how many may be under way; with 1, they are done in the thread that asks.
+            may_begin: whether one may begin while others, given by number, are under way.
+            cancel: ends soon what is under way; called again until all have ended.
+        """
+        self._work = work
+        self._count = count
+        self._most = most
+        self._may_begin = may_begin
+        self._cancel = cancel
+        self._threads: dict[int, threading.Thread] = {}
+        self._results: dict[int, Result] = {}
+        self._failures: dict[int, BaseException] = {}
+        self._turn = -1
+        self._is_closed = False
+        self._changed = threading.Condition()
+
+    def outcome(self, number: int) -> Result:
+        """Let a work have its turn, and wait for its end; call it in ascending order.
+
+        Raises:
+            BaseException: whatever the work raised.
+        """
+        if self._most == 1:
+            return self._work(number, at_once)
+        with self._changed:
+            self._turn = number
+            self._changed.notify_all()
+            while number not in self._results and number not in self._failures:
+                self._begin_what_may()
+                self._changed.wait()
+        if number in self._failures:
+            raise self._failures[number]
+        return self._results.pop(number)
+
+    def close(self) -> None:
+        """End what is under way, whose turn will not come."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        for thread in self._threads.values():
+            while thread.is_alive():
+                self._cancel()
+                thread.join(TICK_SECONDS)
+
+    def _begin_what_may(self) -> None:
+        for number in range(len(self._threads), min(self._turn + self._most, self._count)):
+            under_way = self._threads.keys() - self._results.keys() - self._failures.keys()
+            under_way = {other for other in under_way if other >= self._turn}
+            if number != self._turn and not self._may_begin(number, under_way):
+                return
+            thread = self._threads[number] = threading.Thread(
+                target=self._do, args=(number,), name=f"snaploom-work-{number}", daemon=True
+            )
+            thread.start()
+
+    def _do(self, number: int) -> None:
+        try:
+            result = self._work(number, lambda: self._await_turn(number))
+        except BaseException as failure:  # noqa: BLE001 - raised again where its end is waited for
+            with self._changed:
+                self._failures[number] = failure
+                self._changed.notify_all()
+        else:
+            with self._changed:
+                self._results[number] = result
+                self._changed.notify_all()
+
+    def _await_turn(self, number: int) -> None:
+        with self._changed:
+            self._changed.notify_all()  # others may begin, now that this one has got so far
+            self._changed.wait_for(lambda: self._is_closed or self._turn >= number)
+            if self._turn < number:
+                raise _TurnGone
+
+
+class _TurnGone(Exception):
+    """An earlier work has ended all that follow it; nobody sees this."""
