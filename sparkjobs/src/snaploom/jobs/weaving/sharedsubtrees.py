@@ -86,7 +86,7 @@ class Sharing:
         return self._memory.for_snapshot(weave, self._kept[time], fingerprints)
 
     def is_ready(self, time: EpochNanos, others: Iterable[EpochNanos]) -> bool:
-        """Whether a snapshot finds what it shares, or folds it alone.
+        """Whether a snapshot finds what it shares, or no other one folds it.
 
         Args:
             time: of the snapshot.
