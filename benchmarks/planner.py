@@ -71,7 +71,7 @@ def planning_figures() -> list[Figure]:
 
 
 def _measure(sources: int, relationships: int) -> float:
-    resources = _resources(sources, relationships)
+    resources = declared_model(sources, relationships)
     times = [EpochNanos(START + day * DAY) for day in range(SNAPSHOTS)]
     offered = {f"s{i}": SourceSnapshots.of(times) for i in range(sources)}
     started = perf_counter()
@@ -86,7 +86,7 @@ def _measure(sources: int, relationships: int) -> float:
     return seconds
 
 
-def _resources(sources: int, relationships: int) -> list[Resource]:
+def declared_model(sources: int, relationships: int) -> list[Resource]:
     """Relationship j joins source j with a run of sources of its own: wide, and three deep."""
     groups: list[list[str]] = [[] for _ in range(relationships)]
     for i in range(1, sources):
