@@ -42,8 +42,10 @@ class StoreRefresh:
 
     def claim(self, key: Ref, status: ResourceStatus) -> None:
         """Take the slot of a run that a status starts, before it is written."""
-        has_runs = isinstance(status, OutputDatasetStatus | SkippingIndexStatus)
-        self._wake(self._store.claim(key, status.current_run if has_runs else None))
+        if isinstance(status, OutputDatasetStatus | SkippingIndexStatus):
+            self._wake(self._store.claim(key, status.current_run))
+        else:
+            self.release(key)
 
     def release(self, key: Ref) -> None:
         """Give a claimed slot back: the status was not written."""
