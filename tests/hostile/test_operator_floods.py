@@ -12,6 +12,7 @@ from support.declared.declarations import Raw, files, model, output, spoilt
 from support.operator.fakecluster import FakeCluster
 from support.operator.operatorharness import NAMESPACE, FakeHarness, is_ready
 
+from snaploom.models.times import now
 from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
 from snaploom_operator.apply.eventrecorder import LONGEST_NOTE, UNKNOWN_REASON, EventRecorder
 from snaploom_operator.cluster.apiresources import CONFIG_MAPS, EVENTS, SPARK_APPLICATIONS
@@ -156,7 +157,7 @@ async def test_words_of_a_forged_report_are_no_reason_of_an_event(word: str) -> 
     fake = FakeCluster()
     recorder = EventRecorder(fake, "operator-1")
     note = Note(EventType.WARNING, word, "the run failed")
-    await recorder.record(Ref("OutputDataset", NAMESPACE, "wide"), "uid", note)
+    await recorder.post(Ref("OutputDataset", NAMESPACE, "wide"), "uid", note, now())
     (event,) = (await fake.list(EVENTS, namespace=NAMESPACE)).items
     assert event["reason"] == UNKNOWN_REASON
 

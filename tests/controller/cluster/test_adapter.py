@@ -94,6 +94,17 @@ async def test_list_is_read_in_pages_until_the_last(cluster, api):
     assert {asked.query["limit"] for asked in api.asked} == {"2"}
 
 
+async def test_page_is_asked_for_while_the_one_before_it_is_taken_in(cluster, api):
+    api.answers(a_page([a_config_map("a")], "7", "next"), a_page([a_config_map("b")], "7"))
+    async with aclosing(cluster.pages(CONFIG_MAPS)) as pages:
+        first = await anext(pages)
+        async with asyncio.timeout(DEADLINE):
+            while len(api.asked) < 2:
+                await asyncio.sleep(0.01)
+        assert names(first.items) == ["a"]
+        assert names((await anext(pages)).items) == ["b"]
+
+
 async def test_list_that_expires_between_pages_begins_again(cluster, api):
     first = a_page([a_config_map("a")], "7", "next")
     api.answers(first, failing(410, "Expired"), a_page([a_config_map("b")], "9"))

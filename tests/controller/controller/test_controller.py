@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from support.declared.declarations import model, spoilt
 from support.operator.fakecluster import FakeCluster
-from support.operator.faultycluster import Call, Fault, FaultyCluster
+from support.operator.faultycluster import Call, Fault, FaultyCluster, first
+from support.operator.jobdouble import JobDouble
+from support.operator.jobscripts import through
 from support.operator.operatorharness import (
     DEADLINE,
     FakeHarness,
@@ -20,6 +22,7 @@ from support.operator.operatorharness import (
 from snaploom_operator.cluster.apiresources import NAMESPACES, OURS, SPARK_APPLICATIONS
 from snaploom_operator.cluster.port import Change, ChangeType, Cluster
 from snaploom_operator.errors import ApiUnavailable, NotAllowed, ObjectRefused, TooManyRequests
+from snaploom_operator.objects import ApplicationState as State
 from snaploom_operator.objects import Ref
 from snaploom_operator.operatorsettings import Limits, OperatorSettings
 from snaploom_operator.process.controller import HEARTBEAT, SENTINEL
@@ -264,6 +267,57 @@ async def test_runs_beyond_the_limit_wait_and_follow() -> None:
     await harness.wait_for("OutputDataset/second", is_ready)
     await harness.wait_for(WIDE, is_ready)
     assert len(await harness.all(SPARK_APPLICATIONS)) == 2
+
+
+def two_outputs() -> tuple[Any, ...]:
+    *others, output = model()
+    second = spoilt(output, "metadata.name", "second")
+    return (*others, output, spoilt(second, "spec.outputFolder.folderUri", "/out/second/"))
+
+
+def run_of(found: Any) -> str:
+    return str(found.get("status", {}).get("currentRun", {}).get("phase"))
+
+
+async def test_passes_that_write_at_the_same_time_start_one_run_where_one_may_be_in_flight() -> (
+    None
+):
+    harness = FakeHarness(
+        settings=OperatorSettings(limits=Limits(runs=1)),
+        through=lambda cluster: FaultyCluster(
+            cluster, lambda call: Fault(delay=0.01) if call.is_write else None
+        ),
+    )
+    await harness.apply(*two_outputs())
+    await harness.operator.informer.list_all()
+    keys = (KEY, Ref("OutputDataset", "default", "second"))
+    await asyncio.gather(*(harness.operator.controller.reconcile(key) for key in keys))
+    found = [await harness.get(f"OutputDataset/{key.name}") for key in keys]
+    assert sorted(map(run_of, found)) == ["Queued", "Submitting"]
+
+
+@pytest.mark.parametrize("error", [ObjectRefused("no"), ApiUnavailable("away")])
+async def test_run_whose_first_status_is_not_written_leaves_its_slot_to_others_at_the_end(
+    error: Exception,
+) -> None:
+    limits = OperatorSettings(limits=Limits(runs=1))
+    plan = first(1, Fault(error), verb="patch", kind="OutputDataset")
+    harness = FakeHarness(settings=limits, through=lambda cluster: FaultyCluster(cluster, plan))
+    await harness.start()
+    await harness.apply(*two_outputs())
+    await harness.settle()
+    await harness.advance(LONGEST_BACKOFF)
+    for identity in (WIDE, "OutputDataset/second"):
+        await harness.wait_for(identity, is_ready)
+    assert len(await harness.all(SPARK_APPLICATIONS)) == 2
+
+
+async def test_a_run_with_a_slot_costs_three_writes_of_its_status_until_it_is_at_work() -> None:
+    harness, cluster = await with_faults(lambda call: None)
+    await harness.apply(*model())
+    harness.double = JobDouble(harness.fake, through(State.RUNNING))
+    await harness.wait_for(WIDE, lambda found: run_of(found) == "Running")
+    assert len([call for call in cluster.writes if call.name == KEY.name]) == 3
 
 
 async def test_a_jump_of_the_clock_queues_everything() -> None:

@@ -75,11 +75,10 @@ def test_deleting_resource_starts_a_run_that_deletes() -> None:
     decision = decided(going())
     current = current_of(decision)
     assert current is not None
-    assert (current.action, current.phase) == (DELETION, CurrentPhase.QUEUED)
+    assert (current.action, current.phase) == (DELETION, CurrentPhase.SUBMITTING)
     assert ready(decision) == ("False", "Deleting")
     assert conditions_of(decision)["Reconciling"] == ("True", "Deleting")
-    submitting = current.model_copy(update={"phase": CurrentPhase.SUBMITTING})
-    following = decided(going(PUBLISHED.model_copy(update={"current_run": submitting})))
+    following = decided(going(PUBLISHED.model_copy(update={"current_run": current})))
     assert [type(action) for action in following.actions] == [Create, Create]
 
 

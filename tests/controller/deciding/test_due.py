@@ -15,6 +15,7 @@ from support.operator.observations import (
     at,
     conditions_of,
     current_of,
+    observing,
     ready,
     with_status,
 )
@@ -27,7 +28,7 @@ from snaploom.models.times import format_instant, parse_instant
 from snaploom_operator.decide.decide import decide
 from snaploom_operator.decide.ticks import ticks
 from snaploom_operator.objects import ANNOTATION_PAUSED, ANNOTATION_RUN
-from snaploom_operator.observed import ObservedOutput
+from snaploom_operator.observed import ObservedOutput, Queue
 
 EVERY_HOUR = {"cron": "0 * * * *"}
 TICK = "2026-01-10T12:00:00Z"
@@ -50,7 +51,7 @@ def test_first_run_is_due_at_once_and_answers_the_tick_that_has_come() -> None:
     assert begun(observed) == Trigger(declarations=DECLARATIONS, scheduled=TICK)
     decision = decide(observed, SETTINGS)
     assert not decision.actions
-    assert ready(decision) == ("False", "RunQueued")
+    assert ready(decision) == ("False", "RunSubmitted")
 
 
 def test_nothing_is_due_after_a_run_that_answered_everything() -> None:
@@ -248,7 +249,9 @@ def test_nothing_is_begun_while_something_is_wrong() -> None:
 
 
 def test_waiting_run_is_dropped_when_it_is_due_no_more() -> None:
-    queued = decide(replace(after(an_end()), declarations="others"), SETTINGS).status
+    full = Queue(has_slot=False, position=0, waiting=0, in_flight=1, limit=1)
+    others = observing(replace(after(an_end()), declarations="others"), queue=full)
+    queued = decide(others, SETTINGS).status
     assert isinstance(queued, OutputDatasetStatus)
     assert queued.current_run is not None
     assert queued.current_run.phase is CurrentPhase.QUEUED

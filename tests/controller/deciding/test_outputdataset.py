@@ -145,7 +145,7 @@ def test_submitter_that_is_not_there_stalls() -> None:
     assert conditions_of(decision)["Stalled"] == ("True", "SubmitterNotAvailable")
     assert conditions_of(decision)["Validated"] == ("True", "Valid")
     there = observing(observed, available=frozenset({Submitter.LOCAL}))
-    assert ready(decide(there, SETTINGS)) == ("False", "RunQueued")
+    assert ready(decide(there, SETTINGS)) == ("False", "RunSubmitted")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_what_names_no_submitter_is_run_by_the_operators_own(
     own = OperatorSettings(submitters=tuple(map(Submitter, submitters)))
     settings = DecideSettings.of(own, is_local=is_local)
     observed = observing(an_output(**run), available=frozenset({Submitter(expected)}))
-    assert ready(decide(observed, settings)) == ("False", "RunQueued")
+    assert ready(decide(observed, settings)) == ("False", "RunSubmitted")
     nobody = observing(an_output(**run), available=frozenset(Submitter) - {Submitter(expected)})
     assert ready(decide(nobody, settings)) == ("False", "SubmitterNotAvailable")
 
@@ -186,8 +186,8 @@ def test_ready_stays_during_a_run_that_refreshes() -> None:
 
 def test_ready_waits_for_a_run_over_todays_declarations() -> None:
     decision = decide(replace(published(an_end()), declarations="others"), SETTINGS)
-    assert ready(decision) == ("False", "RunQueued")
-    assert conditions_of(decision)["Reconciling"] == ("True", "RunQueued")
+    assert ready(decision) == ("False", "RunSubmitted")
+    assert conditions_of(decision)["Reconciling"] == ("True", "RunSubmitted")
 
 
 def test_failed_run_beside_a_fresh_snapshot_leaves_it_ready() -> None:

@@ -34,13 +34,33 @@ State = ApplicationState
 
 def test_run_with_a_slot_is_written_down_as_submitting_before_anything_is_created() -> None:
     first = decided(an_output())
-    queued = current_of(first)
-    assert queued is not None
-    second = decided(flying(queued))
-    assert not second.actions
-    submitting = current_of(second)
+    assert not first.actions
+    submitting = current_of(first)
     assert submitting is not None
-    assert (submitting.phase, submitting.name) == (CurrentPhase.SUBMITTING, queued.name)
+    assert submitting.phase is CurrentPhase.SUBMITTING
+    assert [type(action) for action in decided(flying(submitting)).actions] == [Create, Create]
+
+
+def test_waiting_run_that_gets_a_slot_is_written_down_as_submitting_first() -> None:
+    waiting = a_run("Queued")
+    decision = decided(flying(waiting))
+    submitting = current_of(decision)
+    assert submitting is not None
+    assert not decision.actions
+    assert (submitting.phase, submitting.started_at) == (
+        CurrentPhase.SUBMITTING,
+        waiting.started_at,
+    )
+
+
+def test_new_run_without_a_slot_is_written_down_with_its_place_in_the_queue() -> None:
+    queue = Queue(has_slot=False, position=0, waiting=5, in_flight=20, limit=20)
+    current = current_of(decided(observing(an_output(), queue=queue)))
+    assert current is not None
+    assert current.phase is CurrentPhase.QUEUED
+    assert current.waiting_for == (
+        "its turn: place 6 of 6 in the queue; 20 runs may be in flight at once"
+    )
 
 
 def test_submitting_run_gets_its_bundle_and_then_its_application() -> None:

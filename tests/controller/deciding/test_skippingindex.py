@@ -102,7 +102,7 @@ def test_state_shows_what_the_current_run_does(
 def test_index_is_empty_until_its_first_run_is_at_work() -> None:
     decision = decided(None)
     assert state_of(decision) is IndexState.EMPTY
-    assert ready(decision) == ("False", "RunQueued")
+    assert ready(decision) == ("False", "RunSubmitted")
     assert conditions_of(decision)["IndexFresh"] == ("False", "NeverBuilt")
 
 

@@ -7,7 +7,9 @@ from prometheus_client import CollectorRegistry
 from support.operator.clusters import TRANSFORMERS, a_transformer, an_object
 from support.operator.faultycluster import Fault, FaultyCluster, first
 
+from snaploom.models.times import now
 from snaploom_operator.apply import eventrecorder as events
+from snaploom_operator.apply.eventqueue import queued_events
 from snaploom_operator.apply.eventrecorder import (
     BURST,
     NAMESPACE_BURST,
@@ -41,7 +43,7 @@ class Desk:
     async def record(self, resource, note=STARTED):
         stored = Metadata.of(resource)
         ref = Ref(resource["kind"], stored.namespace, stored.name)
-        await self.recorder.record(ref, stored.uid, note)
+        await self.recorder.post(ref, stored.uid, note, now())
 
 
 @pytest.fixture
@@ -70,7 +72,7 @@ async def test_events_that_cannot_be_written_are_counted(cluster, own_namespace,
     away = FaultyCluster(cluster, first(9, Fault(ApiUnavailable("away")), kind="Event"))
     stored = Metadata.of(resource)
     ref = Ref(resource["kind"], stored.namespace, stored.name)
-    await EventRecorder(away, "operator-1", metrics.posted).record(ref, stored.uid, STARTED)
+    await EventRecorder(away, "operator-1", metrics.posted).post(ref, stored.uid, STARTED, now())
     labels = {"outcome": "failed"}
     assert metrics.registry.get_sample_value("snaploom_events_total", labels) == 1.0
 
@@ -225,9 +227,31 @@ async def test_a_namespace_with_too_many_events_is_limited_and_another_is_not(
     desk = Desk(cluster)
     for number in range(NAMESPACE_BURST + 5):
         ref = Ref("FieldTransformer", own_namespace, f"t-{number}")
-        await desk.recorder.record(ref, f"uid-{number}", STARTED)
+        await desk.recorder.post(ref, f"uid-{number}", STARTED, now())
     assert desk.postings.count(Posting.LEFT_OUT) == 5
     desk.seconds += NAMESPACE_REFILL_SECONDS
-    await desk.recorder.record(Ref("FieldTransformer", own_namespace, "late"), "uid-late", STARTED)
-    await desk.recorder.record(Ref("FieldTransformer", "default", "other"), "uid-x", STARTED)
+    late, other = (Ref("FieldTransformer", each, "late") for each in (own_namespace, "default"))
+    await desk.recorder.post(late, "uid-late", STARTED, now())
+    await desk.recorder.post(other, "uid-x", STARTED, now())
     assert desk.postings[-2:] == [Posting.NEW, Posting.NEW]
+
+
+async def test_queued_events_are_posted_in_order_before_the_end(fake):
+    ref = Ref("FieldTransformer", "default", "wide")
+    desk = Desk(fake)
+    async with queued_events(desk.recorder) as queue:
+        for number in range(3):
+            note = Note(EventType.NORMAL, Reason.RUN_STARTED, f"run {number}")
+            await queue.record(ref, "uid", note)
+        assert desk.postings == []
+    found = sorted(await posted(fake, "default"), key=lambda event: event["eventTime"])
+    assert [event["note"] for event in found] == ["run 0", "run 1", "run 2"]
+
+
+async def test_event_that_crashes_its_poster_leaves_the_others(fake):
+    ref = Ref("FieldTransformer", "default", "wide")
+    broken = FaultyCluster(fake, first(1, Fault(ValueError("a bug")), kind="Event"))
+    async with queued_events(Desk(broken).recorder) as queue:
+        await queue.record(ref, "uid", STARTED)
+        await queue.record(ref, "uid", Note(EventType.NORMAL, Reason.RUN_SUCCEEDED, "done"))
+    assert [event["note"] for event in await posted(fake, "default")] == ["done"]

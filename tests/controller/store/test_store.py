@@ -307,3 +307,38 @@ def test_a_full_namespace_does_not_hold_up_the_others() -> None:
         run = current_run(f"run-{minute}", "Queued") | {"since": at, "startedAt": at}
         queue.put(ref, CurrentRun.parse(run))
     assert [queue.place_of(ref).has_slot for ref in (*crowd, other)] == [True, False, False, True]
+
+
+def test_runs_that_are_about_to_start_take_the_slots_before_their_statuses_are_written() -> None:
+    store = Store(limits=Limits(runs=1))
+    first, second = stored(output("first")), stored(output("second"))
+    for each in (first, second):
+        store.put(each)
+    assert store.place_of(key(first)).has_slot
+    assert store.place_of(key(second)).has_slot
+    store.claim(key(first), CurrentRun.parse(current_run("a", "Submitting")))
+    assert not store.place_of(key(second)).has_slot
+    assert store.place_of(key(first)).has_slot  # its write may fail, and be tried again
+    store.claim(key(first), None)
+    assert store.place_of(key(second)).has_slot
+
+
+def test_new_run_has_no_slot_while_another_waits_for_the_only_one() -> None:
+    store = Store(limits=Limits(runs=1))
+    waiting = stored(output("waiting"), currentRun=current_run("a", "Queued"))
+    for each in (waiting, stored(output("new"))):
+        store.put(each)
+    assert store.place_of(key(waiting)).has_slot
+    assert not store.place_of(Ref("OutputDataset", NAMESPACE, "new")).has_slot
+
+
+def test_slot_that_was_given_back_wakes_what_waits_for_it() -> None:
+    store = Store(limits=Limits(runs=1))
+    new = stored(output("new"))
+    waiting = stored(output("waiting"), currentRun=current_run("a", "Queued"))
+    store.put(new)
+    store.claim(key(new), CurrentRun.parse(current_run("b", "Submitting")))
+    store.put(waiting)
+    assert not store.place_of(key(waiting)).has_slot
+    assert store.claim(key(new), None) == {key(waiting)}
+    assert store.place_of(key(waiting)).has_slot

@@ -21,7 +21,7 @@ from enum import StrEnum
 from pydantic import JsonValue
 
 from snaploom.models.common import API_VERSION
-from snaploom.models.times import EpochNanos, now
+from snaploom.models.times import EpochNanos
 from snaploom_operator.cluster.apiresources import EVENTS
 from snaploom_operator.cluster.microtime import format_micro_time
 from snaploom_operator.cluster.port import Cluster
@@ -53,7 +53,7 @@ NAMESPACE_REFILL_SECONDS = 1.0
 """Seconds until one more is allowed: 3,600 an hour, which is how long the API server keeps them,
 are some five megabytes."""
 POST_SECONDS = 10.0
-"""Time limit of posting one event, since the pass waits for it."""
+"""Time limit of posting one event, since others wait for it."""
 REMEMBERED = 4_096
 """Events and resources in memory; the API server deletes events after an hour."""
 
@@ -93,8 +93,8 @@ class EventRecorder:
     """Posts events.
 
     Args: cluster: the cluster. instance: name of this process among the operator's; the pod's name.
-        observer: called with the outcome of each event. clock: the time of events. monotonic:
-        monotonic seconds, for the rate limits.
+        observer: called with the outcome of each event. monotonic: monotonic seconds, for the rate
+        limits.
     """
 
     def __init__(
@@ -102,24 +102,22 @@ class EventRecorder:
         cluster: Cluster,
         instance: str,
         observer: Callable[[Posting], None] = lambda posting: None,
-        clock: Callable[[], EpochNanos] = now,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cluster = cluster
         self._instance = instance[:LONGEST_INSTANCE]
         self._observer = observer
-        self._clock = clock
         self._monotonic = monotonic
         self._counts: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
         self._namespace_buckets: OrderedDict[str, _Bucket] = OrderedDict()
         """Buckets of namespaces by name; those above are of resources by UID."""
 
-    async def record(self, resource: Ref, uid: str, note: Note) -> None:
+    async def post(self, resource: Ref, uid: str, note: Note, at: EpochNanos) -> None:
         """Post one event, or increase its count; errors of the cluster are not raised.
 
         Args: resource: the resource. uid: its UID. note: the event; a message over 1 KiB is
-            truncated.
+            truncated. at: when it happened.
         """
         if not self._is_allowed(uid, resource.namespace):
             _log.info("%s exceeds the event rate limit: %s dropped", resource, note.reason)
@@ -127,9 +125,9 @@ class EventRecorder:
             return
         try:
             async with asyncio.timeout(POST_SECONDS):
-                posting = await self._post(self._event(resource, uid, note))
+                posting = await self._post(_event(resource, uid, note, at, self._instance))
         except NamespaceTerminating:
-            posting = await self._post_elsewhere(resource, note)
+            posting = await self._post_elsewhere(resource, note, at)
         except (ClusterError, TimeoutError) as error:
             _log.warning(
                 "cannot post event %s about %s: %s", note.reason, resource, in_one_line(error)
@@ -137,7 +135,7 @@ class EventRecorder:
             posting = Posting.FAILED
         self._observer(posting)
 
-    async def _post_elsewhere(self, resource: Ref, note: Note) -> Posting:
+    async def _post_elsewhere(self, resource: Ref, note: Note, at: EpochNanos) -> Posting:
         """Post the event about the namespace, since nothing can be created in a terminating one.
 
         A Namespace is cluster-scoped, so its events are in the namespace `default`.
@@ -148,7 +146,7 @@ class EventRecorder:
         about = Ref(NAMESPACE, "", resource.namespace)
         try:
             async with asyncio.timeout(POST_SECONDS):
-                return await self._post(self._event(about, "", message_key))
+                return await self._post(_event(about, "", message_key, at, self._instance))
         except (ClusterError, TimeoutError) as error:
             _log.warning(
                 "cannot post event %s about %s: %s", note.reason, resource, in_one_line(error)
@@ -158,15 +156,17 @@ class EventRecorder:
     async def _post(self, event: JsonObject) -> Posting:
         metadata = mapping_in(event, "metadata")
         namespace, name = str(metadata["namespace"]), str(metadata["name"])
+        seen = str(event["eventTime"])
         count = self._counts.get((namespace, name))
         try:
             if count is None:
                 await self._cluster.create(EVENTS, namespace, event)
                 self._remember(namespace, name, 1)
                 return Posting.NEW
-            await self._count_up(namespace, name, count)
+            await self._count_up(namespace, name, count, seen)
         except ObjectExists:  # an earlier process posted it
-            await self._count_up(namespace, name, await self._count_of(namespace, name))
+            count = await self._count_of(namespace, name)
+            await self._count_up(namespace, name, count, seen)
         except ObjectMissing:  # it expired
             await self._cluster.create(EVENTS, namespace, event)
             self._remember(namespace, name, 1)
@@ -178,8 +178,7 @@ class EventRecorder:
         count = mapping_in(stored, "series").get("count")
         return count if isinstance(count, int) else 1
 
-    async def _count_up(self, namespace: str, name: str, count: int) -> None:
-        seen = format_micro_time(self._clock())
+    async def _count_up(self, namespace: str, name: str, count: int, seen: str) -> None:
         patch: JsonObject = {"series": {"count": count + 1, "lastObservedTime": seen}}
         await self._cluster.patch(EVENTS, namespace, name, patch)
         self._remember(namespace, name, count + 1)
@@ -211,24 +210,25 @@ class EventRecorder:
                 buckets.popitem(last=False)
         return is_allowed
 
-    def _event(self, resource: Ref, uid: str, note: Note) -> JsonObject:
-        message = _truncated(note.message)
-        return {
-            "apiVersion": EVENTS.api_version,
-            "kind": EVENTS.kind,
-            "metadata": {
-                "name": _name(resource, uid, note, message),
-                "namespace": resource.namespace or DEFAULT_NAMESPACE,
-            },
-            "eventTime": format_micro_time(self._clock()),
-            "reportingController": CONTROLLER,
-            "reportingInstance": self._instance,
-            "action": ACTION,
-            "reason": note.reason if _REASON.fullmatch(note.reason) else UNKNOWN_REASON,
-            "regarding": _regarding(resource, uid),
-            "note": message,
-            "type": note.type.value,
-        }
+
+def _event(resource: Ref, uid: str, note: Note, at: EpochNanos, instance: str) -> JsonObject:
+    message = _truncated(note.message)
+    return {
+        "apiVersion": EVENTS.api_version,
+        "kind": EVENTS.kind,
+        "metadata": {
+            "name": _name(resource, uid, note, message),
+            "namespace": resource.namespace or DEFAULT_NAMESPACE,
+        },
+        "eventTime": format_micro_time(at),
+        "reportingController": CONTROLLER,
+        "reportingInstance": instance,
+        "action": ACTION,
+        "reason": note.reason if _REASON.fullmatch(note.reason) else UNKNOWN_REASON,
+        "regarding": _regarding(resource, uid),
+        "note": message,
+        "type": note.type.value,
+    }
 
 
 def _regarding(resource: Ref, uid: str) -> dict[str, JsonValue]:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 from typing import Protocol
 
+from snaploom.models.common import ResourceStatus
+from snaploom.models.resource import Resource
 from snaploom_operator.apply.actionbackoff import ActionBackoff
 from snaploom_operator.apply.actionrunner import Done
 from snaploom_operator.apply.statuswriter import write_status
 from snaploom_operator.apply.storerefresh import StoreRefresh
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.decision import Decision, EventType, Note
+from snaploom_operator.errors import ApiUnavailable, ClusterError
 from snaploom_operator.logcontext import about
-from snaploom_operator.objects import Ref
+from snaploom_operator.objects import JsonObject, Ref
 from snaploom_operator.observed import ObservedResource, Unparsable
 from snaploom_operator.operatormetrics import Metrics, Outcome
 from snaploom_operator.workqueue import WorkQueue
@@ -63,15 +66,16 @@ class Executor:
         Raises:
             ClusterError: the status was not written.
         """
+        self._refresh.claim(key, decision.status)  # before anything else runs
         done = Done()
         if decision.actions:
             done = await self._actions.perform(key, observed, decision.actions)
         if done.failure is not None:
+            self._refresh.release(key)
             return Outcome.FAILED
         written = None
         if not done.is_gone and decision.status != observed.status:  # most are unchanged
-            held = done.owner or observed
-            written = await write_status(held, decision.status, self._cluster)
+            written = await self._write(key, done.owner or observed, decision.status)
         if written is not None:
             self._refresh.put(written)
             self._metrics.status_changed(key, observed.status, decision.status)
@@ -79,6 +83,17 @@ class Executor:
         if not done.wait:
             self._actions.forget(key)
         return self._requeue(key, decision, done, is_status_written=written is not None)
+
+    async def _write(
+        self, key: Ref, held: Resource | ObservedResource | Unparsable, status: ResourceStatus
+    ) -> JsonObject | None:
+        try:
+            return await write_status(held, status, self._cluster)
+        except ApiUnavailable:
+            raise  # it may be written: what it claims stays claimed until the next pass
+        except ClusterError:
+            self._refresh.release(key)
+            raise
 
     async def _report(self, key: Ref, uid: str, decision: Decision) -> None:
         """Log the notes of a decision, and post them as events."""

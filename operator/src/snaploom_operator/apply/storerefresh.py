@@ -6,6 +6,9 @@ import logging
 from collections.abc import Callable, Iterable
 
 from snaploom.errors import SnaploomError
+from snaploom.models.common import ResourceStatus
+from snaploom.models.outputdataset import OutputDatasetStatus
+from snaploom.models.skippingindex import SkippingIndexStatus
 from snaploom_operator.cluster.apiresources import OURS
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.errors import ObjectMissing
@@ -36,6 +39,17 @@ class StoreRefresh:
             return False
         self._wake(self._store.put(stored))
         return True
+
+    def claim(self, key: Ref, status: ResourceStatus) -> None:
+        """Take the slot of a run that a status starts, before it is written."""
+        if isinstance(status, OutputDatasetStatus | SkippingIndexStatus):
+            self._wake(self._store.claim(key, status.current_run))
+        else:
+            self.release(key)
+
+    def release(self, key: Ref) -> None:
+        """Give a claimed slot back: the status was not written."""
+        self._wake(self._store.claim(key, None))
 
     def remove(self, key: Ref, uid: str) -> None:
         """Remove a resource that we released."""

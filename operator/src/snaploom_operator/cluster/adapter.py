@@ -7,7 +7,7 @@ import json
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,22 +74,38 @@ class KubernetesCluster:
         """See `Cluster.pages`."""
         request = Request("list", resource, namespace, query=_selected(selector))
         for _ in range(PAGED_TRIES):
-            following = ""
             try:
-                while True:
-                    answer = await self._requests.send(self._paged(request, following))
-                    yield _page(resource, answer, is_first=not following)
-                    following = text_in(mapping_in(answer, "metadata"), "continue")
-                    if not following:
-                        return
+                async with aclosing(self._paged(request)) as pages:
+                    async for page in pages:
+                        yield page
             except WatchExpired:
                 _log.debug("the list of %s expired between its pages", resource.plural)
+            else:
+                return
         yield _page(resource, await self._requests.send(request), is_first=True)
 
-    def _paged(self, request: Request, following: str) -> Request:
+    async def _paged(self, request: Request) -> AsyncGenerator[Page, None]:
+        """The pages of a list; the API server makes one while the one before it is taken in."""
         limit = ("limit", str(self._page))
-        where = (("continue", following),) if following else ()
-        return replace(request, query=(*request.query, limit, *where))
+        is_first = True
+        coming = self._begun(replace(request, query=(*request.query, limit)))
+        try:
+            while True:
+                answer = await coming
+                following = text_in(mapping_in(answer, "metadata"), "continue")
+                if following:
+                    where = ("continue", following)
+                    coming = self._begun(replace(request, query=(*request.query, limit, where)))
+                yield _page(request.resource, answer, is_first=is_first)
+                is_first = False
+                if not following:
+                    return
+        finally:
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
+
+    def _begun(self, request: Request) -> asyncio.Task[JsonObject]:
+        return asyncio.create_task(self._requests.send(request))
 
     async def get(self, resource: ApiResource, namespace: str, name: str) -> JsonObject:
         """See `Cluster.get`."""

@@ -68,7 +68,17 @@ class Step:
 
 
 def begin(view: RunView, wanted: Due, action: RunAction, settings: DecideSettings) -> Step:
-    """Record a new run as queued."""
+    """Record a new run: submitted next if there is a slot for it, else queued."""
+    run = _named(view, wanted, action, settings)
+    if isinstance(run, Fault):
+        return Step(None, fault=run)
+    return replace(_in_line(view, run), notes=(_begun(run, wanted),))
+
+
+def _named(
+    view: RunView, wanted: Due, action: RunAction, settings: DecideSettings
+) -> CurrentRun | Fault:
+    """A run that is due, as queued; a fault if its objects cannot be made."""
     now = format_instant(view.now)
     last = view.last
     name = run_name(
@@ -92,9 +102,7 @@ def begin(view: RunView, wanted: Due, action: RunAction, settings: DecideSetting
         trigger=wanted.trigger,
     )
     made = creations(view, run, settings)
-    if isinstance(made, Fault):
-        return Step(None, fault=made)
-    return Step(run, notes=(_begun(run, wanted),))
+    return made if isinstance(made, Fault) else run
 
 
 def follow_run(
@@ -164,17 +172,21 @@ def _queued(
     if wanted is None:
         return Step(None)
     # Its trigger may have changed while it was queued, and with it its name; its position stays.
-    fresh = begin(view, wanted, current.action, settings)
-    if fresh.current is None:
-        return fresh
-    run = fresh.current.model_copy(
-        update={"since": current.since, "started_at": current.started_at}
-    )
+    fresh = _named(view, wanted, current.action, settings)
+    if isinstance(fresh, Fault):
+        return Step(None, fault=fresh)
+    kept = {"since": current.since, "started_at": current.started_at}
+    return _in_line(view, fresh.model_copy(update=kept))
+
+
+def _in_line(view: RunView, run: CurrentRun) -> Step:
+    """A run that has its turn, or waits for it; one that is not in the queue yet is its last."""
     queue = view.runs.queue
     if queue.has_slot:
         return Step(_moved(run, CurrentPhase.SUBMITTING, view.now))
+    place = queue.position or queue.waiting + 1
     text = (
-        f"its turn: place {queue.position} of {queue.waiting} in the queue; "
+        f"its turn: place {place} of {max(place, queue.waiting)} in the queue; "
         f"{queue.limit} runs may be in flight at once"
     )
     return Step(_waiting(run, text), wakes=(later(view.now, QUEUE_SECONDS),))

@@ -21,6 +21,7 @@ from snaploom.models.allowances import ALLOW_VARIABLE
 from snaploom.models.metadataapplicator import MetadataApplicator
 from snaploom.planning.jobvariables import NAMESPACE_VARIABLE, URL_VARIABLE
 from snaploom.planning.sources.databases.urls import ALLOW_URL_VARIABLE
+from snaploom_operator.apply.eventqueue import queued_events
 from snaploom_operator.apply.eventrecorder import EventRecorder
 from snaploom_operator.certificates.rotator import CertificateRotator
 from snaploom_operator.cluster.adapter import open_cluster
@@ -98,10 +99,11 @@ async def running_operator(
             open_cluster(options.kubeconfig, partial(_count, metrics), options.context)
         )
         identity = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        recorder = EventRecorder(cluster, socket.gethostname(), metrics.posted)
         operator = Operator(
             cluster,
             settings,
-            EventRecorder(cluster, socket.gethostname(), metrics.posted),
+            await stack.enter_async_context(queued_events(recorder)),
             metrics,
             await stack.enter_async_context(running_workers()),
             is_local=options.is_local,

@@ -1,7 +1,8 @@
 """The queue of runs: which runs are in flight, and which may start next.
 
 Runs start in the order in which they were decided, within the limits of runs in flight: in total
-and per namespace. A full namespace does not block others.
+and per namespace. A full namespace does not block others. A run that nothing waits before never
+waits: it is recorded as submitting, with one write.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class RunQueue:
         self._in_flight: set[Ref] = set()
         self._in_flight_in: Counter[str] = Counter()
         self._startable: frozenset[Ref] | None = frozenset()
+        """Waiting runs that may start; None where it is to be found anew."""
+        self._startable_in: Counter[str] = Counter()
 
     @property
     def in_flight(self) -> int:
@@ -93,16 +96,28 @@ class RunQueue:
         waiting = self._waiting_in[ref.namespace] if is_full_here else self._waiting
         place = self._places.get(ref)
         return Queue(
-            has_slot=ref in self._with_slot(),
+            has_slot=self._has_slot(ref),
             position=0 if place is None else bisect_left(waiting, place) + 1,
             waiting=len(waiting),
             in_flight=in_namespace if is_full_here else len(self._in_flight),
             limit=self._limits.runs_per_namespace if is_full_here else self._limits.runs,
         )
 
+    def _has_slot(self, ref: Ref) -> bool:
+        """Whether a run may be submitted: its turn has come, or nothing waits before it."""
+        if ref in self._in_flight:  # claimed before, by a write that failed
+            return True
+        startable = self._with_slot()
+        if ref in self._places:
+            return ref in startable
+        here = self._in_flight_in[ref.namespace] + self._startable_in[ref.namespace]
+        is_room_here = here < self._limits.runs_per_namespace
+        return is_room_here and len(self._in_flight) + len(startable) < self._limits.runs
+
     def _with_slot(self) -> frozenset[Ref]:
         if self._startable is None:
             self._startable = self._first_with_room()
+            self._startable_in = Counter(ref.namespace for ref in self._startable)
         return self._startable
 
     def _first_with_room(self) -> frozenset[Ref]:

@@ -17,7 +17,7 @@ from snaploom.models.datasource import DataSource, LastSeen
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
-from snaploom.models.run import Submitter
+from snaploom.models.run import CurrentPhase, CurrentRun, Submitter
 from snaploom_operator.objectmetadata import mapping_in, metadata_of, text_in
 from snaploom_operator.objects import JsonObject, Ref
 from snaploom_operator.observed import Queue
@@ -121,6 +121,24 @@ class Store:
         if isinstance(held, Child):
             return self._put_child(ref, None)
         return self._replaced(ref, held, None) - {ref}
+
+    def claim(self, ref: Ref, run: CurrentRun | None) -> frozenset[Ref]:
+        """Count a run as in flight before the status with it is written.
+
+        Two passes, of which each waits for its write, never start one run too many this way.
+        Without a run, a claim that came to nothing is given back.
+
+        Args: ref: the resource. run: the run of the status that is about to be written.
+
+        Returns: The resources to reconcile, whose place in the queue changed.
+        """
+        if ref.kind not in RUNNABLE:
+            return NOTHING
+        content = self.get(ref)
+        is_begun = run is not None and run.phase is not CurrentPhase.QUEUED
+        counted = run if is_begun else current_run(content)
+        is_moved = self.queue.put(ref, counted, may_start=may_start(content))
+        return self.queue.next() if is_moved else NOTHING
 
     def set_available(self, submitters: frozenset[Submitter]) -> frozenset[Ref]:
         """Set the usable submitters; the resources to reconcile."""
