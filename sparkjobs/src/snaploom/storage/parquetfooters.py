@@ -76,6 +76,15 @@ def local_footer_bytes(name: str) -> bytes:
         return footer_bytes(read_last, size)
 
 
+def bare_footer(content: bytes) -> bytes:
+    """A footer without its length, the format's mark and what is before it.
+
+    Args:
+        content: the end of a file, from where its footer begins or from before it.
+    """
+    return content[-END - int.from_bytes(content[-END:-4], "little") : -END]
+
+
 def parse_footer(content: bytes) -> pq.FileMetaData:
     """A footer.
 
@@ -118,7 +127,7 @@ def read_footer(store: ObjectStore, info: ObjectInfo) -> PublishedFooter | None:
 
     try:
         content = footer_bytes(read_last, info.size)
-        refuse_long_paths(content[-END - int.from_bytes(content[-END:-4], "little") : -END])
+        refuse_long_paths(bare_footer(content))
         metadata = parse_footer(content)
         stored = (metadata.metadata or {}).get(SPARK_SCHEMA)
         schema = None if stored is None else stored.decode("utf-8")

@@ -94,8 +94,13 @@ def column_statistics(
         None where nothing is proved, or where the file lacks the column (`lacks`).
     """
     leaf = _trusted_leaf(metadata, names, data_type, is_case_sensitive)
-    if leaf is None:
-        return None
+    return None if leaf is None else leaf_statistics(metadata, leaf, data_type)
+
+
+def leaf_statistics(
+    metadata: pq.FileMetaData, leaf: int, data_type: str
+) -> ColumnStatistics | None:
+    """What a footer proves about a leaf that `trusted_leaf` has found."""
     counts = _counts(metadata, leaf)
     if counts is None:
         return None
@@ -104,9 +109,24 @@ def column_statistics(
     return ColumnStatistics(values, nulls, bounds)
 
 
-def lacks(metadata: pq.FileMetaData, names: Sequence[str], *, is_case_sensitive: bool) -> bool:
-    """Whether a file surely lacks a column or a nested field: Spark reads NULL, or its default."""
-    return _leaf(metadata, names, is_case_sensitive) is _ABSENT
+ABSENT = -1
+"""In the place of a leaf: the file has none."""
+
+
+def trusted_leaf(
+    metadata: pq.FileMetaData, names: Sequence[str], data_type: str, *, is_case_sensitive: bool
+) -> int | None:
+    """Position of the leaf whose statistics speak of a column or a nested field.
+
+    It depends on only the schema, the writer and the notes of the footer.
+
+    Returns:
+        `ABSENT` where the file surely lacks it, so that Spark reads NULL, or its default; None
+        where nothing is sure.
+    """
+    if _leaf(metadata, names, is_case_sensitive) is ABSENT:
+        return ABSENT
+    return _trusted_leaf(metadata, names, data_type, is_case_sensitive)
 
 
 def readable_leaf(
@@ -142,7 +162,7 @@ def stored_column(
         None where there is no such column, or several.
     """
     leaf = _leaf(metadata, (name,), is_case_sensitive=False)
-    if leaf is None or leaf is _ABSENT:
+    if leaf is None or leaf is ABSENT:
         return None
     column = metadata.schema.column(leaf)
     return next(((column.path, each) for each in among if _reads_as(column, each)), None)
@@ -153,7 +173,7 @@ def _trusted_leaf(
 ) -> int | None:
     """Position of a leaf of the type, by a writer whose statistics are trusted."""
     leaf = _leaf(metadata, names, is_case_sensitive)
-    if leaf is None or leaf is _ABSENT or _trusted_writer(metadata) is None:
+    if leaf is None or leaf is ABSENT or _trusted_writer(metadata) is None:
         return None
     column = metadata.schema.column(leaf)
     return None if column.max_repetition_level > 0 or not _reads_as(column, data_type) else leaf
@@ -164,11 +184,8 @@ def same_name(one: str, other: str, is_case_sensitive: bool) -> bool:
     return one == other if is_case_sensitive else one.lower() == other.lower()
 
 
-_ABSENT = -1
-
-
 def _leaf(metadata: pq.FileMetaData, names: Sequence[str], is_case_sensitive: bool) -> int | None:
-    """Position of a term's leaf; `_ABSENT` when the file lacks it, None when that is not sure."""
+    """Position of a term's leaf; `ABSENT` when the file lacks it, None when that is not sure."""
 
     def folded(name: str) -> str:
         return name if is_case_sensitive else name.lower()
@@ -180,7 +197,7 @@ def _leaf(metadata: pq.FileMetaData, names: Sequence[str], is_case_sensitive: bo
     for depth, name in enumerate(names):
         found = [one for one in fields if folded(one.name) == folded(name)]
         if not found:
-            return _ABSENT
+            return ABSENT
         is_last = depth == len(names) - 1
         if len(found) > 1 or (not is_last and not pa.types.is_struct(found[0].type)):
             return None
