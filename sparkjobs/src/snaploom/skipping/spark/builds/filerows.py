@@ -125,17 +125,15 @@ def build_rows(
 
 def _settled(files: pa.Table, counters: Counters) -> dict[str, FileState]:
     """Files as they were listed, without those of which it is unknown whether they change."""
-    listed = {
-        row["path"]: FileState(row["length"], row["modified"], row["etag"])
-        for row in files.select([name for name, _ in IDENTITY_FIELDS]).to_pylist()
-    }
+    names, *facts = (files.column(name).to_pylist() for name, _ in IDENTITY_FIELDS)
+    listed = dict(zip(names, map(FileState, *facts), strict=True))
     paths = list(listed)
-    wait_until_settled(paths, [state.changed for state in listed.values()])
+    changed = [state.changed for state in listed.values()]
+    wait_until_settled(paths, changed)
     now = time.time() * 1000 - granularity_of(paths)
-    for path in paths:
-        if listed[path].changed > now:
-            _leave_out(path, "was modified in the future, by this machine's clock", counters)
-            del listed[path]
+    for path in [path for path, at in zip(paths, changed, strict=True) if at > now]:
+        _leave_out(path, "was modified in the future, by this machine's clock", counters)
+        del listed[path]
     return listed
 
 
