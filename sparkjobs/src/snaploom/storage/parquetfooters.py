@@ -66,14 +66,12 @@ def footer_bytes(read_last: ReadLast, size: int, first: int = END) -> bytes:
 
 def local_footer_bytes(name: str) -> bytes:
     """As `footer_bytes`, of a file as the operating system names it."""
-    with open(name, "rb", buffering=0) as file:
-        size = file.seek(0, os.SEEK_END)
-
-        def read_last(count: int) -> bytes:
-            file.seek(size - count)
-            return file.read(count)
-
-        return footer_bytes(read_last, size)
+    file = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(file).st_size
+        return footer_bytes(lambda count: os.pread(file, count, size - count), size)
+    finally:
+        os.close(file)
 
 
 def bare_footer(content: bytes) -> bytes:

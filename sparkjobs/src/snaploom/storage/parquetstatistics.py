@@ -24,6 +24,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -101,11 +102,12 @@ def leaf_statistics(
     metadata: pq.FileMetaData, leaf: int, data_type: str
 ) -> ColumnStatistics | None:
     """What a footer proves about a leaf that `trusted_leaf` has found."""
-    counts = _counts(metadata, leaf)
+    groups = _groups(metadata, leaf)
+    counts = _counts(metadata, leaf, groups)
     if counts is None:
         return None
     values, nulls = counts
-    bounds = _bounds(metadata, leaf, data_type) if values else ()
+    bounds = _bounds(metadata, groups, data_type) if values else ()
     return ColumnStatistics(values, nulls, bounds)
 
 
@@ -141,10 +143,11 @@ def readable_leaf(
     if leaf is None or _is_never_rebased(None, data_type, metadata):
         return leaf
     # The file does not name its calendar, but its bounds may show that it does not matter.
-    counts = _counts(metadata, leaf)
+    groups = _groups(metadata, leaf)
+    counts = _counts(metadata, leaf, groups)
     if counts is None:
         return None
-    is_sure = counts[0] == 0 or _bounds(metadata, leaf, data_type) is not None
+    is_sure = counts[0] == 0 or _bounds(metadata, groups, data_type) is not None
     return leaf if is_sure else None
 
 
@@ -253,37 +256,56 @@ _PLAIN = {
 """Spark's type, Parquet's physical type, Parquet's logical type."""
 
 
-def _counts(metadata: pq.FileMetaData, leaf: int) -> tuple[int, int] | None:
-    """Rows in which the leaf is not NULL, and in which it is; None unless every group states it."""
-    is_required = metadata.schema.column(leaf).max_definition_level == 0
-    rows = nulls = 0
+class _Group(NamedTuple):
+    """What a footer notes of a leaf in one row group."""
+
+    rows: int
+    values: int
+    """Rows as the leaf counts them, those in which it is NULL included."""
+    statistics: pq.Statistics | None
+
+
+def _groups(metadata: pq.FileMetaData, leaf: int) -> list[_Group]:
+    found = []
     for position in range(metadata.num_row_groups):
         group = metadata.row_group(position)
         column = group.column(leaf)
-        rows += group.num_rows
-        if group.num_rows == 0 or is_required:
+        statistics = column.statistics if group.num_rows else None
+        found.append(_Group(group.num_rows, column.num_values, statistics))
+    return found
+
+
+def _counts(
+    metadata: pq.FileMetaData, leaf: int, groups: Iterable[_Group]
+) -> tuple[int, int] | None:
+    """Rows in which the leaf is not NULL, and in which it is; None unless every group states it."""
+    is_required = metadata.schema.column(leaf).max_definition_level == 0
+    rows = nulls = 0
+    for group in groups:
+        rows += group.rows
+        if group.rows == 0 or is_required:
             continue
-        statistics = column.statistics
+        statistics = group.statistics
         if statistics is None or not statistics.has_null_count:
             return None
-        if column.num_values != group.num_rows or not 0 <= statistics.null_count <= group.num_rows:
+        null_count = statistics.null_count
+        if group.values != group.rows or not 0 <= null_count <= group.rows:
             return None
-        nulls += statistics.null_count
+        nulls += null_count
     return (rows - nulls, nulls) if rows == metadata.num_rows else None
 
 
 def _bounds(
-    metadata: pq.FileMetaData, leaf: int, data_type: str
+    metadata: pq.FileMetaData, groups: Iterable[_Group], data_type: str
 ) -> tuple[tuple[Value, Value], ...] | None:
     """Least and greatest value by group; None unless every group with values proves its own."""
     if data_type in ("float", "double"):
         return None
     found: list[tuple[Value, Value]] = []
-    for position in range(metadata.num_row_groups):
-        group = metadata.row_group(position)
-        statistics = group.column(leaf).statistics
+    for group in groups:
+        statistics = group.statistics
         nulls = statistics.null_count if statistics is not None else None
-        if group.num_rows == 0 or nulls == group.num_rows:
+        if group.rows == 0 or nulls == group.rows:
             continue
         if statistics is None or not statistics.has_min_max:
             return None
@@ -299,6 +321,9 @@ def _bounds(
 
 def _value(raw: object, data_type: str) -> Value | None:
     """A statistic in Catalyst's internal form; None when it is not a value of the type."""
+    if data_type in _INTEGER_BITS:
+        half = 1 << (_INTEGER_BITS[data_type] - 1)
+        return raw if isinstance(raw, int) and -half <= raw < half else None
     decimal = _DECIMAL.fullmatch(data_type)
     if decimal is not None:
         unscaled = int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else raw
@@ -306,9 +331,6 @@ def _value(raw: object, data_type: str) -> Value | None:
             return None
         digits = tuple(int(digit) for digit in str(abs(unscaled)))
         return Decimal((int(unscaled < 0), digits, -int(decimal[2])))
-    if data_type in _INTEGER_BITS:
-        half = 1 << (_INTEGER_BITS[data_type] - 1)
-        return raw if isinstance(raw, int) and -half <= raw < half else None
     return raw if isinstance(raw, bool | int | bytes) else None
 
 
