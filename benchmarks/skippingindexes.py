@@ -247,9 +247,9 @@ def query_parts(spark: SparkSession, data: Path, where: str, repeat: int) -> dic
         rows = frame.where(where).selectExpr("count(*)", "sum(id)").collect()
         ended = perf_counter()
         with without_skipping(spark):
-            alone = query(spark, data / one.name, where).collect()
-        if rows != alone:
-            raise SystemExit(f"{where}: {rows}, and {alone} in {one.name}")
+            single = query(spark, data / one.name, where).collect()
+        if rows != single:
+            raise SystemExit(f"{where}: {rows}, and {single} in {one.name}")
         for name, value in (
             (LISTING, listed - started),
             (BEHIND_LISTING, ended - listed),

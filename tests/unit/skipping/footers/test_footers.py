@@ -252,15 +252,15 @@ SHAPES: list[tuple[pa.Table, dict[str, object]]] = [
 
 
 @given(order=st.lists(st.sampled_from(range(len(SHAPES))), min_size=1, max_size=20))
-def test_a_footer_proves_the_same_among_others_as_alone(order: list[int]) -> None:
+def test_a_footer_proves_the_same_among_others_as_by_itself(order: list[int]) -> None:
     terms = (FooterTerm(("c",), "bigint"), FooterTerm(("b", "c"), "bigint"))
     with tempfile.TemporaryDirectory() as folder:
         names = [f"{folder}/{place}" for place in range(len(SHAPES))]
         for name, (table, options) in zip(names, SHAPES, strict=True):
             pq.write_table(table, name, **options)
         reader = FooterReader(terms, is_case_sensitive=False)
-        alone = [reader.read_local([name])[0] for name in names]
-        assert reader.read_local([names[place] for place in order]) == [alone[p] for p in order]
+        single = [reader.read_local([name])[0] for name in names]
+        assert reader.read_local([names[place] for place in order]) == [single[p] for p in order]
 
 
 def test_files_of_one_schema_are_looked_through_once(

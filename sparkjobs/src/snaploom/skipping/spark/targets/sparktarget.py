@@ -215,7 +215,7 @@ class SparkTarget:
         return _Listed(listed, lambda: frame)
 
     def _listed_folder(self) -> ListedFiles | None:
-        """The files without Spark; of a table it alone knows the folders."""
+        """The files without Spark; of a table only it knows the folders."""
         target = self._target
         if target.table:
             return None

@@ -130,7 +130,7 @@ _CHOOSING = frozenset({
     "basepath", "recursivefilelookup", "pathglobfilter", "modifiedbefore", "modifiedafter",
     "ignoreinvalidpartitionpaths", "path", "paths",
 })  # fmt: skip
-"""Options, in lower case, that have a say in which files are read, or in what is a partition."""
+"""Options, in lower case, that choose which files are read, or what is a partition."""
 _FILTER = "mapreduce.input.pathFilter.class"
 _LOCAL_SYSTEM = "fs.file.impl"
 _PLAIN_SYSTEM = "org.apache.hadoop.fs.LocalFileSystem"
