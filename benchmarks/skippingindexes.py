@@ -4,7 +4,8 @@
 2. 200 Parquet files of 20,000 rows: builds, a refresh with nothing to do, sizes, footer bytes.
 3. The same files queried with skipping on and off, in turn.
 4. 10,000 and 100,000 small files.
-5. Delta and Iceberg, each on the nearest Spark that it runs on, over the same files and queries.
+5. Delta and Iceberg, each on the nearest Spark that it runs on, over the same files and queries:
+   each query is the first one of a fresh process (cold), and then repeated (warm).
 """
 
 import argparse
@@ -41,6 +42,9 @@ WORK = CACHE / "benchmarks" / "skipping"
 FILES, ROWS = 200, 20_000
 SETTINGS = RunSettings(spark=SparkSettings(driver=DriverSettings(memory="4g")))
 
+WIDE = "id BIGINT, price DOUBLE, city STRING, key STRING"
+Raw = dict[str, Any]
+
 QUERIES = {
     "selective": "id = 777777",
     "range": "id BETWEEN 1000000 AND 1100000",
@@ -55,7 +59,10 @@ def main() -> int:
     """Measure, publish; fail when a goal is not met."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=16, help="pairs of queries")
-    parser.add_argument("--without-peers", action="store_true")
+    parser.add_argument(
+        "--peer-files", type=int, nargs="*", default=[FILES, 10_000],
+        help="sizes at which peers are compared, none for no comparison; 100000 is possible",
+    )  # fmt: skip
     parser.add_argument("--small-files", type=int, nargs="*", default=[10_000, 100_000])
     arguments = parser.parse_args()
     figures = [*evaluation_figures(), *load_figures(WORK / "load")]
@@ -65,10 +72,13 @@ def main() -> int:
     figures += query_figures(spark, data, arguments.repeat)
     for count in arguments.small_files:
         figures += small_file_figures(spark, count, arguments.repeat)
-    ours = {name: planned(spark, data, QUERIES[name], arguments.repeat) for name in PEER_QUERIES}
+    for count in set(arguments.peer_files) - {FILES, *arguments.small_files}:
+        built_index(spark, small_files(count), small_base(count), by_id)
     spark.stop()
-    if not arguments.without_peers:
-        figures += peer_figures(data, ours, arguments.repeat)
+    for count in arguments.peer_files:
+        figures += peer_figures(
+            data if count == FILES else small_files(count), count, arguments.repeat
+        )
     publish("Skipping", "make bench-skipping", figures)
     return 0 if all(figure.ok for figure in figures) else 1
 
@@ -170,122 +180,179 @@ def query_figures(spark: SparkSession, data: Path, repeat: int) -> list[Figure]:
     return figures
 
 
-def small_file_figures(spark: SparkSession, count: int, repeat: int) -> list[Figure]:
-    """Many files of ten rows: what is saved by not opening them."""
-    data, base = WORK / f"small-{count}", WORK / f"small-{count}-indexes"
+def small_files(count: int) -> Path:
+    """A folder of files of ten rows each."""
+    data = WORK / f"small-{count}"
     if not (data / "_SUCCESS").exists():
         data.mkdir(parents=True, exist_ok=True)
         for number in range(count):
             table = pa.table({"id": np.arange(number * 10, number * 10 + 10)})
             pq.write_table(table, data / f"part-{number:06d}.parquet")
         (data / "_SUCCESS").touch()
-    built = built_index(spark, data, base, lambda builder: builder.add_min_max("id"))
+    return data
+
+
+def small_base(count: int) -> Path:
+    """Where the index of these files is."""
+    return WORK / f"small-{count}-indexes"
+
+
+def by_id(builder: IndexBuilder) -> IndexBuilder:
+    return builder.add_min_max("id")
+
+
+def small_file_figures(spark: SparkSession, count: int, repeat: int) -> list[Figure]:
+    """Many files of ten rows: what is saved by not opening them, and what listing them takes."""
+    data, base = small_files(count), small_base(count)
+    built = built_index(spark, data, base, by_id)
     again = seconds(lambda: refreshed(spark, data, base))
     enable(spark, str(base))
     on, off = pairs(spark, lambda: answer(spark, data, "id = 7777"), min(repeat, 2))
+    parts = query_parts(spark, data, "id = 7777", max(2, min(repeat, 4)))
+    label = f"{count:,} small files"
     return [
-        Figure(f"{count:,} small files, build minMax, seconds", round(built, 2)),
-        Figure(f"{count:,} small files, refresh with nothing to do, seconds", round(again, 2)),
-        Figure(f"{count:,} small files, selective query, seconds, off", round(off, 2)),
-        Figure(f"{count:,} small files, selective query, seconds, on", round(on, 2)),
-        Figure.at_most(f"{count:,} small files, selective query, on / off", on / off, 0.5),
+        Figure(f"{label}, build minMax, seconds", round(built, 2)),
+        Figure(f"{label}, refresh with nothing to do, seconds", round(again, 2)),
+        Figure(f"{label}, selective query, seconds, off", round(off, 2)),
+        Figure(f"{label}, selective query, seconds, on", round(on, 2)),
+        Figure.at_most(f"{label}, selective query, on / off", on / off, 0.5),
+        *(Figure(f"{label}, {name}, seconds", round(value, 3)) for name, value in parts.items()),
+        Figure.at_most(
+            f"{label}, selective query behind Spark's listing / Spark reading the one file",
+            parts[BEHIND_LISTING] / parts[ONE_FILE],
+            1.3,
+        ),
     ]
 
 
-def planned(spark: SparkSession, data: Path, where: str, repeat: int) -> dict[str, float]:
-    """Our own side of the comparison with peers, in the settings that they have."""
-    spark.conf.set("spark.sql.adaptive.enabled", "false")
-    planning, total, frame = [], [], None
-    for number in range(repeat + 1):
+LISTING = "Spark's own listing (bound)"
+BEHIND_LISTING = "selective query behind Spark's listing"
+ONE_FILE = "Spark reading the one file"
+
+
+def query_parts(spark: SparkSession, data: Path, where: str, repeat: int) -> dict[str, float]:
+    """Where the time of a selective query goes.
+
+    Making the frame is listing by Spark, which needs it whatever is skipped: that is the bound.
+    Everything behind it, from the frame to the answer, is compared with the same query over a frame
+    of only the file that has the rows.
+    """
+    number = int(where.rpartition(" ")[2]) // 10
+    one = data / f"part-{number:06d}.parquet"
+    found: dict[str, list[float]] = {LISTING: [], BEHIND_LISTING: [], ONE_FILE: []}
+    for _ in range(repeat + 1):
         started = perf_counter()
-        frame = query(spark, data, where)
-        frame._jdf.queryExecution().executedPlan()
-        middle = perf_counter()
-        frame.collect()
-        if number:
-            planning.append(middle - started)
-            total.append(perf_counter() - started)
-    assert frame is not None
-    return {
-        "files": files_read(frame),
-        "planning": 1000 * statistics.median(planning),
-        "total": 1000 * statistics.median(total),
-    }
+        frame = spark.read.schema("id BIGINT").parquet(str(data))
+        listed = perf_counter()
+        rows = frame.where(where).selectExpr("count(*)", "sum(id)").collect()
+        ended = perf_counter()
+        with without_skipping(spark):
+            single = query(spark, data / one.name, where).collect()
+        if rows != single:
+            raise SystemExit(f"{where}: {rows}, and {single} in {one.name}")
+        for name, value in (
+            (LISTING, listed - started),
+            (BEHIND_LISTING, ended - listed),
+            (ONE_FILE, perf_counter() - ended),
+        ):
+            found[name].append(value)
+    return {name: statistics.median(values[1:]) for name, values in found.items()}
 
 
-def peer_figures(data: Path, ours: Mapping[str, Mapping[str, float]], repeat: int) -> list[Figure]:
-    """Delta and Iceberg over the same files; what they need is set up first."""
+def peer_figures(data: Path, count: int, repeat: int) -> list[Figure]:
+    """Delta and Iceberg over the same files; each query in a fresh process, cold and then warm."""
     places = CACHE / "peers"
     subprocess.run([str(HERE / "peers" / "environment.sh"), str(places)], check=True)
+    queries = {name: QUERIES[name] for name in PEER_QUERIES} if count == FILES else {
+        "selective": f"id = {count * 7 + 7}",
+        "range": f"id BETWEEN {count * 2} AND {count * 3}",
+        "unselective": "id >= 0",
+    }  # fmt: skip
+    ours = {
+        name: run_peer(Path(sys.executable), "ours.py", our_task(data, where, repeat))
+        for name, where in queries.items()
+    }
     figures = []
     for kind in ("delta", "iceberg"):
-        answer = peer(kind, places, data, repeat)
-        version = answer["spark"]
-        for name in PEER_QUERIES:
-            theirs = answer["queries"][name]
-            label = f"{name} query, {kind} on Spark {version}"
-            figures += [
-                Figure(f"{label}, files read (ours {ours[name]['files']})", theirs["files"]),
-                Figure(f"{label}, planning, milliseconds", round(theirs["planning"], 1)),
-                Figure(f"{label}, total, milliseconds", round(theirs["total"], 1)),
-                Figure(
-                    f"{name} query, total, Snaploom / {kind}",
-                    round(ours[name]["total"] / theirs["total"], 3),
-                ),
-            ]
-    return [
-        *(
-            Figure(f"{name} query, Snaploom, {what}, milliseconds", round(ours[name][what], 1))
-            for name in PEER_QUERIES
-            for what in ("planning", "total")
-        ),
-        *figures,
+        theirs = peer(kind, places, data, queries, repeat)
+        figures.append(
+            Figure(f"{count:,} files, {kind}, table made, seconds", round(theirs["build"], 1))
+        )
+        for name in queries:
+            figures += compared(f"{count:,} files, {name} query", kind, ours[name], theirs[name])
+    return figures
+
+
+def compared(label: str, kind: str, ours: Raw, theirs: Raw) -> list[Figure]:
+    """Files read, planning and total of one query, ours and a peer's, and the ratios."""
+    if ours["answer"] != theirs["answer"]:
+        raise SystemExit(f"{label}: ours {ours['answer']}, {kind} {theirs['answer']}")
+    who = f"{kind} on Spark {theirs['spark']}"
+    figures = [
+        Figure(f"{label}, files read, Snaploom", ours["files"]),
+        Figure(f"{label}, files read, {who}", theirs["files"]),
     ]
+    for when in ("cold", "warm"):
+        for what in ("planning", "total"):
+            mine, other = ours[when][what], theirs[when][what]
+            figures += [
+                Figure(f"{label}, {when}, {what}, Snaploom, milliseconds", round(mine, 1)),
+                Figure(f"{label}, {when}, {what}, {who}, milliseconds", round(other, 1)),
+                Figure(f"{label}, {when}, {what}, Snaploom / {kind}", round(mine / other, 3)),
+            ]
+    return figures
 
 
-def peer(kind: str, places: Path, data: Path, repeat: int) -> dict[str, Any]:
+def our_task(data: Path, where: str, repeat: int) -> Raw:
+    """What `peers/ours.py` reads; the index of wide files is one of `build_figures`."""
+    is_small = "small" in data.name
+    base = WORK / f"{data.name}-indexes" if is_small else WORK / "indexes" / "minMax"
+    schema = "id BIGINT" if is_small else WIDE
+    return {
+        "data": str(data), "base": str(base), "schema": schema, "where": where, "repeat": repeat
+    }  # fmt: skip
+
+
+def peer(
+    kind: str, places: Path, data: Path, queries: Mapping[str, str], repeat: int
+) -> dict[str, Any]:
+    """Seconds that a peer took to make its table (`build`), and what it measured by query."""
     work = WORK / f"peer-{kind}"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    task = {
-        "kind": kind,
-        "jars": [str(jar) for jar in sorted((places / kind / "jars").glob("*.jar"))],
-        "data": str(data),
-        "work": str(work),
-        "queries": {name: QUERIES[name] for name in PEER_QUERIES},
-        "repeat": repeat,
-    }
+    jars = [str(jar) for jar in sorted((places / kind / "jars").glob("*.jar"))]
+    task = {"kind": kind, "jars": jars, "data": str(data), "work": str(work), "repeat": repeat}
+    python = places / kind / "bin" / "python"
+    found = {"build": run_peer(python, "query.py", task)["build"]}
+    for name, where in queries.items():
+        found[name] = run_peer(python, "query.py", {**task, "where": where})
+    shutil.rmtree(work)
+    return found
+
+
+def run_peer(python: Path, script: str, task: Raw) -> Raw:
+    """What a script of the peers prints about a task, in a process of its own."""
     done = subprocess.run(
-        [str(places / kind / "bin" / "python"), str(HERE / "peers" / "query.py")],
+        [str(python), str(HERE / "peers" / script)],
         input=json.dumps(task),
         capture_output=True,
         text=True,
         check=True,
         env={key: value for key, value in os.environ.items() if "SPARK" not in key},
     )
-    figures: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return figures
+    answer: Raw = json.loads(done.stdout.strip().splitlines()[-1])
+    return answer
 
 
 def query(spark: SparkSession, data: Path, where: str) -> DataFrame:
-    frame = spark.read.schema("id BIGINT, price DOUBLE, city STRING, key STRING")
-    if "small" in data.name:
+    frame = spark.read.schema(WIDE)
+    if "small" in str(data.relative_to(WORK)):
         frame = spark.read.schema("id BIGINT")
     return frame.parquet(str(data)).where(where).selectExpr("count(*)", "sum(id)")
 
 
 def answer(spark: SparkSession, data: Path, where: str) -> Sequence[object]:
     return query(spark, data, where).collect()
-
-
-def files_read(frame: DataFrame) -> int:
-    leaves = frame._jdf.queryExecution().executedPlan().collectLeaves().iterator()
-    found = 0
-    while leaves.hasNext():
-        metrics = leaves.next().metrics()
-        if metrics.contains("numFiles"):
-            found += metrics.apply("numFiles").value()
-    return found
 
 
 def pairs(spark: SparkSession, work: Callable[[], object], repeat: int) -> tuple[float, float]:

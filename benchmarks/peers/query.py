@@ -1,15 +1,16 @@
 """Delta's and Iceberg's own skipping on given Parquet files; runs in the peer's environment.
 
 Reads one JSON document from standard input: `kind` (`delta` or `iceberg`), `jars`, `data` (folder
-of Parquet files, which stays as it is), `work` (folder for the table), `queries` (name -> WHERE)
-and `repeat`. Prints one JSON document: for each query, files read, milliseconds of planning and of
-the whole query (medians), rows and sum. Needs nothing but the peer's PySpark.
+of Parquet files, which stays as it is), `work` (folder for the table), `repeat`, and `where` (a
+condition; without one the table is made). Prints one JSON document: seconds that making the table
+took, or what `measured` found. Needs nothing but the peer's PySpark.
 """
 
 import json
 import shutil
 import statistics
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -32,14 +33,17 @@ FILES_READ = {"delta": ("numFiles",), "iceberg": ("resultDataFiles",)}
 
 
 def main() -> None:
-    """Make the table, run the queries, print what was measured."""
+    """Make the table, or run one query; print what was measured."""
     task = json.load(sys.stdin)
     spark = session(task)
-    started = perf_counter()
-    table = make_table(spark, task)
-    built = perf_counter() - started
-    measured = {name: measure(spark, table, where, task) for name, where in task["queries"].items()}
-    print(json.dumps({"build": built, "queries": measured, "spark": spark.version}))
+    if "where" not in task:
+        started = perf_counter()
+        make_table(spark, task)
+        answer: Raw = {"build": perf_counter() - started}
+    else:
+        text = f"SELECT count(*) AS n, sum(id) AS s FROM {table_of(task)} WHERE {task['where']}"
+        answer = measured(lambda: spark.sql(text), task["repeat"], FILES_READ[task["kind"]])
+    print(json.dumps({**answer, "spark": spark.version}))
     spark.stop()
 
 
@@ -65,40 +69,51 @@ def session(task: Raw) -> SparkSession:
     return spark
 
 
-def make_table(spark: SparkSession, task: Raw) -> str:
+def table_of(task: Raw) -> str:
+    """The name of the table in SQL."""
+    return f"delta.`{task['work']}/delta`" if task["kind"] == "delta" else "peer.db.t"
+
+
+def make_table(spark: SparkSession, task: Raw) -> None:
     """Turn the files into a table of the peer, file by file as they are."""
     if task["kind"] == "delta":
         copy = Path(task["work"]) / "delta"
         shutil.copytree(task["data"], copy)
         spark.sql(f"CONVERT TO DELTA parquet.`{copy}`")
-        return f"delta.`{copy}`"
+        return
     schema = spark.read.parquet(task["data"]).schema
     columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema)
     spark.sql("CREATE NAMESPACE IF NOT EXISTS peer.db")
     spark.sql(f"CREATE TABLE peer.db.t ({columns}) USING iceberg")
     source = f"`parquet`.`{task['data']}`"
     spark.sql(f"CALL peer.system.add_files(table => 'db.t', source_table => '{source}')")
-    return "peer.db.t"
 
 
-def measure(spark: SparkSession, table: str, where: str, task: Raw) -> Raw:
-    """One query several times; the first run, which warms up, is not counted."""
-    planning, total = [], []
-    for number in range(task["repeat"] + 1):
+def measured(query: Callable[[], DataFrame], repeat: int, names: tuple[str, ...]) -> Raw:
+    """One query, the first of its session, and then several times more.
+
+    Args:
+        query: makes the frame, which has one row with `n` and `s`.
+        repeat: how often it runs after the first time.
+        names: of the metric that counts the files of a scan.
+
+    Returns:
+        `cold` and `warm` (medians): `planning` and `total` in milliseconds; `files`, and `answer`.
+    """
+    times = []
+    for _ in range(repeat + 1):
         started = perf_counter()
-        frame = spark.sql(f"SELECT count(*) AS n, sum(id) AS s FROM {table} WHERE {where}")
+        frame = query()
         frame._jdf.queryExecution().executedPlan()
         planned = perf_counter()
         row = frame.collect()[0]
-        if number:
-            planning.append(planned - started)
-            total.append(perf_counter() - started)
+        times.append((1000 * (planned - started), 1000 * (perf_counter() - started)))
+    warm = [statistics.median(each) for each in zip(*times[1:], strict=True)]
     return {
-        "files": files_read(frame, FILES_READ[task["kind"]]),
-        "planning": 1000 * statistics.median(planning),
-        "total": 1000 * statistics.median(total),
-        "rows": row["n"],
-        "sum": row["s"],
+        "cold": dict(zip(("planning", "total"), times[0], strict=True)),
+        "warm": dict(zip(("planning", "total"), warm, strict=True)),
+        "files": files_read(frame, names),
+        "answer": [row["n"], row["s"]],
     }
 
 

@@ -120,7 +120,9 @@ def test_other_options_of_the_reader_are_noticed(
 def test_a_listing_has_the_partitions_that_opening_has(
     spark: SparkSession, built: IndexBuilder, folder: Path, file_format: str
 ) -> None:
-    listing = file_listing_of(spark, str(folder), file_format, OPTIONS[file_format])
+    listing = file_listing_of(
+        spark, str(folder), f"file:{folder}", file_format, OPTIONS[file_format]
+    )
     definition = built.describe().definition
     assert listing is not None
     assert definition is not None
@@ -136,4 +138,5 @@ def test_there_is_no_listing_of_what_cannot_be_opened(
     for name in ("1", "2"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.json").write_text(json.dumps({"id": 1}))
-    assert file_listing_of(spark, str(tmp_path / path), "json", {}) is None
+    place = str(tmp_path / path)
+    assert file_listing_of(spark, place, f"file:{place}", "json", {}) is None

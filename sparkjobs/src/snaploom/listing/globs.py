@@ -102,7 +102,7 @@ def files_of_folders(
         glob = f"{escape_glob(folder.uri)}/{folder.step}"
         local = local_files(folder.uri, folder.step)
         files = others.matches(glob, resource) if local is None else local
-        found.update((f.uri, f) for f in files if not f.folder and not _is_hidden_name(f.name))
+        found.update((f.uri, f) for f in files if not f.folder and not is_hidden_name(f.name))
     return tuple(with_local_tag(found[uri]) for uri in sorted(found))
 
 
@@ -114,11 +114,11 @@ def escape_glob(uri: str) -> str:
 def is_hidden(uri: str, glob: str) -> bool:
     """Whether Spark's rule for names hides a file, or a folder that the glob's wildcards reach."""
     *folders, name = uri.split("/")
-    if _is_hidden_name(name):
+    if is_hidden_name(name):
         return True
     reached, spelled = _reach(glob)
     return any(
-        _is_hidden_name(folder) and folder[0] not in spelled
+        is_hidden_name(folder) and folder[0] not in spelled
         for folder in folders[max(0, len(folders) - reached) :]
     )
 
@@ -133,7 +133,8 @@ def _reach(glob: str) -> tuple[int, frozenset[str]]:
     )
 
 
-def _is_hidden_name(name: str) -> bool:
+def is_hidden_name(name: str) -> bool:
+    """Whether Spark passes over files and folders of a name, wherever it meets them."""
     return (
         name.startswith(".")
         or (name.startswith("_") and "=" not in name)

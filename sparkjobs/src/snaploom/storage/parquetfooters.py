@@ -66,14 +66,21 @@ def footer_bytes(read_last: ReadLast, size: int, first: int = END) -> bytes:
 
 def local_footer_bytes(name: str) -> bytes:
     """As `footer_bytes`, of a file as the operating system names it."""
-    with open(name, "rb", buffering=0) as file:
-        size = file.seek(0, os.SEEK_END)
+    file = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(file).st_size
+        return footer_bytes(lambda count: os.pread(file, count, size - count), size)
+    finally:
+        os.close(file)
 
-        def read_last(count: int) -> bytes:
-            file.seek(size - count)
-            return file.read(count)
 
-        return footer_bytes(read_last, size)
+def bare_footer(content: bytes) -> bytes:
+    """A footer without its length, the format's mark and what is before it.
+
+    Args:
+        content: the end of a file, from where its footer begins or from before it.
+    """
+    return content[-END - int.from_bytes(content[-END:-4], "little") : -END]
 
 
 def parse_footer(content: bytes) -> pq.FileMetaData:
@@ -118,7 +125,7 @@ def read_footer(store: ObjectStore, info: ObjectInfo) -> PublishedFooter | None:
 
     try:
         content = footer_bytes(read_last, info.size)
-        refuse_long_paths(content[-END - int.from_bytes(content[-END:-4], "little") : -END])
+        refuse_long_paths(bare_footer(content))
         metadata = parse_footer(content)
         stored = (metadata.metadata or {}).get(SPARK_SCHEMA)
         schema = None if stored is None else stored.decode("utf-8")

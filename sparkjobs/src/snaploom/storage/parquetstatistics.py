@@ -24,6 +24,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -94,19 +95,40 @@ def column_statistics(
         None where nothing is proved, or where the file lacks the column (`lacks`).
     """
     leaf = _trusted_leaf(metadata, names, data_type, is_case_sensitive)
-    if leaf is None:
-        return None
-    counts = _counts(metadata, leaf)
+    return None if leaf is None else leaf_statistics(metadata, leaf, data_type)
+
+
+def leaf_statistics(
+    metadata: pq.FileMetaData, leaf: int, data_type: str
+) -> ColumnStatistics | None:
+    """What a footer proves about a leaf that `trusted_leaf` has found."""
+    groups = _groups(metadata, leaf)
+    counts = _counts(metadata, leaf, groups)
     if counts is None:
         return None
     values, nulls = counts
-    bounds = _bounds(metadata, leaf, data_type) if values else ()
+    bounds = _bounds(metadata, groups, data_type) if values else ()
     return ColumnStatistics(values, nulls, bounds)
 
 
-def lacks(metadata: pq.FileMetaData, names: Sequence[str], *, is_case_sensitive: bool) -> bool:
-    """Whether a file surely lacks a column or a nested field: Spark reads NULL, or its default."""
-    return _leaf(metadata, names, is_case_sensitive) is _ABSENT
+ABSENT = -1
+"""In the place of a leaf: the file has none."""
+
+
+def trusted_leaf(
+    metadata: pq.FileMetaData, names: Sequence[str], data_type: str, *, is_case_sensitive: bool
+) -> int | None:
+    """Position of the leaf whose statistics speak of a column or a nested field.
+
+    It depends on only the schema, the writer and the notes of the footer.
+
+    Returns:
+        `ABSENT` where the file surely lacks it, so that Spark reads NULL, or its default; None
+        where nothing is sure.
+    """
+    if _leaf(metadata, names, is_case_sensitive) is ABSENT:
+        return ABSENT
+    return _trusted_leaf(metadata, names, data_type, is_case_sensitive)
 
 
 def readable_leaf(
@@ -121,10 +143,11 @@ def readable_leaf(
     if leaf is None or _is_never_rebased(None, data_type, metadata):
         return leaf
     # The file does not name its calendar, but its bounds may show that it does not matter.
-    counts = _counts(metadata, leaf)
+    groups = _groups(metadata, leaf)
+    counts = _counts(metadata, leaf, groups)
     if counts is None:
         return None
-    is_sure = counts[0] == 0 or _bounds(metadata, leaf, data_type) is not None
+    is_sure = counts[0] == 0 or _bounds(metadata, groups, data_type) is not None
     return leaf if is_sure else None
 
 
@@ -142,7 +165,7 @@ def stored_column(
         None where there is no such column, or several.
     """
     leaf = _leaf(metadata, (name,), is_case_sensitive=False)
-    if leaf is None or leaf is _ABSENT:
+    if leaf is None or leaf is ABSENT:
         return None
     column = metadata.schema.column(leaf)
     return next(((column.path, each) for each in among if _reads_as(column, each)), None)
@@ -153,7 +176,7 @@ def _trusted_leaf(
 ) -> int | None:
     """Position of a leaf of the type, by a writer whose statistics are trusted."""
     leaf = _leaf(metadata, names, is_case_sensitive)
-    if leaf is None or leaf is _ABSENT or _trusted_writer(metadata) is None:
+    if leaf is None or leaf is ABSENT or _trusted_writer(metadata) is None:
         return None
     column = metadata.schema.column(leaf)
     return None if column.max_repetition_level > 0 or not _reads_as(column, data_type) else leaf
@@ -164,11 +187,8 @@ def same_name(one: str, other: str, is_case_sensitive: bool) -> bool:
     return one == other if is_case_sensitive else one.lower() == other.lower()
 
 
-_ABSENT = -1
-
-
 def _leaf(metadata: pq.FileMetaData, names: Sequence[str], is_case_sensitive: bool) -> int | None:
-    """Position of a term's leaf; `_ABSENT` when the file lacks it, None when that is not sure."""
+    """Position of a term's leaf; `ABSENT` when the file lacks it, None when that is not sure."""
 
     def folded(name: str) -> str:
         return name if is_case_sensitive else name.lower()
@@ -180,7 +200,7 @@ def _leaf(metadata: pq.FileMetaData, names: Sequence[str], is_case_sensitive: bo
     for depth, name in enumerate(names):
         found = [one for one in fields if folded(one.name) == folded(name)]
         if not found:
-            return _ABSENT
+            return ABSENT
         is_last = depth == len(names) - 1
         if len(found) > 1 or (not is_last and not pa.types.is_struct(found[0].type)):
             return None
@@ -236,37 +256,56 @@ _PLAIN = {
 """Spark's type, Parquet's physical type, Parquet's logical type."""
 
 
-def _counts(metadata: pq.FileMetaData, leaf: int) -> tuple[int, int] | None:
-    """Rows in which the leaf is not NULL, and in which it is; None unless every group states it."""
-    is_required = metadata.schema.column(leaf).max_definition_level == 0
-    rows = nulls = 0
+class _Group(NamedTuple):
+    """What a footer notes of a leaf in one row group."""
+
+    rows: int
+    values: int
+    """Rows as the leaf counts them, those in which it is NULL included."""
+    statistics: pq.Statistics | None
+
+
+def _groups(metadata: pq.FileMetaData, leaf: int) -> list[_Group]:
+    found = []
     for position in range(metadata.num_row_groups):
         group = metadata.row_group(position)
         column = group.column(leaf)
-        rows += group.num_rows
-        if group.num_rows == 0 or is_required:
+        statistics = column.statistics if group.num_rows else None
+        found.append(_Group(group.num_rows, column.num_values, statistics))
+    return found
+
+
+def _counts(
+    metadata: pq.FileMetaData, leaf: int, groups: Iterable[_Group]
+) -> tuple[int, int] | None:
+    """Rows in which the leaf is not NULL, and in which it is; None unless every group states it."""
+    is_required = metadata.schema.column(leaf).max_definition_level == 0
+    rows = nulls = 0
+    for group in groups:
+        rows += group.rows
+        if group.rows == 0 or is_required:
             continue
-        statistics = column.statistics
+        statistics = group.statistics
         if statistics is None or not statistics.has_null_count:
             return None
-        if column.num_values != group.num_rows or not 0 <= statistics.null_count <= group.num_rows:
+        null_count = statistics.null_count
+        if group.values != group.rows or not 0 <= null_count <= group.rows:
             return None
-        nulls += statistics.null_count
+        nulls += null_count
     return (rows - nulls, nulls) if rows == metadata.num_rows else None
 
 
 def _bounds(
-    metadata: pq.FileMetaData, leaf: int, data_type: str
+    metadata: pq.FileMetaData, groups: Iterable[_Group], data_type: str
 ) -> tuple[tuple[Value, Value], ...] | None:
     """Least and greatest value by group; None unless every group with values proves its own."""
     if data_type in ("float", "double"):
         return None
     found: list[tuple[Value, Value]] = []
-    for position in range(metadata.num_row_groups):
-        group = metadata.row_group(position)
-        statistics = group.column(leaf).statistics
+    for group in groups:
+        statistics = group.statistics
         nulls = statistics.null_count if statistics is not None else None
-        if group.num_rows == 0 or nulls == group.num_rows:
+        if group.rows == 0 or nulls == group.rows:
             continue
         if statistics is None or not statistics.has_min_max:
             return None
@@ -282,6 +321,9 @@ def _bounds(
 
 def _value(raw: object, data_type: str) -> Value | None:
     """A statistic in Catalyst's internal form; None when it is not a value of the type."""
+    if data_type in _INTEGER_BITS:
+        half = 1 << (_INTEGER_BITS[data_type] - 1)
+        return raw if isinstance(raw, int) and -half <= raw < half else None
     decimal = _DECIMAL.fullmatch(data_type)
     if decimal is not None:
         unscaled = int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else raw
@@ -289,9 +331,6 @@ def _value(raw: object, data_type: str) -> Value | None:
             return None
         digits = tuple(int(digit) for digit in str(abs(unscaled)))
         return Decimal((int(unscaled < 0), digits, -int(decimal[2])))
-    if data_type in _INTEGER_BITS:
-        half = 1 << (_INTEGER_BITS[data_type] - 1)
-        return raw if isinstance(raw, int) and -half <= raw < half else None
     return raw if isinstance(raw, bool | int | bytes) else None
 
 

@@ -1,5 +1,6 @@
 """What footers of several writers prove, against the data themselves."""
 
+import tempfile
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -9,6 +10,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from snaploom.skipping.indexes.base import FooterColumn
 from snaploom.skipping.spark.builds.footers import Footer, FooterReader, FooterTerm
@@ -232,3 +235,43 @@ def test_only_the_footer_is_read(tmp_path: Path) -> None:
     size = int.from_bytes(path.read_bytes()[-8:-4], "little")
     assert found.length == size + 16
     assert found.rows == 100_000
+
+
+SHAPES: list[tuple[pa.Table, dict[str, object]]] = [
+    (pa.table({"c": [1, 2]}), {}),
+    (pa.table({"c": [7, None]}), {}),
+    (pa.table({"C": [1], "c": [2]}), {}),
+    (pa.table({"a": [{"c": 1}]}), {}),
+    (pa.table({"b": [{"c": 2}]}), {}),
+    (pa.table({"c": pa.array([3], pa.int32())}), {}),
+    (pa.table({"c": [4]}, metadata={"org.apache.spark.version": "2.4.0"}), {}),
+    (pa.table({"c": [4]}), {"store_schema": False}),
+    (pa.table({"other": [5]}), {}),
+]
+"""Tables whose footers are alike in part: names of leaves, schemas, or all but a note."""
+
+
+@given(order=st.lists(st.sampled_from(range(len(SHAPES))), min_size=1, max_size=20))
+def test_a_footer_proves_the_same_among_others_as_by_itself(order: list[int]) -> None:
+    terms = (FooterTerm(("c",), "bigint"), FooterTerm(("b", "c"), "bigint"))
+    with tempfile.TemporaryDirectory() as folder:
+        names = [f"{folder}/{place}" for place in range(len(SHAPES))]
+        for name, (table, options) in zip(names, SHAPES, strict=True):
+            pq.write_table(table, name, **options)
+        reader = FooterReader(terms, is_case_sensitive=False)
+        single = [reader.read_local([name])[0] for name in names]
+        assert reader.read_local([names[place] for place in order]) == [single[p] for p in order]
+
+
+def test_files_of_one_schema_are_looked_through_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[object] = []
+    of = FooterReader.schema_of
+    monkeypatch.setattr(
+        FooterReader, "schema_of", lambda self, footer: looked.append(footer) or of(self, footer)
+    )
+    names = [str(written(tmp_path / str(number), pa.array([number]))) for number in range(40)]
+    reader = FooterReader((FooterTerm(("c",), "bigint"),), is_case_sensitive=False)
+    assert [each.rows for each in reader.read_local(names)] == [1] * 40
+    assert len(looked) <= 8  # threads that begin at once may look at the same time

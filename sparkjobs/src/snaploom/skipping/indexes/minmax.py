@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -149,8 +150,9 @@ def footer_bounds(column: FooterColumn, data_type: str) -> tuple[Value | None, V
     both = [column.minimum, column.maximum]
     if is_text(data_type) and not all(isinstance(bound, bytes) for bound in both):
         return None
-    extremes = bounds_of(pa.array(both, arrow_type(data_type)))
-    return kept_bound_values(extremes.to_pylist(), data_type)
+    if data_type in ("float", "double"):
+        both = bounds_of(pa.array(both, arrow_type(data_type))).to_pylist()
+    return kept_bound_values(cast(Sequence[Value], both), data_type)
 
 
 def _cut(value: bytes, data_type: str) -> int:

@@ -41,7 +41,7 @@ from snaploom.skipping.spark.relations.hadoop import (
 PARTITION = "PARTITION"
 """The type whose rows come from only the listing."""
 
-_BLOCK_FILES = 10_000
+_BLOCK_FILES = 50_000
 """Files whose footers are read before the first of their rows are made."""
 _PIECE_FILES = 1000
 _PIECE_BYTES = 512 << 20
@@ -125,17 +125,15 @@ def build_rows(
 
 def _settled(files: pa.Table, counters: Counters) -> dict[str, FileState]:
     """Files as they were listed, without those of which it is unknown whether they change."""
-    listed = {
-        row["path"]: FileState(row["length"], row["modified"], row["etag"])
-        for row in files.select([name for name, _ in IDENTITY_FIELDS]).to_pylist()
-    }
+    names, *facts = (files.column(name).to_pylist() for name, _ in IDENTITY_FIELDS)
+    listed = dict(zip(names, map(FileState, *facts), strict=True))
     paths = list(listed)
-    wait_until_settled(paths, [state.changed for state in listed.values()])
+    changed = [state.changed for state in listed.values()]
+    wait_until_settled(paths, changed)
     now = time.time() * 1000 - granularity_of(paths)
-    for path in paths:
-        if listed[path].changed > now:
-            _leave_out(path, "was modified in the future, by this machine's clock", counters)
-            del listed[path]
+    for path in [path for path, at in zip(paths, changed, strict=True) if at > now]:
+        _leave_out(path, "was modified in the future, by this machine's clock", counters)
+        del listed[path]
     return listed
 
 
@@ -205,9 +203,9 @@ def _rows(
         if definition.type == PARTITION:
             for path, row in rows.items():
                 _add(row, definition, _partition_row(plan, definition, path))
-    for path, footer in footers.items():
-        for definition in read:
-            _add(rows[path], definition, _footer_row(plan, definition, footer))
+    for definition in read:
+        for path, found_by_footer in _footer_rows(plan, definition, footers):
+            rows[path][definition.index_id] = found_by_footer
     missing, unproved = _missing(read, rows)
     if unproved:
         some = {path: listed[path] for path in unproved}
@@ -299,18 +297,25 @@ def _footers(
     return found
 
 
-def _footer_row(plan: BuildPlan, definition: IndexDefinition, footer: Footer) -> Scanned | None:
-    proved = dict(zip(plan.footer_terms, footer.columns, strict=False))
-    columns = [proved.get(term.key) for term in definition.terms]
-    known = [column for column in columns if column is not None]
-    if len(known) != len(columns):
-        return None
-    fields = index_type(definition.type).from_footer(definition, known)
-    if fields is None:
-        return None
-    return Scanned(
-        tuple(column.values for column in known), tuple(column.nulls for column in known), fields
-    )
+def _footer_rows(
+    plan: BuildPlan, definition: IndexDefinition, footers: Mapping[str, Footer]
+) -> Iterator[tuple[str, Scanned]]:
+    """What footers prove for an index, by path; files about which they do not are left out."""
+    order = list(plan.footer_terms)
+    if any(term.key not in plan.footer_terms for term in definition.terms):
+        return
+    places = [order.index(term.key) for term in definition.terms]
+    from_footer = index_type(definition.type).from_footer
+    for path, footer in footers.items():
+        if footer.rows is None:
+            continue
+        columns = [column for place in places if (column := footer.columns[place]) is not None]
+        if len(columns) != len(places):
+            continue
+        fields = from_footer(definition, columns)
+        if fields is not None:
+            values = tuple([column.values for column in columns])
+            yield path, Scanned(values, tuple([column.nulls for column in columns]), fields)
 
 
 def _partition_row(plan: BuildPlan, definition: IndexDefinition, path: str) -> Scanned | None:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
@@ -22,8 +23,20 @@ from snaploom.skipping.core.terms import Term
 from snaploom.skipping.indexes.base import FooterColumn
 from snaploom.skipping.spark.relations.hadoop import local_path
 from snaploom.skipping.spark.relations.janino import JavaRule
-from snaploom.storage.parquetfooters import END, FooterInvalid, local_footer_bytes, parse_footer
-from snaploom.storage.parquetstatistics import column_statistics, depends_on_zone, lacks
+from snaploom.storage.compactthrift import StructInvalid, schema_bytes
+from snaploom.storage.parquetfooters import (
+    END,
+    FooterInvalid,
+    bare_footer,
+    local_footer_bytes,
+    parse_footer,
+)
+from snaploom.storage.parquetstatistics import (
+    ABSENT,
+    depends_on_zone,
+    leaf_statistics,
+    trusted_leaf,
+)
 
 _THREADS = 8
 
@@ -32,6 +45,9 @@ MANY_FILES = 2_000
 take 0.2 ms each (measured, Spark 4.3 and pyarrow)."""
 _FILES_OF_A_TASK = 250
 """Fewest files of a task: 50 ms of work."""
+
+_SCHEMAS = 8
+"""Schemas that are remembered at a time; files beyond are looked through one by one."""
 
 _FILES_OF_A_CALL = 500
 """Files that the JVM reads at once; one may interrupt between two calls."""
@@ -108,42 +124,45 @@ class FooterReader:
         Args:
             names: as the operating system has them.
         """
+        known = _KnownSchemas(self)
         with ThreadPoolExecutor(_THREADS) as pool:
-            return list(pool.map(self._read_local, names))
+            return list(pool.map(lambda name: self._read_local(name, known), names))
 
-    def _read_local(self, name: str) -> Footer:
+    def _read_local(self, name: str, known: _KnownSchemas) -> Footer:
         try:
             content = local_footer_bytes(name)
         except (OSError, ValueError) as error:
             return Footer(failure=f"{type(error).__name__}: {error}")
-        found = self._parse(content)
-        return replace(found, length=found.length + END)
+        return self._parse(content, known, len(content) + END)
 
-    def _parse(self, content: bytes) -> Footer:
+    def _parse(self, content: bytes, known: _KnownSchemas, length: int) -> Footer:
         try:
             metadata = parse_footer(content)
         except FooterInvalid as error:
-            return Footer(failure=str(error))
+            return Footer(failure=str(error), length=length)
+        schema = known.of(content, metadata)
         return Footer(
             rows=metadata.num_rows,
-            columns=tuple(self._column(metadata, term) for term in self.terms),
-            length=len(content),
-            depends_on_zone=depends_on_zone(metadata),
+            columns=tuple(map(partial(_column, metadata), self.terms, schema.leaves)),
+            length=length,
+            depends_on_zone=schema.depends_on_zone,
         )
 
-    def _column(self, metadata: pq.FileMetaData, term: FooterTerm) -> FooterColumn | None:
-        """What a footer proves about a term, or None."""
-        if lacks(metadata, term.names, is_case_sensitive=self.is_case_sensitive):
-            missing = FooterColumn(values=0, nulls=metadata.num_rows, minimum=None, maximum=None)
-            return None if term.has_default else missing
-        found = column_statistics(
-            metadata, term.names, term.data_type, is_case_sensitive=self.is_case_sensitive
+    def schema_of(self, metadata: pq.FileMetaData) -> _Schema:
+        """What footers of a schema, a writer and notes have in common."""
+        leaves = (
+            trusted_leaf(
+                metadata, term.names, term.data_type, is_case_sensitive=self.is_case_sensitive
+            )
+            for term in self.terms
         )
-        if found is None:
-            return None
-        lows, highs = zip(*found.bounds, strict=True) if found.bounds else ((), ())
-        minimum, maximum = min(lows, default=None), max(highs, default=None)
-        return FooterColumn(found.values, found.nulls, minimum, maximum)
+        return _Schema(
+            metadata.schema,
+            metadata.metadata,
+            metadata.created_by,
+            tuple(leaves),
+            depends_on_zone(metadata),
+        )
 
     def _on_executors(self, spark: SparkSession, names: Sequence[str]) -> list[Footer]:
         context = spark.sparkContext
@@ -151,7 +170,8 @@ class FooterReader:
         return context.parallelize(names, max(1, tasks)).mapPartitions(self._of_a_task).collect()
 
     def _of_a_task(self, names: Iterable[str]) -> Iterator[Footer]:
-        return map(self._read_local, names)
+        known = _KnownSchemas(self)
+        return (self._read_local(name, known) for name in names)
 
     def _through_the_jvm(
         self, spark: SparkSession, lengths: Mapping[str, int]
@@ -159,9 +179,63 @@ class FooterReader:
         ends = JavaRule(spark).footers(
             spark._jsparkSession, list(lengths), list(lengths.values()), _FIRST_BYTES
         )
+        known = _KnownSchemas(self)
         for (path, length), content in zip(lengths.items(), ends, strict=True):
             if isinstance(content, str):
                 yield path, Footer(failure=content)
             else:
-                found = self._parse(content)
-                yield path, replace(found, length=max(found.length, min(length, _FIRST_BYTES)))
+                read = max(len(content), min(length, _FIRST_BYTES))
+                yield path, self._parse(content, known, read)
+
+
+@dataclass(frozen=True)
+class _Schema:
+    """What footers have in common that were written alike."""
+
+    schema: pq.ParquetSchema
+    notes: Mapping[bytes, bytes] | None
+    writer: str
+    leaves: tuple[int | None, ...]
+    """For each term, as `trusted_leaf` gives it."""
+    depends_on_zone: bool
+
+    def describes(self, metadata: pq.FileMetaData) -> bool:
+        """Whether a footer that begins with the same bytes was written alike."""
+        is_noted = self.notes == metadata.metadata and self.writer == metadata.created_by
+        return is_noted and bool(self.schema.equals(metadata.schema))
+
+
+class _KnownSchemas:
+    """Schemas that were looked through: files of one table have few, and a look takes long."""
+
+    def __init__(self, reader: FooterReader) -> None:
+        self._reader = reader
+        self._known: tuple[tuple[bytes, _Schema], ...] = ()
+
+    def of(self, content: bytes, metadata: pq.FileMetaData) -> _Schema:
+        """What a footer has in common with others of its schema."""
+        footer = bare_footer(content)
+        for beginning, schema in self._known:
+            if footer.startswith(beginning) and schema.describes(metadata):
+                return schema
+        schema = self._reader.schema_of(metadata)
+        try:
+            beginning = schema_bytes(footer)
+        except StructInvalid:
+            return schema
+        # Other threads may do the same at once, and then only one of the schemas is kept.
+        self._known = ((beginning, schema), *self._known)[:_SCHEMAS]
+        return schema
+
+
+def _column(metadata: pq.FileMetaData, term: FooterTerm, leaf: int | None) -> FooterColumn | None:
+    """What a footer proves about a term, or None."""
+    if leaf == ABSENT:
+        missing = FooterColumn(values=0, nulls=metadata.num_rows, minimum=None, maximum=None)
+        return None if term.has_default else missing
+    found = None if leaf is None else leaf_statistics(metadata, leaf, term.data_type)
+    if found is None:
+        return None
+    lows, highs = zip(*found.bounds, strict=True) if found.bounds else ((), ())
+    minimum, maximum = min(lows, default=None), max(highs, default=None)
+    return FooterColumn(found.values, found.nulls, minimum, maximum)

@@ -7,7 +7,7 @@ values or the hashes of its terms.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
@@ -53,10 +53,15 @@ class Relation:
 
     spark: SparkSession
     """A session of our own, which has the reader settings of the user's."""
-    frame: DataFrame
-    """Every file, every column."""
+    read: Callable[[], DataFrame]
+    """Gives the frame of every file and every column. Spark lists the files for it."""
     columns: Mapping[str, Column]
     """How to compute a term, by its key."""
+
+    @property
+    def frame(self) -> DataFrame:
+        """Every file, every column."""
+        return self.read()
 
     @property
     def file_hash(self) -> str:

@@ -318,14 +318,15 @@ class SkippingIndexes:
         """The refresh of a path about which nothing changed; None where a target must be opened."""
         if isinstance(subject, TableName) or mode is RefreshMode.FULL:
             return None
+        uri = self.uri(subject)
         try:
-            store = self._store(self.uri(subject))
+            store = self._store(uri)
         except IndexNotFound:
             return None  # the path may be a pattern
         if store.read().refreshed_at == NEVER:
             return None
         file_format, options = self._readable(subject)
-        listing = file_listing_of(self.spark, subject.path, file_format, options)
+        listing = file_listing_of(self.spark, subject.path, uri, file_format, options)
         return None if listing is None else operations.confirm(store, listing, mode)
 
     def uri(self, subject: Subject) -> str:

@@ -164,7 +164,7 @@ def sorted_frame(
         rows: how many there are.
     """
     computed = {term.key: column_at(term.names or ()) for term in clustering.terms}
-    relation = Relation(frame.sparkSession, frame, computed)
+    relation = Relation(frame.sparkSession, lambda: frame, computed)
     files = balanced(size, request.target_file_size)
     return clustered(relation, clustering, files, rows, (), request.seed)
 

@@ -1,8 +1,9 @@
-"""Files of a folder as known from their names and the session, without looking into any of them."""
+"""Files of a folder as known from their names and the session, without a look into any of them."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -23,11 +24,18 @@ from snaploom.skipping.spark.relations.fingerprint import (
     unusable,
 )
 from snaploom.skipping.spark.relations.janino import JavaRule
-from snaploom.skipping.spark.targets.targetfiles import ListedFiles, list_relation, only_chosen
+from snaploom.skipping.spark.targets.targetfiles import (
+    INFERRED,
+    ListedFiles,
+    ListedFolder,
+    list_folder,
+    list_relation,
+    only_chosen,
+)
 from snaploom.skipping.spark.targets.targetreader import own_session
 
-_INFERRED = frozenset({"csv", "json", "orc", "parquet"})
-"""Formats whose columns Spark looks for in the files."""
+_PATTERN = re.compile(r"[{}\[\]*?\\]")
+"""What Hadoop reads as a pattern."""
 
 
 @dataclass(frozen=True)
@@ -62,39 +70,51 @@ class FolderListing:
 
 
 def file_listing_of(
-    spark: SparkSession, path: str, file_format: str, options: Mapping[str, str]
+    spark: SparkSession, path: str, uri: str, file_format: str, options: Mapping[str, str]
 ) -> FolderListing | None:
     """The listing of a folder.
 
     Args:
         spark: the user's session.
         path: as Spark takes it.
+        uri: the same, as Hadoop spells it.
         file_format: Spark's short name.
         options: reader options.
 
     Returns:
         None where Spark needs no look into files, or opening the target reports what is wrong.
     """
-    if file_format.lower() not in _INFERRED:
+    if file_format.lower() not in INFERRED:
         return None
-    reader = spark.read.format(file_format).options(**options).schema(StructType([]))
-    rule = JavaRule(spark)
     try:
-        frame = reader.load(readable_uri(spark, path))
-        headers = rule.describe(frame._jdf, SETTINGS)
+        found = _listed(spark, path, uri, file_format, options)
     except (PySparkException, Py4JJavaError):
         return None
+    if found is None or unusable(found.header):
+        return None
+    target = Target(
+        uri=cast(Sequence[str], found.header["roots"])[0].rstrip("/"),
+        format=str(found.header["format"]),
+        options=tuple(sorted(options.items())),
+    )
+    return FolderListing(spark, target, found.header, found.listed)
+
+
+def _listed(
+    spark: SparkSession, path: str, uri: str, file_format: str, options: Mapping[str, str]
+) -> ListedFolder | None:
+    """A folder without Spark, or as Spark lists it; None where a path stands for several."""
+    if not _PATTERN.search(path):
+        found = list_folder(spark, uri, file_format, options)
+        if found is not None:
+            return found
+    reader = spark.read.format(file_format).options(**options).schema(StructType([]))
+    rule = JavaRule(spark)
+    frame = reader.load(readable_uri(spark, path))
+    headers = rule.describe(frame._jdf, SETTINGS)
     if len(headers) != 1:
         return None
     header = cast(Header, json.loads(headers[0]))
-    roots = cast(Sequence[str], header["roots"])
-    if len(roots) != 1 or unusable(header):
+    if len(cast(Sequence[str], header["roots"])) != 1:
         return None
-    target = Target(
-        uri=roots[0].rstrip("/"),
-        format=str(header["format"]),
-        options=tuple(sorted(options.items())),
-    )
-    return FolderListing(
-        spark, target, header, list_relation(rule, frame, partition_columns(header))
-    )
+    return ListedFolder(header, list_relation(rule, frame, partition_columns(header)))

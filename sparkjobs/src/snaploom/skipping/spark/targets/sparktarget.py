@@ -7,7 +7,7 @@ of our own (`targetreader`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import cast
@@ -41,7 +41,12 @@ from snaploom.skipping.spark.relations.fingerprint import columns, fingerprint, 
 from snaploom.skipping.spark.relations.janino import JavaRule
 from snaploom.skipping.spark.targets.columnnames import column_at, column_named
 from snaploom.skipping.spark.targets.outputpaths import column_hint
-from snaploom.skipping.spark.targets.targetfiles import ListedFiles, list_relation, only_chosen
+from snaploom.skipping.spark.targets.targetfiles import (
+    ListedFiles,
+    list_folder,
+    list_relation,
+    only_chosen,
+)
 from snaploom.skipping.spark.targets.targetreader import Reading, own_session
 from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression
 
@@ -53,10 +58,15 @@ _PLACE = SqlPlace(
 
 @dataclass(frozen=True)
 class _Listed:
-    """One listing, and the frame that reads exactly these files."""
+    """One listing, and how the files are read."""
 
-    frame: DataFrame
     listed: ListedFiles
+    read: Callable[[], DataFrame]
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """The files as Spark reads them; those that came or went since the listing with them."""
+        return self.read()
 
 
 class SparkTarget:
@@ -143,8 +153,9 @@ class SparkTarget:
 
     def relation(self, terms: Iterable[Term]) -> Relation:
         """How Spark reads the files, and computes some terms, in a session of our own."""
+        current = self._current
         columns = {term.key: self._term_column(term) for term in terms}
-        return Relation(self._session, self._current.frame, columns)
+        return Relation(self._session, lambda: current.frame, columns)
 
     def list_files(self, where: str) -> pa.Table:
         """The files there are now, as identity columns.
@@ -195,8 +206,23 @@ class SparkTarget:
                 *_fields(self._header["partitionSchema"]),
             ],
         }
-        frame = Reading(self._target, schema).fresh(self._session)
-        return _Listed(frame, list_relation(self._rule, frame, self.partition_columns))
+        read = partial(Reading(self._target, schema).fresh, self._session)
+        found = self._listed_folder()
+        if found is not None:
+            return _Listed(found, read)
+        frame = read()
+        listed = list_relation(self._rule, frame, self.partition_columns)
+        return _Listed(listed, lambda: frame)
+
+    def _listed_folder(self) -> ListedFiles | None:
+        """The files without Spark; of a table only it knows the folders."""
+        target = self._target
+        if target.table:
+            return None
+        found = list_folder(self._session, target.uri, target.format, dict(target.options))
+        if found is None or partition_columns(found.header) != self.partition_columns:
+            return None
+        return found.listed
 
     @cached_property
     def _columns(self) -> Columns:

@@ -1,4 +1,7 @@
-"""The files of a relation as Spark lists them now, and which of them an index covers (rule S23).
+"""The files of a relation as they are now, and which of them an index covers (rule S23).
+
+A folder is listed without the JVM where that surely gives what Spark lists
+(`snaploom.listing.relationfiles`), and by Spark otherwise.
 
 WHERE of an index is SQL over partition columns and the path. Spark decides it on a small frame with
 one row for each file.
@@ -9,21 +12,27 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, repeat
 from typing import cast
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.types import StructType
 
 from snaploom.errors import IndexNotPossible
 from snaploom.hadoop.jvm import jvm_of
+from snaploom.listing.relationfiles import relation_files
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS
 from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.spark.relations.causes import cause_of
 from snaploom.skipping.spark.relations.expressions import Literal, literal
+from snaploom.skipping.spark.relations.fingerprint import SETTINGS, Header, partition_columns
 from snaploom.skipping.spark.relations.hadoop import url_encoded
 from snaploom.skipping.spark.relations.janino import JavaRule
+from snaploom.skipping.spark.targets.targetreader import LITERAL_PATH
 from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression
 
 
@@ -33,8 +42,14 @@ class ListedFiles:
 
     files: pa.Table
     """Identity columns of `snaploom.skipping.core.filetable`, and nothing else."""
-    partitions: Mapping[str, tuple[Literal, ...]]
-    """Values of the partition columns by path."""
+    runs: Sequence[tuple[int, tuple[Literal, ...]]]
+    """Values of the partition columns, with how many files after each other have them."""
+
+    @cached_property
+    def partitions(self) -> Mapping[str, tuple[Literal, ...]]:
+        """Values of the partition columns by path."""
+        values = chain.from_iterable(repeat(row, count) for count, row in self.runs)
+        return dict(zip(self.files.column("path").to_pylist(), values, strict=True))
 
 
 def list_relation(
@@ -47,24 +62,108 @@ def list_relation(
     header, lengths, modified, *paths = rule.listing(frame._jdf).split("\n")
     facts = cast(Mapping[str, Sequence[object]], json.loads(header))
     etags = facts.get("etags", [None] * len(paths))
-    rows = zip(paths, _numbers(lengths), _numbers(modified), etags, strict=True)
+    values = _literals(facts["partitions"], partition_columns)
+    rows = zip(paths, _numbers(lengths), _numbers(modified), etags, values, strict=True)
     known = [row for row in rows if row[0]]
-    columns = list(zip(*known, strict=True)) or [() for _ in IDENTITY_FIELDS]
-    files = pa.table(
-        [
-            pa.array(values, kind)
-            for values, (_, kind) in zip(columns, IDENTITY_FIELDS, strict=True)
-        ],
-        pa.schema(list(IDENTITY_FIELDS)),
+    columns = list(zip(*known, strict=True)) or [() for _ in (*IDENTITY_FIELDS, values)]
+    return ListedFiles(_identities(columns[:-1]), [(1, row) for row in columns[-1]])
+
+
+@dataclass(frozen=True)
+class ListedFolder:
+    """A folder that was listed without Spark."""
+
+    header: Header
+    """How Spark reads it; without columns but those of partitions."""
+    listed: ListedFiles
+    """Its files."""
+
+
+def list_folder(
+    spark: SparkSession, uri: str, file_format: str, options: Mapping[str, str]
+) -> ListedFolder | None:
+    """The files that Spark reads as one relation from a folder.
+
+    Spark sees one file of each folder below it, from which it takes the partition columns and their
+    values as from all files.
+
+    Args:
+        spark: the session, which decides how they are read.
+        uri: as Hadoop spells it, without a final `/`; taken literally.
+        file_format: Spark's short name.
+        options: reader options.
+
+    Returns:
+        None where Spark has to list them.
+    """
+    if file_format.lower() not in INFERRED or not _is_listed_plainly(spark, options):
+        return None
+    found = relation_files(uri)
+    if found is None:
+        return None
+    frame = _reader(spark, len(found.folders)).format(file_format).options(
+        **{**options, _BASE_PATH: uri, **LITERAL_PATH}
+    ).schema(StructType([])).load([folder.sample for folder in found.folders])  # fmt: skip
+    lines = JavaRule(spark).listing(frame._jdf, SETTINGS).split("\n")
+    header = {**cast(Header, json.loads(lines[0])), "roots": [uri]}
+    folders = [folder for folder in found.folders if folder.files]
+    values = dict(
+        zip(lines[3:], _literals(header["partitions"], partition_columns(header)), strict=True)
     )
-    values = cast(Sequence[Sequence[object]], facts["partitions"])
+    columns = (found.paths, found.lengths, found.modified, found.tags)
+    runs = [(folder.files, values[folder.sample]) for folder in folders]
+    return ListedFolder(header, ListedFiles(_identities(columns), runs))
+
+
+def _is_listed_plainly(spark: SparkSession, options: Mapping[str, str]) -> bool:
+    """Whether neither options nor Hadoop's settings choose among the files of a folder."""
+    if any(name.lower() in _CHOOSING or "." in name for name in options):
+        return False
+    hadoop = spark._jsparkSession.sessionState().newHadoopConf()
+    return hadoop.get(_FILTER) is None and hadoop.get(_LOCAL_SYSTEM) in (None, _PLAIN_SYSTEM)
+
+
+INFERRED = frozenset({"csv", "json", "orc", "parquet"})
+"""Formats whose columns Spark looks for in the files, and which may be read without columns."""
+_BASE_PATH = "basePath"
+_CHOOSING = frozenset({
+    "basepath", "recursivefilelookup", "pathglobfilter", "modifiedbefore", "modifiedafter",
+    "ignoreinvalidpartitionpaths", "path", "paths",
+})  # fmt: skip
+"""Options, in lower case, that choose which files are read, or what is a partition."""
+_FILTER = "mapreduce.input.pathFilter.class"
+_LOCAL_SYSTEM = "fs.file.impl"
+_PLAIN_SYSTEM = "org.apache.hadoop.fs.LocalFileSystem"
+
+_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+
+
+def _reader(spark: SparkSession, paths: int) -> DataFrameReader:
+    """A reader with the settings of a session, which looks at so many files without a job."""
+    if paths <= int(spark.conf.get(_THRESHOLD) or 0):
+        return spark.read
+    session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    session.conf.set(_THRESHOLD, str(paths))
+    return session.read
+
+
+def _identities(columns: Sequence[Sequence[object] | pa.Array]) -> pa.Table:
+    arrays = [
+        values if isinstance(values, pa.Array) else pa.array(values, kind)
+        for values, (_, kind) in zip(columns, IDENTITY_FIELDS, strict=True)
+    ]
+    return pa.table(arrays, pa.schema(list(IDENTITY_FIELDS)))
+
+
+def _literals(
+    values: object, partition_columns: Sequence[tuple[str, str]]
+) -> list[tuple[Literal, ...]]:
+    """Serialised values of partition columns, a row for each file."""
     types = [data_type for _, data_type in partition_columns]
-    partitions = {
-        path: tuple(literal(value, kind) for value, kind in zip(row, types, strict=True))
-        for path, row in zip(paths, values, strict=True)
-        if path
-    }
-    return ListedFiles(files, partitions)
+    return [
+        tuple(literal(value, kind) for value, kind in zip(row, types, strict=True))
+        for row in cast(Sequence[Sequence[object]], values)
+    ]
 
 
 def _numbers(joined: str) -> list[int]:

@@ -18,7 +18,7 @@ from snaploom.skipping.core.definition import Target
 _STRICT = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
 """What a file holds must be known, or that it cannot be read; never a part of it."""
 
-_LITERAL_PATH = {"__globPaths__": "false"}
+LITERAL_PATH = {"__globPaths__": "false"}
 """The path is one path, whatever brackets and stars are in it."""
 
 _SETTINGS = {
@@ -61,7 +61,7 @@ class Reading:
             return session.read.options(**_STRICT).table(self.target.table)
         schema = StructType.fromJson(cast(dict[str, object], json.loads(json.dumps(self.schema))))
         reader = session.read.format(spark_format(self.target.format, NO_ALLOWANCES)).schema(schema)
-        options = {**dict(self.target.options), **_STRICT, **_LITERAL_PATH}
+        options = {**dict(self.target.options), **_STRICT, **LITERAL_PATH}
         return reader.options(**options).load(self.target.uri)
 
 

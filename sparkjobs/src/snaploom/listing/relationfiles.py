@@ -1,0 +1,194 @@
+"""The files of a local folder as Spark reads them as one relation, listed without its JVM.
+
+Spark makes several Java objects of each file, and asks for its tag once more. What is listed here
+is exactly what Spark lists, or nothing is: whatever is in any way odd (links to folders, files
+beside folders, folders that are no partitions, names that Hadoop refuses or treats specially) is
+left to Spark.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from snaploom.listing.globs import is_hidden_name
+from snaploom.listing.listedfile import local_tag
+
+_PLACE = re.compile(r"file:(?P<folder>(?:/[^/]+)+)")
+_PARTITION = re.compile(r"(?P<column>[^=]+)=.+", re.DOTALL)
+_ODD = re.compile("[:\n\ud800-\udfff]")
+"""What Hadoop refuses in names, what cannot be passed line by line, and bytes that are no text."""
+_SPECIAL = ("_metadata", "_common_metadata", "_spark_metadata")
+"""Names that Spark hides otherwise than others, and one that makes a folder that of a stream."""
+_NANOS_PER_MILLI = 1_000_000
+
+
+class _InDoubtError(Exception):
+    """Spark may see it otherwise."""
+
+
+@dataclass(frozen=True)
+class RelationFolder:
+    """A folder with files of a relation; of one with partition columns, a partition."""
+
+    uri: str
+    """Without a final `/`."""
+    files: int
+    """How many files the relation has there; none where those that are there are empty."""
+    sample: str
+    """URI of one file there, of one that is not empty where there is one."""
+
+
+@dataclass(frozen=True)
+class RelationFiles:
+    """The files of a relation; at least one."""
+
+    folders: tuple[RelationFolder, ...]
+    """Where they are, in their order."""
+    paths: pa.Array
+    """As Hadoop's `Path` prints them (large_string)."""
+    lengths: pa.Array
+    """Bytes (int64), never 0: Spark reads no empty file."""
+    modified: pa.Array
+    """Milliseconds since 1970 (int64)."""
+    tags: pa.Array
+    """`local_tag` of each (large_string)."""
+
+
+def relation_files(uri: str) -> RelationFiles | None:
+    """The files that Spark reads as one relation from a folder.
+
+    Args:
+        uri: of the folder, `file:/...`, without a final `/`.
+
+    Returns:
+        None where Spark has to list them, or there are none.
+    """
+    place = _PLACE.fullmatch(uri)
+    if place is None or _ODD.search(place["folder"]) or os.name != "posix":
+        return None
+    try:
+        levels = _levels(place["folder"])
+        return _described(levels)
+    except (OSError, _InDoubtError):
+        return None
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """What one folder has that Spark does not hide."""
+
+    path: str
+    files: Sequence[str]
+    """Names of regular files and of links."""
+    folders: Sequence[str]
+    """Names."""
+
+
+def _levels(root: str) -> list[_Folder]:
+    """The folders with files: all of them equally deep, each below folders of the same columns.
+
+    Raises:
+        OSError: the disk does not answer.
+        _InDoubtError: the folders are no such tree.
+    """
+    level = [root]
+    while level:
+        found = [_listed(path) for path in level]
+        with_files = [each for each in found if each.files]
+        below = [(each.path, name) for each in found for name in each.folders]
+        if with_files and below:
+            raise _InDoubtError
+        if with_files:
+            return with_files
+        partitions = [_PARTITION.fullmatch(name) for _, name in below]
+        columns = {match["column"] for match in partitions if match is not None}
+        if None in partitions or len(columns) > 1:
+            raise _InDoubtError
+        level = [f"{path}/{name}" for path, name in below]
+    raise _InDoubtError
+
+
+def _listed(path: str) -> _Folder:
+    files: list[str] = []
+    folders: list[str] = []
+    with os.scandir(path) as entries:
+        for entry in entries:
+            name = entry.name
+            if name.startswith(_SPECIAL):
+                raise _InDoubtError
+            if is_hidden_name(name):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(name)
+            else:
+                files.append(name)
+    if _ODD.search("/".join([*files, *folders])):
+        raise _InDoubtError
+    return _Folder(path, sorted(files), sorted(folders))
+
+
+@dataclass
+class _Columns:
+    """Facts about files, by column: a hundred thousand objects would keep the collector busy."""
+
+    paths: list[str] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    modified: list[int] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+
+
+def _described(folders: Iterable[_Folder]) -> RelationFiles:
+    """The files of some folders, without those that are empty.
+
+    Raises:
+        OSError: the disk does not answer.
+        _InDoubtError: something is neither a file nor a link to one, or all files are empty.
+    """
+    columns, described = _Columns(), []
+    for folder in folders:
+        before = len(columns.paths)
+        empty = _look(folder, columns)
+        count = len(columns.paths) - before
+        if count or empty:
+            sample = columns.paths[before] if count else empty
+            described.append(RelationFolder(f"file:{folder.path}", count, sample))
+    if not columns.paths:
+        raise _InDoubtError
+    return RelationFiles(
+        tuple(described),
+        pa.array(columns.paths, pa.large_string()),
+        pa.array(columns.lengths, pa.int64()),
+        pa.array(columns.modified, pa.int64()),
+        pa.array(columns.tags, pa.large_string()),
+    )
+
+
+def _look(folder: _Folder, columns: _Columns) -> str:
+    """Add what is known of the files of a folder; the URI of an empty one is returned."""
+    empty = ""
+    prefix = f"file:{folder.path}/"
+    opened = os.open(folder.path, os.O_RDONLY)
+    try:
+        for name in folder.files:
+            try:
+                status = os.stat(name, dir_fd=opened)
+            except FileNotFoundError:
+                continue  # a link to nothing, or gone meanwhile
+            if not stat.S_ISREG(status.st_mode):
+                raise _InDoubtError
+            if not status.st_size:
+                empty = prefix + name
+                continue
+            columns.paths.append(prefix + name)
+            columns.lengths.append(status.st_size)
+            columns.modified.append(status.st_mtime_ns // _NANOS_PER_MILLI)
+            columns.tags.append(local_tag(status))
+    finally:
+        os.close(opened)
+    return empty

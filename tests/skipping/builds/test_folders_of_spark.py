@@ -1,0 +1,143 @@
+"""Folders that are listed without Spark, against Spark's own listing of them."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from snaploom.listing.relationfiles import relation_files
+from snaploom.skipping.spark.relations.fingerprint import SETTINGS, Header, partition_columns
+from snaploom.skipping.spark.relations.janino import JavaRule
+from snaploom.skipping.spark.targets.targetfiles import list_folder, list_relation
+
+Tree = list[tuple[list[str], str, str]]
+"""Folders, name and kind of each file."""
+NAMES = st.sampled_from(
+    ["a.json", "b", "_SUCCESS", "_c=1", ".crc", "_metadata", "d._COPYING_", "é %20 x", "_a", "e:f"]
+)
+_FOLDERS = [
+    "day=1", "day=2", "day=x", "day=", "DAY=3", "hour=01", "day=__HIVE_DEFAULT_PARTITION__",
+     "day=a%2Fb", "plain", "_hidden", "_h=1", ".dot", "_metadata", "_temporary",
+]  # fmt: skip
+FOLDERS = st.sampled_from(_FOLDERS)
+KINDS = st.sampled_from(["file", "file", "file", "empty", "link", "broken link", "link to folder"])
+DAYS = st.sampled_from([folder for folder in _FOLDERS if folder.startswith("day=")])
+
+
+def trees(*folders: st.SearchStrategy[list[str]]) -> st.SearchStrategy[Tree]:
+    return st.lists(st.tuples(st.one_of(folders), NAMES, KINDS), min_size=1, max_size=7)
+
+
+HIDDEN = st.sampled_from([["_hidden"], [".dot"]])
+TREES = st.one_of(
+    trees(st.just([]), HIDDEN),
+    trees(st.lists(DAYS, min_size=1, max_size=1), HIDDEN),
+    trees(st.tuples(DAYS, st.sampled_from(["h=1", "h=02", "h=x"])).map(list), HIDDEN),
+    trees(st.lists(FOLDERS, max_size=2)),
+)
+
+
+def lay(root: Path, tree: Tree) -> None:
+    outside = root.parent / "outside"
+    (outside / "folder").mkdir(parents=True)
+    (outside / "folder" / "in it").write_text("{}")
+    (outside / "target").write_text('{"a": 1}')
+    root.mkdir()
+    for folders, name, kind in tree:
+        place = root.joinpath(*folders, name)
+        if os.path.lexists(place) or any(above.is_file() for above in place.parents):
+            continue
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if kind in ("file", "empty"):
+            place.write_text("{}" if kind == "file" else "")
+        else:
+            target = {"link": "target", "broken link": "gone", "link to folder": "folder"}[kind]
+            place.symlink_to(outside / target)
+
+
+def read_by_spark(spark: SparkSession, root: Path) -> DataFrame:
+    return spark.read.schema(StructType([])).json(str(root))
+
+
+@settings(max_examples=60, deadline=None)
+@given(tree=TREES)
+def test_what_is_listed_is_what_spark_lists(spark: SparkSession, tree: Tree) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        root = Path(temporary) / "r"
+        lay(root, tree)
+        if relation_files(f"file:{root}") is None:
+            return
+        try:
+            frame = read_by_spark(spark, root)
+        except PySparkException:
+            with pytest.raises(PySparkException):
+                list_folder(spark, f"file:{root}", "json", {})
+            return
+        ours = list_folder(spark, f"file:{root}", "json", {})
+        assert ours is not None
+        (header,) = JavaRule(spark).describe(frame._jdf, SETTINGS)
+        columns = partition_columns(ours.header)
+        theirs = list_relation(JavaRule(spark), frame, columns)
+        by_path = [("path", "ascending")]
+        assert ours.listed.files.sort_by(by_path) == theirs.files.sort_by(by_path)
+        assert ours.listed.partitions == theirs.partitions
+        assert seen(ours.header) == seen(json.loads(header))
+
+
+def seen(header: Header) -> dict[str, object]:
+    """What a header has to show of how files are read, and from where."""
+    names = ("roots", "format", "dataSchema", "partitionSchema", "settings", "zone")
+    return {name: header.get(name) for name in names}
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        [([], "a", "file"), ([], "b", "link"), (["_hidden"], "c", "file")],
+        [(["day=1"], "a", "file"), (["day=2"], "b", "file"), (["day=3"], "c", "empty")],
+    ],
+)
+def test_plain_folders_and_partitions_are_listed_without_spark(tree: Tree, tmp_path: Path) -> None:
+    lay(tmp_path / "r", tree)
+    found = relation_files(f"file:{tmp_path}/r")
+    assert found is not None
+    assert [path.rsplit("/", 1)[-1] for path in found.paths.to_pylist()] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        [([], "a", "link to folder"), ([], "b", "file")],
+        [([], "a", "file"), (["day=1"], "b", "file")],
+        [(["day=1"], "a", "file"), (["plain"], "b", "file")],
+        [([], "e:f", "file")],
+    ],
+)
+def test_folders_in_doubt_are_left_to_spark(tree: Tree, tmp_path: Path) -> None:
+    lay(tmp_path / "r", tree)
+    assert relation_files(f"file:{tmp_path}/r") is None
+
+
+def test_options_and_settings_that_choose_files_are_left_to_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lay(tmp_path / "r", [([], "a.json", "file"), ([], "b", "file")])
+    uri = f"file:{tmp_path}/r"
+    assert list_folder(spark, uri, "json", {"PathGlobFilter": "*.json"}) is None
+    assert list_folder(spark, uri, "json", {}) is not None
+
+
+def test_many_partitions_run_no_job(spark: SparkSession, tmp_path: Path) -> None:
+    lay(tmp_path / "r", [([f"day={day}"], "a", "file") for day in range(40)])
+    spark.sparkContext.setJobGroup("listing", "a test of listings")
+    found = list_folder(spark, f"file:{tmp_path}/r", "json", {})
+    assert not spark.sparkContext.statusTracker().getJobIdsForGroup("listing")
+    assert found is not None
+    assert {row[0].value for row in found.listed.partitions.values()} == set(range(40))
