@@ -1,7 +1,9 @@
 """Weaving against hand-written PySpark on TPC-H: `make bench-join`.
 
 1. One snapshot at scale factor 1, ours and the hand-written job in turn in one session: the ratio
-   of the medians. Rows and contents of both are compared, so that speed is not bought with rows.
+   of the medians. Rows and contents of both are compared, so that speed is not bought with rows,
+   and the size of both outputs is printed. DuckDB, which writes the same nested rows from the same
+   files, shows what this machine could do.
 2. The same once each in a process of its own, for the peak memory of Spark's driver.
 3. Twelve monthly snapshots of which only the root changes: one run of ours against twelve runs of
    the hand-written job, each in its own process as a scheduler would start it.
@@ -134,6 +136,7 @@ def compare_once(data: Path, repeat: int) -> list[Figure]:
                 times[name].append(seconds)
         if attempt == 0:
             refuse_difference(spark, ours, hand)
+            sizes = [mebibytes(folder) for folder in (ours, hand)]
         shutil.rmtree(ours)
         shutil.rmtree(hand)
     spark.stop()
@@ -141,8 +144,36 @@ def compare_once(data: Path, repeat: int) -> list[Figure]:
     return [
         Figure("one snapshot, seconds, Snaploom with all checks", round(ours_median, 2)),
         Figure("one snapshot, seconds, written by hand", round(hand_median, 2)),
-        Figure.at_most("one snapshot, ratio to hand-written", ours_median / hand_median, 1.10),
+        Figure.at_most("one snapshot, ratio to hand-written", ours_median / hand_median, 0.80),
+        Figure("one snapshot, seconds, DuckDB", round(timed(partial(by_duckdb, data)), 2)),
+        Figure.at_most("one snapshot, size, ratio to hand-written", sizes[0] / sizes[1], 1.0),
     ]
+
+
+def by_duckdb(data: Path) -> None:
+    """Write the same nested rows without Spark."""
+    day, target = data / MONTHS[0], fresh("duckdb.parquet")
+    try:
+        duckdb.sql(f"""
+            COPY (
+                SELECT l AS data,
+                    {{'data': o, 'customer': {{'data': c, 'nation': {{'data': n}}}}}} AS orders,
+                    {{'data': p}} AS part, {{'data': s}} AS supplier
+                FROM '{day}/lineitem.parquet' l
+                LEFT JOIN '{day}/orders.parquet' o ON l_orderkey = o_orderkey
+                LEFT JOIN '{day}/customer.parquet' c ON o_custkey = c_custkey
+                LEFT JOIN '{day}/nation.parquet' n ON c_nationkey = n_nationkey
+                LEFT JOIN '{day}/part.parquet' p ON l_partkey = p_partkey
+                LEFT JOIN '{day}/supplier.parquet' s ON l_suppkey = s_suppkey
+            ) TO '{target}' (FORMAT parquet)
+        """)
+    finally:
+        target.unlink(missing_ok=True)
+
+
+def mebibytes(folder: Path) -> float:
+    """Size of the data files of an output."""
+    return sum(path.stat().st_size for path in folder.rglob("*.parquet")) / (1 << 20)
 
 
 def refuse_difference(spark: SparkSession, ours: Path, hand: Path) -> None:
@@ -180,7 +211,7 @@ def compare_months(data: Path) -> list[Figure]:
     return [
         Figure("twelve months, seconds, Snaploom", round(ours, 1)),
         Figure("twelve months, seconds, twelve hand-written runs", round(hand, 1)),
-        Figure.at_most("twelve months, ratio to twelve hand-written runs", ours / hand, 0.8),
+        Figure.at_most("twelve months, ratio to twelve hand-written runs", ours / hand, 0.25),
     ]
 
 
