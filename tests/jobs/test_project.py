@@ -204,7 +204,13 @@ def test_a_session_of_spark_connect_is_refused_with_what_to_use(project: sl.Proj
 def test_what_cannot_be_done_names_the_argument(project: sl.Project) -> None:
     with pytest.raises(ArgumentInvalid, match="no such OutputDataset"):
         project.run("narrow")
-    for wrong in ({"limit": 0}, {"parallel": 0}, {"limit": True}, {"limit": 1.5}):
+    for wrong in (
+        {"limit": 0},
+        {"parallel": 0},
+        {"parallel_snapshots": 17},
+        {"limit": True},
+        {"limit": 1.5},
+    ):
         with pytest.raises(ArgumentInvalid, match="this is not a count"):
             project.run("wide", **wrong)
     with pytest.raises(ArgumentInvalid, match="this is not a time"):

@@ -51,6 +51,15 @@ def type_of(spark, shop: Shop, field: str) -> str:
     return read(spark, str(shop.published)).select(field).schema[0].dataType.simpleString()
 
 
+@pytest.mark.parametrize("second", [WITHOUT_KEYS, WITHOUT_AMOUNTS])
+def test_column_is_as_published_beside_the_day_that_publishes_it(spark, tmp_path, second) -> None:
+    shop = csv_shop(tmp_path, ORDERS, second)
+    result = shop.run("--parallel-snapshots", "2", "-o", "json")
+    assert result.code == 0, result.err
+    assert type_of(spark, shop, "data.customer_id") == "int"
+    assert type_of(spark, shop, "data.amount") == "double"
+
+
 def test_key_without_any_value_on_a_later_day_is_as_published_and_matches_nothing(
     spark, tmp_path
 ) -> None:

@@ -99,3 +99,21 @@ def test_what_waits_for_its_turn_is_ended_by_closing() -> None:
     works.close()
     assert published == [0]
     assert not [one for one in threading.enumerate() if one.name.startswith("snaploom-work-")]
+
+
+def test_work_that_is_left_out_never_has_its_turn() -> None:
+    waits = threading.Event()
+    ended: list[int] = []
+
+    def work(number: int, turn: Turn) -> None:
+        if number == 1:
+            waits.set()
+        turn()
+        ended.append(number)
+
+    works = OrderedWork(work, 4, 2, always, nothing)
+    works.outcome(0)
+    assert waits.wait(PATIENCE)
+    works.outcome(3)
+    works.close()
+    assert ended == [0, 3]

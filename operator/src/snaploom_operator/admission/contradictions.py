@@ -20,11 +20,8 @@ from snaploom.planning.validation.outputfolder import comparable_folder
 from snaploom.planning.validation.overlaps import folder_of, overlap
 from snaploom.storage.fixedsettings import (
     SETTING_PATHS,
+    asked_by,
     changed_settings,
-    fixed_by,
-    folder_identity,
-    folder_settings,
-    left_open,
 )
 from snaploom_operator.admission.reviewcontext import ReviewContext
 
@@ -95,12 +92,9 @@ def _fixed(output: OutputDataset, before: Resource | None) -> tuple[Finding, ...
     manifest = manifest_of(output, before)
     if manifest is None:
         return ()
-    asked = fixed_by(folder_settings(output), folder_identity(output))
+    asked = asked_by(output, manifest.fixed)
     changed = changed_settings(
-        manifest.fixed,
-        asked,
-        accept_root_change=output.spec.run.accept_root_change,
-        open_names=left_open(output),
+        manifest.fixed, asked, accept_root_change=output.spec.run.accept_root_change
     )
     return tuple(
         make_finding(

@@ -60,10 +60,12 @@ class JobGroup:
 
     def cancel(self) -> None:
         """Cancel the jobs of every thread's group; may be called from another thread."""
+        spark = self._spark
+        if spark is None:
+            return
         for name in tuple(self._names.values()):
             with suppress(*SPARK_FAILURES):  # Spark that is gone runs nothing any more
-                if self._spark is not None:
-                    self._spark.sparkContext.cancelJobGroup(name)
+                spark.sparkContext.cancelJobGroup(name)
 
     @property
     def _is_spark_gone(self) -> bool:
@@ -104,11 +106,11 @@ class JobGroup:
 
     def progress(self) -> TaskProgress:
         """How far the groups are; may be called from another thread."""
-        done = total = 0
-        for name in tuple(self._names.values()):
-            with suppress(*SPARK_FAILURES):
-                if self._spark is not None:
-                    group = task_progress(self._spark, name)
+        spark, done, total = self._spark, 0, 0
+        if spark is not None:
+            for name in tuple(self._names.values()):
+                with suppress(*SPARK_FAILURES):
+                    group = task_progress(spark, name)
                     done, total = done + group.done, total + group.total
         return TaskProgress(done, total)
 

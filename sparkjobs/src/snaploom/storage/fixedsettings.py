@@ -80,12 +80,14 @@ def fixed_in(state: FolderState) -> dict[str, str]:
     return fixed_by(state.settings, state.identity)
 
 
+def asked_by(output: OutputDataset, fixed: Mapping[str, str]) -> dict[str, str]:
+    """What a declaration asks for, by name; what it leaves open is as the folder has fixed it."""
+    asked = fixed_by(folder_settings(output), folder_identity(output))
+    return asked | {name: fixed[name] for name in left_open(output) if name in fixed}
+
+
 def changed_settings(
-    fixed: Mapping[str, str],
-    asked: Mapping[str, str],
-    *,
-    accept_root_change: bool,
-    open_names: AbstractSet[str] = frozenset(),
+    fixed: Mapping[str, str], asked: Mapping[str, str], *, accept_root_change: bool
 ) -> tuple[str, ...]:
     """Names of the fixed settings that declarations ask to be something else.
 
@@ -93,14 +95,11 @@ def changed_settings(
         fixed: what a folder has fixed; what is absent is not compared.
         asked: what the declarations have.
         accept_root_change: whether another root is allowed.
-        open_names: settings that declarations leave to the folder (`left_open`).
     """
     return tuple(
         name
         for name in fixed
-        if fixed[name] != asked.get(name)
-        and name not in open_names
-        and not (name == "root" and accept_root_change)
+        if fixed[name] != asked.get(name) and not (name == "root" and accept_root_change)
     )
 
 

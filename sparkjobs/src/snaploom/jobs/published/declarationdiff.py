@@ -27,12 +27,9 @@ from snaploom.planning.retention import HeldSnapshot, removals_of_run
 from snaploom.storage import history
 from snaploom.storage.fixedsettings import (
     SETTING_PATHS,
+    asked_by,
     changed_settings,
-    fixed_by,
     fixed_in,
-    folder_identity,
-    folder_settings,
-    left_open,
 )
 from snaploom.storage.folder import is_unused, open_folder
 from snaploom.storage.state import EMPTY, FolderState
@@ -165,12 +162,9 @@ def _plans(before: Structure, old_hash: str, old_root: str, plan: RunPlan) -> It
 def _of_history(after: Bundle, state: FolderState, plan: RunPlan) -> Iterator[Difference]:
     output = after.output
     fixed = fixed_in(state)
-    asked = fixed_by(folder_settings(output), folder_identity(output))
+    asked = asked_by(output, fixed)
     accepted = output.spec.run.accept_root_change
-    changed = changed_settings(
-        fixed, asked, accept_root_change=accepted, open_names=left_open(output)
-    )
-    for name in changed:
+    for name in changed_settings(fixed, asked, accept_root_change=accepted):
         effect = "refused: fixed by the first publication; publish to a new folder"
         path = SETTING_PATHS[name]
         yield Difference(Area.HISTORY, path, fixed[name], asked[name], effect, is_refused=True)

@@ -58,6 +58,8 @@ class OrderedWork(Generic[Result]):
     def outcome(self, number: int) -> Result:
         """Let a work have its turn, and wait for its end; call it in ascending order.
 
+        A work that is left out never has its turn, and neither begins nor ends any more.
+
         Raises:
             BaseException: whatever the work raised.
         """
@@ -84,7 +86,8 @@ class OrderedWork(Generic[Result]):
                 thread.join(TICK_SECONDS)
 
     def _begin_what_may(self) -> None:
-        for number in range(len(self._threads), min(self._turn + self._most, self._count)):
+        first = max([self._turn, *(number + 1 for number in self._threads)])
+        for number in range(first, min(self._turn + self._most, self._count)):
             under_way = self._threads.keys() - self._results.keys() - self._failures.keys()
             under_way = {other for other in under_way if other >= self._turn}
             if number != self._turn and not self._may_begin(number, under_way):
@@ -110,9 +113,9 @@ class OrderedWork(Generic[Result]):
         with self._changed:
             self._changed.notify_all()  # others may begin, now that this one has got so far
             self._changed.wait_for(lambda: self._is_closed or self._turn >= number)
-            if self._turn < number:
+            if self._turn != number:
                 raise _TurnGone
 
 
 class _TurnGone(Exception):
-    """An earlier work has ended all that follow it; nobody sees this."""
+    """The turn of a work will not come; nobody sees this."""

@@ -143,7 +143,8 @@ class SnapshotWeaver:
         Args:
             planned: what is to be woven.
             group: name for the group of its Spark jobs.
-            turn: called when its files are written, before anything of it is published.
+            turn: called when its files are written, before anything of it is published; and before
+                anything is read that may depend on what is published.
 
         Raises:
             SnaploomError: whatever went wrong, in Snaploom's words.
@@ -155,7 +156,7 @@ class SnapshotWeaver:
             nonlocal waited
             before = monotonic()
             turn()
-            waited = monotonic() - before
+            waited += monotonic() - before
 
         name = f"{self._run.output.identity}: snapshot {format_instant(planned.time)}"
         self._run.job.group.enter(self._run.spark, group, name)
@@ -165,6 +166,8 @@ class SnapshotWeaver:
 
     def _weave(self, planned: PlannedSnapshot, turn: Turn) -> WovenSnapshot:
         plan = self._run.prepared.plan
+        if self._inputs.looks_at_published:
+            turn()
         with self._reading:  # readers are not made for several threads
             inputs = self._inputs.inputs(planned)
         outcome, used = inputs.outcome, inputs.used

@@ -56,6 +56,11 @@ class InputReader:
         self._others = {other.field_name: other for other in others}
         self._relationships = {one.name: one for one in bundle.data_relationships}
 
+    @property
+    def looks_at_published(self) -> bool:
+        """Whether what is read may depend on what is published by then."""
+        return bool(self._valueless.sources)
+
     def inputs(self, planned: PlannedSnapshot) -> SnapshotInputs:
         """Read the sources of a snapshot, as far as they take part.
 
