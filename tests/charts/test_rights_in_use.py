@@ -242,7 +242,7 @@ async def rare_work(kubeconfig: Path) -> None:
         await apply(RemoveFinalizer(), unparsable(mine), cluster)
         for _ in range(2):
             recorder = EventRecorder(cluster, "test")
-            await recorder.record(Ref("OutputDataset", JOBS_NAMESPACE, "gone"), "1", note)
+            await recorder.post(Ref("OutputDataset", JOBS_NAMESPACE, "gone"), "1", note, now())
         found = Metadata.of(created or {})
         await cluster.delete(SPARK_APPLICATIONS, JOBS_NAMESPACE, found.name, uid=found.uid)
 

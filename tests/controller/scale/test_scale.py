@@ -30,6 +30,6 @@ def test_a_restart_writes_nothing_and_runs_are_followed_without_asking_and_survi
     assert figures["18 objects, restarted, writes"]["value"] == 0
     asked = figures["3 runs in flight, requests in 2 s, watches and Lease aside"]
     assert asked == {**asked, "value": 0, "ok": True}
-    assert figures["requests a run, create sparkapplications"]["value"] == 1
+    assert figures["requests a run, create sparkapplications: its job"]["value"] == 1
     for what in ("applications created", "runs succeeded"):
         assert figures[f"3 runs, API server slowed and cut, {what}"]["value"] == 3

@@ -5,13 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from snaploom.discovery.dates import Unit, date_of
 from snaploom.discovery.foundfiles import list_files
 from snaploom.discovery.layout import Layout, glob_of, layouts_of
+from snaploom.discovery.pathpieces import Kind, parse_path
 from snaploom.discovery.tablefolders import table_folders
+
+UUIDS_LIKE_DATES = [
+    UUID(text)
+    for text in (
+        "4ffe9d9b-46f4-4ead-8d92-926c2024abcd",
+        "20260203-46f4-4ead-8d92-926c0000abcd",
+        "a2026b9b-2026-4ead-8d92-926c0000ab20",
+        "abcdef9b-1234-4123-8212-202602031200",
+    )
+]
+"""With digits that are a year, a day or a month outside of a UUID."""
 
 
 def layouts(folder: Path, *names: str) -> dict[str, Layout]:
@@ -105,6 +120,15 @@ def test_a_table_whose_name_begins_like_a_part_is_a_table(tmp_path: Path) -> Non
     found = layouts(tmp_path, "part_categories.csv", "part_suppliers.csv", "sales/part-00000.csv",
                     "sales/part-00001.csv", "returns/part-r-00000.csv")  # fmt: skip
     assert set(found) == {"part_categories", "part_suppliers", "sales", "returns"}
+
+
+@given(unique=st.uuids() | st.sampled_from(UUIDS_LIKE_DATES))
+def test_a_uuid_in_a_name_is_no_date(unique: UUID) -> None:
+    names = f"sales/part-00000-{unique}-c000.zstandard.avro", f"sales/{unique}_rows.csv"
+    for name in (*names, f"dt=2026-02-03/{unique}.parquet"):
+        kinds = [piece.kind for piece in parse_path(name).pieces]
+        assert (Kind.DATE in kinds) == name.startswith("dt=")
+        assert Kind.ANY in kinds
 
 
 def test_a_number_that_is_no_date_is_no_date() -> None:

@@ -202,9 +202,15 @@ def _is_part(folder: str, part: str) -> bool:
 
 
 def _add_text(text: str, add: _Add, *, is_name: bool) -> None:
-    """Text with the dates in it, and of a file's name with numbers of parts."""
+    """Text with the dates in it, and of a file's name with numbers of parts.
+
+    Digits of a UUID or a hash may look like a year or a day; they are none.
+    """
     position = 0
+    unique = [match.span() for match in UNIQUE.finditer(text)]
     for date in dates_in(text):
+        if any(start < date.end and date.start < end for start, end in unique):
+            continue
         if date.form.unit is Unit.YEAR and date.end - date.start != len(text) and not is_name:
             continue
         _add_between(text[position : date.start], add, is_name)
