@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from timeit import repeat
 
 LOAD = os.getloadavg()[0]
 """Processes that wanted a core in the minute before the benchmark began: of others' work."""
+PACE = min(repeat("for n in range(10_000_000): total += n", "total = 0", repeat=3, number=1))
+"""Seconds of ten million additions in Python, by which figures of two machines can be compared."""
 CHECKOUT = Path(__file__).parent.parent
 PAGE = CHECKOUT / "docs" / "benchmarks.md"
 HISTORY = CHECKOUT / "benchmarks" / "history.jsonl"
@@ -72,7 +75,8 @@ def machine() -> str:
     return (
         f"{os.cpu_count()} cores, {memory:.0f} GiB, {platform.system()}, "
         f"Python {platform.python_version()}, Spark {version('pyspark')}, "
-        f"Snaploom {version('snaploom')}, load {LOAD:.1f} at the start"
+        f"Snaploom {version('snaploom')}, load {LOAD:.1f} at the start, "
+        f"{PACE:.2f} s for ten million additions"
     )
 
 

@@ -130,7 +130,7 @@ def weave_into(
     weaving = Weaving(weave)
     spark.sparkContext.setJobGroup(group, "test")
     schema = write_frame(weaving.frame, uri, data_format, compression)
-    counts = weaving.settle(spark, group, lambda: count_written(spark, uri, data_format, schema))
+    (counts,) = weaving.settle(spark, group, lambda: count_written(spark, uri, data_format, schema))
     name = {DataFormat.PARQUET: "parquet", DataFormat.JSONL: "json"}.get(
         data_format, "org.apache.spark.sql.avro.AvroFileFormat"
     )

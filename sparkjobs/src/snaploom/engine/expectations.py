@@ -66,12 +66,15 @@ class _Measure:
 class Expectations:
     """The expectations of one output about one woven frame."""
 
-    def __init__(self, output: OutputDataset, frame: DataFrame) -> None:
+    def __init__(
+        self, output: OutputDataset, frame: DataFrame, *, is_written: bool = False
+    ) -> None:
         """Resolve the expectations, and observe what can be observed.
 
         Args:
             output: declares them.
             frame: the woven rows.
+            is_written: whether the rows are in their files already, so that these are measured.
 
         Raises:
             CheckInvalid: one that must hold cannot be measured on these rows.
@@ -83,7 +86,9 @@ class Expectations:
         # (measured with 4.3): what is refused is found out on a frame that has none.
         shape = frame.sparkSession.createDataFrame([], frame.schema)
         self._measures = self._resolved(shape)
-        self._observed = [each for each in self._measures if _is_observable(shape, each.column)]
+        self._observed = [
+            each for each in self._measures if not is_written and _is_observable(shape, each.column)
+        ]
         key = output.spec.data_model.root_data_source.root_key
         self._key = key_columns(frame.schema, key, output.identity)
         self.frame = frame

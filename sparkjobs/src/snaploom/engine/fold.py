@@ -21,10 +21,11 @@ from typing import Protocol
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType
 
 from snaploom.engine.collect import collect_groups
 from snaploom.engine.keys import JoinKey, KeyPart, check_keys, join_keys, refuse_broken_keys
-from snaploom.engine.probes import Point, Probe, rows_counter
+from snaploom.engine.probes import ROWS, Point, Probe, of_snapshot, rows_counter
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.planning.fieldpaths import quote
@@ -33,13 +34,16 @@ from snaploom.planning.tree import JoinNode, JoinTree
 JoinListener = Callable[[int, int, JoinNode], None]
 """Called for every join as it enters the plan: its number from 1, how many there are, its child."""
 
+NUMBER = "_snapshot"
+"""Column with the number of a row's snapshot, where several are woven together; names of fields
+do not begin with `_`."""
 DATA = "data"
 """Field that holds a source's own columns; they never clash with children (rule W23)."""
 
 
 @dataclass(frozen=True)
 class Weave:
-    """Everything that one snapshot is woven from."""
+    """What one snapshot is woven from, or several that differ in the rows of the root only."""
 
     tree: JoinTree
     """The join tree."""
@@ -47,6 +51,9 @@ class Weave:
     """The included nodes' rows, by field name."""
     relationships: Mapping[str, DataRelationship]
     """By name."""
+    snapshots: int = 1
+    """How many snapshots the rows of the root are of; of several, each row has its number, from 0,
+    in a column `NUMBER` beside its own columns."""
     nodes: tuple[JoinNode, ...] = field(init=False)
     """The included nodes, in breadth-first order."""
     keys: Mapping[int, JoinKey] = field(init=False)
@@ -60,11 +67,16 @@ class Weave:
                 node.number == 0 or node.parent_number in included
             ):
                 included[node.number] = node
-        schemas = {
-            node.field_name: self.frames[node.field_name].schema for node in included.values()
-        }
+        schemas = {node.field_name: self.schema(node.field_name) for node in included.values()}
         object.__setattr__(self, "nodes", tuple(included.values()))
         object.__setattr__(self, "keys", join_keys(self.tree, schemas, self.relationships))
+
+    def schema(self, field_name: str) -> StructType:
+        """The columns of a source."""
+        schema = self.frames[field_name].schema
+        if self.snapshots == 1 or field_name != self.tree.nodes[0].field_name:
+            return schema
+        return StructType([field for field in schema.fields if field.name != NUMBER])
 
     @property
     def root(self) -> JoinNode:
@@ -167,9 +179,11 @@ class Side:
         self.node = node
         self.children = weave.children(node.number)
         self.source = weave.frames[node.field_name]
-        self.schema = self.source.schema
+        self.schema = weave.schema(node.field_name)
         self.flat = [f"c{node.number}_{i}" for i in range(len(self.schema.fields))]
         self.packed_name = f"n{node.number}"
+        self._numbers = weave.snapshots if node.number == 0 else 1
+        self._carried = [NUMBER] if self._numbers > 1 else []
         self._weave = weave
         self._names: dict[tuple[str, str, str], str] = {}
         for child in self.children:
@@ -202,7 +216,7 @@ class Side:
             own = [sf.struct(sf.struct(*raw).alias(DATA)).alias(self.packed_name)]
         parts = self._parts_by_relationship()
         try:
-            made = self.source.select(*own, *self._key_columns(parts))
+            made = self.source.select(*own, *self._key_columns(parts), *self._carried)
             check_keys(made, self.source, parts)
             return made
         except AnalysisException as refusal:
@@ -227,7 +241,7 @@ class Side:
         ).alias(DATA)
         fields = [data, *(sf.col(f"n{c.number}").alias(c.field_name) for c in self.children)]
         if self.node.number == 0:
-            return frame.select(*fields)
+            return frame.select(*fields, *self._carried)
         return frame.select(sf.struct(*fields).alias(self.packed_name), *map(sf.col, self.own_keys))
 
     def grouped(self, frame: DataFrame) -> DataFrame:
@@ -243,20 +257,30 @@ class Side:
 
     def in_counters(self) -> Sequence[Column]:
         """What is counted before the first join."""
-        nulls = [_null_counter(self.left_keys(child), child.number) for child in self.children]
-        return [rows_counter(), *nulls]
+        nulls = {f"null_{c.number}": _has_null(self.left_keys(c)) for c in self.children}
+        return [rows_counter(), *self._counters(nulls)]
 
     def out_counters(self) -> Sequence[Column]:
         """What is counted when the node is packed."""
-        counters = [rows_counter()]
+        counted: dict[str, Column] = {}
         for child in self.children:
             place = sf.col(child.field_name)
             if self.node.number != 0:
                 place = sf.col(self.packed_name).getField(child.field_name)
-            counters.append(sf.count_if(place.isNotNull()).alias(f"matched_{child.number}"))
+            counted[f"matched_{child.number}"] = place.isNotNull()
         if self.own_keys:
-            counters.append(_null_counter(self.own_keys, self.node.number))
-        return counters
+            counted[f"null_{self.node.number}"] = _has_null(self.own_keys)
+        return [rows_counter(), *self._counters(counted)]
+
+    def _counters(self, counted: Mapping[str, Column]) -> list[Column]:
+        """Counts the rows for which each condition is true; of several snapshots, of each."""
+        if self._numbers == 1:
+            return [sf.count_if(condition).alias(name) for name, condition in counted.items()]
+        return [
+            sf.count_if(condition & (sf.col(NUMBER) == number)).alias(of_snapshot(name, number))
+            for number in range(self._numbers)
+            for name, condition in {ROWS: sf.lit(True), **counted}.items()
+        ]
 
     def _key_columns(self, parts: Mapping[str, list[KeyPart]]) -> list[Column]:
         columns: dict[str, Column] = {}
@@ -278,6 +302,6 @@ class Side:
         return parts
 
 
-def _null_counter(keys: Sequence[str], number: int) -> Column:
-    """Counts the rows in which one of the key columns is NULL."""
-    return sf.count_if(reduce(or_, [sf.col(key).isNull() for key in keys])).alias(f"null_{number}")
+def _has_null(keys: Sequence[str]) -> Column:
+    """Whether one of the key columns is NULL."""
+    return reduce(or_, [sf.col(key).isNull() for key in keys])

@@ -31,9 +31,24 @@ class Point:
     """After the node's last join, rather than before its first."""
 
 
+ROWS = "rows"
 Counts = Mapping[str, int]
 """`rows`, and for some numbers of nodes `null_<n>` (rows whose key of that join has a NULL) and
-`matched_<n>` (rows that found a match in that join)."""
+`matched_<n>` (rows that found a match in that join). Where several snapshots are woven together,
+`rows` counts all of them, and the others are counted of each (`of_snapshot`)."""
+
+
+def of_snapshot(name: str, number: int) -> str:
+    """Name of a count of one of several snapshots, by its number from 0."""
+    return f"{name}@{number}"
+
+
+def counts_of_snapshot(counts: Counts, number: int) -> Counts:
+    """The counts of one of several snapshots, named as if it were woven by itself."""
+    ending = of_snapshot("", number)
+    return {
+        name.removesuffix(ending): count for name, count in counts.items() if name.endswith(ending)
+    }
 
 
 class Probe(Protocol):
@@ -120,4 +135,4 @@ class Recording:
 
 def rows_counter() -> Column:
     """Counts the rows."""
-    return sf.count(sf.lit(1)).alias("rows")
+    return sf.count(sf.lit(1)).alias(ROWS)

@@ -14,8 +14,15 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
-from snaploom.engine.fold import JoinListener, Side, Weave, fold
-from snaploom.engine.probes import Counts, Observing, Point, Recording
+from snaploom.engine.fold import NUMBER, JoinListener, Side, Weave, fold
+from snaploom.engine.probes import (
+    ROWS,
+    Counts,
+    Observing,
+    Point,
+    Recording,
+    counts_of_snapshot,
+)
 from snaploom.engine.retries import await_listeners, ran_exactly_once
 from snaploom.engine.subtrees import FoldedSubtree, SnapshotSubtrees
 from snaploom.errors import RowsMultiplied, SourceNotReadable
@@ -32,6 +39,8 @@ each such observation costs Spark 0.2 s and more of analysis and scheduling, how
 measured with 20 small ones, a snapshot takes 4.0 s with all of them and 1.5 s without."""
 VALUE_LENGTH = 80
 """Characters of a sample key that an error shows."""
+_TOP = Point(0, is_out=True)
+"""Where the rows are as they are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +58,7 @@ class RowCounts:
 
 
 class Weaving:
-    """One snapshot being woven: the frame to write, and the counts that come with writing it."""
+    """What is being woven: the frame to write, and the counts that come with writing it."""
 
     def __init__(
         self,
@@ -61,11 +70,16 @@ class Weaving:
         self._observing = Observing(_too_many_leaves(weave))
         self._subtrees = subtrees
         self.frame = fold(weave, self._observing, on_join, subtrees)
+        if weave.snapshots > 1:  # else every task would leave a file of every snapshot
+            self.frame = self.frame.hint("rebalance", NUMBER)
 
     def settle(
         self, spark: SparkSession, job_group: str, rows_written: Callable[[], int]
-    ) -> RowCounts:
-        """The counts, once `frame` was written; call it before anything is published.
+    ) -> tuple[RowCounts, ...]:
+        """The counts of each snapshot, once `frame` was written; call it before publishing.
+
+        A left join loses no row, so that as many rows after it as before, of all snapshots
+        together, are as many of each.
 
         Args:
             spark: the session that wrote.
@@ -94,7 +108,7 @@ class Weaving:
                 counts[point] = exact.count(point)
             if not _is_even(counts, node):
                 raise _uneven(counts, node)
-        rows = counts[Point(0, is_out=True)]["rows"]
+        rows = counts[_TOP][ROWS]
         if (suspect or mismatches) and rows_written() != rows:
             raise SourceNotReadable(
                 "the rows written are not those that a second look at the sources gives",
@@ -104,7 +118,20 @@ class Weaving:
                 hint="run again",
             )
         fresh = {} if self._subtrees is None else self._subtrees.remember(counts)
-        return RowCounts(rows, self._measures(counts), bool(exact.queries), fresh)
+        return tuple(
+            RowCounts(one[_TOP][ROWS], self._measures(one), bool(exact.queries), fresh)
+            for one in self._of_each(counts)
+        )
+
+    def _of_each(self, counts: Mapping[Point, Counts]) -> Iterable[Mapping[Point, Counts]]:
+        """The counts as they would be, were each snapshot woven by itself."""
+        if self.weave.snapshots == 1:
+            return [counts]
+        of_root = [point for point in counts if point.number == 0]
+        return [
+            {**counts, **{point: counts_of_snapshot(counts[point], n) for point in of_root}}
+            for n in range(self.weave.snapshots)
+        ]
 
     def drop(self) -> None:
         """Release what was kept for other snapshots, since this one is not published."""
@@ -123,8 +150,8 @@ class Weaving:
             measures.append(
                 JoinMeasure(
                     child=child.field_name,
-                    in_=before["rows"],
-                    out=after["rows"],
+                    in_=before[ROWS],
+                    out=after[ROWS],
                     matched=after[f"matched_{child.number}"],
                     null_keys=before[f"null_{child.number}"],
                     child_null_keys=None if own is None else own[f"null_{child.number}"],
@@ -163,12 +190,12 @@ def null_key_warnings(
 
 
 def _is_even(counts: Mapping[Point, Counts], node: JoinNode) -> bool:
-    before, after = (counts[Point(node.number, is_out=out)]["rows"] for out in (False, True))
+    before, after = (counts[Point(node.number, is_out=out)][ROWS] for out in (False, True))
     return before == after
 
 
 def _uneven(counts: Mapping[Point, Counts], node: JoinNode) -> RowsMultiplied:
-    before, after = (counts[Point(node.number, is_out=out)]["rows"] for out in (False, True))
+    before, after = (counts[Point(node.number, is_out=out)][ROWS] for out in (False, True))
     return RowsMultiplied(
         f"the joins of DataSource/{node.source} changed the number of rows from {before} to "
         f"{after}, but no key that does so could be found",

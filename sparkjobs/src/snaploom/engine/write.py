@@ -86,24 +86,30 @@ def write_frame(
     *,
     column_metadata: ColumnMetadata = ColumnMetadata.BOTH,
     into_existing: bool = False,
+    folders_by: str | None = None,
 ) -> spark.StructType:
     """Write a frame into a folder of its own; returns the schema with which to read it.
 
     The folder must not exist yet, unless `into_existing` is true. With `column_metadata`
     MANIFEST the files hold no metadata of columns, the schema that is returned does (rule W31).
+    With `folders_by` the rows of each value of that column are in a folder such as `column=1`, and
+    the column is neither in the files nor in the schema.
 
     Errors of the job itself (a broken source file, a full disk) pass through.
 
     Raises:
         SourceSchemaInvalid: the format cannot hold the schema.
     """
-    refuse_unwritable(frame.schema, data_format)
+    schema = spark.StructType([field for field in frame.schema if field.name != folders_by])
+    refuse_unwritable(schema, data_format)
     how = write_options(data_format, compression)
     options = {**how.options, **committer_options(frame.sparkSession, uri)}
     stored = frame
     if column_metadata is ColumnMetadata.MANIFEST:
         stored = relabelled(frame, without_metadata(frame.schema))
     writer = stored.write.format(how.format).options(**options)
+    if folders_by is not None:
+        writer = writer.partitionBy(folders_by)
     try:
         writer.mode("append" if into_existing else "error").save(uri)
         remove_marker(frame.sparkSession, uri)
@@ -116,7 +122,7 @@ def write_frame(
             expected=f"types that {data_format.value} files can hold",
             hint="cast the column in a simpleVirtual source, or leave it out",
         ) from refusal
-    return written_schema(frame.schema, data_format)
+    return written_schema(schema, data_format)
 
 
 def count_written(

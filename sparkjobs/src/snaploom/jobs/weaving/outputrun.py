@@ -31,13 +31,14 @@ from snaploom.jobs.session.spark import result_settings
 from snaploom.jobs.weaving.clocks import never_before, newest_moment
 from snaploom.jobs.weaving.folderlease import holding_lease, leave_to_others
 from snaploom.jobs.weaving.orderedwork import OrderedWork, Turn
+from snaploom.jobs.weaving.outputcontext import OutputRun
 from snaploom.jobs.weaving.preflight import begin
 from snaploom.jobs.weaving.preparation import folder_store, prepare, table_library
 from snaploom.jobs.weaving.registration import TableRegistration
 from snaploom.jobs.weaving.retention import delete_old_snapshots
 from snaploom.jobs.weaving.runrequest import PlanRequest
 from snaploom.jobs.weaving.sharedsubtrees import Sharing
-from snaploom.jobs.weaving.snapshot import OutputRun, SnapshotWeaver, WovenSnapshot
+from snaploom.jobs.weaving.snapshot import SnapshotWeaver, WovenSnapshot
 from snaploom.listing.sourcefiles import SourceFiles
 from snaploom.models.report import Report, SnapshotReason
 from snaploom.models.times import EpochNanos, format_instant
@@ -120,7 +121,7 @@ def _weave_each(
     _keep_listings(run)
     run_id = run.writer.run_id
     sharing = Sharing(run.spark, run.prepared, due, run_id, record.warn)
-    weaver = SnapshotWeaver(run, folder, sharing)
+    weaver = SnapshotWeaver(run, folder, sharing, due)
     most = job.options.parallel_snapshots
     with translated():
         pool = run.spark.sparkContext.getLocalProperty(POOL)
@@ -142,6 +143,7 @@ def _weave_each(
         _publish_each(run, due, folder, check, works, sharing)
     finally:
         works.close()
+        weaver.close()
     sharing.close()
 
 

@@ -77,13 +77,32 @@ class Sharing:
         return found
 
     def subtrees(
-        self, time: EpochNanos, weave: Weave, used: Mapping[str, SourceFrame]
+        self,
+        time: EpochNanos,
+        weave: Weave,
+        used: Mapping[str, SourceFrame],
+        until: EpochNanos | None = None,
     ) -> SnapshotSubtrees:
-        """What the snapshot of a time shares with others."""
+        """What the snapshot of a time shares with others.
+
+        Args:
+            time: of the snapshot.
+            weave: the snapshot, or those from it on that are woven together.
+            used: its sources.
+            until: time of the last of those; what they share only with each other is not kept.
+        """
         fingerprints = {
             name: f"{format_instant(item.time)} {item.fingerprint}" for name, item in used.items()
         }
-        return self._memory.for_snapshot(weave, self._kept[time], fingerprints)
+        kept = self._kept[time]
+        if until is not None and self._store is None:
+            others = self._later[until]
+            kept = {
+                number: name
+                for number, name in kept.items()
+                if name in others or self._memory.knows(name)
+            }
+        return self._memory.for_snapshot(weave, kept, fingerprints)
 
     def is_ready(self, time: EpochNanos, others: Iterable[EpochNanos]) -> bool:
         """Whether a snapshot finds what it shares, or no other one folds it.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
 from time import monotonic
 
-from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from snaploom.engine.expectations import Expectations, check_warnings
@@ -18,23 +17,21 @@ from snaploom.engine.published import read_files
 from snaploom.engine.retries import await_tasks
 from snaploom.engine.rowcounts import RowCounts, Weaving, null_key_warnings
 from snaploom.engine.samples import sampled
-from snaploom.engine.schemachecks import MissingField, SchemaOutcome
+from snaploom.engine.schemachecks import MissingField
 from snaploom.engine.sources.port import SourceFrame
 from snaploom.engine.subtrees import FoldedSubtree
 from snaploom.engine.unmatched import unmatched_warnings
 from snaploom.engine.write import count_written, write_frame
-from snaploom.jobs.job import Job
 from snaploom.jobs.lineageinput import ReadColumns, WovenColumns
-from snaploom.jobs.reports.runrecord import RunRecord
 from snaploom.jobs.runevents import JoinPlanned
 from snaploom.jobs.session.errortranslation import translated
 from snaploom.jobs.weaving.filelayout import Shaping
 from snaploom.jobs.weaving.orderedwork import Turn
-from snaploom.jobs.weaving.preparation import Prepared
+from snaploom.jobs.weaving.outputcontext import OutputRun
 from snaploom.jobs.weaving.schemahistory import SchemaHistory, compare_structure
 from snaploom.jobs.weaving.sharedsubtrees import Sharing
-from snaploom.jobs.weaving.snapshotinputs import InputReader
-from snaploom.models.outputdataset import OutputDataset
+from snaploom.jobs.weaving.snapshotinputs import InputReader, SnapshotInputs
+from snaploom.jobs.weaving.snapshotsahead import TASK_PATIENCE, SnapshotsAhead, WovenAhead
 from snaploom.models.outputfolder import DataCompression
 from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot
 from snaploom.models.times import format_instant
@@ -63,31 +60,6 @@ Publish = Callable[
     Published | AlreadyPublished,
 ]
 """How a woven snapshot gets into the folder: as a new one, or in place of one."""
-
-TASK_PATIENCE = 10.0
-"""Seconds to wait for cancelled tasks to end: Spark's own interrupt at the next row or batch,
-an expression that takes longer is left behind, and its file to `snaploom gc`."""
-
-
-@dataclass(frozen=True)
-class OutputRun:
-    """One run of one output: what all of its steps share."""
-
-    spark: SparkSession
-    """The session."""
-    prepared: Prepared
-    """The plan, and what it rests on."""
-    writer: Run
-    """In whose name it writes."""
-    job: Job
-    """What the caller decided."""
-    record: RunRecord
-    """What becomes the Report."""
-
-    @property
-    def output(self) -> OutputDataset:
-        """The output."""
-        return self.prepared.bundle.output
 
 
 @dataclass(frozen=True)
@@ -118,8 +90,17 @@ class _Written:
 class SnapshotWeaver:
     """Weaves one snapshot after the other into a folder."""
 
-    def __init__(self, run: OutputRun, folder: Folder, sharing: Sharing) -> None:
-        """Index the declarations that every snapshot needs."""
+    def __init__(
+        self, run: OutputRun, folder: Folder, sharing: Sharing, due: Sequence[PlannedSnapshot]
+    ) -> None:
+        """Index the declarations that every snapshot needs.
+
+        Args:
+            run: the run.
+            folder: of the output.
+            sharing: what the snapshots have in common.
+            due: the snapshots, in the order of work.
+        """
         self._run = run
         self._folder = folder
         self._sharing = sharing
@@ -128,6 +109,10 @@ class SnapshotWeaver:
         bundle = run.prepared.bundle
         self._inputs = InputReader(run.prepared, self._history, self._folder.log.read, self._read)
         options = run.job.options
+        is_ordered = options.parallel_snapshots > 1 or self._inputs.looks_at_published
+        self._ahead = SnapshotsAhead(
+            run, folder, sharing, () if is_ordered else due, self._inputs.inputs
+        )
         self._publish: Publish = (
             publish
             if options.selection.restated is None
@@ -162,15 +147,20 @@ class SnapshotWeaver:
         self._run.job.group.enter(self._run.spark, group, name)
         with translated():
             woven = self._weave(planned, await_turn)
-        return replace(woven, seconds=monotonic() - started - waited)
+        elapsed = monotonic() - started - waited
+        return replace(woven, seconds=elapsed + self._ahead.seconds(planned.time))
+
+    def close(self) -> None:
+        """Remove what was woven for snapshots that had no turn."""
+        self._ahead.close()
 
     def _weave(self, planned: PlannedSnapshot, turn: Turn) -> WovenSnapshot:
         plan = self._run.prepared.plan
         if self._inputs.looks_at_published:
             turn()
         with self._reading:  # readers are not made for several threads
-            inputs = self._inputs.inputs(planned)
-        outcome, used = inputs.outcome, inputs.used
+            inputs = self._ahead.inputs(planned)
+        outcome = inputs.outcome
         if outcome.stop is not None:
             turn()
             return WovenSnapshot(outcome.stop, 0.0)
@@ -179,7 +169,7 @@ class SnapshotWeaver:
         history_warnings: tuple[str, ...] = ()
 
         def write(uri: str) -> WriteResult:
-            written.append(self._write(planned, used, outcome, uri))
+            written.append(self._write(planned, inputs, uri))
             turn()
             return written[-1].result
 
@@ -211,74 +201,79 @@ class SnapshotWeaver:
         key = self._run.output.spec.data_model.root_data_source.root_key
         return replace(found, frame=sampled(found.frame, key, share, step.source))
 
-    def _write(
-        self,
-        planned: PlannedSnapshot,
-        used: Mapping[str, SourceFrame],
-        outcome: SchemaOutcome,
-        uri: str,
-    ) -> _Written:
-        weaving = self._weaving(planned, used)
-        schema = weaving.frame.schema.json()
+    def _write(self, planned: PlannedSnapshot, inputs: SnapshotInputs, uri: str) -> _Written:
         state = self._folder.log.read()
-        self._history.compare(self._run.output, state, planned.time, schema)
+        compression = _compression(state)
         self._run.job.interruption.check()
-        try:
-            written, counts, checks = self._write_and_count(weaving, uri, _compression(state))
-            low_matches = low_match_warnings(self._run.output, counts.joins)
-        except BaseException:
-            weaving.drop()
-            # Tasks outlive the job that failed; what they write must not come after the cleaning.
-            await_tasks(self._run.spark, TASK_PATIENCE)
-            raise
-        read = {name: _read_columns(source) for name, source in used.items()}
+        ahead = self._ahead.find(planned, inputs, compression, self._join_planned)
+        weave = self._weave_of(inputs.used)
+        if ahead is None:
+            files, counts, checks = self._write_files(planned, inputs, weave, state, uri)
+        else:
+            files, counts, checks = self._take_files(planned, ahead, state, compression, uri)
+        low_matches = low_match_warnings(self._run.output, counts.joins)
+        read = {name: _read_columns(source) for name, source in inputs.used.items()}
         ratios = {name: other.warn_null_key_ratio for name, other in self._others.items()}
         silent = {name for name, other in self._others.items() if other.warn_no_match is False}
         of_joins = (
             *null_key_warnings(counts.joins, ratios),
             *low_matches,
-            *unmatched_warnings(weaving.weave, counts.joins, frozenset(silent)),
+            *unmatched_warnings(weave, counts.joins, frozenset(silent)),
         )
         warnings = (
             *_planned_warnings(planned),
-            *outcome.warnings,
+            *inputs.outcome.warnings,
             *of_joins,
             *check_warnings(checks),
         )
         result = WriteResult(
             rows=counts.rows,
-            schema=written.json(),
-            sources=_sources(planned, used),
-            excluded=(*_planned_exclusions(planned), *outcome.excluded),
+            schema=files.json(),
+            sources=_sources(planned, inputs.used),
+            excluded=(*_planned_exclusions(planned), *inputs.outcome.excluded),
             joins=counts.joins,
             checks=checks,
             warnings=of_joins,
             spark_version=self._run.spark.version,
         )
-        columns = WovenColumns(written.json(), read)
+        columns = WovenColumns(files.json(), read)
         return _Written(result, warnings, columns, counts.remembered)
 
-    def _weaving(self, planned: PlannedSnapshot, used: Mapping[str, SourceFrame]) -> Weaving:
+    def _weave_of(self, used: Mapping[str, SourceFrame]) -> Weave:
         frames = {name: item.frame for name, item in used.items()}
-        weave = Weave(self._run.prepared.plan.tree, frames, self._relationships)
-        return Weaving(
-            weave,
-            self._join_planned,
-            self._sharing.subtrees(planned.time, weave, used),
-        )
+        return Weave(self._run.prepared.plan.tree, frames, self._relationships)
 
     def _join_planned(self, number: int, joins: int, node: JoinNode) -> None:
         if self._run.job.options.parallel_snapshots == 1:  # else nobody knows of which snapshot
             self._run.job.emit(JoinPlanned(number, joins, node.field_name))
+
+    def _write_files(
+        self,
+        planned: PlannedSnapshot,
+        inputs: SnapshotInputs,
+        weave: Weave,
+        state: FolderState,
+        uri: str,
+    ) -> tuple[StructType, RowCounts, tuple[CheckResult, ...]]:
+        """Weave a snapshot by itself."""
+        subtrees = self._sharing.subtrees(planned.time, weave, inputs.used)
+        weaving = Weaving(weave, self._join_planned, subtrees)
+        schema = weaving.frame.schema
+        self._history.compare(self._run.output, state, planned.time, schema.json())
+        try:
+            return self._write_and_count(weaving, uri, _compression(state))
+        except BaseException:
+            weaving.drop()
+            # Tasks outlive the job that failed; what they write must not come after the cleaning.
+            await_tasks(self._run.spark, TASK_PATIENCE)
+            raise
 
     def _write_and_count(
         self, weaving: Weaving, uri: str, compression: DataCompression
     ) -> tuple[StructType, RowCounts, tuple[CheckResult, ...]]:
         folder = self._run.output.spec.output_folder
         expectations = Expectations(self._run.output, weaving.frame)
-        shaping = Shaping(
-            self._run.spark, self._run.output, compression, self._folder.store, weaving.frame.schema
-        )
+        shaping = self._shaping(compression, weaving.frame.schema)
         place = shaping.place(uri)
         schema = write_frame(
             expectations.frame,
@@ -287,18 +282,46 @@ class SnapshotWeaver:
             compression,
             column_metadata=folder.column_metadata,
         )
-        counts = weaving.settle(
+        (counts,) = weaving.settle(
             self._run.spark,
             self._run.job.group.name,
             lambda: count_written(self._run.spark, place, folder.data_format, schema),
         )
-        checks = expectations.settle(
-            self._run.spark,
-            self._run.job.group.name,
-            lambda: read_files(self._run.spark, [place], folder.data_format, schema),
-        )
+        checks = self._settled(expectations, place, schema)
         shaping.arrange(uri, schema, counts.rows)
         return schema, counts, checks
+
+    def _take_files(
+        self,
+        planned: PlannedSnapshot,
+        ahead: WovenAhead,
+        state: FolderState,
+        compression: DataCompression,
+        uri: str,
+    ) -> tuple[StructType, RowCounts, tuple[CheckResult, ...]]:
+        """Go on with a snapshot that was woven together with others."""
+        self._history.compare(self._run.output, state, planned.time, ahead.woven_schema.json())
+        shaping = self._shaping(compression, ahead.woven_schema)
+        place = shaping.place(uri)
+        self._ahead.move(ahead, place)
+        shape = self._run.spark.createDataFrame([], ahead.woven_schema)
+        expectations = Expectations(self._run.output, shape, is_written=True)
+        checks = self._settled(expectations, place, ahead.schema)
+        shaping.arrange(uri, ahead.schema, ahead.counts.rows)
+        return ahead.schema, ahead.counts, checks
+
+    def _shaping(self, compression: DataCompression, schema: StructType) -> Shaping:
+        return Shaping(self._run.spark, self._run.output, compression, self._folder.store, schema)
+
+    def _settled(
+        self, expectations: Expectations, place: str, schema: StructType
+    ) -> tuple[CheckResult, ...]:
+        data_format = self._run.output.spec.output_folder.data_format
+        return expectations.settle(
+            self._run.spark,
+            self._run.job.group.name,
+            lambda: read_files(self._run.spark, [place], data_format, schema),
+        )
 
 
 def _compression(state: FolderState) -> DataCompression:

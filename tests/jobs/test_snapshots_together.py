@@ -1,0 +1,193 @@
+"""Snapshots that one job weaves (`run.snapshotsPerJob`) are what they are one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from support.weaving.loom import Loom, Woven, ids
+
+import snaploom
+from snaploom.engine.rowcounts import Weaving
+from snaploom.errors import SourceNotReadable
+from snaploom.jobs.interruption import Interruption
+from snaploom.jobs.runevents import JoinPlanned, SnapshotPublished
+from snaploom.jobs.weaving.runoptions import RunOptions
+from snaploom.jobs.weaving.snapshotsahead import SnapshotsAhead
+from snaploom.models.report import Report, RunPhase
+from snaploom.models.times import now
+from snaploom.storage.gc import find_garbage
+
+pytestmark = pytest.mark.spark
+DAYS = range(1, 6)
+PER_JOB = "run.snapshotsPerJob"
+FORMATS = [
+    {"dataFormat": "PARQUET", "dataCompression": "SNAPPY"},
+    {"dataFormat": "AVRO"},
+    {"dataFormat": "JSONL", "dataCompression": "GZIP"},
+    {"columnMetadata": "MANIFEST"},
+    {"clusterBy": ["data.id"], "targetFileSizeMiB": 1},
+]
+
+
+def shop(folder: Path, per_job: int = 12) -> Loom:
+    """Orders of five days; customers change on the fourth, items never; some keys are NULL."""
+    loom = Loom(folder, spec={PER_JOB: per_job})
+    window = {"snapshot": {"timeBefore": {"day": 30}}}
+    for day in DAYS:
+        loom.write("order", day, [*ids(*range(day)), {"id": None}])
+    for day in (1, 4):
+        loom.write("customer", day, [{"id": n, "name": f"c{n} of {day}"} for n in (0, 2)])
+    loom.write("item", 1, [{"id": 1, "n": n} for n in (2, 1)])
+    loom.join("customer", **window)
+    loom.join("item", transformations={"groupBy": {"fieldNames": ["id"]}}, **window)
+    return loom
+
+
+def facts(report: Report) -> list[tuple[Any, ...]]:
+    return [
+        (s.time, s.rows, s.joins, s.checks, times, s.excluded, s.warnings)
+        for s in report.snapshots
+        for times in ([(one.source, one.time) for one in s.sources],)
+    ]
+
+
+def rows(loom: Loom, spark: SparkSession) -> list[str]:
+    return sorted(str(row) for row in snaploom.read(spark, loom.uri).collect())
+
+
+def kept_rows(spark: SparkSession) -> int:
+    """Frames that Spark keeps."""
+    return spark.sparkContext._jsc.getPersistentRDDs().size()
+
+
+@pytest.mark.parametrize("per_job", [2, 12])
+def test_rows_counts_and_order_are_those_of_one_by_one(spark, tmp_path, per_job) -> None:
+    single, together = shop(tmp_path / "single", 1), shop(tmp_path / "together", per_job)
+    expected = single.weave(spark)
+    woven = together.weave(spark)
+    assert woven.report.phase is RunPhase.SUCCEEDED, woven.report.message
+    assert facts(woven.report) == facts(expected.report)
+    assert rows(together, spark) == rows(single, spark)
+    # Two joins a job: of days 1 to 3 and 4 to 5, or of 1 to 2, 3, and 4 to 5.
+    jobs = {2: 3, 12: 2}[per_job]
+    assert len(woven.events_of(JoinPlanned)) == 2 * jobs
+    assert len(expected.events_of(JoinPlanned)) == 2 * len(DAYS)
+    assert together.is_clean()
+    assert kept_rows(spark) == 0
+
+
+@pytest.mark.parametrize("folder", FORMATS, ids=str)
+def test_every_kind_of_file_holds_the_rows_of_its_snapshot(spark, tmp_path, folder) -> None:
+    single, together = shop(tmp_path / "single", 1), shop(tmp_path / "together")
+    for loom in (single, together):
+        loom.folder |= folder
+    expected = single.weave(spark).report
+    assert facts(together.weave(spark).report) == facts(expected)
+    assert rows(together, spark) == rows(single, spark)
+    schemas = [record.schema_hash for record in together.state().snapshots]
+    assert schemas == [record.schema_hash for record in single.state().snapshots]
+    assert together.is_clean()
+
+
+def test_expectations_are_measured_on_each_snapshot(spark, tmp_path) -> None:
+    outcomes = []
+    for per_job in (1, 12):
+        loom = shop(tmp_path / str(per_job), per_job)
+        loom.write("order", 3, [*ids(0, 1, 1), {"id": None}])
+        few = {"name": "few", "expression": "count(*) < 5", "mode": "WARN"}
+        loom.spec["checks"] = [few, {"name": "small", "expression": "max(data.id) < 4"}]
+        report = loom.weave(spark).report
+        outcomes.append((facts(report), [s.time for s in report.failed], report.message))
+        assert loom.live_days() == [1, 2, 3, 4]
+        assert loom.is_clean()
+    assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("keep_going", [False, True])
+def test_snapshot_whose_rows_multiply_fails_by_itself(spark, tmp_path, keep_going) -> None:
+    outcomes = []
+    for per_job in (1, 12):
+        loom = shop(tmp_path / str(per_job), per_job)
+        loom.write("customer", 1, ids(2, 2))
+        woven = loom.weave(spark, options=RunOptions(keep_going=keep_going))
+        outcomes.append((woven.outcomes, woven.report.message))
+        assert loom.is_clean()
+        assert kept_rows(spark) == 0
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[0][0][3] == "rows_multiplied"
+    assert outcomes[0][0][2] == "PUBLISHED"
+
+
+def test_snapshots_with_other_columns_or_without_rows_are_woven_by_themselves(
+    spark, tmp_path
+) -> None:
+    loom = shop(tmp_path)
+    loom.write("order", 2, pa.table({"id": pa.array([], pa.int64())}))
+    loom.write("order", 3, [{"id": 1, "more": 1}])
+    woven = loom.weave(spark)
+    assert woven.report.phase is RunPhase.SUCCEEDED, woven.report.message
+    assert [snapshot.rows for snapshot in woven.report.snapshots] == [2, 0, 1, 5, 6]
+    # Days 1 and 2 together, then 2 since it has no rows, then 3, then 4 and 5 one by one.
+    assert all(record.files for record in loom.state().snapshots)
+    assert loom.is_clean()
+
+
+@pytest.mark.parametrize("column", ["_snapshot", "_SNAPSHOT"])
+def test_column_with_the_name_of_the_number_keeps_its_values(spark, tmp_path, column) -> None:
+    loom = Loom(tmp_path)
+    for day in (1, 2):
+        loom.write("order", day, [{"id": 1, column: 70 + day}])
+    loom.weave(spark)
+    found = snaploom.read(spark, loom.uri).selectExpr(f"data.{column}").collect()
+    assert sorted(row[0] for row in found) == [71, 72]
+
+
+def weave_the_first(loom: Loom, spark: SparkSession) -> Woven:
+    """Interrupt a run when it has published one snapshot."""
+    interruption = Interruption()
+
+    def emit(event: object) -> None:
+        if isinstance(event, SnapshotPublished):
+            interruption.request()
+
+    return loom.weave(spark, emit=emit, interruption=interruption)
+
+
+def test_interruption_removes_what_was_woven_ahead(spark, tmp_path) -> None:
+    loom = shop(tmp_path)
+    woven = weave_the_first(loom, spark)
+    assert woven.report.phase is RunPhase.INTERRUPTED
+    assert loom.live_days() == [1]
+    assert loom.is_clean()
+
+
+def test_files_that_a_dead_run_wove_ahead_are_found_as_garbage(
+    spark, tmp_path, monkeypatch
+) -> None:
+    loom = shop(tmp_path)
+    monkeypatch.setattr(SnapshotsAhead, "close", lambda self: None)  # a dead run removes nothing
+    weave_the_first(loom, spark)
+    folder, state = loom.opened(), loom.state()
+    left = loom.data_files() - set(state.live_files)
+    assert len(left) >= 2
+    assert {item.key for item in find_garbage(folder.store, state, now(), 0, "data/")} >= left
+
+
+def test_failed_common_job_leads_to_snapshots_one_by_one(spark, tmp_path, monkeypatch) -> None:
+    single, together = shop(tmp_path / "single", 1), shop(tmp_path / "together")
+    expected = facts(single.weave(spark).report)
+
+    def settle(self: Weaving, *args: object) -> object:
+        if self.weave.snapshots > 1:
+            raise SourceNotReadable("an executor is gone", hint="run again")
+        return original(self, *args)
+
+    original = Weaving.settle
+    monkeypatch.setattr(Weaving, "settle", settle)
+    assert facts(together.weave(spark).report) == expected
+    assert together.is_clean()
+    assert kept_rows(spark) == 0
