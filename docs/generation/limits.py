@@ -177,6 +177,17 @@ RUNS = (
         "no warning about NULL keys for the rest",
     ),
     Limit(
+        "snaploom.jobs.weaving.snapshotsahead:MOST_ROOT_BYTES",
+        "rows of the root, as Spark estimates them, of snapshots that one job weaves",
+        "the next job weaves the rest",
+        "bytes",
+    ),
+    Limit(
+        "snaploom.jobs.weaving.snapshotsahead:MOST_COUNTERS",
+        "snapshots that one job weaves, times the root's joins and one",
+        "the next job weaves the rest",
+    ),
+    Limit(
         "snaploom.storage.cloudstores:LONGEST_OBJECT",
         "one file of an output on S3",
         "reason `FileTooLong`",
