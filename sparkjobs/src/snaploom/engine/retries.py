@@ -13,6 +13,9 @@ from time import monotonic, sleep
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+TASK_PATIENCE = 10.0
+"""Seconds to wait for cancelled tasks to end: Spark's own interrupt at the next row or batch,
+an expression that takes longer is left behind, and its file to `snaploom gc`."""
 POLL_SECONDS = 0.05
 """Time between two looks at running tasks: they end within milliseconds of the request."""
 

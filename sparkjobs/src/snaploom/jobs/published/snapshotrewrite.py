@@ -8,12 +8,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from snaploom.engine.published import column_metadata_of, read_files, under_schema
-from snaploom.engine.retries import await_tasks
+from snaploom.engine.retries import TASK_PATIENCE, await_tasks
 from snaploom.engine.schemadocument import struct_from
 from snaploom.engine.write import write_frame
 from snaploom.errors import IndexNotPossible, SortNotPossible
 from snaploom.jobs.published.contentcheck import refuse_foreign_types
-from snaploom.jobs.weaving.snapshot import TASK_PATIENCE
 from snaploom.models.outputfolder import DataCompression, DataFormat
 from snaploom.models.times import format_instant
 from snaploom.skipping.advice.sortrequest import Checksum, SortRequest

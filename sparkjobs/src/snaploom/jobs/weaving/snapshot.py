@@ -14,7 +14,7 @@ from snaploom.engine.expectations import Expectations, check_warnings
 from snaploom.engine.fold import Weave
 from snaploom.engine.matchedrows import low_match_warnings
 from snaploom.engine.published import read_files
-from snaploom.engine.retries import await_tasks
+from snaploom.engine.retries import TASK_PATIENCE, await_tasks
 from snaploom.engine.rowcounts import RowCounts, Weaving, null_key_warnings
 from snaploom.engine.samples import sampled
 from snaploom.engine.schemachecks import MissingField
@@ -31,7 +31,7 @@ from snaploom.jobs.weaving.outputcontext import OutputRun
 from snaploom.jobs.weaving.schemahistory import SchemaHistory, compare_structure
 from snaploom.jobs.weaving.sharedsubtrees import Sharing
 from snaploom.jobs.weaving.snapshotinputs import InputReader, SnapshotInputs
-from snaploom.jobs.weaving.snapshotsahead import TASK_PATIENCE, SnapshotsAhead, WovenAhead
+from snaploom.jobs.weaving.snapshotsahead import SnapshotsAhead, WovenAhead
 from snaploom.models.outputfolder import DataCompression
 from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot
 from snaploom.models.times import format_instant

@@ -23,7 +23,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
 from snaploom.engine.fold import NUMBER, JoinListener, Weave
-from snaploom.engine.retries import await_tasks
+from snaploom.engine.retries import TASK_PATIENCE, await_tasks
 from snaploom.engine.rowcounts import RowCounts, Weaving
 from snaploom.engine.write import count_written, write_frame
 from snaploom.errors import Interrupted, ObjectNotFound, RunRevoked, SnaploomError
@@ -47,9 +47,6 @@ that little is lost with a job that fails, and the first snapshot is not kept wa
 MOST_COUNTERS = 240
 """Counts of one observation: twelve snapshots with nineteen joins to the root. Each costs every row
 some nanoseconds, while the joins cost it microseconds."""
-TASK_PATIENCE = 10.0
-"""Seconds to wait for cancelled tasks to end: Spark's own interrupt at the next row or batch,
-an expression that takes longer is left behind, and its file to `snaploom gc`."""
 
 _ENDS = (Interrupted, SparkStopped, RunRevoked)
 
