@@ -83,9 +83,12 @@ def test_worlds_are_of_every_kind() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("per_job", [1, 12])
 @pytest.mark.parametrize("seed", [*sampled(SEEDS, 10), BELOW_WHAT_IS_LEFT_OUT])
-def test_runs_do_what_the_oracle_computes(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+def test_runs_do_what_the_oracle_computes(
+    spark: SparkSession, tmp_path: Path, seed: int, per_job: int
+) -> None:
     world = world_of(seed)
-    got = woven(spark, world, tmp_path)
+    got = woven(spark, world, tmp_path, per_job)
     for one, expected in zip(got, outcomes(world), strict=True):
         agree(one, expected)

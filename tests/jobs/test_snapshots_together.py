@@ -138,7 +138,7 @@ def test_snapshots_with_other_columns_or_without_rows_are_woven_by_themselves(
 
 @pytest.mark.parametrize("column", ["_snapshot", "_SNAPSHOT"])
 def test_column_with_the_name_of_the_number_keeps_its_values(spark, tmp_path, column) -> None:
-    loom = Loom(tmp_path)
+    loom = Loom(tmp_path, spec={PER_JOB: 12})
     for day in (1, 2):
         loom.write("order", day, [{"id": 1, column: 70 + day}])
     loom.weave(spark)

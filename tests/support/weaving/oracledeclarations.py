@@ -43,14 +43,17 @@ _FIRST = parse_instant("2024-01-01T00:00:00Z")
 _DAY = 86_400 * 10**9
 
 
-def woven(spark: SparkSession, world: World, place: Path) -> list[Outcome]:
-    """What real runs do, one after the other; files lie below a folder that is empty."""
+def woven(spark: SparkSession, world: World, place: Path, per_job: int = 1) -> list[Outcome]:
+    """What real runs do, one after the other; files lie below a folder that is empty.
+
+    One Spark job weaves up to `per_job` snapshots.
+    """
     for name, source in world.sources.items():
         for day, table in source.snapshots.items():
             path = place / name / date_of(day) / "part.parquet"
             path.parent.mkdir(parents=True)
             pq.write_table(_arrow(table), path)
-    bundle = bundle_of(world, place)
+    bundle = bundle_of(world, place, per_job)
     return [_run(spark, bundle, place / "out", day) for day in world.runs]
 
 
@@ -58,7 +61,7 @@ def date_of(day: int) -> str:
     return f"2024-01-{day:02d}"
 
 
-def bundle_of(world: World, place: Path) -> Bundle:
+def bundle_of(world: World, place: Path, per_job: int = 1) -> Bundle:
     """Everything that the output of a world needs."""
     raws = [
         *(
@@ -71,7 +74,11 @@ def bundle_of(world: World, place: Path) -> Bundle:
             if source.changes
         ),
         *map(_relationship, world.relationships),
-        document("OutputDataset", OUTPUT, _output(world, place)),
+        document(
+            "OutputDataset",
+            OUTPUT,
+            _output(world, place) | {"run": {"snapshotsPerJob": per_job}},
+        ),
     ]
     resources = [KIND_BY_NAME[raw["kind"]].model.parse(raw) for raw in raws]
     return bundle_for("OutputDataset", OUTPUT, resources)

@@ -235,7 +235,7 @@ class RunSettings(ApiModel):
     """What happens to published data when the resource is deleted."""
     checkpoint_uri: PlaceText | None = None
     """Folder for subtrees that several snapshots share."""
-    snapshots_per_job: Annotated[int, Ge(1), Le(12)] = 12
+    snapshots_per_job: Annotated[int, Ge(1), Le(12)] = 1
     """Up to how many snapshots one Spark job weaves, where they differ in the root's rows only."""
     on_empty_root: OnEmptyRoot = OnEmptyRoot.WARN
     """What a run does whose root has no snapshot at all: no file matches, or no row has one."""
