@@ -56,14 +56,6 @@ def test_the_jvm_reads_the_same_footers(
     assert there.column("rows").to_pylist() == [10] * 5
 
 
-def test_executors_read_the_same_footers(spark: SparkSession, files: Path, monkeypatch) -> None:
-    (files / "odd.parquet").write_bytes(b"no Parquet file")
-    here = read(spark, files, f"file:{files}")
-    monkeypatch.setattr(footers, "MANY_FILES", 2)
-    monkeypatch.setattr(footers, "_FILES_OF_A_TASK", 2)
-    assert read(spark, files, f"file:{files}") == here
-
-
 @pytest.mark.parametrize(
     "content", [b"", b"PAR1", b"no Parquet file at all", b"\xff" * 40, b"\x10\0\0\0PARQ" * 4]
 )

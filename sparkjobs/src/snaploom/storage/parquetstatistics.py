@@ -228,7 +228,10 @@ def _leaf(metadata: pq.FileMetaData, names: Sequence[str], is_case_sensitive: bo
 
 
 def _trusted_writer(metadata: pq.FileMetaData) -> str | None:
-    match = _WRITER.match(metadata.created_by or "")
+    try:
+        match = _WRITER.match(metadata.created_by or "")
+    except UnicodeDecodeError:
+        return None
     if match is None or (int(match[2]), int(match[3])) < _WRITERS[match[1]]:
         return None
     return match[1]

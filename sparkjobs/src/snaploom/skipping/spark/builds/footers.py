@@ -1,12 +1,11 @@
-"""What Parquet footers prove about terms, wherever the files are: here, on executors, by the JVM.
+"""What Parquet footers prove about terms, of many files at once, by columns.
 
 By the rules of `storage.parquetstatistics`; a column that is not in the file is NULL in every row,
 unless it was added with a default (rule S19).
 
-Files of the local file system are read by Python: by threads of the driver, and where they are many
-by the executors, which then see the same file system, as Spark itself demands of it. Only Hadoop
-knows how to reach other file systems, with what the session sets about endpoints and credentials,
-and it lives in the JVM: there many requests are under way at once.
+Files of the local file system are read by the driver's own threads, which takes less than handing
+them to executors. Only Hadoop knows how to reach other file systems, with what the session sets
+about endpoints and credentials, and it lives in the JVM: there many requests are under way at once.
 """
 
 from __future__ import annotations
@@ -39,13 +38,8 @@ from snaploom.storage.parquetstatistics import (
     trusted_leaf,
 )
 
-_THREADS = 8
-
-MANY_FILES = 2_000
-"""Files from which on the executors read them: a job costs as much as a few hundred footers, which
-take 0.2 ms each (measured, Spark 4.3 and pyarrow)."""
-_FILES_OF_A_TASK = 250
-"""Fewest files of a task: 50 ms of work."""
+_THREADS = 4
+"""Threads that read local files; more of them wait for each other's Python."""
 
 _FILES_OF_A_CALL = 500
 """Files that the JVM reads at once; one may interrupt between two calls."""
@@ -113,7 +107,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 @dataclass(frozen=True)
 class FooterReader:
-    """What is looked for in footers; goes to the executors."""
+    """What is looked for in footers."""
 
     terms: tuple[FooterTerm, ...]
     """Columns and fields."""
@@ -132,7 +126,7 @@ class FooterReader:
         names = [name for name in local if name is not None]
         if len(names) < len(paths):
             return self._through_the_jvm(spark, paths, lengths)
-        return self.read_local(names) if len(names) < MANY_FILES else self._spread(spark, names)
+        return self.read_local(names)
 
     def read_local(self, names: Sequence[str]) -> Footers:
         """Footers of files of this machine, by several threads.
@@ -143,26 +137,9 @@ class FooterReader:
         with ThreadPoolExecutor(_THREADS) as pool:
             return self._joined(pool.map(self._read_some, _parts(names, FILES_OF_A_BATCH)))
 
-    def _spread(self, spark: SparkSession, names: Sequence[str]) -> Footers:
-        """The same by the executors, from which only columns come back."""
-        context = spark.sparkContext
-        tasks = min(4 * context.defaultParallelism, len(names) // _FILES_OF_A_TASK)
-        some = _parts(names, -(-len(names) // max(1, tasks)))
-        found = context.parallelize(some, len(some)).map(self._of_a_task).collect()
-        return self._joined(pa.ipc.open_stream(content).read_next_batch() for content in found)
-
-    def _of_a_task(self, names: Sequence[str]) -> bytes:
-        batch = self._read_some(names)
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        content: bytes = sink.getvalue().to_pybytes()
-        return content
-
     def _read_some(self, names: Sequence[str]) -> pa.RecordBatch:
         found = _Found(self)
-        for some in _parts(names, FILES_OF_A_BATCH):
-            found.take([_end_of(name) for name in some])
+        found.take([_end_of(name) for name in names])
         return found.batch()
 
     def _through_the_jvm(
