@@ -51,12 +51,13 @@ def by_source(path: Path, name: str) -> Found:
 def by_index(path: Path, name: str) -> Found:
     """The one value of a column, where an index takes least and greatest from the footer."""
     reader = FooterReader((FooterTerm((name,), COLUMNS[name][0]),), is_case_sensitive=False)
-    (proved,) = reader.read_local([str(path)])[0].columns
-    if proved is None or proved.nulls or proved.minimum is None:
+    proved = reader.read_local([str(path)]).column(0)
+    nulls, least, greatest = (
+        part[0].as_py() for part in (proved.nulls, proved.minimum, proved.maximum)
+    )
+    if nulls != 0 or least is None or least != greatest or COLUMNS[name][0] == "double":
         return None
-    value = proved.minimum
-    is_held = proved.minimum == proved.maximum and COLUMNS[name][0] != "double"
-    return frozenset([value.decode() if isinstance(value, bytes) else value]) if is_held else None
+    return frozenset([least.decode() if isinstance(least, bytes) else least])
 
 
 def in_data(name: str) -> Found:

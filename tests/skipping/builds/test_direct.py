@@ -64,7 +64,7 @@ def test_rows_of_every_type_are_those_of_sparks_scan(
     direct = indexed(target, *table.column_names)
     assert (target.counters.direct_files, target.counters.scanned_files) == (3, 0)
     monkeypatch.setattr("snaploom.skipping.spark.builds.filerows._direct", lambda *_: ())
-    monkeypatch.setattr("snaploom.skipping.spark.builds.filerows._footers", lambda *_: {})
+    monkeypatch.setattr("snaploom.skipping.spark.builds.filerows._proved_terms", lambda *_: ())
     assert indexed(target, *table.column_names) == direct
     assert (target.counters.direct_files, target.counters.scanned_files) == (3, 4)
 

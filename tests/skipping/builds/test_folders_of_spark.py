@@ -5,6 +5,8 @@ import os
 import tempfile
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,10 +14,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from snaploom.listing.relationfiles import relation_files
+from snaploom.listing.relationfiles import first_files, relation_files
 from snaploom.skipping.spark.relations.fingerprint import SETTINGS, Header, partition_columns
 from snaploom.skipping.spark.relations.janino import JavaRule
-from snaploom.skipping.spark.targets.targetfiles import list_folder, list_relation
+from snaploom.skipping.spark.targets.targetfiles import (
+    columns_frame,
+    list_folder,
+    list_relation,
+)
+from snaploom.skipping.spark.targets.targetlookup import open_path
 
 Tree = list[tuple[list[str], str, str]]
 """Folders, name and kind of each file."""
@@ -141,3 +148,86 @@ def test_many_partitions_run_no_job(spark: SparkSession, tmp_path: Path) -> None
     assert not spark.sparkContext.statusTracker().getJobIdsForGroup("listing")
     assert found is not None
     assert {row[0].value for row in found.listed.partitions.values()} == set(range(40))
+
+
+COLUMNS_OF_FILES = ["id BIGINT", "id BIGINT, text STRING", "other DATE", "id INT, day INT"]
+FILE_NAMES = ["a", "b", "B", "\uffee", "\U0001f600", "_hidden", "é %20 x"]
+PARQUET_TREES = st.lists(
+    st.tuples(
+        st.sampled_from(["", "day=1", "day=2", "day=10", "day=x"]),
+        st.sampled_from(FILE_NAMES),
+        st.sampled_from([*range(len(COLUMNS_OF_FILES)), "empty", "link"]),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(tree=PARQUET_TREES)
+def test_columns_of_a_folder_are_those_that_spark_finds(
+    spark: SparkSession, written: list[bytes], tree: list[tuple[str, str, int | str]]
+) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        root = Path(temporary) / "r"
+        outside = Path(temporary) / "outside"
+        outside.write_bytes(written[0])
+        for folder, name, kind in tree:
+            place = root / folder / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if os.path.lexists(place):
+                continue
+            if kind == "link":
+                place.symlink_to(outside)
+            else:
+                place.write_bytes(b"" if isinstance(kind, str) else written[kind])
+        found = columns_frame(spark, str(root), "parquet", {})
+        if found is None:
+            return
+        (theirs,) = JavaRule(spark).describe(spark.read.parquet(str(root))._jdf, SETTINGS)
+        (ours,) = JavaRule(spark).describe(found[0]._jdf, SETTINGS)
+        assert seen({**json.loads(ours), "roots": [found[1]]}) == seen(json.loads(theirs))
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    """Parquet files, one for each of `COLUMNS_OF_FILES`."""
+    types = {"BIGINT": pa.int64(), "STRING": pa.string(), "DATE": pa.date32(), "INT": pa.int32()}
+    contents = []
+    for columns in COLUMNS_OF_FILES:
+        named = [column.split(" ") for column in columns.split(", ")]
+        sink = pa.BufferOutputStream()
+        pq.write_table(pa.table({name: pa.nulls(1, types[kind]) for name, kind in named}), sink)
+        contents.append(sink.getvalue().to_pybytes())
+    return contents
+
+
+@pytest.mark.parametrize(
+    ("tree", "is_sampled"),
+    [
+        ([([], "a", "file"), ([], "b", "empty")], True),
+        ([(["day=1"], "a", "file"), (["day=2"], "b", "file")], True),
+        ([([], "a", "empty"), ([], "b", "file")], False),
+        ([([], "a", "file"), ([], "b", "link")], False),
+        ([([], "a", "file"), ([], "b", "broken link")], False),
+        ([(["day=1"], "a", "file"), (["plain"], "b", "file")], False),
+    ],
+)
+def test_folders_whose_first_file_is_in_doubt_are_left_to_spark(
+    tree: Tree, is_sampled: bool, tmp_path: Path
+) -> None:
+    lay(tmp_path / "r", tree)
+    assert (first_files(f"file:{tmp_path}/r") is not None) is is_sampled
+
+
+def test_columns_that_spark_merges_are_left_to_it(
+    spark: SparkSession, written: list[bytes], tmp_path: Path
+) -> None:
+    (tmp_path / "a").write_bytes(written[0])
+    (tmp_path / "b").write_bytes(written[1])
+    assert columns_frame(spark, str(tmp_path), "parquet", {}) is not None
+    assert columns_frame(spark, str(tmp_path), "parquet", {"mergeSchema": "true"}) is None
+    names = [term.names for term in open_path(spark, str(tmp_path), "parquet").terms]
+    assert names == [("id",)]
+    merged = open_path(spark, str(tmp_path), "parquet", {"mergeSchema": "true"})
+    assert [term.names for term in merged.terms] == [("id",), ("text",)]

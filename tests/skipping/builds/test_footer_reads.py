@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from support.skipping.skippingfiles import build, index, names
@@ -12,7 +13,7 @@ from snaploom.skipping.spark.builds import footers
 from snaploom.skipping.spark.builds.footers import FooterReader, FooterTerm
 from snaploom.skipping.spark.interfaces.enable import disable, enable
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
-from snaploom.skipping.spark.relations.hadoop import FileState, states_of
+from snaploom.skipping.spark.relations.hadoop import FileState, are_as_listed, states_of
 from snaploom.skipping.spark.targets.targetlookup import open_path
 
 READER = FooterReader((FooterTerm(("id",), "bigint"), FooterTerm(("text",), "string")), False)
@@ -37,9 +38,11 @@ def mounted(spark: SparkSession, files: Path) -> Iterator[str]:
     spark.conf.unset(setting)
 
 
-def lengths(folder: Path, root: str) -> dict[str, int]:
+def read(spark: SparkSession, folder: Path, root: str) -> pa.Table:
+    """What footers prove, of files by which a file system calls them."""
     found = sorted(folder.glob("*.parquet"))
-    return {f"{root}/{path.name}": path.stat().st_size for path in found}
+    paths = [f"{root}/{path.name}" for path in found]
+    return READER.read(spark, paths, [path.stat().st_size for path in found]).facts
 
 
 @pytest.mark.parametrize("first_bytes", [8, 100, 1 << 15])
@@ -48,18 +51,9 @@ def test_the_jvm_reads_the_same_footers(
 ) -> None:
     monkeypatch.setattr(footers, "_FIRST_BYTES", first_bytes)
     monkeypatch.setattr(footers, "_FILES_OF_A_CALL", 2)
-    here = READER.read(spark, lengths(files, f"file:{files}"))
-    there = READER.read(spark, lengths(files, mounted))
-    pairs = [[(each.rows, each.columns) for each in found.values()] for found in (here, there)]
-    assert pairs[0] == pairs[1]
-    assert [rows for rows, _ in pairs[1]] == [10] * 5
-
-
-def test_executors_read_the_same_footers(spark: SparkSession, files: Path, monkeypatch) -> None:
-    here = READER.read(spark, lengths(files, f"file:{files}"))
-    monkeypatch.setattr(footers, "MANY_FILES", 2)
-    monkeypatch.setattr(footers, "_FILES_OF_A_TASK", 2)
-    assert READER.read(spark, lengths(files, f"file:{files}")) == here
+    here, there = (read(spark, files, root).drop(["length"]) for root in (f"file:{files}", mounted))
+    assert here == there
+    assert there.column("rows").to_pylist() == [10] * 5
 
 
 @pytest.mark.parametrize(
@@ -69,10 +63,10 @@ def test_what_is_no_parquet_file_has_a_failure_for_a_footer(
     content: bytes, spark: SparkSession, files: Path, mounted: str
 ) -> None:
     (files / "odd.parquet").write_bytes(content)
-    found = READER.read(spark, lengths(files, mounted))
-    assert found[f"{mounted}/odd.parquet"].rows is None
-    assert found[f"{mounted}/odd.parquet"].failure
-    assert [footer.rows for footer in found.values()].count(10) == 5
+    found = read(spark, files, mounted)
+    (odd,) = (row for row in found.to_pylist() if row["rows"] is None)
+    assert odd["failure"]
+    assert found.column("rows").to_pylist().count(10) == 5
 
 
 @pytest.mark.parametrize(
@@ -91,6 +85,14 @@ def test_states_agree_about_one_content(
     listed: FileState, now: FileState | None, expected: bool
 ) -> None:
     assert listed.agrees(now) is expected
+    assert are_as_listed(columns(listed), columns(now)).tolist() == [expected]
+
+
+def columns(state: FileState | None) -> pa.Table:
+    facts = (None,) * 3 if state is None else (state.length, state.modified, state.etag)
+    kinds = (pa.int64(), pa.int64(), pa.large_string())
+    arrays = [pa.array([fact], kind) for fact, kind in zip(facts, kinds, strict=True)]
+    return pa.table(arrays, ["length", "modified", "etag"])
 
 
 def test_a_file_that_is_gone_has_no_state_and_no_footer(
@@ -99,8 +101,13 @@ def test_a_file_that_is_gone_has_no_state_and_no_footer(
     size = next(files.glob("*.parquet")).stat()
     known = f"{mounted}/{next(files.glob('*.parquet')).name}"
     expected = FileState(size.st_size, size.st_mtime_ns // 1_000_000)
-    assert states_of(spark, [known, f"{mounted}/gone"]) == [expected, None]
-    assert READER.read(spark, {f"{mounted}/gone": 100})[f"{mounted}/gone"].failure
+    found = states_of(spark, [known, f"{mounted}/gone"]).select(["length", "modified"])
+    assert found.to_pylist() == [
+        {"length": expected.length, "modified": expected.modified},
+        {"length": None, "modified": None},
+    ]
+    (gone,) = READER.read(spark, [f"{mounted}/gone"], [100]).facts.to_pylist()
+    assert gone["failure"]
 
 
 def test_min_max_of_a_file_system_of_hadoop_reads_footers_only(

@@ -35,6 +35,13 @@ def readable_uri(spark: SparkSession, uri: str) -> str:
     return hadoop_uri(uri) if own is None else uri
 
 
+def qualified_uri(spark: SparkSession, path: str) -> str:
+    """A path as Hadoop spells it, with its scheme and without a trailing slash."""
+    client = client_of(spark)
+    place = client.jvm.org.apache.hadoop.fs.Path(readable_uri(spark, path))
+    return str(place.getFileSystem(client.configuration()).makeQualified(place).toString())
+
+
 def file_system_of(client: HadoopClient, uri: str) -> JavaObject:
     """The file system of a file."""
     return open_path(client, uri)[1]

@@ -12,12 +12,12 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 
+from snaploom.listing.filefacts import FileFacts
 from snaploom.listing.globs import is_hidden_name
-from snaploom.listing.listedfile import local_tag
 
 _PLACE = re.compile(r"file:(?P<folder>(?:/[^/]+)+)")
 _PARTITION = re.compile(r"(?P<column>[^=]+)=.+", re.DOTALL)
@@ -25,7 +25,6 @@ _ODD = re.compile("[:\n\ud800-\udfff]")
 """What Hadoop refuses in names, what cannot be passed line by line, and bytes that are no text."""
 _SPECIAL = ("_metadata", "_common_metadata", "_spark_metadata")
 """Names that Spark hides otherwise than others, and one that makes a folder that of a stream."""
-_NANOS_PER_MILLI = 1_000_000
 
 
 class _InDoubtError(Exception):
@@ -79,6 +78,37 @@ def relation_files(uri: str) -> RelationFiles | None:
         return None
 
 
+def first_files(uri: str) -> tuple[str, ...] | None:
+    """URIs of the first file by name of each folder of a relation.
+
+    Where Spark looks into the first of all files, it is one of these; it finds the same partitions
+    in them as in all files.
+
+    Args:
+        uri: of the folder, `file:/...`, without a final `/`.
+
+    Returns:
+        None where Spark has to list them, or the first one is empty.
+    """
+    place = _PLACE.fullmatch(uri)
+    if place is None or _ODD.search(place["folder"]) or os.name != "posix":
+        return None
+    try:
+        return tuple(_first_file(folder) for folder in _levels(place["folder"]))
+    except (OSError, _InDoubtError):
+        return None
+
+
+def _first_file(folder: _Folder) -> str:
+    if not folder.is_plain:
+        raise _InDoubtError
+    # Java compares names by their UTF-16 units.
+    name = min(folder.files, key=lambda each: each.encode("utf-16-be"))
+    if not os.stat(f"{folder.path}/{name}").st_size:
+        raise _InDoubtError
+    return f"file:{folder.path}/{name}"
+
+
 @dataclass(frozen=True)
 class _Folder:
     """What one folder has that Spark does not hide."""
@@ -88,6 +118,8 @@ class _Folder:
     """Names of regular files and of links."""
     folders: Sequence[str]
     """Names."""
+    is_plain: bool
+    """Whether all of its files are regular ones, and no links."""
 
 
 def _levels(root: str) -> list[_Folder]:
@@ -117,6 +149,7 @@ def _levels(root: str) -> list[_Folder]:
 def _listed(path: str) -> _Folder:
     files: list[str] = []
     folders: list[str] = []
+    is_plain = True
     with os.scandir(path) as entries:
         for entry in entries:
             name = entry.name
@@ -128,19 +161,10 @@ def _listed(path: str) -> _Folder:
                 folders.append(name)
             else:
                 files.append(name)
+                is_plain = is_plain and entry.is_file(follow_symlinks=False)
     if _ODD.search("/".join([*files, *folders])):
         raise _InDoubtError
-    return _Folder(path, sorted(files), sorted(folders))
-
-
-@dataclass
-class _Columns:
-    """Facts about files, by column: a hundred thousand objects would keep the collector busy."""
-
-    paths: list[str] = field(default_factory=list)
-    lengths: list[int] = field(default_factory=list)
-    modified: list[int] = field(default_factory=list)
-    tags: list[str] = field(default_factory=list)
+    return _Folder(path, sorted(files), sorted(folders), is_plain)
 
 
 def _described(folders: Iterable[_Folder]) -> RelationFiles:
@@ -150,26 +174,22 @@ def _described(folders: Iterable[_Folder]) -> RelationFiles:
         OSError: the disk does not answer.
         _InDoubtError: something is neither a file nor a link to one, or all files are empty.
     """
-    columns, described = _Columns(), []
+    facts, described = FileFacts(), []
+    paths: list[str] = []
     for folder in folders:
-        before = len(columns.paths)
-        empty = _look(folder, columns)
-        count = len(columns.paths) - before
+        before = len(paths)
+        empty = _look(folder, paths, facts)
+        count = len(paths) - before
         if count or empty:
-            sample = columns.paths[before] if count else empty
+            sample = paths[before] if count else empty
             described.append(RelationFolder(f"file:{folder.path}", count, sample))
-    if not columns.paths:
+    if not paths:
         raise _InDoubtError
-    return RelationFiles(
-        tuple(described),
-        pa.array(columns.paths, pa.large_string()),
-        pa.array(columns.lengths, pa.int64()),
-        pa.array(columns.modified, pa.int64()),
-        pa.array(columns.tags, pa.large_string()),
-    )
+    uris = pa.array(paths, pa.large_string())
+    return RelationFiles(tuple(described), uris, facts.lengths, facts.modified, facts.tags)
 
 
-def _look(folder: _Folder, columns: _Columns) -> str:
+def _look(folder: _Folder, paths: list[str], facts: FileFacts) -> str:
     """Add what is known of the files of a folder; the URI of an empty one is returned."""
     empty = ""
     prefix = f"file:{folder.path}/"
@@ -185,10 +205,8 @@ def _look(folder: _Folder, columns: _Columns) -> str:
             if not status.st_size:
                 empty = prefix + name
                 continue
-            columns.paths.append(prefix + name)
-            columns.lengths.append(status.st_size)
-            columns.modified.append(status.st_mtime_ns // _NANOS_PER_MILLI)
-            columns.tags.append(local_tag(status))
+            paths.append(prefix + name)
+            facts.add(status)
     finally:
         os.close(opened)
     return empty

@@ -46,20 +46,6 @@ def refuse_long_paths(footer: bytes) -> None:
     CompactStruct(footer, 0, len(footer), keeps=False).footer()
 
 
-def schema_bytes(footer: bytes) -> bytes:
-    """The beginning of the footer of a Parquet file, up to the end of its schema.
-
-    Footers that begin with the same bytes have the same schema, unless one has a second one.
-
-    Args:
-        footer: without its length and the magic word behind it.
-
-    Raises:
-        StructInvalid: it is no footer, or has no schema.
-    """
-    return footer[: CompactStruct(footer, 0, len(footer), keeps=False).schema_end()]
-
-
 class Int32(int):
     """A number of another kind than those of 64 bits: readers ignore a field of a wrong kind."""
 
@@ -111,17 +97,15 @@ class CompactStruct:
             raise PathsTooLong(f"columns whose paths take {paths:,} bytes")
         return fields
 
-    def schema_end(self) -> int:
-        """Where the schema of a footer ends.
+    def field_ends(self) -> Iterator[tuple[int, int]]:
+        """Number and end of each field, in the order in which they are there.
 
         Raises:
-            StructInvalid: there is none.
+            StructInvalid: it is no struct.
         """
         for number, kind in self._heads():
             self._value(kind, 0)
-            if number == _SCHEMA:
-                return self._at
-        raise StructInvalid("a footer without a schema")
+            yield number, self._at
 
     def _schema(self) -> int:
         kind, count = self._list()

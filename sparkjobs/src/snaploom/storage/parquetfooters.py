@@ -83,6 +83,11 @@ def bare_footer(content: bytes) -> bytes:
     return content[-END - int.from_bytes(content[-END:-4], "little") : -END]
 
 
+def framed_footer(footer: bytes) -> bytes:
+    """A bare footer with its length and the format's mark, as it is at the end of a file."""
+    return footer + len(footer).to_bytes(4, "little") + _MAGIC
+
+
 def parse_footer(content: bytes) -> pq.FileMetaData:
     """A footer.
 

@@ -95,15 +95,26 @@ def column_statistics(
         None where nothing is proved, or where the file lacks the column (`lacks`).
     """
     leaf = _trusted_leaf(metadata, names, data_type, is_case_sensitive)
-    return None if leaf is None else leaf_statistics(metadata, leaf, data_type)
+    if leaf is None:
+        return None
+    row_groups = range(metadata.num_row_groups)
+    return leaf_statistics(metadata, leaf, data_type, metadata.num_rows, row_groups)
 
 
 def leaf_statistics(
-    metadata: pq.FileMetaData, leaf: int, data_type: str
+    metadata: pq.FileMetaData, leaf: int, data_type: str, rows: int, row_groups: range
 ) -> ColumnStatistics | None:
-    """What a footer proves about a leaf that `trusted_leaf` has found."""
-    groups = _groups(metadata, leaf)
-    counts = _counts(metadata, leaf, groups)
+    """What a footer proves about a leaf that `trusted_leaf` has found.
+
+    Args:
+        metadata: the footer, perhaps with those of other files that were written alike.
+        leaf: position of the leaf.
+        data_type: Spark's type, as its `catalogString`.
+        rows: of the file, as its footer states.
+        row_groups: those of the file.
+    """
+    groups = _groups(metadata, leaf, row_groups)
+    counts = _counts(metadata, leaf, groups, rows)
     if counts is None:
         return None
     values, nulls = counts
@@ -143,8 +154,8 @@ def readable_leaf(
     if leaf is None or _is_never_rebased(None, data_type, metadata):
         return leaf
     # The file does not name its calendar, but its bounds may show that it does not matter.
-    groups = _groups(metadata, leaf)
-    counts = _counts(metadata, leaf, groups)
+    groups = _groups(metadata, leaf, range(metadata.num_row_groups))
+    counts = _counts(metadata, leaf, groups, metadata.num_rows)
     if counts is None:
         return None
     is_sure = counts[0] == 0 or _bounds(metadata, groups, data_type) is not None
@@ -217,7 +228,10 @@ def _leaf(metadata: pq.FileMetaData, names: Sequence[str], is_case_sensitive: bo
 
 
 def _trusted_writer(metadata: pq.FileMetaData) -> str | None:
-    match = _WRITER.match(metadata.created_by or "")
+    try:
+        match = _WRITER.match(metadata.created_by or "")
+    except UnicodeDecodeError:
+        return None
     if match is None or (int(match[2]), int(match[3])) < _WRITERS[match[1]]:
         return None
     return match[1]
@@ -265,9 +279,9 @@ class _Group(NamedTuple):
     statistics: pq.Statistics | None
 
 
-def _groups(metadata: pq.FileMetaData, leaf: int) -> list[_Group]:
+def _groups(metadata: pq.FileMetaData, leaf: int, row_groups: range) -> list[_Group]:
     found = []
-    for position in range(metadata.num_row_groups):
+    for position in row_groups:
         group = metadata.row_group(position)
         column = group.column(leaf)
         statistics = column.statistics if group.num_rows else None
@@ -276,7 +290,7 @@ def _groups(metadata: pq.FileMetaData, leaf: int) -> list[_Group]:
 
 
 def _counts(
-    metadata: pq.FileMetaData, leaf: int, groups: Iterable[_Group]
+    metadata: pq.FileMetaData, leaf: int, groups: Iterable[_Group], rows_of_the_file: int
 ) -> tuple[int, int] | None:
     """Rows in which the leaf is not NULL, and in which it is; None unless every group states it."""
     is_required = metadata.schema.column(leaf).max_definition_level == 0
@@ -292,7 +306,7 @@ def _counts(
         if group.values != group.rows or not 0 <= null_count <= group.rows:
             return None
         nulls += null_count
-    return (rows - nulls, nulls) if rows == metadata.num_rows else None
+    return (rows - nulls, nulls) if rows == rows_of_the_file else None
 
 
 def _bounds(
@@ -313,7 +327,7 @@ def _bounds(
         if low is None or high is None or low > high:  # type: ignore[operator]
             return None
         found.append((low, high))
-    if not found or not _is_uncut(found, metadata):
+    if not found or (isinstance(found[0][0], bytes) and not _is_uncut(found, metadata)):
         return None
     least = min(low for low, _ in found)
     return tuple(found) if _is_never_rebased(least, data_type, metadata) else None

@@ -1,7 +1,9 @@
 """What each type refuses, what it takes from footers, and its reason when it cannot answer."""
 
 from decimal import Decimal
+from typing import NamedTuple
 
+import pyarrow as pa
 import pytest
 from support.skipping.skippingcases import NUMBERS, TEXTS, TYPES
 
@@ -16,7 +18,7 @@ from snaploom.skipping.core.predicates import (
     Residue,
     StartsWith,
 )
-from snaploom.skipping.core.terms import column_term, expression_term
+from snaploom.skipping.core.terms import arrow_type, column_term, expression_term
 from snaploom.skipping.indexes.base import FooterColumn
 from snaploom.skipping.indexes.registry import index_type, registered_types
 
@@ -82,64 +84,116 @@ def test_type_that_is_not_registered_is_refused():
     assert "MIN_MAX" in str(refused.value.expected)
 
 
+class Facts(NamedTuple):
+    """What the footer of one file proves about a term."""
+
+    values: int | None
+    nulls: int | None
+    minimum: object
+    maximum: object
+
+
+def proved(definition, *terms):
+    """What footers prove, a row for each file, None where nothing is."""
+    columns = []
+    for term, facts in zip(definition.terms, terms, strict=True):
+        kept_as = arrow_type(term.data_type)
+        kinds = (pa.int64(), pa.int64(), kept_as, kept_as)
+        parts = zip(zip(*facts, strict=True), kinds, strict=True)
+        columns.append(FooterColumn(*(pa.array(part, kind) for part, kind in parts)))
+    found = index_type(definition.type).from_footers(definition, columns)
+    rows = pa.table(dict(found.fields)).to_pylist()
+    return [row if is_proved else None for row, is_proved in zip(rows, found.files, strict=True)]
+
+
 @pytest.mark.parametrize(
     ("definition", "footer", "row"),
     [
-        (define("MIN_MAX", "int"), FooterColumn(5, 1, -3, 9), {"min": -3, "max": 9}),
-        (define("MIN_MAX", "int"), FooterColumn(0, 5, None, None), {"min": None, "max": None}),
-        (define("MIN_MAX", "int"), FooterColumn(5, 0, None, 9), None),
-        (define("MIN_MAX", "double"), FooterColumn(5, 0, -0.0, 1.5), {"min": 0.0, "max": 1.5}),
+        (define("MIN_MAX", "int"), Facts(5, 1, -3, 9), {"min": -3, "max": 9}),
+        (define("MIN_MAX", "int"), Facts(0, 5, None, None), {"min": None, "max": None}),
+        (define("MIN_MAX", "int"), Facts(5, 0, None, 9), None),
+        (define("MIN_MAX", "double"), Facts(5, 0, -0.0, 1.5), {"min": 0.0, "max": 1.5}),
         (
             define("MIN_MAX", "string"),
-            FooterColumn(5, 0, b"a", b"\xff"),
+            Facts(5, 0, b"a", b"\xff"),
             {"min": b"a", "max": b"\xff"},
         ),
-        (define("VALUE_SET", "int"), FooterColumn(0, 5, None, None), {"set": []}),
-        (define("VALUE_SET", "int"), FooterColumn(5, 0, 3, 3), {"set": [3]}),
-        (define("VALUE_SET", "int"), FooterColumn(5, 0, 3, 4), None),
-        (define("PARTITION", "int"), FooterColumn(5, 0, 3, 3), {"value": 3}),
-        (define("PARTITION", "int"), FooterColumn(0, 5, None, None), {"value": None}),
-        (define("BLOOM_FILTER", "int"), FooterColumn(5, 0, 3, 3), None),
-        (define("TOKENS", "string"), FooterColumn(5, 0, b"a", b"a"), None),
+        (define("VALUE_SET", "int"), Facts(0, 5, None, None), {"set": []}),
+        (define("VALUE_SET", "int"), Facts(5, 0, 3, 3), {"set": [3]}),
+        (define("VALUE_SET", "int"), Facts(5, 0, 3, 4), None),
+        (define("PARTITION", "int"), Facts(5, 0, 3, 3), {"value": 3}),
+        (define("PARTITION", "int"), Facts(0, 5, None, None), {"value": None}),
+        (define("BLOOM_FILTER", "int"), Facts(5, 0, 3, 3), None),
+        (define("TOKENS", "string"), Facts(5, 0, b"a", b"a"), None),
         (
             define("PREFIX", "string", length="2"),
-            FooterColumn(5, 0, b"abc", b"abd"),
+            Facts(5, 0, b"abc", b"abd"),
             {"prefixes": [b"ab"]},
         ),
-        (define("PREFIX", "string", length="2"), FooterColumn(5, 0, b"a", b"ab"), None),
+        (define("PREFIX", "string", length="2"), Facts(5, 0, b"a", b"ab"), None),
         (
             define("PREFIX", "string", length="2"),
-            FooterColumn(5, 0, b"a", b"a"),
+            Facts(5, 0, b"a", b"a"),
             {"prefixes": [b"a"]},
         ),
         (
             define("MIN_MAX", "decimal(10,2)"),
-            FooterColumn(5, 0, Decimal("1.50"), Decimal("2.00")),
+            Facts(5, 0, Decimal("1.50"), Decimal("2.00")),
             {"min": Decimal("1.50"), "max": Decimal("2.00")},
         ),
     ],
     ids=str,
 )
 def test_footers_are_taken_where_they_prove_everything(definition, footer, row):
-    assert index_type(definition.type).from_footer(definition, [footer]) == row
+    assert proved(definition, [footer]) == [row]
 
 
 @pytest.mark.parametrize("type_name", ["BLOOM_FILTER", "TOKENS"])
 def test_footer_without_values_gives_an_empty_filter(type_name):
     definition = define(type_name, "string")
-    row = index_type(type_name).from_footer(definition, [FooterColumn(0, 3, None, None)])
+    (row,) = proved(definition, [Facts(0, 3, None, None)])
     assert row == {"words": bytes.fromhex("00000001" + "00000007" + "0000000a") + b"\0" * 80}
 
 
 def test_box_is_taken_from_footers():
     definition = define("GEO_BOX", "double", "double")
-    footers = [FooterColumn(2, 0, 48.0, 49.0), FooterColumn(2, 0, 11.0, 12.0)]
-    row = index_type("GEO_BOX").from_footer(definition, footers)
-    assert row == {"south": 48.0, "north": 49.0, "west": 11.0, "east": 12.0}
-    assert (
-        index_type("GEO_BOX").from_footer(definition, [*footers[:1], FooterColumn(1, 0, None, 1)])
-        is None
-    )
+    latitudes = [Facts(2, 0, 48.0, 49.0), Facts(2, 0, 48.0, 49.0), Facts(0, 2, None, None)]
+    longitudes = [Facts(2, 0, 11.0, 12.0), Facts(1, 0, None, 1.0), Facts(2, 0, 11.0, 12.0)]
+    assert proved(definition, latitudes, longitudes) == [
+        {"south": 48.0, "north": 49.0, "west": 11.0, "east": 12.0},
+        None,
+        {"south": None, "north": None, "west": 11.0, "east": 12.0},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("type_name", "data_type", "rows"),
+    [
+        ("MIN_MAX", "int", [{"min": 3, "max": 3}, None, {"min": None, "max": None}, None]),
+        ("VALUE_SET", "int", [{"set": [3]}, None, {"set": []}, None]),
+        ("PARTITION", "int", [{"value": 3}, None, {"value": None}, None]),
+        ("PREFIX", "string", [{"prefixes": [b"a"]}, None, {"prefixes": []}, None]),
+    ],
+)
+def test_each_of_many_files_has_the_row_that_its_footer_proves(type_name, data_type, rows):
+    value = 3 if data_type == "int" else b"a"
+    footers = [
+        Facts(5, 0, value, value),
+        Facts(5, 0, None, value),
+        Facts(0, 5, None, None),
+        Facts(None, None, None, None),
+    ]
+    assert proved(define(type_name, data_type), footers) == rows
+
+
+def test_long_bounds_from_footers_are_cut_as_those_of_values_are():
+    definition = define("MIN_MAX", "string")
+    texts = ["a", "é" * 1000, "z" * 1024, "z" * 1025]
+    builders = [index_type("MIN_MAX").builder(definition) for _ in texts]
+    for text, builder in zip(texts, builders, strict=True):
+        builder.add([pa.array([text.encode()], pa.large_binary())])
+    footers = [Facts(1, 0, text.encode(), text.encode()) for text in texts]
+    assert proved(definition, footers) == [builder.finish() for builder in builders]
 
 
 TERM = column_term(("c0",), "string")

@@ -34,17 +34,32 @@ class Feed(StrEnum):
 
 @dataclass(frozen=True)
 class FooterColumn:
-    """What a Parquet footer proves about one term in one file: everything here is exact."""
+    """What Parquet footers prove about one term, one entry a file: everything here is exact."""
 
-    values: int
-    """Rows in which it is not NULL."""
-    nulls: int
-    """Rows in which it is NULL."""
-    minimum: object
-    """Least value, in Catalyst's internal form; None where the footer cannot prove it, or where
-    there is no non-null value."""
-    maximum: object
+    values: pa.Array
+    """Rows in which it is not NULL (int64); null where the footer proves nothing about it."""
+    nulls: pa.Array
+    """Rows in which it is NULL (int64), likewise."""
+    minimum: pa.Array
+    """Least value, in the Arrow type in which the term is kept; null where the footer cannot prove
+    it, or where there is no non-null value."""
+    maximum: pa.Array
     """Greatest value, likewise."""
+
+    def slice(self, start: int, count: int) -> FooterColumn:
+        """The same about some of the files."""
+        parts = (self.values, self.nulls, self.minimum, self.maximum)
+        return FooterColumn(*(part.slice(start, count) for part in parts))
+
+
+@dataclass(frozen=True)
+class ProvedFields:
+    """Fields of many files at once."""
+
+    files: Mask
+    """For each file, whether its row is proved; the others have to be read."""
+    fields: Mapping[str, pa.Array]
+    """For each of the type's fields one entry a file, null where the row is not proved."""
 
 
 class FileBuilder(Protocol):
@@ -95,10 +110,10 @@ class IndexType(Protocol):
         """A collector for one file."""
         ...
 
-    def from_footer(
+    def from_footers(
         self, definition: IndexDefinition, columns: Sequence[FooterColumn]
-    ) -> Mapping[str, object] | None:
-        """The row as `finish` gives it, from footers only, one for each term; None: scan."""
+    ) -> ProvedFields:
+        """Rows as `finish` gives them, from only what footers prove about each term."""
         ...
 
     def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:

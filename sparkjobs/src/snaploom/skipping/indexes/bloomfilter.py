@@ -21,9 +21,10 @@ from snaploom.skipping.core.hashes import xxhash64
 from snaploom.skipping.core.predicates import Comparison, In, Leaf, Operator, Residue, StartsWith
 from snaploom.skipping.core.terms import Value, arrow_type
 from snaploom.skipping.core.valueorder import Int64s, is_text
-from snaploom.skipping.indexes.base import Feed, FooterColumn
+from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
 from snaploom.skipping.indexes.checks import check_parameters, check_terms, integer_parameter
 from snaploom.skipping.indexes.distinct import DistinctValues
+from snaploom.skipping.indexes.footerproofs import same_in, without_values
 
 FIELD = "words"
 CAPACITY = 1_000_000
@@ -122,11 +123,14 @@ class BloomFilterIndex:
             false_positives(definition), _items(definition), _puts_values(definition)
         )
 
-    def from_footer(
+    def from_footers(
         self, definition: IndexDefinition, columns: Sequence[FooterColumn]
-    ) -> Mapping[str, object] | None:
+    ) -> ProvedFields:
         """An empty filter, where the footer proves that there is no value."""
-        return self.builder(definition).finish() if columns[0].values == 0 else None
+        is_empty = without_values(columns[0])
+        return ProvedFields(
+            is_empty, same_in(is_empty, self.builder(definition).finish(), self.fields(definition))
+        )
 
     def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
         """Whether the filter may contain the value, or one of a list."""

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from snaploom.skipping.core.valueorder import ordered
+from snaploom.skipping.indexes.columns import as_mask
 from snaploom.skipping.indexes.partialstates import pack, unpack
 
 PENDING = 65_536
@@ -36,7 +37,7 @@ class DistinctValues:
         """Take values, NULLs included."""
         if self.is_over:
             return
-        distinct = pc.unique(_normalised(values.drop_null()))
+        distinct = pc.unique(normalised(values.drop_null()))
         self._pending.append(distinct)
         self._waiting += len(distinct)
         if self._waiting > max(PENDING, len(self._found)) or len(self._pending) > PENDING // 64:
@@ -66,8 +67,9 @@ class DistinctValues:
         self._pending, self._waiting = [], 0
 
 
-def _normalised(values: pa.Array) -> pa.Array:
-    # 0.0 and -0.0 are one value, and so are all NaNs (rule S4).
+def normalised(values: pa.Array) -> pa.Array:
+    """Values of which 0.0 and -0.0 are one, and so are all NaNs (rule S4)."""
     if not pa.types.is_floating(values.type):
         return values
-    return pa.array(ordered(values.to_numpy(zero_copy_only=False)), values.type)
+    numbers = ordered(values.to_numpy(zero_copy_only=False))
+    return pa.array(numbers, values.type, mask=as_mask(values.is_null()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -11,14 +12,16 @@ from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import FileTable, Mask
 from snaploom.skipping.core.predicates import Leaf
 from snaploom.skipping.core.terms import arrow_type
-from snaploom.skipping.indexes.base import Feed, FooterColumn
+from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
 from snaploom.skipping.indexes.bounds import kept_bounds, may_hold_between
 from snaploom.skipping.indexes.checks import check_parameters, check_terms
+from snaploom.skipping.indexes.footerproofs import only_where
 from snaploom.skipping.indexes.minmax import BoundsBuilder, footer_bounds
 from snaploom.skipping.indexes.partialstates import pack, unpack
 
 SIDES = (("south", "north"), ("west", "east"))
 """Fields of the least and greatest latitude, and of the least and greatest longitude."""
+Side = TypeVar("Side")
 NUMBERS = ("float", "double", "decimal", "int", "bigint")
 
 
@@ -74,16 +77,18 @@ class GeoBox:
         """A collector for one file."""
         return GeoBoxBuilder([term.data_type for term in definition.terms])
 
-    def from_footer(
+    def from_footers(
         self, definition: IndexDefinition, columns: Sequence[FooterColumn]
-    ) -> Mapping[str, object] | None:
+    ) -> ProvedFields:
         """The box, where the footer proves all its sides."""
-        rows = [
+        latitudes, longitudes = (
             footer_bounds(column, term.data_type)
             for column, term in zip(columns, definition.terms, strict=True)
-        ]
-        proved = [row for row in rows if row is not None]
-        return _row(proved) if len(proved) == len(rows) else None
+        )
+        proved = latitudes.files & longitudes.files
+        sides = [(each.low, each.high) for each in (latitudes, longitudes)]
+        fields = {side: only_where(proved, values) for side, values in _row(sides).items()}
+        return ProvedFields(proved, fields)
 
     def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
         """Whether a coordinate inside the box makes the leaf TRUE."""
@@ -96,7 +101,7 @@ class GeoBox:
         return "a box proves nothing about this condition"
 
 
-def _row(bounds: Sequence[tuple[object, object]]) -> Mapping[str, object]:
+def _row(bounds: Sequence[tuple[Side, Side]]) -> Mapping[str, Side]:
     return {
         side: value
         for sides, values in zip(SIDES, bounds, strict=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +18,11 @@ from snaploom.skipping.core.filetable import FileTable, Mask
 from snaploom.skipping.core.predicates import Contains, EndsWith, Leaf
 from snaploom.skipping.core.terms import Value, arrow_type
 from snaploom.skipping.core.valueorder import is_text, ordered
-from snaploom.skipping.indexes.base import Feed, FooterColumn
+from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
 from snaploom.skipping.indexes.bounds import kept_bounds, may_hold_between
 from snaploom.skipping.indexes.checks import check_parameters, check_terms
+from snaploom.skipping.indexes.columns import as_mask
+from snaploom.skipping.indexes.footerproofs import only_where, without_values
 from snaploom.skipping.indexes.partialstates import pack, unpack
 
 LONGEST_BOUND = 1024
@@ -99,12 +100,12 @@ class MinMax:
         """A collector for one file."""
         return MinMaxBuilder(definition.term.data_type)
 
-    def from_footer(
+    def from_footers(
         self, definition: IndexDefinition, columns: Sequence[FooterColumn]
-    ) -> Mapping[str, object] | None:
+    ) -> ProvedFields:
         """The footer's bounds, where it proves both or there is no value."""
-        values = footer_bounds(columns[0], definition.term.data_type)
-        return None if values is None else {"min": values[0], "max": values[1]}
+        bounds = footer_bounds(columns[0], definition.term.data_type)
+        return ProvedFields(bounds.files, {"min": bounds.low, "max": bounds.high})
 
     def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
         """Whether some value between the bounds makes the leaf TRUE."""
@@ -141,18 +142,48 @@ def kept_bound_values(bounds: Sequence[Value], data_type: str) -> tuple[Value | 
     return minimum, maximum
 
 
-def footer_bounds(column: FooterColumn, data_type: str) -> tuple[Value | None, Value | None] | None:
-    """Bounds as they are kept, from a footer; None where it does not prove them."""
-    if column.values == 0:
-        return None, None
-    if column.minimum is None or column.maximum is None:
-        return None
-    both = [column.minimum, column.maximum]
-    if is_text(data_type) and not all(isinstance(bound, bytes) for bound in both):
-        return None
-    if data_type in ("float", "double"):
-        both = bounds_of(pa.array(both, arrow_type(data_type))).to_pylist()
-    return kept_bound_values(cast(Sequence[Value], both), data_type)
+@dataclass(frozen=True)
+class FooterBounds:
+    """Bounds of many files as they are kept, from footers."""
+
+    files: Mask
+    """For each file, whether the footer proves them, or that there is no value."""
+    low: pa.Array
+    """One entry a file, null where no bound is kept."""
+    high: pa.Array
+    """Likewise."""
+
+
+def footer_bounds(column: FooterColumn, data_type: str) -> FooterBounds:
+    """Bounds of a term as footers prove them: both of a file, or none."""
+    is_empty = without_values(column)
+    both = ~is_empty & as_mask(pc.and_(column.minimum.is_valid(), column.maximum.is_valid()))
+    both &= as_mask(column.values.is_valid())
+    low, high = only_where(both, column.minimum), only_where(both, column.maximum)
+    if is_text(data_type):
+        low, high = _short_bounds(low, high, data_type)
+    elif pa.types.is_floating(low.type):
+        low, high = _ordered_bounds(low, high, both)
+    return FooterBounds(is_empty | both, low, high)
+
+
+def _short_bounds(low: pa.Array, high: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array]:
+    """Texts as they are kept; few are so long that anything has to be done."""
+    sizes = pc.max_element_wise(pc.binary_length(low), pc.binary_length(high))
+    is_long = pc.fill_null(pc.greater(sizes, LONGEST_BOUND), False)
+    if not as_mask(is_long).any():
+        return low, high
+    pairs = zip(low.filter(is_long).to_pylist(), high.filter(is_long).to_pylist(), strict=True)
+    kept = [kept_bound_values(pair, data_type) for pair in pairs]
+    lows, highs = (pa.array(values, low.type) for values in zip(*kept, strict=True))
+    return pc.replace_with_mask(low, is_long, lows), pc.replace_with_mask(high, is_long, highs)
+
+
+def _ordered_bounds(low: pa.Array, high: pa.Array, both: Mask) -> tuple[pa.Array, pa.Array]:
+    """Numbers in Spark's order, in which NaN is the greatest: it is least only where both are."""
+    lows, highs = (ordered(each.to_numpy(zero_copy_only=False)) for each in (low, high))
+    least, greatest = np.fmin(lows, highs), np.maximum(lows, highs)
+    return pa.array(least, low.type, mask=~both), pa.array(greatest, low.type, mask=~both)
 
 
 def _cut(value: bytes, data_type: str) -> int:

@@ -12,10 +12,11 @@ from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import FileTable, Mask
 from snaploom.skipping.core.predicates import Leaf
 from snaploom.skipping.core.terms import arrow_type
-from snaploom.skipping.indexes.base import Feed, FooterColumn
+from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
 from snaploom.skipping.indexes.checks import check_parameters, check_terms
 from snaploom.skipping.indexes.columns import holds, kept_keys, kept_known
-from snaploom.skipping.indexes.distinct import DistinctValues
+from snaploom.skipping.indexes.distinct import DistinctValues, normalised
+from snaploom.skipping.indexes.footerproofs import only_where, with_one_value, without_values
 
 FIELD = "value"
 
@@ -75,18 +76,13 @@ class Partition:
         """A collector for one file."""
         return PartitionBuilder(arrow_type(definition.term.data_type))
 
-    def from_footer(
+    def from_footers(
         self, definition: IndexDefinition, columns: Sequence[FooterColumn]
-    ) -> Mapping[str, object] | None:
+    ) -> ProvedFields:
         """The value, where it is the least and the greatest."""
-        column = columns[0]
-        if column.values == 0:
-            return {FIELD: None}
-        if column.minimum is None or column.minimum != column.maximum:
-            return None
-        builder = self.builder(definition)
-        builder.add([pa.array([column.minimum], arrow_type(definition.term.data_type))])
-        return builder.finish()
+        is_empty, is_single = without_values(columns[0]), with_one_value(columns[0])
+        values = only_where(is_single, normalised(columns[0].minimum))
+        return ProvedFields(is_empty | is_single, {FIELD: values})
 
     def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
         """Whether the value makes the leaf TRUE: exact."""

@@ -26,10 +26,16 @@ from snaploom.skipping.core.predicates import (
 )
 from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.core.valueorder import byte_buffers, key_of
-from snaploom.skipping.indexes.base import Feed, FooterColumn
+from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
 from snaploom.skipping.indexes.checks import check_parameters, check_terms, integer_parameter
 from snaploom.skipping.indexes.columns import as_mask, compare, holds
 from snaploom.skipping.indexes.distinct import DistinctValues
+from snaploom.skipping.indexes.footerproofs import (
+    only_where,
+    short_lists,
+    with_one_value,
+    without_values,
+)
 from snaploom.skipping.indexes.lists import kept_lists
 
 FIELD = "prefixes"
@@ -87,19 +93,18 @@ class Prefix:
         """A collector for one file."""
         return PrefixBuilder(_length(definition), _limit(definition))
 
-    def from_footer(
+    def from_footers(
         self, definition: IndexDefinition, columns: Sequence[FooterColumn]
-    ) -> Mapping[str, object] | None:
+    ) -> ProvedFields:
         """The one prefix, where the least and the greatest value have the same."""
         column, length = columns[0], _length(definition)
-        if column.values == 0:
-            return {FIELD: []}
-        if not isinstance(column.minimum, bytes) or not isinstance(column.maximum, bytes):
-            return None
-        prefix = column.minimum[:length]
-        if len(prefix) < length and column.minimum != column.maximum:
-            return None
-        return {FIELD: [prefix]} if column.maximum[:length] == prefix else None
+        least, greatest = (_beginnings(each, length) for each in (column.minimum, column.maximum))
+        is_whole = as_mask(pc.less(pc.binary_length(least), length))
+        is_single = as_mask(pc.equal(least, greatest)) & (~is_whole | with_one_value(column))
+        is_single &= as_mask(pc.greater(column.values, 0))
+        proved = without_values(column) | is_single
+        lists = short_lists(least.filter(pa.array(is_single)), is_single, proved)
+        return ProvedFields(proved, {FIELD: lists})
 
     def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
         """Whether a text with some kept prefix may make the leaf TRUE."""
@@ -123,8 +128,18 @@ class Prefix:
 
 def _cut(texts: pa.LargeBinaryArray, length: int) -> pa.LargeBinaryArray:
     """The distinct beginnings of texts."""
-    short = pc.binary_slice(pc.unique(texts).cast(pa.binary()), 0, length)
-    return short.cast(pa.large_binary())
+    return _beginnings(pc.unique(texts), length)
+
+
+def _beginnings(texts: pa.LargeBinaryArray, length: int) -> pa.LargeBinaryArray:
+    """The beginning of each text."""
+    offsets, data = byte_buffers(texts)
+    sizes = np.minimum(np.diff(offsets), length)
+    bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    places = np.repeat(offsets[:-1] - bounds[:-1], sizes) + np.arange(bounds[-1])
+    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(data[places])]
+    cut = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(texts), buffers)
+    return only_where(as_mask(texts.is_valid()), cut)
 
 
 def _open_ended(prefixes: pa.LargeBinaryArray, length: int, leaf: Leaf) -> Mask | None:

@@ -26,9 +26,10 @@ from snaploom.skipping.core.predicates import (
 )
 from snaploom.skipping.core.terms import Value
 from snaploom.skipping.core.valueorder import Int64s, byte_buffers
-from snaploom.skipping.indexes.base import Feed, FooterColumn
+from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
 from snaploom.skipping.indexes.bloomfilter import BloomFilterBuilder, false_positives
 from snaploom.skipping.indexes.checks import check_parameters, check_terms, integer_parameter
+from snaploom.skipping.indexes.footerproofs import same_in, without_values
 
 FIELD = "words"
 DEFAULT_SIZE = 3
@@ -87,11 +88,14 @@ class Tokens:
         """A collector for one file."""
         return TokensBuilder(_size(definition), false_positives(definition))
 
-    def from_footer(
+    def from_footers(
         self, definition: IndexDefinition, columns: Sequence[FooterColumn]
-    ) -> Mapping[str, object] | None:
+    ) -> ProvedFields:
         """An empty filter, where the footer proves that there is no value."""
-        return self.builder(definition).finish() if columns[0].values == 0 else None
+        is_empty = without_values(columns[0])
+        return ProvedFields(
+            is_empty, same_in(is_empty, self.builder(definition).finish(), self.fields(definition))
+        )
 
     def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
         """Whether every n-gram of the piece (or of one of several) may be in the file."""

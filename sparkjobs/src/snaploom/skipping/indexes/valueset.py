@@ -11,10 +11,11 @@ from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import FileTable, Mask
 from snaploom.skipping.core.predicates import Leaf
 from snaploom.skipping.core.terms import arrow_type
-from snaploom.skipping.indexes.base import Feed, FooterColumn
+from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
 from snaploom.skipping.indexes.checks import check_parameters, check_terms, integer_parameter
 from snaploom.skipping.indexes.columns import holds
-from snaploom.skipping.indexes.distinct import DistinctValues
+from snaploom.skipping.indexes.distinct import DistinctValues, normalised
+from snaploom.skipping.indexes.footerproofs import short_lists, with_one_value, without_values
 from snaploom.skipping.indexes.lists import kept_lists
 
 FIELD = "set"
@@ -72,18 +73,15 @@ class ValueSet:
         """A collector for one file."""
         return ValueSetBuilder(arrow_type(definition.term.data_type), _limit(definition))
 
-    def from_footer(
+    def from_footers(
         self, definition: IndexDefinition, columns: Sequence[FooterColumn]
-    ) -> Mapping[str, object] | None:
+    ) -> ProvedFields:
         """The set where the footer proves it: no value, or one."""
-        column = columns[0]
-        if column.values == 0:
-            return {FIELD: []}
-        if column.minimum is None or column.minimum != column.maximum:
-            return None
-        builder = self.builder(definition)
-        builder.add([pa.array([column.minimum], arrow_type(definition.term.data_type))])
-        return builder.finish()
+        is_empty, is_single = without_values(columns[0]), with_one_value(columns[0])
+        values = normalised(columns[0].minimum.filter(pa.array(is_single)))
+        return ProvedFields(
+            is_empty | is_single, {FIELD: short_lists(values, is_single, is_empty | is_single)}
+        )
 
     def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
         """Whether some value of the set makes the leaf TRUE."""

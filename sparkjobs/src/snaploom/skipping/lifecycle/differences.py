@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -51,13 +52,21 @@ def compare(listing: pa.Table, known: FileTable) -> FileChanges:
         known: the rows.
     """
     listing = listing.combine_chunks()
-    paths = _whole(listing.column("path"))
-    known_paths = known.column("path")
-    found = pc.index_in(paths, value_set=known_paths)
-    is_known = found.is_valid()
+    paths, known_paths = _whole(listing.column("path")), known.column("path")
+    # Rows are kept in the order of their paths, in which folders are listed: as a rule neither
+    # differs, and then no path has to be looked for.
+    if paths.equals(known_paths):
+        found, is_known = None, pa.array(np.ones(len(paths), np.bool_))
+        removed = known_paths.slice(0, 0)
+    else:
+        found = pc.index_in(paths, value_set=known_paths)
+        is_known = found.is_valid()
+        removed = known_paths.filter(pc.invert(pc.is_in(known_paths, value_set=paths)))
     is_same = is_known
     for name in _REST:
-        now, then = _whole(listing.column(name)), known.column(name).take(found)
+        now, then = _whole(listing.column(name)), known.column(name)
+        if found is not None:
+            then = then.take(found)
         is_equal = pc.fill_null(pc.equal(now, then), False)
         are_absent = pc.and_(now.is_null(), then.is_null())
         is_same = pc.and_(is_same, pc.or_(is_equal, are_absent))
@@ -65,7 +74,7 @@ def compare(listing: pa.Table, known: FileTable) -> FileChanges:
         new=listing.filter(pc.invert(is_known)),
         changed=listing.filter(pc.and_(is_known, pc.invert(is_same))),
         unchanged=listing.filter(is_same),
-        removed=known_paths.filter(pc.invert(pc.is_in(known_paths, value_set=paths))),
+        removed=removed,
     )
 
 

@@ -1,7 +1,8 @@
 """Rows about files: from footers where they prove everything, else from one pass over the rows.
 
-A row is given only about a file that did not change while it was read: what the file system reports
-about it before and after must equal the listing (rule S21).
+Facts of footers go from columns to columns, many files at once; only what had to be read is put
+together file by file. A row is given only about a file that did not change while it was read: what
+the file system reports about it before and after must equal the listing (rule S21).
 """
 
 from __future__ import annotations
@@ -12,26 +13,33 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
+from snaploom.listing.filefacts import last_changes
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import (
     IDENTITY_FIELDS,
+    Mask,
     field_column,
     nulls_column,
     values_column,
 )
-from snaploom.skipping.core.terms import arrow_type
+from snaploom.skipping.core.listedfiles import Int64s
+from snaploom.skipping.indexes.base import FooterColumn
+from snaploom.skipping.indexes.footerproofs import only_where
 from snaploom.skipping.indexes.registry import index_type
 from snaploom.skipping.lifecycle.target import Progress
 from snaploom.skipping.spark.builds.directreader import DirectReader
-from snaploom.skipping.spark.builds.footers import Footer, FooterReader, FooterTerm
+from snaploom.skipping.spark.builds.footers import FooterReader, Footers, FooterTerm
+from snaploom.skipping.spark.builds.partitionrows import PartitionRows
 from snaploom.skipping.spark.builds.scan import Relation, scan
 from snaploom.skipping.spark.builds.statecollector import Scanned
-from snaploom.skipping.spark.relations.expressions import Literal
 from snaploom.skipping.spark.relations.hadoop import (
     FileState,
+    are_as_listed,
     granularity_of,
     local_path,
     states_of,
@@ -62,10 +70,8 @@ class BuildPlan:
     """How Spark reads it."""
     file_count: int
     """Files that the relation has."""
-    partition_names: tuple[str, ...]
-    """Partition columns, in order."""
-    partitions: Mapping[str, tuple[Literal, ...]]
-    """Partition values by path."""
+    partitions: PartitionRows
+    """Partition values of its files."""
     footer_terms: Mapping[str, FooterTerm] = field(default_factory=dict)
     """Terms that footers may prove, by key."""
     is_parquet: bool = False
@@ -90,8 +96,40 @@ class Counters:
     """Files about which nothing could be found out, and why."""
 
 
-_Row = dict[str, Scanned]
-"""What is known about one file, by `index_id`."""
+@dataclass(frozen=True)
+class _Files:
+    """Some of the files that are built, and what is known of them before their rows are read."""
+
+    table: pa.Table
+    """Identity columns, as they were listed."""
+    footers: Footers | None
+    """Of Parquet files, where an index may be proved by them."""
+    partitions: Int64s | None
+    """Numbers of their runs, where an index is about partitions."""
+
+    @property
+    def paths(self) -> list[str]:
+        paths: list[str] = self.table.column("path").to_pylist()
+        return paths
+
+    def slice(self, start: int, count: int) -> _Files:
+        return _Files(
+            self.table.slice(start, count),
+            None if self.footers is None else self.footers.slice(start, count),
+            None if self.partitions is None else self.partitions[start : start + count],
+        )
+
+    def state(self, place: int) -> FileState:
+        """What one of them was when it was listed."""
+        length, modified, etag = (
+            self.table.column(name)[place].as_py() for name, _ in IDENTITY_FIELDS[1:]
+        )
+        return FileState(length, modified, etag)
+
+    def has_as_many(self, place: int, scanned: Scanned) -> bool:
+        """Whether as many rows were seen as the footer of one of them counts, if it can be read."""
+        rows = None if self.footers is None else self.footers.rows[place].as_py()
+        return rows is None or rows == scanned.values[0] + scanned.nulls[0]
 
 
 def build_rows(
@@ -113,33 +151,52 @@ def build_rows(
     total = files.num_rows
     progress(0, total)
     for start in range(0, total, _BLOCK_FILES):
-        block = files.slice(start, _BLOCK_FILES)
-        listed = _settled(block, counters)
-        footers = _footers(plan, indexes, listed, counters)
+        listed = files.slice(start, _BLOCK_FILES).combine_chunks()
+        block = _looked_at(plan, indexes, _settled(listed, counters), counters)
         done = 0
-        for count in piece_sizes(block.column("length").to_pylist()):
-            yield _build_piece(plan, indexes, block.slice(done, count), listed, footers, counters)
+        for count in piece_sizes(block.table.column("length").to_pylist()):
+            yield _build_piece(plan, indexes, block.slice(done, count), counters)
             done += count
             progress(start + done, total)
 
 
-def _settled(files: pa.Table, counters: Counters) -> dict[str, FileState]:
+def _settled(files: pa.Table, counters: Counters) -> pa.Table:
     """Files as they were listed, without those of which it is unknown whether they change."""
-    names, *facts = (files.column(name).to_pylist() for name, _ in IDENTITY_FIELDS)
-    listed = dict(zip(names, map(FileState, *facts), strict=True))
-    paths = list(listed)
-    changed = [state.changed for state in listed.values()]
-    wait_until_settled(paths, changed)
-    now = time.time() * 1000 - granularity_of(paths)
-    for path in [path for path, at in zip(paths, changed, strict=True) if at > now]:
+    paths, modified, tags = (
+        _whole(files.column(name)) for name in ("path", "modified", "etag")
+    )  # fmt: skip
+    changed, granularity = last_changes(modified, tags), granularity_of(paths)
+    wait_until_settled(granularity, changed)
+    is_future = changed > time.time() * 1000 - granularity
+    for path in paths.filter(pa.array(is_future)).to_pylist():
         _leave_out(path, "was modified in the future, by this machine's clock", counters)
-        del listed[path]
-    return listed
+    return files.filter(pa.array(~is_future)).combine_chunks()
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
 def _leave_out(path: str, why: str, counters: Counters) -> None:
     counters.failures[path] = why
     _LOG.warning("%s stays unknown to the index: %s", path, why)
+
+
+def _looked_at(
+    plan: BuildPlan, indexes: Sequence[IndexDefinition], files: pa.Table, counters: Counters
+) -> _Files:
+    """Some files with what is known of them before their rows are read."""
+    types = {definition.type for definition in indexes}
+    paths = _whole(files.column("path"))
+    partitions = plan.partitions.numbers(paths) if PARTITION in types else None
+    footers = None
+    if plan.is_parquet and types - {PARTITION}:
+        reader = FooterReader(tuple(plan.footer_terms.values()), plan.is_case_sensitive)
+        lengths = files.column("length").to_pylist()
+        footers = reader.read(plan.relation.spark, paths.to_pylist(), lengths)
+        counters.footer_bytes += pc.sum(footers.facts.column("length")).as_py() or 0
+        counters.footer_files += len(footers)
+    return _Files(files, footers, partitions)
 
 
 def piece_sizes(lengths: Sequence[int]) -> Iterator[int]:
@@ -157,73 +214,128 @@ def piece_sizes(lengths: Sequence[int]) -> Iterator[int]:
 
 
 def _build_piece(
-    plan: BuildPlan,
-    indexes: Sequence[IndexDefinition],
-    files: pa.Table,
-    listed: Mapping[str, FileState],
-    footers: Mapping[str, Footer],
-    counters: Counters,
+    plan: BuildPlan, indexes: Sequence[IndexDefinition], files: _Files, counters: Counters
 ) -> pa.Table:
-    paths = [path for path in files.column("path").to_pylist() if path in listed]
-    states = {path: listed[path] for path in paths}
-    some = {path: footers[path] for path in paths if path in footers}
-    found = _rows(plan, indexes, states, some, counters)
-    rows: dict[str, _Row] = {}
-    for path, state in zip(paths, states_of(plan.relation.spark, paths), strict=True):
-        if not states[path].agrees(state):
-            found.failures[path] = "changed while it was read"
-        elif path in found.rows:
-            rows[path] = found.rows[path]
-    for path, why in found.failures.items():
+    built = {definition.index_id: _proved(plan, definition, files) for definition in indexes}
+    failures = _read_the_rest(plan, indexes, files, built, counters)
+    paths = files.paths
+    is_same = are_as_listed(files.table, states_of(plan.relation.spark, paths))
+    failures.update({paths[place]: _CHANGED for place in np.flatnonzero(~is_same).tolist()})
+    for path, why in failures.items():
         _leave_out(path, why, counters)
-    return _table(indexes, files, rows)
+    return _table(indexes, files, built, is_same)
 
 
-@dataclass(frozen=True)
-class _Found:
-    """What was found out about the files of a piece."""
-
-    rows: Mapping[str, _Row]
-    """By path; files about which nothing was found out are not in it."""
-    failures: dict[str, str]
-    """Why something was not found out, by path."""
+_CHANGED = "changed while it was read"
 
 
-def _rows(
+@dataclass
+class _Built:
+    """What is known about one index, one entry a file; columns as the store has them."""
+
+    known: Mask
+    """Files about which it is known."""
+    columns: Mapping[str, pa.Array]
+    """By name in the store."""
+    read: dict[int, Scanned] = field(default_factory=dict)
+    """What was read of files about which nothing was known before, by their place."""
+
+    @property
+    def unknown(self) -> list[int]:
+        """Places of files about which it is not known."""
+        places: list[int] = np.flatnonzero(~self.known).tolist()
+        return places
+
+    def take(self, place: int, scanned: Scanned) -> None:
+        self.known[place] = True
+        self.read[place] = scanned
+
+
+def _proved(plan: BuildPlan, definition: IndexDefinition, files: _Files) -> _Built:
+    """What partition values and footers prove for an index."""
+    proved = _proved_terms(plan, definition, files)
+    kind = index_type(definition.type)
+    if len(proved) < len(definition.terms):
+        nothing = _no_columns(definition, files.table.num_rows)
+        return _Built(np.zeros(files.table.num_rows, np.bool_), nothing)
+    rows = kind.from_footers(definition, proved)
+    columns: dict[str, pa.Array] = {}
+    known = rows.files.copy()
+    for position, column in enumerate(proved):
+        known &= column.values.is_valid().to_numpy(zero_copy_only=False)
+        columns[values_column(definition.index_id, position)] = column.values
+        columns[nulls_column(definition.index_id, position)] = column.nulls
+    for name, values in rows.fields.items():
+        columns[field_column(definition.index_id, name)] = values
+    return _Built(known, columns)
+
+
+def _proved_terms(
+    plan: BuildPlan, definition: IndexDefinition, files: _Files
+) -> Sequence[FooterColumn]:
+    """What is proved about the terms of an index; nothing where one of them must be computed."""
+    if definition.type == PARTITION:
+        if files.partitions is None:
+            return ()
+        return (plan.partitions.column(definition.term, files.partitions),)
+    order = list(plan.footer_terms)
+    keys = [term.key for term in definition.terms]
+    if files.footers is None or not set(keys) <= set(order):
+        return ()
+    footers = files.footers
+    return [footers.column(order.index(key)) for key in keys]
+
+
+def _no_columns(definition: IndexDefinition, count: int) -> dict[str, pa.Array]:
+    found: dict[str, pa.Array] = {}
+    for position in range(len(definition.terms)):
+        for counted in (values_column, nulls_column):
+            found[counted(definition.index_id, position)] = pa.nulls(count, pa.int64())
+    for name, kind in index_type(definition.type).fields(definition).items():
+        found[field_column(definition.index_id, name)] = pa.nulls(count, kind)
+    return found
+
+
+def _read_the_rest(
     plan: BuildPlan,
     indexes: Sequence[IndexDefinition],
-    listed: Mapping[str, FileState],
-    footers: Mapping[str, Footer],
+    files: _Files,
+    built: Mapping[str, _Built],
     counters: Counters,
-) -> _Found:
-    rows: dict[str, _Row] = {path: {} for path in listed}
-    failures: dict[str, str] = {}
+) -> dict[str, str]:
+    """Read the files that indexes do not know yet; why something was not found out, by path."""
     read = [definition for definition in indexes if definition.type != PARTITION]
-    for definition in indexes:
-        if definition.type == PARTITION:
-            for path, row in rows.items():
-                _add(row, definition, _partition_row(plan, definition, path))
-    for definition in read:
-        for path, found_by_footer in _footer_rows(plan, definition, footers):
-            rows[path][definition.index_id] = found_by_footer
-    missing, unproved = _missing(read, rows)
+    failures: dict[str, str] = {}
+    missing, unproved = _missing(read, built)
     if unproved:
-        some = {path: listed[path] for path in unproved}
-        for path, scanned in _direct(plan, missing, some, counters):
-            _take(rows[path], missing, scanned, footers.get(path))
-        missing, unproved = _missing(read, rows)
+        for place, scanned in _direct(plan, missing, files, unproved, counters):
+            _take(files, place, missing, scanned, built)
+        missing, unproved = _missing(read, built)
     if unproved:
         counters.scanned_files += len(unproved)
+        paths = files.paths
+        places = {paths[place]: place for place in unproved}
         is_everything = len(unproved) == plan.file_count
-        found = scan(plan.relation, missing, unproved, is_everything=is_everything)
+        found = scan(plan.relation, missing, list(places), is_everything=is_everything)
         failures.update(found.failures)
         for path, scanned in found.rows.items():
-            _take(rows[path], missing, scanned, footers.get(path))
-    for path in (path for path, footer in footers.items() if footer.depends_on_zone):
-        for definition in (each for each in read if _may_read_timestamps(each)):
-            rows[path].pop(definition.index_id, None)
-            failures[path] = "timestamps in it depend on the time zone of the reader"
-    return _Found({path: row for path, row in rows.items() if row}, failures)
+            _take(files, places[path], missing, scanned, built)
+    failures.update(_forget_zoned(read, files, built))
+    return failures
+
+
+def _forget_zoned(
+    indexes: Sequence[IndexDefinition], files: _Files, built: Mapping[str, _Built]
+) -> dict[str, str]:
+    """Forget what a reader in another time zone would find otherwise."""
+    concerned = [definition for definition in indexes if _may_read_timestamps(definition)]
+    if files.footers is None or not concerned:
+        return {}
+    zoned = files.footers.facts.column("zoned").to_numpy()
+    for definition in concerned:
+        built[definition.index_id].known &= ~zoned
+    paths = files.table.column("path").filter(pa.array(zoned)).to_pylist()
+    return dict.fromkeys(paths, "timestamps in it depend on the time zone of the reader")
 
 
 def _may_read_timestamps(definition: IndexDefinition) -> bool:
@@ -231,42 +343,46 @@ def _may_read_timestamps(definition: IndexDefinition) -> bool:
 
 
 def _missing(
-    indexes: Sequence[IndexDefinition], rows: Mapping[str, _Row]
-) -> tuple[list[IndexDefinition], list[str]]:
+    indexes: Sequence[IndexDefinition], built: Mapping[str, _Built]
+) -> tuple[list[IndexDefinition], list[int]]:
     """Indexes that do not know every file yet, and the files that one of them does not know."""
-    missing = [d for d in indexes if any(d.index_id not in row for row in rows.values())]
-    unproved = [p for p, row in rows.items() if any(d.index_id not in row for d in missing)]
-    return missing, unproved
+    unknown = {definition.index_id: built[definition.index_id].unknown for definition in indexes}
+    missing = [definition for definition in indexes if unknown[definition.index_id]]
+    return missing, sorted(set().union(*unknown.values()))
 
 
 def _take(
-    row: _Row,
+    files: _Files,
+    place: int,
     indexes: Sequence[IndexDefinition],
     scanned: Sequence[Scanned],
-    footer: Footer | None,
+    built: Mapping[str, _Built],
 ) -> None:
     for definition, each in zip(indexes, scanned, strict=True):
-        if definition.index_id not in row and _agrees(each, footer):
-            row[definition.index_id] = each
+        one = built[definition.index_id]
+        if not one.known[place] and files.has_as_many(place, each):
+            one.take(place, each)
 
 
 def _direct(
     plan: BuildPlan,
     indexes: Sequence[IndexDefinition],
-    listed: Mapping[str, FileState],
+    files: _Files,
+    places: Sequence[int],
     counters: Counters,
-) -> Iterator[tuple[str, tuple[Scanned, ...]]]:
+) -> Iterator[tuple[int, tuple[Scanned, ...]]]:
     """What files hold that need no Spark to be read.
 
     Only in local mode, where the driver's threads are all there is: a cluster has its executors.
     """
-    local = {local_path(path): path for path in listed}
+    paths = files.paths
+    local = {local_path(paths[place]): place for place in places}
     reader = DirectReader.of(indexes, plan.footer_terms, is_case_sensitive=plan.is_case_sensitive)
     if reader is None or None in local or not _is_local(plan.relation.spark):
         return
-    files = {name: listed[path] for name, path in local.items() if name is not None}
+    states = {name: files.state(place) for name, place in local.items() if name is not None}
     for name, scanned in reader.read_all(
-        files, plan.relation.spark.sparkContext.defaultParallelism
+        states, plan.relation.spark.sparkContext.defaultParallelism
     ):
         counters.direct_files += 1
         yield local[name], scanned
@@ -276,92 +392,41 @@ def _is_local(spark: SparkSession) -> bool:
     return _LOCAL_MASTER.match(str(spark.sparkContext.master)) is not None
 
 
-def _add(row: _Row, definition: IndexDefinition, found: Scanned | None) -> None:
-    if found is not None:
-        row[definition.index_id] = found
-
-
-def _footers(
-    plan: BuildPlan,
-    indexes: Sequence[IndexDefinition],
-    listed: Mapping[str, FileState],
-    counters: Counters,
-) -> dict[str, Footer]:
-    """Footers by path, of Parquet files."""
-    if not plan.is_parquet or all(definition.type == PARTITION for definition in indexes):
-        return {}
-    reader = FooterReader(tuple(plan.footer_terms.values()), plan.is_case_sensitive)
-    found = reader.read(plan.relation.spark, {path: each.length for path, each in listed.items()})
-    counters.footer_bytes += sum(footer.length for footer in found.values())
-    counters.footer_files += len(found)
-    return found
-
-
-def _footer_rows(
-    plan: BuildPlan, definition: IndexDefinition, footers: Mapping[str, Footer]
-) -> Iterator[tuple[str, Scanned]]:
-    """What footers prove for an index, by path; files about which they do not are left out."""
-    order = list(plan.footer_terms)
-    if any(term.key not in plan.footer_terms for term in definition.terms):
-        return
-    places = [order.index(term.key) for term in definition.terms]
-    from_footer = index_type(definition.type).from_footer
-    for path, footer in footers.items():
-        if footer.rows is None:
-            continue
-        columns = [column for place in places if (column := footer.columns[place]) is not None]
-        if len(columns) != len(places):
-            continue
-        fields = from_footer(definition, columns)
-        if fields is not None:
-            values = tuple([column.values for column in columns])
-            yield path, Scanned(values, tuple([column.nulls for column in columns]), fields)
-
-
-def _partition_row(plan: BuildPlan, definition: IndexDefinition, path: str) -> Scanned | None:
-    """The row of a file's partition value. It stands for all rows, however many: one is counted."""
-    names = definition.term.names
-    values = plan.partitions.get(path)
-    if names is None or values is None or names[0] not in plan.partition_names:
-        return None
-    value = values[plan.partition_names.index(names[0])]
-    if value.value is None and not value.is_null:
-        return None
-    builder = index_type(definition.type).builder(definition)
-    builder.add([pa.array([value.value], arrow_type(definition.term.data_type))])
-    nulls = int(value.is_null)
-    return Scanned((1 - nulls,), (nulls,), builder.finish())
-
-
-def _agrees(scanned: Scanned, footer: Footer | None) -> bool:
-    """Whether the scan saw as many rows as the footer counts."""
-    if footer is None or footer.rows is None:
-        return True
-    return scanned.values[0] + scanned.nulls[0] == footer.rows
-
-
 def _table(
-    indexes: Sequence[IndexDefinition], files: pa.Table, rows: Mapping[str, _Row]
+    indexes: Sequence[IndexDefinition], files: _Files, built: Mapping[str, _Built], is_same: Mask
 ) -> pa.Table:
-    names = [name for name, _ in IDENTITY_FIELDS]
-    kept = [path in rows for path in files.column("path").to_pylist()]
-    table = files.select(names).filter(pa.array(kept, pa.bool_()))
-    ordered = [rows[path] for path in table.column("path").to_pylist()]
+    """Rows about the files of which something is known, and that did not change."""
+    kept = np.logical_or.reduce([each.known for each in built.values()]) & is_same
+    table = files.table.select([name for name, _ in IDENTITY_FIELDS])
     for definition in indexes:
-        found = [row.get(definition.index_id) for row in ordered]
-        for name, kind, values in _columns(definition, found):
-            table = table.append_column(name, pa.array(values, kind))
-    return table
+        for name, values in _columns(definition, built[definition.index_id]).items():
+            table = table.append_column(name, values)
+    return table if kept.all() else table.filter(pa.array(kept))
 
 
-def _columns(
-    definition: IndexDefinition, found: Sequence[Scanned | None]
-) -> Iterator[tuple[str, pa.DataType, list[object]]]:
+def _columns(definition: IndexDefinition, built: _Built) -> Mapping[str, pa.Array]:
+    """Columns of an index, null where nothing is known."""
+    places = np.arange(len(built.known))
+    places[list(built.read)] = len(places) + np.arange(len(built.read))
+    read = _read_columns(definition, list(built.read.values()))
+    taken = pa.array(places, mask=~built.known)
+    return {
+        name: only_where(built.known, values)
+        if not built.read
+        else pa.concat_arrays([values, pa.array(read[name], values.type)]).take(taken)
+        for name, values in built.columns.items()
+    }
+
+
+def _read_columns(
+    definition: IndexDefinition, found: Sequence[Scanned]
+) -> Mapping[str, list[object]]:
+    columns: dict[str, list[object]] = {}
     for position in range(len(definition.terms)):
-        values = [each and each.values[position] for each in found]
-        nulls = [each and each.nulls[position] for each in found]
-        yield values_column(definition.index_id, position), pa.int64(), [*values]
-        yield nulls_column(definition.index_id, position), pa.int64(), [*nulls]
-    for name, kind in index_type(definition.type).fields(definition).items():
-        fields = [None if each is None else each.fields[name] for each in found]
-        yield field_column(definition.index_id, name), kind, fields
+        values = values_column(definition.index_id, position)
+        columns[values] = [each.values[position] for each in found]
+        nulls = nulls_column(definition.index_id, position)
+        columns[nulls] = [each.nulls[position] for each in found]
+    for name in index_type(definition.type).fields(definition):
+        columns[field_column(definition.index_id, name)] = [each.fields[name] for each in found]
+    return columns

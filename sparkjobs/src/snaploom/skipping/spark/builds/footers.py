@@ -1,36 +1,36 @@
-"""What Parquet footers prove about terms, wherever the files are: here, on executors, by the JVM.
+"""What Parquet footers prove about terms, of many files at once, by columns.
 
 By the rules of `storage.parquetstatistics`; a column that is not in the file is NULL in every row,
 unless it was added with a default (rule S19).
 
-Files of the local file system are read by Python: by threads of the driver, and where they are many
-by the executors, which then see the same file system, as Spark itself demands of it. Only Hadoop
-knows how to reach other file systems, with what the session sets about endpoints and credentials,
-and it lives in the JVM: there many requests are under way at once.
+Files of the local file system are read by the driver's own threads, which takes less than handing
+them to executors. Only Hadoop knows how to reach other file systems, with what the session sets
+about endpoints and credentials, and it lives in the JVM: there many requests are under way at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from snaploom.skipping.core.terms import Term
+from snaploom.skipping.core.terms import Term, arrow_type
 from snaploom.skipping.indexes.base import FooterColumn
 from snaploom.skipping.spark.relations.hadoop import local_path
 from snaploom.skipping.spark.relations.janino import JavaRule
-from snaploom.storage.compactthrift import StructInvalid, schema_bytes
-from snaploom.storage.parquetfooters import (
-    END,
-    FooterInvalid,
-    bare_footer,
-    local_footer_bytes,
-    parse_footer,
+from snaploom.storage.footerbatches import (
+    FILES_OF_A_BATCH,
+    FailedFooter,
+    FileFooter,
+    FooterParser,
+    ParsedFooters,
 )
+from snaploom.storage.parquetfooters import END, local_footer_bytes
 from snaploom.storage.parquetstatistics import (
     ABSENT,
     depends_on_zone,
@@ -38,16 +38,8 @@ from snaploom.storage.parquetstatistics import (
     trusted_leaf,
 )
 
-_THREADS = 8
-
-MANY_FILES = 2_000
-"""Files from which on the executors read them: a job costs as much as a few hundred footers, which
-take 0.2 ms each (measured, Spark 4.3 and pyarrow)."""
-_FILES_OF_A_TASK = 250
-"""Fewest files of a task: 50 ms of work."""
-
-_SCHEMAS = 8
-"""Schemas that are remembered at a time; files beyond are looked through one by one."""
+_THREADS = 4
+"""Threads that read local files; more of them wait for each other's Python."""
 
 _FILES_OF_A_CALL = 500
 """Files that the JVM reads at once; one may interrupt between two calls."""
@@ -74,168 +66,220 @@ class FooterTerm:
         return None if names is None else cls(names, term.data_type, has_default)
 
 
-@dataclass(frozen=True)
-class Footer:
-    """What one footer proves."""
+Item = TypeVar("Item")
+_COUNT = pa.int64()
 
-    rows: int | None = None
-    """Rows in the file; None when the footer cannot be read."""
-    columns: tuple[FooterColumn | None, ...] = ()
-    """One for each term, in order; None where nothing is proved."""
-    length: int = 0
-    """Bytes that were read."""
-    depends_on_zone: bool = False
-    """Whether timestamps in the file are other ones when the reader's time zone is another."""
-    failure: str = field(default="", compare=False)
-    """Why it cannot be read."""
+
+@dataclass(frozen=True)
+class Footers:
+    """What footers prove, one entry a file."""
+
+    facts: pa.Table
+    """`rows` (null where the footer cannot be read), `length` (bytes that were read), `zoned`
+    (whether timestamps in the file are other ones when the reader's time zone is another),
+    `failure` (why it cannot be read, else null), and four columns for each term."""
+
+    def __len__(self) -> int:
+        count: int = self.facts.num_rows
+        return count
+
+    @property
+    def rows(self) -> pa.Array:
+        """Rows in each file; null where the footer cannot be read."""
+        return _whole(self.facts.column("rows"))
+
+    def column(self, place: int) -> FooterColumn:
+        """What is proved about the term at a place."""
+        return FooterColumn(*(_whole(self.facts.column(name)) for name in _names(place)))
+
+    def slice(self, start: int, count: int) -> Footers:
+        """The same about some of the files."""
+        return Footers(self.facts.slice(start, count))
+
+
+def _names(place: int) -> tuple[str, str, str, str]:
+    return (f"values{place}", f"nulls{place}", f"min{place}", f"max{place}")
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
 @dataclass(frozen=True)
 class FooterReader:
-    """What is looked for in footers; goes to the executors."""
+    """What is looked for in footers."""
 
     terms: tuple[FooterTerm, ...]
     """Columns and fields."""
     is_case_sensitive: bool
     """Whether Spark distinguishes names by case (`spark.sql.caseSensitive`)."""
 
-    def read(self, spark: SparkSession, lengths: Mapping[str, int]) -> dict[str, Footer]:
-        """Footers by path.
+    def read(self, spark: SparkSession, paths: Sequence[str], lengths: Sequence[int]) -> Footers:
+        """Footers of files of one file system, in their order.
 
         Args:
             spark: the session.
-            lengths: bytes that each file has, by its path as Hadoop writes it.
+            paths: as Hadoop writes them.
+            lengths: bytes that each file has.
         """
-        local = {path: name for path in lengths if (name := local_path(path)) is not None}
-        remote = [path for path in lengths if path not in local]
-        if len(local) < MANY_FILES:
-            found = self.read_local(list(local.values()))
-        else:
-            found = self._on_executors(spark, list(local.values()))
-        footers = dict(zip(local, found, strict=True))
-        for start in range(0, len(remote), _FILES_OF_A_CALL):
-            some = {path: lengths[path] for path in remote[start : start + _FILES_OF_A_CALL]}
-            footers.update(self._through_the_jvm(spark, some))
-        return footers
+        local = [local_path(path) for path in paths]
+        names = [name for name in local if name is not None]
+        if len(names) < len(paths):
+            return self._through_the_jvm(spark, paths, lengths)
+        return self.read_local(names)
 
-    def read_local(self, names: Sequence[str]) -> list[Footer]:
+    def read_local(self, names: Sequence[str]) -> Footers:
         """Footers of files of this machine, by several threads.
 
         Args:
             names: as the operating system has them.
         """
-        known = _KnownSchemas(self)
         with ThreadPoolExecutor(_THREADS) as pool:
-            return list(pool.map(lambda name: self._read_local(name, known), names))
+            return self._joined(pool.map(self._read_some, _parts(names, FILES_OF_A_BATCH)))
 
-    def _read_local(self, name: str, known: _KnownSchemas) -> Footer:
-        try:
-            content = local_footer_bytes(name)
-        except (OSError, ValueError) as error:
-            return Footer(failure=f"{type(error).__name__}: {error}")
-        return self._parse(content, known, len(content) + END)
+    def _read_some(self, names: Sequence[str]) -> pa.RecordBatch:
+        found = _Found(self)
+        found.take([_end_of(name) for name in names])
+        return found.batch()
 
-    def _parse(self, content: bytes, known: _KnownSchemas, length: int) -> Footer:
-        try:
-            metadata = parse_footer(content)
-        except FooterInvalid as error:
-            return Footer(failure=str(error), length=length)
-        schema = known.of(content, metadata)
-        return Footer(
-            rows=metadata.num_rows,
-            columns=tuple(map(partial(_column, metadata), self.terms, schema.leaves)),
-            length=length,
-            depends_on_zone=schema.depends_on_zone,
-        )
+    def _through_the_jvm(
+        self, spark: SparkSession, paths: Sequence[str], lengths: Sequence[int]
+    ) -> Footers:
+        found, rule = _Found(self), JavaRule(spark)
+        for some, sizes in zip(
+            _parts(paths, _FILES_OF_A_CALL), _parts(lengths, _FILES_OF_A_CALL), strict=True
+        ):
+            ends = rule.footers(spark._jsparkSession, some, sizes, _FIRST_BYTES)
+            found.take([
+                end if isinstance(end, str) else _End(end, max(len(end), min(size, _FIRST_BYTES)))
+                for end, size in zip(ends, sizes, strict=True)
+            ])  # fmt: skip
+        return self._joined([found.batch()])
 
-    def schema_of(self, metadata: pq.FileMetaData) -> _Schema:
-        """What footers of a schema, a writer and notes have in common."""
-        leaves = (
+    def _joined(self, batches: Iterable[pa.RecordBatch]) -> Footers:
+        return Footers(pa.Table.from_batches(batches, self.schema).combine_chunks())
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of `Footers.facts`."""
+        fields = [
+            ("rows", _COUNT), ("length", _COUNT), ("zoned", pa.bool_()), ("failure", pa.string())
+        ]  # fmt: skip
+        for place, term in enumerate(self.terms):
+            kind = arrow_type(term.data_type)
+            fields += zip(_names(place), (_COUNT, _COUNT, kind, kind), strict=True)
+        return pa.schema(fields)
+
+    def leaves(self, metadata: pq.FileMetaData) -> Sequence[int | None]:
+        """For each term what `trusted_leaf` finds in footers of a schema, a writer and notes."""
+        return [
             trusted_leaf(
                 metadata, term.names, term.data_type, is_case_sensitive=self.is_case_sensitive
             )
             for term in self.terms
-        )
-        return _Schema(
-            metadata.schema,
-            metadata.metadata,
-            metadata.created_by,
-            tuple(leaves),
-            depends_on_zone(metadata),
-        )
-
-    def _on_executors(self, spark: SparkSession, names: Sequence[str]) -> list[Footer]:
-        context = spark.sparkContext
-        tasks = min(4 * context.defaultParallelism, len(names) // _FILES_OF_A_TASK)
-        return context.parallelize(names, max(1, tasks)).mapPartitions(self._of_a_task).collect()
-
-    def _of_a_task(self, names: Iterable[str]) -> Iterator[Footer]:
-        known = _KnownSchemas(self)
-        return (self._read_local(name, known) for name in names)
-
-    def _through_the_jvm(
-        self, spark: SparkSession, lengths: Mapping[str, int]
-    ) -> Iterator[tuple[str, Footer]]:
-        ends = JavaRule(spark).footers(
-            spark._jsparkSession, list(lengths), list(lengths.values()), _FIRST_BYTES
-        )
-        known = _KnownSchemas(self)
-        for (path, length), content in zip(lengths.items(), ends, strict=True):
-            if isinstance(content, str):
-                yield path, Footer(failure=content)
-            else:
-                read = max(len(content), min(length, _FIRST_BYTES))
-                yield path, self._parse(content, known, read)
+        ]
 
 
-@dataclass(frozen=True)
-class _Schema:
-    """What footers have in common that were written alike."""
+class _End(NamedTuple):
+    """The end of a file that was read."""
 
-    schema: pq.ParquetSchema
-    notes: Mapping[bytes, bytes] | None
-    writer: str
-    leaves: tuple[int | None, ...]
-    """For each term, as `trusted_leaf` gives it."""
-    depends_on_zone: bool
-
-    def describes(self, metadata: pq.FileMetaData) -> bool:
-        """Whether a footer that begins with the same bytes was written alike."""
-        is_noted = self.notes == metadata.metadata and self.writer == metadata.created_by
-        return is_noted and bool(self.schema.equals(metadata.schema))
+    content: bytes
+    """From where its footer begins, or from before it."""
+    length: int
+    """Bytes that were read."""
 
 
-class _KnownSchemas:
-    """Schemas that were looked through: files of one table have few, and a look takes long."""
+def _end_of(name: str) -> _End | str:
+    """The end of a file of this machine, or why it cannot be read."""
+    try:
+        content = local_footer_bytes(name)
+    except (OSError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+    return _End(content, len(content) + END)
+
+
+class _Found:
+    """Facts of footers as columns: an object for each file would cost more than its footer."""
 
     def __init__(self, reader: FooterReader) -> None:
         self._reader = reader
-        self._known: tuple[tuple[bytes, _Schema], ...] = ()
+        self._parser = FooterParser()
+        self._columns: list[list[object]] = [[] for _ in reader.schema]
 
-    def of(self, content: bytes, metadata: pq.FileMetaData) -> _Schema:
-        """What a footer has in common with others of its schema."""
-        footer = bare_footer(content)
-        for beginning, schema in self._known:
-            if footer.startswith(beginning) and schema.describes(metadata):
-                return schema
-        schema = self._reader.schema_of(metadata)
-        try:
-            beginning = schema_bytes(footer)
-        except StructInvalid:
-            return schema
-        # Other threads may do the same at once, and then only one of the schemas is kept.
-        self._known = ((beginning, schema), *self._known)[:_SCHEMAS]
-        return schema
+    def take(self, ends: Sequence[_End | str]) -> None:
+        """Take some files: the end of each, or why it cannot be read."""
+        start = len(self._columns[0])
+        for column, value in zip(self._columns, self._unread, strict=True):
+            column += [value] * len(ends)
+        read: list[int] = []
+        contents: list[bytes] = []
+        for place, end in enumerate(ends, start):
+            if isinstance(end, str):
+                self._columns[_FAILURE][place] = end
+            else:
+                read.append(place)
+                contents.append(end.content)
+                self._columns[_LENGTH][place] = end.length
+        for parsed in self._parser.parse(contents):
+            if isinstance(parsed, FailedFooter):
+                self._columns[_FAILURE][read[parsed.place]] = parsed.why
+            else:
+                self._take(parsed, read)
+
+    @property
+    def _unread(self) -> list[object]:
+        """Facts about a file before anything is known of it."""
+        return [None, 0, False, None, *[None] * (len(self._columns) - _FACTS)]
+
+    def _take(self, parsed: ParsedFooters, places: Sequence[int]) -> None:
+        metadata = parsed.metadata
+        leaves, zoned = self._reader.leaves(metadata), depends_on_zone(metadata)
+        rows, zones = self._columns[_ROWS], self._columns[_ZONED]
+        for file in parsed.files:
+            place = places[file.place]
+            rows[place], zones[place] = file.rows, zoned
+        for number, (term, leaf) in enumerate(zip(self._reader.terms, leaves, strict=True)):
+            at = _FACTS + number * len(_NOTHING)
+            columns = self._columns[at : at + len(_NOTHING)]
+            for file in parsed.files:
+                place = places[file.place]
+                proved = _proved(metadata, term, leaf, file)
+                for column, value in zip(columns, proved, strict=True):
+                    column[place] = value
+
+    def batch(self) -> pa.RecordBatch:
+        """What was taken."""
+        schema = self._reader.schema
+        arrays = [
+            pa.array(values, field.type)
+            for values, field in zip(self._columns, schema, strict=True)
+        ]
+        return pa.record_batch(arrays, schema)
 
 
-def _column(metadata: pq.FileMetaData, term: FooterTerm, leaf: int | None) -> FooterColumn | None:
-    """What a footer proves about a term, or None."""
+_ROWS, _LENGTH, _ZONED, _FAILURE, _FACTS = range(5)
+"""Places of columns, and how many there are before those of terms."""
+_NOTHING = (None, None, None, None)
+
+
+def _proved(
+    metadata: pq.FileMetaData, term: FooterTerm, leaf: int | None, file: FileFooter
+) -> Sequence[object]:
+    """What a footer proves about a term: values, nulls, least and greatest value."""
     if leaf == ABSENT:
-        missing = FooterColumn(values=0, nulls=metadata.num_rows, minimum=None, maximum=None)
-        return None if term.has_default else missing
-    found = None if leaf is None else leaf_statistics(metadata, leaf, term.data_type)
+        return _NOTHING if term.has_default else (0, file.rows, None, None)
+    if leaf is None:
+        return _NOTHING
+    found = leaf_statistics(metadata, leaf, term.data_type, file.rows, file.groups)
     if found is None:
-        return None
-    lows, highs = zip(*found.bounds, strict=True) if found.bounds else ((), ())
-    minimum, maximum = min(lows, default=None), max(highs, default=None)
-    return FooterColumn(found.values, found.nulls, minimum, maximum)
+        return _NOTHING
+    if not found.bounds:
+        return (found.values, found.nulls, None, None)
+    if len(found.bounds) == 1:
+        return (found.values, found.nulls, *found.bounds[0])
+    lows, highs = zip(*found.bounds, strict=True)
+    return (found.values, found.nulls, min(lows), max(highs))
+
+
+def _parts(items: Sequence[Item], count: int) -> list[Sequence[Item]]:
+    return [items[start : start + count] for start in range(0, len(items), count)]

@@ -16,6 +16,7 @@ from snaploom.errors import (
     IndexNotPossible,
     IndexUnreadable,
 )
+from snaploom.hadoop.filestatus import qualified_uri
 from snaploom.hadoop.store import hadoop_stores
 from snaploom.models.allowances import Allowances
 from snaploom.models.skippingindex import RefreshMode
@@ -36,7 +37,6 @@ from snaploom.skipping.spark.interfaces.places import (
     known_keys,
     known_locations,
     nowhere,
-    qualified,
     refuse_keyless,
 )
 from snaploom.skipping.spark.interfaces.tableproperties import base_of_properties, find_metadata
@@ -333,7 +333,7 @@ class SkippingIndexes:
         """Where the files of a subject are; of a path without reading it, since it may be gone."""
         if isinstance(subject, TableName):
             return self.target(subject).target.uri
-        return qualified(self.spark, subject.path)
+        return qualified_uri(self.spark, subject.path)
 
     @property
     def locations(self) -> tuple[str, ...]:

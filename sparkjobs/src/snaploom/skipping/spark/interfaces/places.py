@@ -9,7 +9,6 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import SparkSession
 
 from snaploom.errors import IndexNotFound, IndexNotPossible, KeyUnavailable, SkippingError
-from snaploom.hadoop.filestatus import readable_uri
 from snaploom.skipping.formats.keys import ParquetKeys
 from snaploom.skipping.formats.keyservices import SETTING as KEY_SERVICE
 from snaploom.skipping.formats.keyservices import open_keys
@@ -47,15 +46,6 @@ def known_keys(spark: SparkSession) -> ParquetKeys | None:
     """Keys of encrypted indexes: as given to `enable`, else of the session's setting."""
     _, keys = _ENABLED.get(spark, ((), None))
     return keys or open_keys(spark.conf.get(KEY_SERVICE, "") or "")
-
-
-def qualified(spark: SparkSession, path: str) -> str:
-    """A path as Hadoop spells it, with its scheme and without a trailing slash."""
-    gateway = spark.sparkContext._gateway
-    jvm = gateway.jvm  # type: ignore[union-attr]  # set once a session exists
-    place = jvm.org.apache.hadoop.fs.Path(readable_uri(spark, path))
-    system = place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
-    return str(system.makeQualified(place).toString())
 
 
 def in_place(declaration: Declaration, location: str) -> Declaration:

@@ -19,6 +19,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql import types as spark_types
 
 from snaploom.errors import IndexNotPossible, SortNotPossible
+from snaploom.hadoop.filestatus import qualified_uri
 from snaploom.hadoop.jvm import jvm_of
 from snaploom.skipping.advice.curves import Curve
 from snaploom.skipping.advice.sortrequest import Checksum, Rewritten, SortRequest, SortResult
@@ -30,7 +31,6 @@ from snaploom.skipping.spark.builds.clusteredwrite import (
     clustered,
 )
 from snaploom.skipping.spark.builds.scan import Relation
-from snaploom.skipping.spark.interfaces.places import qualified
 from snaploom.skipping.spark.relations.causes import cause_of
 from snaploom.skipping.spark.relations.columns import columns_of
 from snaploom.skipping.spark.targets.columnnames import column_at, column_named
@@ -61,7 +61,7 @@ def sort_into(target: SparkTarget, folder: str, request: SortRequest) -> SortRes
         IndexNotPossible: a column cannot be sorted by.
     """
     session = target.relation(()).spark
-    places = _Places(session, qualified(session, folder))
+    places = _Places(session, qualified_uri(session, folder))
     places.refuse_published(target.target.uri)
     places.refuse_published(places.uri)
     places.refuse_inside(target.target.uri)

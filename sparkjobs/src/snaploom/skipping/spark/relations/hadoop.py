@@ -9,14 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from snaploom.hadoop.jvm import jvm_of
-from snaploom.listing.listedfile import last_change, local_tag
-from snaploom.skipping.core.listedfiles import Listing
+from snaploom.listing.filefacts import FileFacts
+from snaploom.listing.listedfile import local_tag
+from snaploom.skipping.core.filetable import IDENTITY_FIELDS, Mask
+from snaploom.skipping.core.listedfiles import Int64s, Listing
 from snaploom.skipping.spark.relations.janino import JavaRule
 
 _LOCAL = "file:"
+_STATE_FIELDS = ("length", "modified", "etag")
 
 LOCAL_GRANULARITY = 50
 """Milliseconds within which two writes of a local file may carry the same time."""
@@ -35,11 +39,6 @@ class FileState:
     etag: str | None = None
     """What the store calls this content, where it does; of a local file `local_tag`; on HDFS the
     file's number, as `Tags.java` writes it."""
-
-    @property
-    def changed(self) -> int:
-        """The newest time that is known of it, in milliseconds since 1970."""
-        return last_change(self.modified, self.etag)
 
     def agrees(self, other: FileState | None) -> bool:
         """Whether both are about one content; some stores return tags only of single files."""
@@ -78,29 +77,54 @@ def is_spelt_right(spark: SparkSession, path: str) -> bool:
     return str(spelling.fromPathString(path).urlEncoded()) == url_encoded(path)
 
 
-def states_of(spark: SparkSession, paths: Sequence[str]) -> list[FileState | None]:
-    """What files are now, asked of their file system and not of any cache; None: there is none."""
-    if all(local_path(path) is not None for path in paths):
-        return [_local_state(path) for path in paths]
-    return _remote_states(spark, paths)
+def states_of(spark: SparkSession, paths: Sequence[str]) -> pa.Table:
+    """What files are now, asked of their file system and not of any cache.
+
+    Returns:
+        One row a file: `length`, `modified` and `etag`, all null where there is none.
+    """
+    local = [local_path(path) for path in paths]
+    names = [name for name in local if name is not None]
+    if len(names) < len(paths):
+        return _remote_states(spark, paths)
+    return _local_states(names)
 
 
-def wait_until_settled(paths: Sequence[str], changed: Sequence[int]) -> None:
+def are_as_listed(listed: pa.Table, now: pa.Table) -> Mask:
+    """For each file, whether both are about one content; as `FileState.agrees`.
+
+    Args:
+        listed: identity columns.
+        now: the same files, as `states_of` returns them.
+    """
+    is_same = pc.and_(
+        pc.equal(listed.column("length"), now.column("length")),
+        pc.equal(listed.column("modified"), now.column("modified")),
+    )
+    has_same_tag = pc.fill_null(pc.equal(listed.column("etag"), now.column("etag")), True)
+    found: Mask = pc.fill_null(pc.and_(is_same, has_same_tag), False).to_numpy()
+    return found
+
+
+def wait_until_settled(granularity: int, changed: Int64s) -> None:
     """Wait until no file was written within the granularity of its clock (rule S21).
 
     A file written again within that time could have the same time, and not be distinguished.
+
+    Args:
+        granularity: in milliseconds.
+        changed: the newest time that is known of each file, in milliseconds since 1970.
     """
-    granularity = granularity_of(paths)
     now = time.time() * 1000
-    past = [each for each in changed if each <= now + granularity]
-    remaining = max(past, default=0) + granularity - now
+    past = changed[changed <= now + granularity]
+    remaining = int(past.max(initial=0)) + granularity - now
     if remaining > 0:
         time.sleep(min(remaining, 2 * granularity) / 1000)
 
 
-def granularity_of(paths: Sequence[str]) -> int:
+def granularity_of(paths: pa.Array) -> int:
     """Milliseconds within which two contents of one of the paths may carry the same time."""
-    is_local = all(local_path(path) is not None for path in paths)
+    is_local = pc.all(pc.starts_with(paths, f"{_LOCAL}/")).as_py() is not False
     return LOCAL_GRANULARITY if is_local else REMOTE_GRANULARITY
 
 
@@ -108,11 +132,8 @@ def with_local_tags(listing: Listing) -> Listing:
     """A listing with the tags that local files have now; of one that has tags, the listing."""
     if listing.etags is not None:
         return listing
-    states = [
-        _local_state(path) if local_path(path) else None for path in listing.paths.to_pylist()
-    ]
-    tags = pa.array([state and state.etag for state in states], pa.large_string())
-    return replace(listing, etags=tags)
+    names = [local_path(path) or "" for path in listing.paths.to_pylist()]
+    return replace(listing, etags=_local_states(names).column("etag").combine_chunks())
 
 
 def opened_state(descriptor: int) -> FileState:
@@ -124,20 +145,35 @@ def opened_state(descriptor: int) -> FileState:
     return _state(os.fstat(descriptor))
 
 
-def _local_state(path: str) -> FileState | None:
-    try:
-        return _state(os.stat(path.removeprefix(_LOCAL)))
-    except OSError:
-        return None
+def _local_states(names: Sequence[str]) -> pa.Table:
+    """The states of local files, as the operating system names them; an empty name is none."""
+    facts = FileFacts()
+    places: list[int | None] = []
+    count = 0
+    for name in names:
+        try:
+            facts.add(os.stat(name))
+        except (OSError, ValueError):
+            places.append(None)
+        else:
+            places.append(count)
+            count += 1
+    columns = (facts.lengths, facts.modified, facts.tags)
+    found = pa.table(list(columns), list(_STATE_FIELDS))
+    return found if count == len(places) else found.take(pa.array(places, pa.int64()))
 
 
 def _state(found: os.stat_result) -> FileState:
     return FileState(found.st_size, found.st_mtime_ns // 1_000_000, local_tag(found) or None)
 
 
-def _remote_states(spark: SparkSession, paths: Sequence[str]) -> list[FileState | None]:
+def _remote_states(spark: SparkSession, paths: Sequence[str]) -> pa.Table:
     found = JavaRule(spark).states(spark._jsparkSession, paths)
-    return [
-        FileState(int(each[0]), int(each[1]), each[2] if len(each) > 2 else None) if each else None
+    rows = [
+        (int(each[0]), int(each[1]), each[2] if len(each) > 2 else None) if each else (None,) * 3
         for each in found
     ]
+    kinds = [kind for name, kind in IDENTITY_FIELDS if name in _STATE_FIELDS]
+    columns = zip(*rows, strict=True) if rows else ([],) * len(kinds)
+    arrays = [pa.array(values, kind) for values, kind in zip(columns, kinds, strict=True)]
+    return pa.table(arrays, list(_STATE_FIELDS))

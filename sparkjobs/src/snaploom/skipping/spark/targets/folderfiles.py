@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -26,6 +25,7 @@ from snaploom.skipping.spark.relations.fingerprint import (
 from snaploom.skipping.spark.relations.janino import JavaRule
 from snaploom.skipping.spark.targets.targetfiles import (
     INFERRED,
+    PATTERN,
     ListedFiles,
     ListedFolder,
     list_folder,
@@ -33,9 +33,6 @@ from snaploom.skipping.spark.targets.targetfiles import (
     only_chosen,
 )
 from snaploom.skipping.spark.targets.targetreader import own_session
-
-_PATTERN = re.compile(r"[{}\[\]*?\\]")
-"""What Hadoop reads as a pattern."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +101,7 @@ def _listed(
     spark: SparkSession, path: str, uri: str, file_format: str, options: Mapping[str, str]
 ) -> ListedFolder | None:
     """A folder without Spark, or as Spark lists it; None where a path stands for several."""
-    if not _PATTERN.search(path):
+    if not PATTERN.search(path):
         found = list_folder(spark, uri, file_format, options)
         if found is not None:
             return found

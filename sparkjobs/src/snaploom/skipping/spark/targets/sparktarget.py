@@ -27,6 +27,7 @@ from snaploom.skipping.indexes.checks import SUPPORTED
 from snaploom.skipping.lifecycle.target import Progress
 from snaploom.skipping.spark.builds.filerows import BuildPlan, Counters, build_rows
 from snaploom.skipping.spark.builds.footers import FooterTerm
+from snaploom.skipping.spark.builds.partitionrows import PartitionRows
 from snaploom.skipping.spark.builds.scan import Relation
 from snaploom.skipping.spark.optimizer.translation import catalyst
 from snaploom.skipping.spark.optimizer.translation.conditions import (
@@ -179,8 +180,11 @@ class SparkTarget:
         plan = BuildPlan(
             relation=self.relation(term for index in indexes for term in index.terms),
             file_count=current.listed.files.num_rows,
-            partition_names=tuple(name for name, _ in self.partition_columns),
-            partitions=current.listed.partitions,
+            partitions=PartitionRows(
+                tuple(name for name, _ in self.partition_columns),
+                current.listed.files.column("path").combine_chunks(),
+                current.listed.runs,
+            ),
             footer_terms=self._footer_terms(indexes),
             is_parquet=self._target.format == "parquet",
             is_case_sensitive=self._columns.is_case_sensitive,

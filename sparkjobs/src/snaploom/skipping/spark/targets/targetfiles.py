@@ -10,6 +10,7 @@ one row for each file.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,8 +24,9 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from snaploom.errors import IndexNotPossible
+from snaploom.hadoop.filestatus import qualified_uri
 from snaploom.hadoop.jvm import jvm_of
-from snaploom.listing.relationfiles import relation_files
+from snaploom.listing.relationfiles import first_files, relation_files
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS
 from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.spark.relations.causes import cause_of
@@ -115,6 +117,35 @@ def list_folder(
     return ListedFolder(header, ListedFiles(_identities(columns), runs))
 
 
+def columns_frame(
+    spark: SparkSession, path: str, file_format: str, options: Mapping[str, str]
+) -> tuple[DataFrame, str] | None:
+    """A relation that has the columns of a folder's, over one file of each folder below it.
+
+    Args:
+        spark: the session, which decides how they are read.
+        path: as Spark takes it.
+        file_format: Spark's short name.
+        options: reader options.
+
+    Returns:
+        The frame and the folder's URI, as Hadoop spells it; None where Spark may take the columns
+        from other files than the first one, or has to list them.
+    """
+    is_merged = any(name.lower() == _MERGE for name in options)
+    if file_format.lower() != _FIRST_ONLY or is_merged or PATTERN.search(path):
+        return None
+    if str(spark.conf.get(_MERGES)).lower() != "false" or not _is_listed_plainly(spark, options):
+        return None
+    uri = qualified_uri(spark, path)
+    found = first_files(uri)
+    if found is None:
+        return None
+    reader = _reader(spark, len(found)).format(file_format)
+    given = {**options, _BASE_PATH: uri, **LITERAL_PATH}
+    return reader.options(**given).load(list(found)), uri
+
+
 def _is_listed_plainly(spark: SparkSession, options: Mapping[str, str]) -> bool:
     """Whether neither options nor Hadoop's settings choose among the files of a folder."""
     if any(name.lower() in _CHOOSING or "." in name for name in options):
@@ -126,6 +157,12 @@ def _is_listed_plainly(spark: SparkSession, options: Mapping[str, str]) -> bool:
 INFERRED = frozenset({"csv", "json", "orc", "parquet"})
 """Formats whose columns Spark looks for in the files, and which may be read without columns."""
 _BASE_PATH = "basePath"
+_FIRST_ONLY = "parquet"
+"""The format of which Spark looks for columns in the first file by name, unless it merges them."""
+_MERGE = "mergeschema"
+_MERGES = "spark.sql.parquet.mergeSchema"
+PATTERN = re.compile(r"[{}\[\]*?\\]")
+"""What Hadoop reads as a pattern."""
 _CHOOSING = frozenset({
     "basepath", "recursivefilelookup", "pathglobfilter", "modifiedbefore", "modifiedafter",
     "ignoreinvalidpartitionpaths", "path", "paths",

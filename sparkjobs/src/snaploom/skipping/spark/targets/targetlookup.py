@@ -23,6 +23,7 @@ from snaploom.skipping.spark.relations.fingerprint import FORMATS, SETTINGS, unu
 from snaploom.skipping.spark.relations.janino import JavaRule
 from snaploom.skipping.spark.targets.outputpaths import root_hint
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget
+from snaploom.skipping.spark.targets.targetfiles import columns_frame
 from snaploom.skipping.statements.columns import name_text
 
 _VIEW = "org.apache.spark.sql.catalyst.plans.logical.View"
@@ -47,8 +48,9 @@ def open_path(
     """
     given = options or {}
     try:
+        sampled = columns_frame(spark, path, file_format, given)
         reader = spark.read.format(file_format).options(**given)
-        frame = reader.load(readable_uri(spark, path))
+        frame = sampled[0] if sampled else reader.load(readable_uri(spark, path))
     except (PySparkException, Py4JJavaError) as error:
         raise TargetNotIndexable(
             f"{path} cannot be read as {file_format}",
@@ -59,7 +61,7 @@ def open_path(
         ) from error
     _refuse_classes(frame, path)
     header = _only_relation(spark, frame, path)
-    roots = cast(Sequence[str], header["roots"])
+    roots = [sampled[1]] if sampled else cast(Sequence[str], header["roots"])
     if len(roots) != 1:
         raise TargetNotIndexable(
             f"{path} stands for {len(roots)} folders",
@@ -72,7 +74,7 @@ def open_path(
         format=str(header["format"]),
         options=tuple(sorted(given.items())),
     )
-    return SparkTarget(spark, target, header)
+    return SparkTarget(spark, target, {**header, "roots": roots})
 
 
 def _refuse_classes(frame: DataFrame, name: str) -> None:
