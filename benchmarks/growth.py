@@ -312,7 +312,17 @@ def skew_figures(sizes: Sizes) -> list[Figure]:
     return [Figure("rows of skew", f"{about}, NULL in {NULL_SHARE} %"), *figures]
 
 
-def beside_hand_figures(part: str, name: str, sizes: Sizes) -> list[Figure]:
+def wide_figures(sizes: Sizes) -> list[Figure]:
+    """Many columns of many sources."""
+    return beside_hand(sizes, "wide", f"{sizes.columns:,} columns of {sizes.sources} sources")
+
+
+def chain_figures(sizes: Sizes) -> list[Figure]:
+    """Joins one below the other."""
+    return beside_hand(sizes, "chain", f"chain of {sizes.depth} joins")
+
+
+def beside_hand(sizes: Sizes, part: str, name: str) -> list[Figure]:
     """A model with what it costs by hand."""
     (ours,), (hand,) = (once(sizes, part, who) for who in ("ours", "hand"))
     if ours.rows != hand.rows:
@@ -344,8 +354,8 @@ FIGURES: dict[str, Callable[[Sizes], list[Figure]]] = {
     "growth": growth_figures,
     "tasks": tasks_figures,
     "skew": skew_figures,
-    "wide": partial(beside_hand_figures, "wide", f"{COLUMNS:,} columns of {SOURCES} sources"),
-    "chain": partial(beside_hand_figures, "chain", f"chain of {DEPTH} joins"),
+    "wide": wide_figures,
+    "chain": chain_figures,
 }
 
 
@@ -484,7 +494,9 @@ class Machine:
         spent = [late - early for early, late in zip(before, after, strict=True)]
         plan = self._status.largest_plan(query)
         files = [str(path) for path in data_files(target)]
-        counted = duckdb.sql(f"SELECT sum(num_rows) FROM parquet_file_metadata({files})").fetchall()
+        counted = duckdb.execute(
+            f"SELECT sum(num_rows) FROM parquet_file_metadata({files})"
+        ).fetchall()
         return Measured(
             name=name,
             rows=int(counted[0][0]),

@@ -1,0 +1,55 @@
+"""What `make bench-growth` measures, with tiny data: so that it keeps working."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
+
+
+def figures(folder: Path, *parts: str) -> dict[str, float]:
+    done = subprocess.run(
+        [sys.executable, "benchmarks/growth.py", "--small", "--only", *parts],
+        cwd=REPOSITORY,
+        env={**os.environ, "XDG_CACHE_HOME": str(folder)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return {line["figure"]: line["value"] for line in map(json.loads, done.stdout.splitlines())}
+
+
+def test_the_benchmark_of_growth_measures_rows_shuffles_and_memory(tmp_path: Path) -> None:
+    found = figures(tmp_path, "growth")
+    assert found["SF 0.01, million rows"] == pytest.approx(0.06, abs=0.001)
+    for name in (
+        "processor seconds per million rows",
+        "bytes of the largest shuffle a row",
+        "driver of 512m, live heap, MiB",
+        "executor of 2048m, peak resident, MiB",
+    ):
+        assert found[f"SF 0.01, {name}"] > 0, name
+
+
+def test_one_key_of_a_tenth_of_the_rows_has_one_large_task(tmp_path: Path) -> None:
+    found = figures(tmp_path, "skew")
+    largest = {
+        case: found[f"{case}, bytes of the largest task / of the median one"]
+        for case in ("even keys", "one key", "NULL keys")
+    }
+    assert largest["one key"] > 2 * largest["even keys"]
+    assert largest["NULL keys"] < 2 * largest["even keys"]
+
+
+def test_a_chain_has_the_same_rows_as_by_hand(tmp_path: Path) -> None:
+    found = figures(tmp_path, "chain")
+    assert found["chain of 3 joins, rows"] == 200
+    assert found["chain of 3 joins, processor seconds, ratio to hand-written"] > 0
