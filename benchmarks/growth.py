@@ -380,7 +380,7 @@ def once(sizes: Sizes, *case: str) -> list[Measured]:
     ]
     log = fresh(f"growth-{'-'.join(case)}.log")
     with log.open("w", encoding="utf-8") as errors:
-        # Spark says in its log where it gives up generated code.
+        # Spark logs where it gives up generated code.
         environment = {**os.environ, DEBUG_VARIABLE: "1"}
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, env=environment)
     if done.returncode:

@@ -25,6 +25,9 @@ RESERVED = 300 * MEBI
 """What Spark keeps of a heap before it takes the fraction."""
 PARTITION = 128 * MEBI
 """Bytes of a shuffle that one task is to read: twice what Spark puts together by itself."""
+SKEWED, SKEW_FACTOR = 256 * MEBI, 5
+"""Bytes of a partition, and how many times the median, from which on Spark splits one: its
+`spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes` and `skewedPartitionFactor`."""
 BUSY = 0.6
 """Share of the time in which cores compute. An assumption: what stores and networks take is not
 measured here."""
@@ -55,6 +58,8 @@ class Measured:
     """Bytes of published files a row."""
     expansion: float
     """Bytes of execution memory for each byte that a task reads of a shuffle."""
+    resident: float
+    """MiB that an executor's process had at most, with a heap of 2,048 MiB."""
     driver: float
     """MiB of the driver's live heap."""
     task_memory: float
@@ -72,6 +77,7 @@ _NAMES = {
     "spilled": "bytes spilled to disk a row",
     "written": "bytes written a row",
     "expansion": "execution memory by byte of shuffle",
+    "resident": "executor of 2048m, peak resident, MiB",
     "driver": "driver of 512m, live heap, MiB",
 }
 """Figures of a scale factor, without its name."""
@@ -108,6 +114,8 @@ class Sizes:
     """Bytes."""
     driver_heap: int
     """Bytes."""
+    split_share: float
+    """Share of the rows from which on Spark splits the partition of one key."""
     driver_minutes: float
     """Of its processor."""
     published: float
@@ -158,6 +166,7 @@ def sizes(one: Measured, cluster: Cluster) -> Sizes:
         executor_disk=(one.shuffled + one.spilled) * cluster.rows / cluster.executors * SPARE,
         # What is broadcast passes through it, and it has 2 GiB at least for that.
         driver_heap=max(_whole_gibibytes(driver * SPARE), 2 * GIBI),
+        split_share=max(SKEWED, SKEW_FACTOR * PARTITION) / (one.largest * cluster.rows),
         driver_minutes=one.task_time * tasks / 60_000,
         published=one.written * cluster.rows,
     )
@@ -226,6 +235,11 @@ def _measured_rows(one: Measured) -> list[list[str]]:
         ["p", "bytes spilled to disk a row", f"{one.spilled:g}"],
         ["w", "bytes of published files a row", f"{one.written:g}"],
         ["e", "bytes of memory that a task needs for a byte of shuffle", f"{one.expansion:g}"],
+        [
+            "",
+            "MiB of an executor's process, at most, with a heap of 2,048 MiB",
+            f"{one.resident:g}",
+        ],
         ["d", "MiB of the driver's heap that are in use", f"{one.driver:g}"],
         ["t", "KiB of the driver's heap for each task", f"{one.task_memory:g}"],
         ["m", "processor milliseconds of the driver for each task", f"{one.task_time:g}"],
@@ -268,6 +282,11 @@ def _derived_rows(derived: Sequence[tuple[Cluster, Sizes]]) -> list[list[str]]:
             "minutes of the driver's processor",
             "T m",
             lambda one: f"{one.driver_minutes:.1f}",
+        ),
+        (
+            "share of one key that Spark splits",
+            "max(256 MiB, 5 q) / (N l)",
+            lambda one: f"{one.split_share:.2%}",
         ),
         ("size of the output", "N w", lambda one: f"{one.published / GIBI:,.0f} GiB"),
     ]

@@ -32,6 +32,7 @@ ONE = Measured(
     spilled=10.0,
     written=70.0,
     expansion=4.0,
+    resident=2500.0,
     driver=100.0,
     task_memory=10.0,
     task_time=2.0,
@@ -47,6 +48,7 @@ def test_sizes_follow_from_what_was_measured() -> None:
     assert found.tasks == 373 + 2 * 746
     assert found.executor_disk == pytest.approx(210 * 1e9 / 10 * 1.5)
     assert found.executor_heap == 6 * GIBI  # 1.5 x (4 x 128 MiB x 4 / 0.6 + 300 MiB)
+    assert found.split_share == pytest.approx(5 * 128 * MEBI / 1e11)
     assert found.driver_minutes == pytest.approx((373 + 2 * 746) * 2 / 60_000)
 
 
