@@ -6,7 +6,7 @@ smallest and for the largest number of rows does not depend on them.
 
 1. TPC-H at several scale factors, after one weave of the smallest to warm up: processor seconds a
    row, memory, and what Spark notes of its stages.
-2. The smallest with very many tasks: what a task costs the driver.
+2. Few rows in very many tasks: what a task costs the driver.
 3. One key with 10 % of the rows, and NULL keys in 30 % of them, beside the same rows without.
 4. 2,000 columns over 20 sources, and a chain of 14 joins, beside the same joins written by hand.
 """
@@ -59,6 +59,8 @@ COLUMNS, SOURCES = 2000, 20
 """Of the wide case."""
 DEPTH, CHAIN_COLUMNS = 14, 5
 """Of the chain, and columns of each of its sources."""
+TASKS_SCALE_FACTOR = 0.01
+"""Of the case of very many tasks: rows do not matter there."""
 AT_MOST = 1.15
 """What the issue allows a row to cost beyond scale factor 1, held against it there."""
 MILLION = 1e6
@@ -404,7 +406,7 @@ def run_once(sizes: Sizes, part: str, which: str = "") -> list[Measured]:
                 for name, factor in (("warm-up", sizes.smallest), ("measured", float(which)))
             ]
     if part == "tasks":
-        data = single(sizes.smallest)
+        data = single(TASKS_SCALE_FACTOR)
         with Machine() as machine:
             few = machine.lineitems("few", data)
             apply(machine.spark, {"spark.sql.shuffle.partitions": str(sizes.partitions)})
