@@ -415,6 +415,7 @@ def run_once(sizes: Sizes, part: str, which: str = "") -> list[Measured]:
         data = CACHE / f"tpch-{sizes.skew_scale_factor:g}"
         single_snapshot(data, sizes.skew_scale_factor)
         with Machine() as machine:
+            apply(machine.spark, {})  # so that all cases are as warm
             machine.lineitems("warm-up", skewed(data, "single"))
             found = []
             for name, (folder, settings) in SKEW_CASES.items():

@@ -23,8 +23,6 @@ FRACTION = 0.6
 """Spark's `spark.memory.fraction`: what of a heap is for sorts, joins and caches."""
 RESERVED = 300 * MEBI
 """What Spark keeps of a heap before it takes the fraction."""
-PARTITION = 128 * MEBI
-"""Bytes of a shuffle that one task is to read: twice what Spark puts together by itself."""
 SKEWED, SKEW_FACTOR = 256 * MEBI, 5
 """Bytes of a partition, and how many times the median, from which on Spark splits one: its
 `spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes` and `skewedPartitionFactor`."""
@@ -33,6 +31,9 @@ BUSY = 0.6
 measured here."""
 SPARE = 1.5
 """How much more memory and disk is given than the formula asks for."""
+SIZES_KEPT = 2000
+"""Partitions up to which Spark keeps a byte for each block, by its
+`spark.shuffle.minNumPartitionsToHighlyCompress`; beyond them it is a bit."""
 RETAINED = 100_000
 """Tasks that a driver keeps, by Spark's `spark.ui.retainedTasks`."""
 
@@ -91,9 +92,15 @@ class Cluster:
     executors: int
     split: int
     """Bytes of a source file that one task reads."""
+    partition: int
+    """Bytes of a shuffle that one task reads. More rows have larger ones: each task that reads
+    files writes a block for each of them, and Spark keeps where it is."""
 
 
-CLUSTERS = (Cluster(1e9, 10, 128 * MEBI), Cluster(1e11, 200, 512 * MEBI))
+CLUSTERS = (
+    Cluster(1e9, 10, 128 * MEBI, 128 * MEBI),
+    Cluster(1e11, 200, 512 * MEBI, 256 * MEBI),
+)
 """What the page has examples of."""
 
 
@@ -107,6 +114,8 @@ class Sizes:
     """Of a shuffle."""
     tasks: int
     """Of a run, about."""
+    blocks: float
+    """Bytes of the driver for where blocks of the largest shuffle are."""
     hours: float
     executor_heap: int
     """Bytes."""
@@ -153,20 +162,22 @@ def sizes(one: Measured, cluster: Cluster) -> Sizes:
     """
     cores = cluster.executors * CORES
     reads = ceil(one.read * cluster.rows / cluster.split)
-    partitions = max(ceil(one.largest * cluster.rows / PARTITION), 2 * cores)
+    partitions = max(ceil(one.largest * cluster.rows / cluster.partition), 2 * cores)
     tasks = reads + ceil(one.shuffled / one.largest * partitions)
-    executor = CORES * PARTITION * one.expansion / FRACTION + RESERVED
-    driver = one.driver * MEBI + one.task_memory * 1024 * min(tasks, RETAINED)
+    executor = CORES * cluster.partition * one.expansion / FRACTION + RESERVED
+    blocks = reads * partitions * (1 if partitions <= SIZES_KEPT else 1 / 8)
+    driver = one.driver * MEBI + one.task_memory * 1024 * min(tasks, RETAINED) + blocks
     return Sizes(
         reads=reads,
         partitions=partitions,
         tasks=tasks,
+        blocks=blocks,
         hours=one.processor * cluster.rows / 1e6 / (cores * BUSY) / 3600,
         executor_heap=_whole_gibibytes(executor * SPARE),
         executor_disk=(one.shuffled + one.spilled) * cluster.rows / cluster.executors * SPARE,
         # What is broadcast passes through it, and it has 2 GiB at least for that.
         driver_heap=max(_whole_gibibytes(driver * SPARE), 2 * GIBI),
-        split_share=max(SKEWED, SKEW_FACTOR * PARTITION) / (one.largest * cluster.rows),
+        split_share=max(SKEWED, SKEW_FACTOR * cluster.partition) / (one.largest * cluster.rows),
         driver_minutes=one.task_time * tasks / 60_000,
         published=one.written * cluster.rows,
     )
@@ -251,7 +262,7 @@ def _chosen_rows() -> list[list[str]]:
         ["executors x", *(f"{one.executors}" for one in CLUSTERS)],
         ["cores of each k", *(f"{CORES}" for _ in CLUSTERS)],
         ["bytes of files for a task b", *(f"{one.split // MEBI} MiB" for one in CLUSTERS)],
-        ["bytes of a shuffle for a task q", *(f"{PARTITION // MEBI} MiB" for _ in CLUSTERS)],
+        ["bytes of a shuffle for a task q", *(f"{one.partition // MEBI} MiB" for one in CLUSTERS)],
         ["share of time in which cores compute u", *(f"{BUSY:g}, assumed" for _ in CLUSTERS)],
         ["to spare v", *(f"{SPARE:g}, assumed" for _ in CLUSTERS)],
     ]
@@ -262,6 +273,11 @@ def _derived_rows(derived: Sequence[tuple[Cluster, Sizes]]) -> list[list[str]]:
         ("tasks that read", "N r / b", lambda one: f"{one.reads:,}"),
         ("partitions of a shuffle P", "N l / q, at least 2 x k", lambda one: f"{one.partitions:,}"),
         ("tasks of a run T", "N r / b + P s / l", lambda one: f"{one.tasks:,}"),
+        (
+            "where blocks of the largest shuffle are B",
+            f"P N r / b bytes, beyond {SIZES_KEPT:,} partitions bits",
+            lambda one: f"{one.blocks / MEBI:.1f} MiB",
+        ),
         ("hours", "N c / 10^6 / (x k u) / 3600", lambda one: f"{one.hours:.1f}"),
         (
             "heap of an executor",
@@ -275,7 +291,7 @@ def _derived_rows(derived: Sequence[tuple[Cluster, Sizes]]) -> list[list[str]]:
         ),
         (
             "heap of the driver",
-            f"v (d + t min(T, {RETAINED:,})), at least 2 GiB",
+            f"v (d + t min(T, {RETAINED:,}) + B), at least 2 GiB",
             lambda one: f"{one.driver_heap // GIBI} GiB",
         ),
         (
