@@ -337,7 +337,6 @@ _WIDE = (
     "by hand, processor seconds",
     "Snaploom, executor, peak resident, MiB",
     "by hand, executor, peak resident, MiB",
-    "Snaploom, driver of 512m, live heap, MiB",
     "Snaploom, operators without generated code",
     "by hand, operators without generated code",
     "Snaploom, times that generated code was given up",
