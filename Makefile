@@ -14,7 +14,7 @@ QUICK := tests/unit $(addprefix tests/controller/,applying commands deciding eve
 # Steps of `make lint`, the longest first.
 LINT := lint-types lint-docs lint-layers lint-style lint-format lint-crds lint-citations lint-words lint-interfaces
 # What `make bench` runs.
-BENCHMARKS := commands join models discovery enumeration publication bucket skipping xskipper jdbc page admission operator histories
+BENCHMARKS := commands join growth models discovery enumeration publication bucket skipping xskipper jdbc page admission operator histories
 # Seconds of each test file are written here; copied to tests/timings.json they order the next run.
 TIMINGS ?= build/timings.json
 BIN := .venv/bin
@@ -227,6 +227,10 @@ bench: ## Run every benchmark, for some hours on a quiet machine; one that fails
 bench-join: install java ## Compare weaving with hand-written PySpark
 	$(BIN)/python benchmarks/join.py
 	$(BIN)/python benchmarks/backfill.py
+
+.PHONY: bench-growth
+bench-growth: install java ## Weave more rows, one frequent key, and very wide rows
+	$(BIN)/python benchmarks/growth.py
 
 .PHONY: bench-models
 bench-models: install java ## Plan models of up to 200 sources beside the same joins by hand

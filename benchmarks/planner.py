@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -93,23 +94,34 @@ def declared_model(sources: int, relationships: int) -> list[Resource]:
         groups[(i - 1) % relationships].append(f"s{i}")
     heads = [0 if j == 0 else int(groups[(j - 1) // 2][0][1:]) for j in range(relationships)]
     members = [[f"s{head}", *group] for head, group in zip(heads, groups, strict=True)]
+    return model_of(sources, members, "/data")
+
+
+def model_of(sources: int, members: Sequence[Sequence[str]], data: str) -> list[Resource]:
+    """Sources `s0`, the root, and others with files below a folder.
+
+    Args:
+        sources: how many.
+        members: the sources that each relationship joins, the one nearest to the root first.
+        data: path of the folder; the output's is `wide` in it.
+    """
     return [
-        *(_source(f"s{i}") for i in range(sources)),
+        *(_source(f"s{i}", data) for i in range(sources)),
         *(_relationship(f"r{j}", names) for j, names in enumerate(members)),
-        _output(sources, relationships, members),
+        _output(sources, len(members), data),
     ]
 
 
-def _source(name: str) -> DataSource:
+def _source(name: str, data: str) -> DataSource:
     files = HdfsLike(
         format="parquet",
-        source_uri_globs=(f"file:///data/{name}/*.parquet",),
+        source_uri_globs=(f"file://{data}/{name}/*.parquet",),
         snapshot=SnapshotSettings(from_read_time=FromReadTime()),
     )
     return DataSource(metadata=ObjectMeta(name=name), spec=DataSourceSpec(hdfs_like=files))
 
 
-def _relationship(name: str, members: list[str]) -> DataRelationship:
+def _relationship(name: str, members: Sequence[str]) -> DataRelationship:
     key = KeyComponent(fields_=(KeyField(field_name=f"{name}_id", data_type=LONG),))
     written = Representation(data_sources=tuple(members), join_key=(key,))
     return DataRelationship(
@@ -117,7 +129,7 @@ def _relationship(name: str, members: list[str]) -> DataRelationship:
     )
 
 
-def _output(sources: int, relationships: int, members: list[list[str]]) -> OutputDataset:
+def _output(sources: int, relationships: int, data: str) -> OutputDataset:
     start = LocalDateTime(
         year=2024, month=1, day=1, hour=0, minute=0, second=0, nano=0, timezone="UTC"
     )
@@ -133,7 +145,7 @@ def _output(sources: int, relationships: int, members: list[list[str]]) -> Outpu
         max_depth=32,
     )
     folder = OutputFolder(
-        folder_uri="file:///data/wide/",
+        folder_uri=f"file://{data}/wide/",
         snapshot_format=SnapshotFormat(hive_partitioned=HivePartitioned()),
     )
     return OutputDataset(

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from generation.benchmarkhistory import history_pages
 from generation.chart import CHART, chart_drift, write_chart
+from generation.clustersizes import PAGE as CLUSTER_SIZES
+from generation.clustersizes import sizes_page
 from generation.codes import findings_page, reasons_page
 from generation.commandline import command_page
 from generation.conditions import conditions_page
@@ -63,6 +65,7 @@ def pages() -> dict[str, str]:
         f"{REFERENCE}run-settings.md": run_settings_page(),
         f"{REFERENCE}skipping.md": skipping_page(),
         f"{REFERENCE}sql-functions.md": functions_page(),
+        CLUSTER_SIZES: sizes_page(),
         LIMITS: limits_page(),
         PERMISSIONS: permissions_page(),
         SECURITY: security_page(),

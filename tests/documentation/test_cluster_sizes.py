@@ -1,0 +1,88 @@
+"""What the page about sizes derives follows from what was measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import yaml
+from generation.benchmarkhistory import Run, runs
+from generation.clustersizes import (
+    CLUSTERS,
+    GIBI,
+    MEBI,
+    SECTION,
+    Cluster,
+    Measured,
+    example,
+    measured,
+    sizes,
+)
+
+from snaploom.models.run import RunSettings
+from snaploom.planning.sparksettings import refusals
+
+ONE = Measured(
+    scale_factor="1",
+    rows=6.0,
+    processor=36.0,
+    read=50.0,
+    shuffled=200.0,
+    largest=100.0,
+    spilled=10.0,
+    written=70.0,
+    expansion=4.0,
+    resident=2500.0,
+    driver=100.0,
+    task_memory=10.0,
+    task_time=2.0,
+)
+BILLION = Cluster(1e9, 10, 128 * MEBI, 128 * MEBI)
+
+
+def test_sizes_follow_from_what_was_measured() -> None:
+    found = sizes(ONE, BILLION)
+    assert found.hours == pytest.approx(1000 * 36 / (10 * 4 * 0.6) / 3600)
+    assert found.partitions == 746  # 100 bytes of 10^9 rows, in pieces of 128 MiB
+    assert found.reads == 373  # half of it
+    assert found.tasks == 373 + 2 * 746
+    assert found.executor_disk == pytest.approx(210 * 1e9 / 10 * 1.5)
+    assert found.executor_heap == 6 * GIBI  # 1.5 x (4 x 128 MiB x 4 / 0.6 + 300 MiB)
+    assert found.split_share == pytest.approx(5 * 128 * MEBI / 1e11)
+    assert found.driver_minutes == pytest.approx((373 + 2 * 746) * 2 / 60_000)
+
+
+def test_more_rows_need_more_tasks_and_disk_and_no_larger_executor() -> None:
+    here, there = sizes(ONE, BILLION), sizes(ONE, replace(BILLION, rows=1e11))
+    assert there.partitions == pytest.approx(100 * here.partitions, rel=0.01)
+    assert there.executor_disk == pytest.approx(100 * here.executor_disk)
+    assert there.executor_heap == here.executor_heap
+
+
+def test_the_driver_keeps_no_more_tasks_than_spark_retains() -> None:
+    large = sizes(replace(ONE, task_memory=100.0), replace(BILLION, rows=1e11))
+    assert large.tasks > 100_000
+    without = (100 * MEBI + large.blocks) * 1.5
+    assert without < large.driver_heap <= without + 100_000 * 100 * 1024 * 1.5 + GIBI
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda cluster: f"{cluster.rows:g}")
+def test_the_examples_ask_for_what_was_derived(cluster: Cluster) -> None:
+    found = sizes(measured(last_run()), cluster)
+    run = RunSettings.model_validate(yaml.safe_load(example(cluster, found))["spec"]["run"])
+    assert run.spark is not None
+    assert refusals(run.spark) == ()
+    assert run.spark.spark_conf["spark.sql.shuffle.partitions"] == str(found.partitions)
+    assert run.spark.executor is not None
+    assert run.spark.executor.instances == cluster.executors
+
+
+def test_a_run_without_a_figure_is_refused() -> None:
+    whole = last_run()
+    values = {name: value for name, value in whole.values.items() if "spilled" not in name}
+    with pytest.raises(KeyError, match="bytes spilled"):
+        measured(whole.model_copy(update={"values": values}))
+
+
+def last_run() -> Run:
+    return [run for run in runs() if run.section == SECTION][-1]
