@@ -131,7 +131,8 @@ def test_snapshots_with_other_columns_or_without_rows_are_woven_by_themselves(
     woven = loom.weave(spark)
     assert woven.report.phase is RunPhase.SUCCEEDED, woven.report.message
     assert [snapshot.rows for snapshot in woven.report.snapshots] == [2, 0, 1, 5, 6]
-    # Days 1 and 2 together, then 2 since it has no rows, then 3, then 4 and 5 one by one.
+    # Two joins for each job: days 1 and 2, then 2 since it has no rows, then 3, then 4 and 5.
+    assert len(woven.events_of(JoinPlanned)) == 2 * 4
     assert all(record.files for record in loom.state().snapshots)
     assert loom.is_clean()
 
@@ -181,7 +182,10 @@ def test_failed_common_job_leads_to_snapshots_one_by_one(spark, tmp_path, monkey
     single, together = shop(tmp_path / "single", 1), shop(tmp_path / "together")
     expected = facts(single.weave(spark).report)
 
+    groups: list[object] = []
+
     def settle(self: Weaving, *args: object) -> object:
+        groups.append(args[1])
         if self.weave.snapshots > 1:
             raise SourceNotReadable("an executor is gone", hint="run again")
         return original(self, *args)
@@ -191,3 +195,6 @@ def test_failed_common_job_leads_to_snapshots_one_by_one(spark, tmp_path, monkey
     assert facts(together.weave(spark).report) == expected
     assert together.is_clean()
     assert kept_rows(spark) == 0
+    # Jobs of a snapshot are not in the group of those that failed, or all would be counted again.
+    assert len([group for group in groups if str(group).endswith("-together")]) == 2
+    assert len(groups) == 2 + len(DAYS)

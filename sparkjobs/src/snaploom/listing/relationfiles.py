@@ -68,12 +68,8 @@ def relation_files(uri: str) -> RelationFiles | None:
     Returns:
         None where Spark has to list them, or there are none.
     """
-    place = _PLACE.fullmatch(uri)
-    if place is None or _ODD.search(place["folder"]) or os.name != "posix":
-        return None
     try:
-        levels = _levels(place["folder"])
-        return _described(levels)
+        return _described(_levels(_folder_of(uri)))
     except (OSError, _InDoubtError):
         return None
 
@@ -90,13 +86,18 @@ def first_files(uri: str) -> tuple[str, ...] | None:
     Returns:
         None where Spark has to list them, or the first one is empty.
     """
-    place = _PLACE.fullmatch(uri)
-    if place is None or _ODD.search(place["folder"]) or os.name != "posix":
-        return None
     try:
-        return tuple(_first_file(folder) for folder in _levels(place["folder"]))
+        return tuple(_first_file(folder) for folder in _levels(_folder_of(uri)))
     except (OSError, _InDoubtError):
         return None
+
+
+def _folder_of(uri: str) -> str:
+    """The path of a folder whose name Hadoop takes as it is."""
+    place = _PLACE.fullmatch(uri)
+    if place is None or _ODD.search(place["folder"]) or os.name != "posix":
+        raise _InDoubtError
+    return place["folder"]
 
 
 def _first_file(folder: _Folder) -> str:

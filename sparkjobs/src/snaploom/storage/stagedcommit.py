@@ -167,11 +167,7 @@ class Work:
 
     def clean_staging(self) -> None:
         """Remove what is left in staging; the outcome stands, so that a failure is a warning."""
-        try:
-            self.store.delete([info.key for info in self.store.list(self.staging)])
-            self.store.prune(self.staging)
-        except STORE_FAILURES as error:
-            self._leave(error)
+        remove_staged(self.store, self.run, self.staging)
 
     def _abandon(self, failure: BaseException) -> None:
         try:
@@ -183,7 +179,7 @@ class Work:
             self._leave(error)
 
     def _leave(self, error: StorageError | FolderNotWritable) -> None:
-        _log.warning("run %s leaves files for snaploom gc: %s", self.run.run_id, error.message)
+        _warn_of_files(self.run, error)
 
     def _settle(self) -> bool:
         """Make sure that no entry of ours can land any more; whether our files are dead.
@@ -210,6 +206,25 @@ class Work:
                 )
             staged.append(info)
         return sorted(staged, key=lambda info: info.key)
+
+
+def remove_staged(store: ObjectStore, run: Run, prefix: str) -> None:
+    """Remove everything below a folder in staging; a failure is a warning.
+
+    Args:
+        store: of the folder.
+        run: whose staging it is.
+        prefix: from `layout.staging_prefix`.
+    """
+    try:
+        store.delete([info.key for info in store.list(prefix)])
+        store.prune(prefix)
+    except STORE_FAILURES as error:
+        _warn_of_files(run, error)
+
+
+def _warn_of_files(run: Run, error: StorageError | FolderNotWritable) -> None:
+    _log.warning("run %s leaves files for snaploom gc: %s", run.run_id, error.message)
 
 
 def refuse_revoked(state: FolderState, run: Run) -> None:

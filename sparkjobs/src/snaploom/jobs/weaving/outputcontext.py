@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from snaploom.engine.fold import Weave
 from snaploom.jobs.job import Job
 from snaploom.jobs.reports.runrecord import RunRecord
 from snaploom.jobs.weaving.preparation import Prepared
@@ -32,3 +34,14 @@ class OutputRun:
     def output(self) -> OutputDataset:
         """The output."""
         return self.prepared.bundle.output
+
+    def weave(self, frames: Mapping[str, DataFrame], snapshots: int = 1) -> Weave:
+        """What one snapshot is woven from, or several together.
+
+        Args:
+            frames: by field name.
+            snapshots: how many the root's rows are of.
+        """
+        bundle = self.prepared.bundle
+        relationships = {one.name: one for one in bundle.data_relationships}
+        return Weave(self.prepared.plan.tree, frames, relationships, snapshots)

@@ -106,7 +106,6 @@ class SnapshotWeaver:
         self._sharing = sharing
         self._history = SchemaHistory(folder.store)
         self._reading = Lock()
-        bundle = run.prepared.bundle
         self._inputs = InputReader(run.prepared, self._history, self._folder.log.read, self._read)
         options = run.job.options
         is_ordered = options.parallel_snapshots > 1 or self._inputs.looks_at_published
@@ -120,7 +119,6 @@ class SnapshotWeaver:
         )
         others = run.output.spec.data_model.other_data_sources
         self._others = {other.field_name: other for other in others}
-        self._relationships = {r.name: r for r in bundle.data_relationships}
 
     def weave(self, planned: PlannedSnapshot, group: str, turn: Turn) -> WovenSnapshot:
         """Weave and publish a planned snapshot; may be called for several at a time.
@@ -206,7 +204,7 @@ class SnapshotWeaver:
         compression = _compression(state)
         self._run.job.interruption.check()
         ahead = self._ahead.find(planned, inputs, compression, self._join_planned)
-        weave = self._weave_of(inputs.used)
+        weave = self._run.weave({name: item.frame for name, item in inputs.used.items()})
         if ahead is None:
             files, counts, checks = self._write_files(planned, inputs, weave, state, uri)
         else:
@@ -238,10 +236,6 @@ class SnapshotWeaver:
         )
         columns = WovenColumns(files.json(), read)
         return _Written(result, warnings, columns, counts.remembered)
-
-    def _weave_of(self, used: Mapping[str, SourceFrame]) -> Weave:
-        frames = {name: item.frame for name, item in used.items()}
-        return Weave(self._run.prepared.plan.tree, frames, self._relationships)
 
     def _join_planned(self, number: int, joins: int, node: JoinNode) -> None:
         if self._run.job.options.parallel_snapshots == 1:  # else nobody knows of which snapshot

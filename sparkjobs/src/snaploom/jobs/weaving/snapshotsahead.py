@@ -13,7 +13,7 @@ by one, where the error is that of one snapshot.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from time import monotonic
@@ -31,15 +31,14 @@ from snaploom.jobs.session.errortranslation import SparkStopped, translated
 from snaploom.jobs.weaving.outputcontext import OutputRun
 from snaploom.jobs.weaving.sharedsubtrees import Sharing
 from snaploom.jobs.weaving.snapshotinputs import SnapshotInputs
-from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.outputfolder import DataCompression
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.graph import ROOT_FIELD
 from snaploom.planning.plan import PlannedSnapshot
 from snaploom.storage import layout
 from snaploom.storage.folder import Folder
-from snaploom.storage.objectstore import STORE_FAILURES, refuse_links
-from snaploom.storage.stagedcommit import refuse_revoked
+from snaploom.storage.objectstore import refuse_links
+from snaploom.storage.stagedcommit import refuse_revoked, remove_staged
 
 MOST_ROOT_BYTES = 4 << 30
 """Bytes of the roots of one job, as Spark estimates them: what two cores weave in some minutes, so
@@ -102,7 +101,6 @@ class SnapshotsAhead:
         self._sharing = sharing
         self._due = due
         self._read = read
-        self._relationships = {one.name: one for one in run.prepared.bundle.data_relationships}
         self._inputs: dict[EpochNanos, SnapshotInputs] = {}
         self._woven: dict[EpochNanos, WovenAhead] = {}
         self._seconds: dict[EpochNanos, float] = {}
@@ -169,14 +167,8 @@ class SnapshotsAhead:
     def close(self) -> None:
         """Remove the files of snapshots that had no turn."""
         self._woven.clear()
-        store = self._folder.store
-        for prefix in self._staging:
-            try:
-                store.delete([info.key for info in store.list(prefix)])
-                store.prune(prefix)
-            except STORE_FAILURES as error:
-                _log.warning("%s%s is left for snaploom gc: %s", store.uri, prefix, error.message)
-        self._staging.clear()
+        while self._staging:
+            remove_staged(self._folder.store, self._run.writer, self._staging.pop())
 
     def _members(self, first: PlannedSnapshot, inputs: SnapshotInputs) -> list[_Member]:
         """A snapshot and those after it that one job can weave with it."""
@@ -184,22 +176,21 @@ class SnapshotsAhead:
         most = self._most(members[0])
         if most == 1:
             return members
-        size = _estimated_bytes(members[0].root)
+        size = 0
         start = 1 + next(n for n, one in enumerate(self._due) if one.time == first.time)
         for planned in self._due[start : start + most - 1]:
             if planned.time in self._one_by_one or _others(planned) != _others(first):
                 break
             try:
-                member = _Member(planned, self._read(planned))
+                size = size or _estimated_bytes(members[0].root)
+                member = _Member(planned, self.inputs(planned))
+                self._inputs[planned.time] = member.inputs
+                size += _estimated_bytes(member.root) if member.inputs.used else 0
             except _ENDS:
                 raise
             except SnaploomError:
                 break  # it is reported when the snapshot has its turn
-            self._inputs[planned.time] = member.inputs
-            if not _differ_in_rows_only(inputs, member.inputs):
-                break
-            size += _estimated_bytes(member.root)
-            if size > MOST_ROOT_BYTES:
+            if not _differ_in_rows_only(inputs, member.inputs) or size > MOST_ROOT_BYTES:
                 break
             members.append(member)
         return members
@@ -216,7 +207,8 @@ class SnapshotsAhead:
     def _weave(
         self, members: Sequence[_Member], compression: DataCompression, on_join: JoinListener
     ) -> None:
-        started = monotonic()
+        started, first = monotonic(), members[0].planned
+        group = self._run.job.group.name
         prefix = layout.staging_prefix(self._run.writer.run_id, layout.new_attempt())
         self._staging.append(prefix)
         try:
@@ -228,10 +220,14 @@ class SnapshotsAhead:
                 raise
             _log.info("snapshots are woven one by one, since together: %s", error)
             self._one_by_one |= {member.planned.time for member in members}
-            return
-        share = (monotonic() - started) / len(members)
-        self._seconds |= {member.planned.time: share for member in members}
-        self._seconds[members[0].planned.time] = share * (1 - len(members))
+            remove_staged(self._folder.store, self._run.writer, self._staging.pop())
+        else:
+            share = (monotonic() - started) / len(members)
+            self._seconds |= {member.planned.time: share for member in members}
+            self._seconds[first.time] = share * (1 - len(members))
+        # What follows is judged by jobs of its own: none of them ran twice.
+        name = f"{self._run.output.identity}: snapshot {format_instant(first.time)}"
+        self._run.job.group.enter(self._run.spark, group, name)
 
     def _weave_into(
         self,
@@ -244,16 +240,15 @@ class SnapshotsAhead:
         run.job.interruption.check()
         refuse_links(store, [prefix.removesuffix("/")])
         uri, folder = f"{store.uri}{prefix}", run.output.spec.output_folder
-        group = run.job.group.name
         first, last = members[0], members[-1]
         names = f"{format_instant(first.planned.time)} to {format_instant(last.planned.time)}"
         run.job.group.enter(
             run.spark,
-            f"{group}-together",
+            f"{run.job.group.name}-together",
             f"{run.output.identity}: {len(members)} snapshots, {names}",
         )
         _log.info("%d snapshots, %s, are woven in one job", len(members), names)
-        weave = _together(run, members, self._relationships)
+        weave = _together(run, members)
         subtrees = self._sharing.subtrees(
             first.planned.time, weave, first.inputs.used, until=last.planned.time
         )
@@ -275,7 +270,6 @@ class SnapshotsAhead:
         except BaseException:
             weaving.drop()
             raise
-        run.job.group.enter(run.spark, group, f"{run.output.identity}: snapshot {names}")
         woven = StructType([each for each in weaving.frame.schema if each.name != NUMBER])
         self._keep(prefix, members, (woven, schema), counts)
 
@@ -287,7 +281,7 @@ class SnapshotsAhead:
         counts: Sequence[RowCounts],
     ) -> None:
         """Remember the files of each; one without rows has none, and is woven by itself."""
-        store = self._folder.store
+        store, found = self._folder.store, dict[EpochNanos, WovenAhead]()
         for number, (member, counted) in enumerate(zip(members, counts, strict=True)):
             listed = store.list(f"{prefix}{NUMBER}={number}/")
             keys = [info.key for info in listed if layout.is_data_file(info.key.rpartition("/")[2])]
@@ -295,21 +289,18 @@ class SnapshotsAhead:
                 self._one_by_one.add(member.planned.time)
                 continue
             own = counted if number == 0 else replace(counted, remembered={})
-            self._woven[member.planned.time] = WovenAhead(tuple(sorted(keys)), *schemas, own)
+            found[member.planned.time] = WovenAhead(tuple(sorted(keys)), *schemas, own)
+        self._woven |= found
 
 
-def _together(
-    run: OutputRun,
-    members: Sequence[_Member],
-    relationships: Mapping[str, DataRelationship],
-) -> Weave:
+def _together(run: OutputRun, members: Sequence[_Member]) -> Weave:
     """What several snapshots are woven from."""
     frames = {name: source.frame for name, source in members[0].inputs.used.items()}
     numbered = (
         member.root.withColumn(NUMBER, sf.lit(number)) for number, member in enumerate(members)
     )
     frames[ROOT_FIELD] = reduce(DataFrame.unionAll, numbered)
-    return Weave(run.prepared.plan.tree, frames, relationships, len(members))
+    return run.weave(frames, len(members))
 
 
 def _others(planned: PlannedSnapshot) -> tuple[tuple[str, EpochNanos], ...]:
