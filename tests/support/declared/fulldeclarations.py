@@ -15,6 +15,7 @@ RUN: Raw = {
     "retry": {"limit": 2, "backoffSeconds": 5, "maxBackoffSeconds": 60},
     "startTimeoutSeconds": 300,
     "activeDeadlineSeconds": 3600,
+    "snapshotsPerJob": 2,
     "historyLimit": {"successful": 2, "failed": 2},
     "deletionPolicy": "Retain",
     "acceptRootChange": False,
