@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 _TRUE, _FALSE, _BYTE, _DOUBLE, _TEXT, _LIST, _STRUCT = 1, 2, 3, 7, 8, 9, 12
-INT32, INT64, TEXT, STRUCT = 5, 6, _TEXT, _STRUCT
+INT32, INT64, TEXT, LIST, STRUCT = 5, 6, _TEXT, _LIST, _STRUCT
 _LENGTHS = {_TRUE: 0, _FALSE: 0, _BYTE: 1, _DOUBLE: 8}
 
 

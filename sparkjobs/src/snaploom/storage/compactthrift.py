@@ -6,15 +6,16 @@ might take for something else, such as a field that is there twice, is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 _MOST_DEPTH = 12
-_LIST, _STRUCT = 9, 12
+_FALSE, _BYTE, _INT16, INT32, INT64, _DOUBLE, TEXT, LIST, _SET, STRUCT = 2, *range(3, 11), 12
+"""Kinds of fields and members; 1 is true."""
 _SCHEMA = 2
 """Field of a footer: the schema, groups before their members."""
 _NAME, _MEMBERS = 4, 5
 """Fields of an element of it."""
-_KINDS = {_NAME: 8, _MEMBERS: 5}
+_KINDS = {_NAME: TEXT, _MEMBERS: INT32}
 
 SHORT_FOOTER = 32 * 2**10
 """Bytes of a footer whose paths take little however they are chosen: 45 MB, of 2,700 columns in a
@@ -44,6 +45,116 @@ def refuse_long_paths(footer: bytes) -> None:
     if len(footer) <= SHORT_FOOTER:
         return
     CompactStruct(footer, 0, len(footer), keeps=False).footer()
+
+
+Visitor = Callable[[bytes, int, int], int]
+"""Is given bytes, the place and the kind of a value, and returns the place behind it."""
+
+
+def behind_struct(data: bytes, at: int, visitors: Mapping[int, Visitor]) -> int:
+    """Walk a struct that another parser has taken already; three times as fast as `CompactStruct`.
+
+    Args:
+        data: holds it.
+        at: where it begins.
+        visitors: what walks the value of a field, by the field's number; others are passed over.
+
+    Returns:
+        The place behind it.
+
+    Raises:
+        StructInvalid: its fields are not in order, so that one may be there twice; or by a visitor.
+        IndexError: it is cut.
+    """
+    number = 0
+    while head := data[at]:
+        at += 1
+        if head > 15:
+            number += head >> 4
+        else:
+            last = number
+            number, at = number_at(data, at)
+            if number & 1 or number >> 1 <= last:
+                raise StructInvalid("a struct whose fields are not in order")
+            number >>= 1
+        kind = head & 15
+        if number in visitors:
+            at = visitors[number](data, at, kind)
+        elif kind == INT64:  # most fields: a call for each would take longer than the field
+            while data[at] > 0x7F:
+                at += 1
+            at += 1
+        else:
+            at = behind_value(data, at, kind)
+    if number >= 1 << 15:  # readers may take 65,538 for 2
+        raise StructInvalid("a field without a number")
+    return at + 1
+
+
+def behind_value(data: bytes, at: int, kind: int) -> int:
+    """The place behind a value of a kind; raises as `behind_struct` does."""
+    if INT32 <= kind <= INT64 or kind == _INT16:
+        while data[at] > 0x7F:
+            at += 1
+        return at + 1
+    if kind == TEXT:
+        length, at = number_at(data, at)
+        return at + length
+    if kind == STRUCT:
+        while head := data[at]:
+            at += 1
+            if head < 16:
+                _, at = number_at(data, at)
+            kind = head & 15
+            if kind in (INT32, INT64):
+                while data[at] > 0x7F:
+                    at += 1
+                at += 1
+            elif kind > _FALSE:
+                at = behind_value(data, at, kind)
+        return at + 1
+    if kind in (LIST, _SET):
+        of, count, at = list_at(data, at)
+        if of <= _BYTE:  # a truth value takes a byte in a list
+            return at + count
+        if of in (INT32, INT64):
+            for _ in range(count):
+                while data[at] > 0x7F:
+                    at += 1
+                at += 1
+            return at
+        for _ in range(count):
+            at = behind_value(data, at, of)
+        return at
+    if kind <= _BYTE:
+        return at + (kind == _BYTE)
+    if kind == _DOUBLE:
+        return at + 8
+    raise StructInvalid("a struct with a field of another kind")
+
+
+def number_at(data: bytes, at: int) -> tuple[int, int]:
+    """A number that is not negative, and the place behind it."""
+    found = data[at]
+    at += 1
+    if found > 0x7F:
+        found &= 0x7F
+        shift = 7
+        while (byte := data[at]) > 0x7F:
+            found |= (byte & 0x7F) << shift
+            shift += 7
+            at += 1
+        return found | byte << shift, at + 1
+    return found, at
+
+
+def list_at(data: bytes, at: int) -> tuple[int, int, int]:
+    """Kind and number of members of a list, and where the first begins."""
+    head = data[at]
+    if head >> 4 < 15:
+        return head & 15, head >> 4, at + 1
+    count, at = number_at(data, at + 1)
+    return head & 15, count, at
 
 
 class Int32(int):
@@ -89,7 +200,7 @@ class CompactStruct:
             if number != _SCHEMA:
                 fields[number] = self._value(kind, 0)
                 continue
-            if kind != _LIST:
+            if kind != LIST:
                 raise StructInvalid("a schema that is no list")
             fields[number] = None
             paths = self._schema()
@@ -109,7 +220,7 @@ class CompactStruct:
 
     def _schema(self) -> int:
         kind, count = self._list()
-        if kind != _STRUCT:
+        if kind != STRUCT:
             raise StructInvalid("a schema of something else than structs")
         total = 0
         around: list[tuple[int, int]] = []  # members still to come, and bytes of the path

@@ -24,6 +24,7 @@ from snaploom.storage.parquetfooters import (
     bare_footer,
     framed_footer,
     parse_footer,
+    parse_row_groups,
 )
 
 FILES_OF_A_BATCH = 256
@@ -216,10 +217,11 @@ class _Batch:
             _number(count), *pieces, self.shape.end,
         ])  # fmt: skip
         try:
-            metadata = parse_footer(framed_footer(footer))
+            metadata, empty = parse_row_groups(framed_footer(footer))
         except FooterInvalid:
             return None
-        return self._checked(metadata, nonce) if metadata.num_row_groups == count else None
+        is_whole = metadata.num_row_groups == count and empty in (0, len(self.middles))
+        return self._checked(metadata, nonce) if is_whole else None
 
     def _checked(self, metadata: pq.FileMetaData, nonce: int) -> ParsedFooters | None:
         files = []

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from snaploom.planning.schemas import parse_schema
+from snaploom.storage.columnchunks import refuse_odd_chunks
 from snaploom.storage.compactthrift import StructInvalid, refuse_long_paths
 from snaploom.storage.objectstore import ObjectInfo, ObjectStore
 from snaploom.storage.pathnames import LARGEST
@@ -89,14 +90,22 @@ def framed_footer(footer: bytes) -> bytes:
 
 
 def parse_footer(content: bytes) -> pq.FileMetaData:
-    """A footer.
+    """A footer, each column chunk of which Arrow can be asked about.
 
     Args:
         content: the end of a file, from where its footer begins or from before it.
 
     Raises:
-        FooterInvalid: it is damaged, or beyond the bounds.
+        FooterInvalid: it is damaged or beyond the bounds, or a column is encrypted.
     """
+    metadata, empty = parse_row_groups(content)
+    if empty:
+        raise FooterInvalid("a row group without the columns of the file")
+    return metadata
+
+
+def parse_row_groups(content: bytes) -> tuple[pq.FileMetaData, int]:
+    """As `parse_footer`, where row groups may have no columns; and how many have none."""
     try:
         file = pq.ParquetFile(
             pa.BufferReader(content),
@@ -105,7 +114,11 @@ def parse_footer(content: bytes) -> pq.FileMetaData:
         )
     except (OSError, ValueError, pa.ArrowException) as error:
         raise FooterInvalid(f"{type(error).__name__}: {error}") from error
-    return file.metadata
+    metadata = file.metadata
+    try:
+        return metadata, refuse_odd_chunks(bare_footer(content), metadata.schema)
+    except StructInvalid as error:
+        raise FooterInvalid(str(error)) from error
 
 
 @dataclass(frozen=True)

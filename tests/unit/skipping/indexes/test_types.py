@@ -1,6 +1,7 @@
 """What each type refuses, what it takes from footers, and its reason when it cannot answer."""
 
 from decimal import Decimal
+from importlib import metadata
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from snaploom.skipping.core.predicates import (
     StartsWith,
 )
 from snaploom.skipping.core.terms import arrow_type, column_term, expression_term
+from snaploom.skipping.indexes import registry
 from snaploom.skipping.indexes.base import FooterColumn
 from snaploom.skipping.indexes.registry import index_type, registered_types
 
@@ -224,3 +226,13 @@ def test_kept_types_are_those_of_the_terms(data_type):
     fields = index_type("MIN_MAX").fields(define("MIN_MAX", data_type))
     assert set(fields) == {"min", "max"}
     assert len(set(fields.values())) == 1
+
+
+def test_a_registered_type_of_another_version_is_refused_by_what_it_lacks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entry = metadata.EntryPoint("OLD", "types:SimpleNamespace", registry.ENTRY_POINTS)
+    monkeypatch.setattr(registry, "_entries", lambda: {"OLD": entry})
+    with pytest.raises(IndexNotPossible, match=r"OLD lacks .*from_footers") as refused:
+        index_type("OLD")
+    assert refused.value.found == "types:SimpleNamespace"

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib.metadata import EntryPoint
 
 from snaploom.errors import IndexNotPossible
 
 
-def load_registered(entry: EntryPoint, what: str) -> object:
+def load_registered(entry: EntryPoint, what: str, members: Iterable[str] = ()) -> object:
     """The object that an entry point names.
 
     Args:
         entry: as its package registers it.
         what: it is, with its article, such as `the index type`.
+        members: that it has to have.
 
     Raises:
-        IndexNotPossible: its code cannot be loaded.
+        IndexNotPossible: its code cannot be loaded, or it is for another version of Snaploom.
     """
     try:
-        return entry.load()
+        found: object = entry.load()
     except (ImportError, AttributeError) as failure:
         raise IndexNotPossible(
             f"{what} {entry.name} cannot be loaded: {failure}",
@@ -26,3 +28,12 @@ def load_registered(entry: EntryPoint, what: str) -> object:
             expected="a package whose modules can be imported",
             hint="install what the package that registers it needs, or uninstall that package",
         ) from failure
+    missing = [member for member in members if not hasattr(found, member)]
+    if missing:
+        raise IndexNotPossible(
+            f"{what} {entry.name} lacks {', '.join(missing)}",
+            found=entry.value,
+            expected="what this version of Snaploom asks of it",
+            hint="install a version of the package that registers it which fits this Snaploom",
+        )
+    return found

@@ -13,6 +13,8 @@ from snaploom.skipping.indexes.base import IndexType
 ENTRY_POINTS = "snaploom.skipping.indexes"
 """Entry-point group: the name is the type's, the value an object of it."""
 
+_MEMBERS = tuple(name for name in vars(IndexType) if not name.startswith("_"))
+
 
 def registered_types() -> tuple[str, ...]:
     """Names of every type, in order; ours are registered like anybody's, in `pyproject.toml`."""
@@ -24,7 +26,8 @@ def index_type(name: str) -> IndexType:
     """The type of that name.
 
     Raises:
-        IndexNotPossible: no such type is registered here, or its code cannot be loaded.
+        IndexNotPossible: no such type is registered here, or its code cannot be loaded or is for
+            another version of Snaploom.
     """
     entry = _entries().get(name)
     if entry is None:
@@ -35,7 +38,7 @@ def index_type(name: str) -> IndexType:
             hint="choose one of these, or install the package that registers it in the entry-point "
             f"group {ENTRY_POINTS}",
         )
-    return cast(IndexType, load_registered(entry, "the index type"))
+    return cast(IndexType, load_registered(entry, "the index type", _MEMBERS))
 
 
 @cache

@@ -23,6 +23,7 @@ from snaploom.skipping.indexes.registry import index_type
 from snaploom.skipping.spark.builds.footers import FooterTerm
 from snaploom.skipping.spark.builds.statecollector import Scanned, as_kept
 from snaploom.skipping.spark.relations.hadoop import FileState, opened_state
+from snaploom.storage.parquetfooters import footer_bytes, parse_footer
 from snaploom.storage.parquetstatistics import readable_leaf, same_name
 
 _BATCH_ROWS = 65_536
@@ -88,8 +89,10 @@ class DirectReader:
                     yield path, scanned
 
     def _read(self, file: pa.NativeFile) -> tuple[Scanned, ...] | None:
-        source = pq.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False)
-        metadata = source.metadata
+        size = file.size()
+        end = footer_bytes(lambda count: file.read_at(count, size - count), size)
+        metadata = parse_footer(end)
+        source = pq.ParquetFile(file, metadata=metadata, buffer_size=_BUFFER, pre_buffer=False)
         leaves = [
             readable_leaf(
                 metadata, term.names, term.data_type, is_case_sensitive=self.is_case_sensitive
