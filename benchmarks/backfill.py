@@ -15,7 +15,16 @@ from time import perf_counter
 import duckdb
 from figures import Figure, publish
 from handwritten import weave_handwritten
-from join import CACHE, DIMENSIONS, SETTINGS, fresh, note, single_snapshot, snaploom_run
+from join import (
+    CACHE,
+    DIMENSIONS,
+    SETTINGS,
+    fresh,
+    note,
+    refuse_difference,
+    single_snapshot,
+    snaploom_run,
+)
 from pyspark.sql import SparkSession
 
 from snaploom.jobs.session.spark import build_session
@@ -44,7 +53,7 @@ def backfill_figures(scale_factor: float) -> list[Figure]:
     data = months_of_two_years(CACHE / f"tpch-{scale_factor:g}", scale_factor)
     targets = {who: fresh(f"backfill-{who}") for who in ("ours", "hand")}
     seconds = {who: once(who, data, target) for who, target in targets.items()}
-    refuse_difference(targets["ours"], targets["hand"])
+    refuse_difference(f"{targets['ours']}/data/*/*.parquet", f"{targets['hand']}/*/*.parquet")
     ratio = seconds["ours"] / seconds["hand"]
     return [
         Figure("24 months, seconds, Snaploom in one run", round(seconds["ours"], 1)),
@@ -99,21 +108,6 @@ def by_hand(spark: SparkSession, data: Path, target: Path, month: str) -> None:
     """One month, with what is valid in its year."""
     year = f"{month[:4]}-01-01"
     weave_handwritten(spark, data / year, data / month / "lineitem.parquet", target)
-
-
-def refuse_difference(ours: Path, hand: Path) -> None:
-    """Both hold the same rows, or the comparison is worth nothing."""
-    query = (
-        "SELECT count(*), sum(hash(data, orders, part, supplier)::HUGEINT) "
-        "FROM read_parquet('{}', hive_partitioning = false)"
-    )
-    results = [
-        duckdb.execute(query.format(files)).fetchall()
-        for files in (f"{ours}/data/*/*.parquet", f"{hand}/*/*.parquet")
-    ]
-    if results[0] != results[1]:
-        sys.exit(f"the outputs differ: {results}")
-    note(f"both hold the same {results[0][0][0]:,} rows")
 
 
 if __name__ == "__main__":
