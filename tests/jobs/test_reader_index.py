@@ -150,6 +150,19 @@ def test_a_published_file_that_is_gone_fails_the_queries_that_need_it(spark, dam
         frame.count()
 
 
+@pytest.mark.usefixtures("far")
+@pytest.mark.parametrize("length", [0, 100])
+def test_a_published_file_that_was_cut_fails_the_queries_that_need_it(
+    length: int, spark, damaged
+) -> None:
+    cut = only_file(damaged, 2)
+    os.truncate(cut, length)
+    frame = snaploom.read(spark, damaged.uri)
+    assert len(rows(frame.where(f"snapshot_epoch > {FIRST + DAY}"))) == 7
+    with pytest.raises(IllegalArgumentException, match=f"{cut.name} has {length} bytes, and .*"):
+        frame.count()
+
+
 def test_a_published_file_that_became_a_link_is_not_read(spark, damaged, monkeypatch) -> None:
     file = only_file(damaged, 2)
     os.rename(file, file.with_suffix(".aim"))

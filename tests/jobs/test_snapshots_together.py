@@ -15,6 +15,7 @@ from snaploom.engine.rowcounts import Weaving
 from snaploom.errors import SourceNotReadable
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.runevents import JoinPlanned, SnapshotPublished
+from snaploom.jobs.weaving import snapshotsahead
 from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.jobs.weaving.snapshotsahead import SnapshotsAhead
 from snaploom.models.report import Report, RunPhase
@@ -198,3 +199,34 @@ def test_failed_common_job_leads_to_snapshots_one_by_one(spark, tmp_path, monkey
     # Jobs of a snapshot are not in the group of those that failed, or all would be counted again.
     assert len([group for group in groups if str(group).endswith("-together")]) == 2
     assert len(groups) == 2 + len(DAYS)
+
+
+def test_files_of_a_failed_common_job_are_gone_before_the_next_snapshot(
+    spark, tmp_path, monkeypatch
+) -> None:
+    loom = shop(tmp_path)
+    original = Weaving.settle
+    staged: list[set[str]] = []
+
+    def settle(self: Weaving, *args: object) -> object:
+        files = {file for file in loom.data_files() if "/_snapshot=" in file}
+        if self.weave.snapshots > 1:
+            assert files
+            raise SourceNotReadable("an executor is gone", hint="run again")
+        staged.append(files)
+        return original(self, *args)
+
+    monkeypatch.setattr(Weaving, "settle", settle)
+    assert loom.weave(spark).report.phase is RunPhase.SUCCEEDED
+    assert staged == [set()] * len(DAYS)
+
+
+def test_root_of_unknown_size_is_woven_one_by_one(spark, tmp_path, monkeypatch) -> None:
+    def unknown(frame: object) -> int:
+        raise SourceNotReadable("no estimate", hint="run again")
+
+    monkeypatch.setattr(snapshotsahead, "_estimated_bytes", unknown)
+    loom = shop(tmp_path)
+    woven = loom.weave(spark)
+    assert woven.report.phase is RunPhase.SUCCEEDED, woven.report.message
+    assert len(woven.events_of(JoinPlanned)) == 2 * len(DAYS)

@@ -246,7 +246,9 @@ class _Selection:
         return PublishedSnapshots(
             data=f"{self._folder.store.uri}{layout.DATA}",
             folders=[version.partition for version in versions],
-            names=lambda at: [file.path.rpartition("/")[2] for file in self._files(versions[at])],
+            files=lambda at: [
+                (file.path.rpartition("/")[2], file.bytes) for file in self._files(versions[at])
+            ],
             identity=self._identity(versions),
             size=size,
         )

@@ -39,7 +39,7 @@ class _Facade(Protocol):
         partition: str,
         data: str,
         folders: str,
-        names: _Names,
+        files: _Files,
         identity: str,
         bytes: int,  # noqa: A002 -- as Java has it
     ) -> JavaObject: ...
@@ -85,7 +85,7 @@ def published_frame(
             spark_types.StructType([partition]).json(),
             snapshots.data,
             "\n".join(snapshots.folders),
-            _Names(snapshots.names),
+            _Files(snapshots.files),
             snapshots.identity,
             -1 if snapshots.size is None else snapshots.size,
         )
@@ -95,21 +95,24 @@ def published_frame(
     return DataFrame(java_frame, spark)
 
 
-class _Names:
-    """Names of files as Java asks for them.
+class _Files:
+    """Files as Java asks for them.
 
     What is raised comes back as a text: Py4J would log it and lose the message in a traceback.
     """
 
-    def __init__(self, names: Callable[[int], Sequence[str]]) -> None:
-        self._names = names
+    def __init__(self, files: Callable[[int], Sequence[tuple[str, int]]]) -> None:
+        self._files = files
 
     def apply(self, positions: str) -> str:
         """`java.util.function.Function.apply`."""
         try:
-            return "\n".join("/".join(self._names(int(at))) for at in positions.split("\n"))
+            return "\n".join(self._line(int(at)) for at in positions.split("\n"))
         except SnaploomError as error:
             return f"{_FAILED}{error}"
+
+    def _line(self, position: int) -> str:
+        return "/".join(f"{length} {name}" for name, length in self._files(position))
 
     class Java:
         """What Py4J reads to make a Java object of this one."""

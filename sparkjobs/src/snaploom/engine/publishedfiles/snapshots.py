@@ -14,8 +14,8 @@ class PublishedSnapshots:
     """URI of the folder of their folders; ends in `/`."""
     folders: Sequence[str]
     """Name of each one's folder: the partition column, `=`, and the time."""
-    names: Callable[[int], Sequence[str]]
-    """From the position of a snapshot to the names of its files; from any thread."""
+    files: Callable[[int], Sequence[tuple[str, int]]]
+    """From the position of a snapshot to name and bytes of each of its files; from any thread."""
     identity: str
     """A text that is another one for other versions of snapshots."""
     size: int | None

@@ -26,7 +26,7 @@ public final class Facade {
    * @param partition a schema with the partition column only.
    * @param data folder of the folders of snapshots.
    * @param folders names of these, a line each.
-   * @param names from positions to names of files, see `Snapshots`.
+   * @param files from positions to files, see `Snapshots`.
    * @param identity which versions of the snapshots these are.
    * @param bytes length of all files, or -1.
    */
@@ -38,7 +38,7 @@ public final class Facade {
       String partition,
       String data,
       String folders,
-      Function names,
+      Function files,
       String identity,
       long bytes)
       throws Exception {
@@ -46,7 +46,7 @@ public final class Facade {
     StructType column = ((StructType) DataType$.MODULE$.fromJson(partition)).asNullable();
     StructType columns = ((StructType) DataType$.MODULE$.fromJson(schema)).asNullable();
     Snapshots snapshots =
-        new Snapshots(identity, bytes, folders, column.fields()[0].dataType(), names);
+        new Snapshots(identity, bytes, folders, column.fields()[0].dataType(), files);
     return spark.baseRelationToDataFrame(
         new HadoopFsRelation(
             new PublishedFiles(spark, data, column, snapshots),

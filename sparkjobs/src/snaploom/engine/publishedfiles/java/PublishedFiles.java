@@ -26,7 +26,7 @@ import scala.collection.immutable.Seq;
  *
  * <p>Folders are looked into when a query has chosen its partitions, and only theirs: for the times
  * and the places of files, which the manifest does not have. What is there and not published is left
- * out; what is published and not there is an error.
+ * out; what is published and not there, or of another length, is an error.
  */
 final class PublishedFiles implements FileIndex {
   private final SparkSession session;
@@ -92,11 +92,12 @@ final class PublishedFiles implements FileIndex {
     if (unknown.isEmpty()) {
       return;
     }
-    Map names = snapshots.names(unknown);
+    Map lengths = snapshots.files(unknown);
     Map found = listed(folders);
     for (int i = 0; i < unknown.size(); i++) {
       Map inside = (Map) found.get(folders.get(i));
-      known.put(unknown.get(i), published((Path) folders.get(i), inside, (List) names.get(unknown.get(i))));
+      known.put(
+          unknown.get(i), published((Path) folders.get(i), inside, (Map) lengths.get(unknown.get(i))));
     }
   }
 
@@ -124,14 +125,21 @@ final class PublishedFiles implements FileIndex {
     return found;
   }
 
-  private Seq published(Path folder, Map inside, List names) {
+  private Seq published(Path folder, Map inside, Map lengths) {
     List files = new ArrayList();
-    for (Object name : names) {
+    for (Object each : lengths.entrySet()) {
+      Map.Entry expected = (Map.Entry) each;
+      Object name = expected.getKey();
       FileStatus file = inside == null ? null : (FileStatus) inside.get(name);
       if (file == null) {
         throw new IllegalArgumentException(
             folder + "/" + name + " is not there, although the manifest lists it as published; "
                 + "`snaploom check` lists what is missing");
+      }
+      if (file.getLen() != ((Long) expected.getValue()).longValue()) {
+        throw new IllegalArgumentException(
+            folder + "/" + name + " has " + file.getLen() + " bytes, and " + expected.getValue()
+                + " when it was published; `snaploom check` lists what is damaged");
       }
       if (file.getLen() > 0) {
         files.add(new FileStatusWithMetadata(file, Scala.emptyMap()));

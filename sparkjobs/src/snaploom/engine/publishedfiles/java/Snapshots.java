@@ -1,8 +1,7 @@
 package snaploom.published;
 
-import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
@@ -13,7 +12,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.LongType$;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Snapshots by position: the folder of each, its time, and the names of its files. */
+/** Snapshots by position: the folder of each, its time, and its files. */
 final class Snapshots {
   /** Begins an answer that is not one but a failure; the rest is its message. */
   private static final String FAILED = "!";
@@ -27,21 +26,21 @@ final class Snapshots {
 
   private final String[] folders;
   private final InternalRow[] values;
-  private final Function names;
+  private final Function files;
 
   /**
    * @param identity which versions these are.
    * @param bytes length of all files, or -1.
    * @param folders names of folders, a line each; no name has a line break.
    * @param type of the partition column: long or string.
-   * @param names from positions, a line each, to the names of files, a line a position, with `/`
-   *     between two.
+   * @param files from positions, a line each, to files, a line a position: the length of each, a
+   *     space, and its name, with `/` between two.
    */
-  Snapshots(String identity, long bytes, String folders, DataType type, Function names) {
+  Snapshots(String identity, long bytes, String folders, DataType type, Function files) {
     this.identity = identity;
     this.bytes = bytes;
     this.folders = folders.split("\n");
-    this.names = names;
+    this.files = files;
     this.values = new InternalRow[this.folders.length];
     for (int i = 0; i < values.length; i++) {
       String folder = this.folders[i];
@@ -65,8 +64,8 @@ final class Snapshots {
     return values[position];
   }
 
-  /** Names of files, lists by position. */
-  Map names(List positions) {
+  /** Lengths of files by name, by position. */
+  Map files(List positions) {
     Map found = new HashMap();
     for (int first = 0; first < positions.size(); first += AT_ONCE) {
       List some = positions.subList(first, Math.min(first + AT_ONCE, positions.size()));
@@ -74,14 +73,24 @@ final class Snapshots {
       for (Object position : some) {
         question.append(question.length() == 0 ? "" : "\n").append(position);
       }
-      String answer = (String) names.apply(question.toString());
+      String answer = (String) files.apply(question.toString());
       if (answer.startsWith(FAILED)) {
         throw new IllegalArgumentException(answer.substring(FAILED.length()));
       }
       String[] lines = answer.split("\n", -1);
       for (int i = 0; i < some.size(); i++) {
-        List inside = lines[i].isEmpty() ? new ArrayList() : Arrays.asList(lines[i].split("/"));
-        found.put(some.get(i), inside);
+        found.put(some.get(i), lengths(lines[i]));
+      }
+    }
+    return found;
+  }
+
+  private static Map lengths(String line) {
+    Map found = new LinkedHashMap();
+    if (!line.isEmpty()) {
+      for (String file : line.split("/")) {
+        int space = file.indexOf(' ');
+        found.put(file.substring(space + 1), Long.valueOf(file.substring(0, space)));
       }
     }
     return found;
