@@ -65,6 +65,14 @@ def _bytes_of_numbers(footer: Value) -> None:
     sizes.fields = [(1, whole(9, INT64)), *sizes.fields]
 
 
+def _encodings_as_texts(footer: Value) -> None:
+    _described(footer).get(2).of = TEXT
+
+
+def _notes_as_numbers(footer: Value) -> None:
+    footer.get(5).of = INT32
+
+
 def _no_description(footer: Value) -> None:
     first_chunk(footer).fields = first_chunk(footer).fields[:1]
 
@@ -89,6 +97,8 @@ ODD: dict[str, Edit] = {
     "short bound": _short_bound,
     "long histogram": _long_histogram,
     "bytes of numbers": _bytes_of_numbers,
+    "encodings as texts": _encodings_as_texts,
+    "notes as numbers": _notes_as_numbers,
     "no description": _no_description,
     "encrypted": _encrypted,
     "fewer columns": _fewer_columns,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow.parquet as pq
 
@@ -30,12 +31,20 @@ from snaploom.storage.compactthrift import (
 
 _GROUPS = 4
 """Field of a footer: its row groups."""
+_LISTS_OF_FOOTER = {2: STRUCT, 5: STRUCT, 7: STRUCT}
+"""Other fields that are lists, and what they hold: schema, notes, orders of columns."""
 _COLUMNS = 1
 """Field of a row group: its column chunks."""
+_LISTS_OF_GROUP = {4: STRUCT}
+"""The columns by which it is sorted."""
 _CHUNK, _ENCRYPTION = 3, 8
 """Fields of a column chunk: what it is, and with which key it is encrypted."""
-_TYPE, _STATISTICS, _SIZES = 1, 12, 16
+_TYPE, _STATISTICS, _SIZES, _GEOMETRY = 1, 12, 16, 17
 """Fields of what a column chunk is."""
+_LISTS_OF_CHUNK = {2: INT32, 3: TEXT, 8: STRUCT, 13: STRUCT}
+"""Encodings, path, notes, and pages by encoding."""
+_LISTS_OF_GEOMETRY = {2: INT32}
+"""Kinds of shapes."""
 _BOUNDS = (1, 2, 5, 6)
 """Fields of statistics: greatest and least value, in the old and in the new order."""
 _BYTES_OF_VALUES, _REPETITIONS, _DEFINITIONS = 1, 2, 3
@@ -90,7 +99,7 @@ def refuse_odd_chunks(footer: bytes, schema: pq.ParquetSchema) -> int:
     """
     walk = _Walk([_Leaf.of(schema.column(place)) for place in range(len(schema))])
     try:
-        behind_struct(footer, 0, {_GROUPS: walk.groups})
+        behind_struct(footer, 0, {**_lists(_LISTS_OF_FOOTER), _GROUPS: walk.groups})
     except (IndexError, RecursionError) as error:
         raise StructInvalid("a footer that is cut") from error
     return walk.empty
@@ -104,16 +113,19 @@ class _Walk:
         self._leaf: _Leaf
         self._described = False
         self.empty = 0
-        self._in_group: Mapping[int, Visitor] = {_COLUMNS: self._columns}
+        self._in_group = {**_lists(_LISTS_OF_GROUP), _COLUMNS: self._columns}
         self._in_column: Mapping[int, Visitor] = {
             _CHUNK: self._chunk,
             _ENCRYPTION: self._encryption,
         }
         self._in_chunk: Mapping[int, Visitor] = {
+            **_lists(_LISTS_OF_CHUNK),
             _TYPE: self._type,
             _STATISTICS: self._statistics,
             _SIZES: self._sizes,
+            _GEOMETRY: self._geometry,
         }
+        self._in_geometry = _lists(_LISTS_OF_GEOMETRY)
         self._in_statistics: Mapping[int, Visitor] = dict.fromkeys(_BOUNDS, self._bound)
         self._in_sizes: Mapping[int, Visitor] = {
             _BYTES_OF_VALUES: self._bytes_of_values,
@@ -175,6 +187,10 @@ class _Walk:
         _expect(kind, STRUCT)
         return behind_struct(data, at, self._in_sizes)
 
+    def _geometry(self, data: bytes, at: int, kind: int) -> int:
+        _expect(kind, STRUCT)
+        return behind_struct(data, at, self._in_geometry)
+
     def _bytes_of_values(self, data: bytes, at: int, kind: int) -> int:
         if self._leaf.type != _TYPES["BYTE_ARRAY"][0]:
             raise StructInvalid("bytes of values that all have the same length")
@@ -185,6 +201,23 @@ class _Walk:
 
     def _definitions(self, data: bytes, at: int, kind: int) -> int:
         return _histogram(data, at, kind, self._leaf.definitions)
+
+
+def _lists(kinds: Mapping[int, int]) -> dict[int, Visitor]:
+    """Visitors of fields that are lists, by number, from the kind of their members.
+
+    Arrow reads members as what they ought to be, whatever kind the list states: where that is
+    another one, it would not see what is walked here.
+    """
+    return {number: partial(_list, of) for number, of in kinds.items()}
+
+
+def _list(of: int, data: bytes, at: int, kind: int) -> int:
+    _expect(kind, LIST)
+    found, count, _ = list_at(data, at)
+    if count:
+        _expect(found, of)
+    return behind_value(data, at, kind)
 
 
 def _structs(data: bytes, at: int, kind: int) -> tuple[int, int]:

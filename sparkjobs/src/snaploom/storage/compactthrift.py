@@ -115,6 +115,8 @@ def behind_value(data: bytes, at: int, kind: int) -> int:
         return at + 1
     if kind in (LIST, _SET):
         of, count, at = list_at(data, at)
+        if count and not of:
+            raise StructInvalid("a list of nothing")
         if of <= _BYTE:  # a truth value takes a byte in a list
             return at + count
         if of in (INT32, INT64):
