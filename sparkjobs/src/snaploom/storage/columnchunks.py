@@ -2,7 +2,7 @@
 
 Arrow parses a footer whole, and looks at a column chunk when it is asked about it. Of one that does
 not fit the schema it throws a C++ exception that no Python code can catch: the process ends. Such a
-chunk comes with damage (of 40,000 footers with one to four random bytes, 170 ended the process) and
+chunk comes with damage (of 40,000 footers with one to four random bytes, 174 ended the process) and
 with encryption of single columns. So the row groups are walked before anybody asks. What is checked
 here is what Arrow 26 throws at: the type, lengths of bounds and of histograms, encrypted columns.
 """

@@ -93,7 +93,7 @@ def behind_struct(data: bytes, at: int, visitors: Mapping[int, Visitor]) -> int:
 
 def behind_value(data: bytes, at: int, kind: int) -> int:
     """The place behind a value of a kind; raises as `behind_struct` does."""
-    if INT32 <= kind <= INT64 or kind == _INT16:
+    if _INT16 <= kind <= INT64:
         while data[at] > 0x7F:
             at += 1
         return at + 1
@@ -119,7 +119,7 @@ def behind_value(data: bytes, at: int, kind: int) -> int:
             raise StructInvalid("a list of nothing")
         if of <= _BYTE:  # a truth value takes a byte in a list
             return at + count
-        if of in (INT32, INT64):
+        if of in (INT32, INT64):  # histograms: a call for each number takes half as long again
             for _ in range(count):
                 while data[at] > 0x7F:
                     at += 1
