@@ -40,6 +40,8 @@ from snaploom.storage.writeridentity import Run
 
 SNAPSHOTS, FILES, ROWS = 10_000, 10, 1_000
 REPEATS = 12
+WARM = 12
+"""Pairs before those that count: until then Spark's code is still compiled, in other threads."""
 SCHEMA = (
     '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}},'
     '{"name":"price","type":"double","nullable":true,"metadata":{}}]}'
@@ -105,16 +107,16 @@ def compared(
     where: str,
     repeats: int,
 ) -> Iterator[Figure]:
-    """Medians of both, in turn, each first in every other pair; the first pair is not counted."""
+    """Medians of both, in turn, each first in every other pair, once Spark is warm."""
     seconds: dict[str, list[float]] = {"ours": [], "peer": []}
     processor: dict[str, list[float]] = {"ours": [], "peer": []}
-    for number in range(repeats + 1):
+    for number in range(WARM + repeats):
         answers = {}
         for who in ("ours", "peer") if number % 2 else ("peer", "ours"):
             way = ours if who == "ours" else peer
             used, started = cpu(), perf_counter()
             answers[who] = way(where).selectExpr("count(*)", "sum(id)", "sum(price)").collect()
-            if number:
+            if number >= WARM:
                 seconds[who].append(perf_counter() - started)
                 processor[who].append(cpu() - used)
         if answers["ours"] != answers["peer"]:
