@@ -263,6 +263,7 @@ bench-bucket: install components ## Open and commit to histories in a bucket
 .PHONY: bench-skipping
 bench-skipping: install java ## Compare skipping with plain Spark, Delta and Iceberg
 	$(BIN)/python benchmarks/skippingindexes.py
+	$(BIN)/python benchmarks/skippingpeers.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/shares.py
 
 .PHONY: bench-xskipper

@@ -4,22 +4,17 @@
 2. 200 Parquet files of 20,000 rows: builds, a refresh with nothing to do, sizes, footer bytes.
 3. The same files queried with skipping on and off, in turn.
 4. 10,000 and 100,000 small files.
-5. Delta and Iceberg, each on the nearest Spark that it runs on, over the same files and queries:
-   each query is the first one of a fresh process (cold), and then repeated (warm).
 """
 
 import argparse
-import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -38,14 +33,12 @@ from snaploom.skipping.stores.bases import open_base
 from snaploom.storage.parquetfooters import local_footer_bytes, parse_footer
 from snaploom.storage.parquetstatistics import column_statistics
 
-HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "snaploom"
 WORK = CACHE / "benchmarks" / "skipping"
 FILES, ROWS = 200, 20_000
 SETTINGS = RunSettings(spark=SparkSettings(driver=DriverSettings(memory="4g")))
 
 WIDE = "id BIGINT, price DOUBLE, city STRING, key STRING"
-Raw = dict[str, Any]
 
 QUERIES = {
     "selective": "id = 777777",
@@ -53,18 +46,12 @@ QUERIES = {
     "unselective": "id >= 0",
     "point": "key = 'k0000000000000000'",
 }
-PEER_QUERIES = ("selective", "range", "unselective")
-"""Peers keep bounds only, so that a point lookup by a Bloom filter is not theirs."""
 
 
 def main() -> int:
     """Measure, publish; fail when a goal is not met."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=16, help="pairs of queries")
-    parser.add_argument(
-        "--peer-files", type=int, nargs="*", default=[FILES, 10_000],
-        help="sizes at which peers are compared, none for no comparison; 100000 is possible",
-    )  # fmt: skip
     parser.add_argument("--small-files", type=int, nargs="*", default=[10_000, 100_000])
     arguments = parser.parse_args()
     figures = [*evaluation_figures(), *load_figures(WORK / "load")]
@@ -74,13 +61,7 @@ def main() -> int:
     figures += query_figures(spark, data, arguments.repeat)
     for count in arguments.small_files:
         figures += small_file_figures(spark, count, arguments.repeat)
-    for count in set(arguments.peer_files) - {FILES, *arguments.small_files}:
-        built_index(spark, small_files(count), small_base(count), by_id)
     spark.stop()
-    for count in arguments.peer_files:
-        figures += peer_figures(
-            data if count == FILES else small_files(count), count, arguments.repeat
-        )
     publish("Skipping", "make bench-skipping", figures)
     return 0 if all(figure.ok for figure in figures) else 1
 
@@ -276,91 +257,6 @@ def query_parts(spark: SparkSession, data: Path, where: str, repeat: int) -> dic
         ):
             found[name].append(value)
     return {name: statistics.median(values[1:]) for name, values in found.items()}
-
-
-def peer_figures(data: Path, count: int, repeat: int) -> list[Figure]:
-    """Delta and Iceberg over the same files; each query in a fresh process, cold and then warm."""
-    places = CACHE / "peers"
-    subprocess.run([str(HERE / "peers" / "environment.sh"), str(places)], check=True)
-    queries = {name: QUERIES[name] for name in PEER_QUERIES} if count == FILES else {
-        "selective": f"id = {count * 7 + 7}",
-        "range": f"id BETWEEN {count * 2} AND {count * 3}",
-        "unselective": "id >= 0",
-    }  # fmt: skip
-    ours = {
-        name: run_peer(Path(sys.executable), "ours.py", our_task(data, where, repeat))
-        for name, where in queries.items()
-    }
-    figures = []
-    for kind in ("delta", "iceberg"):
-        theirs = peer(kind, places, data, queries, repeat)
-        figures.append(
-            Figure(f"{count:,} files, {kind}, table made, seconds", round(theirs["build"], 1))
-        )
-        for name in queries:
-            figures += compared(f"{count:,} files, {name} query", kind, ours[name], theirs[name])
-    return figures
-
-
-def compared(label: str, kind: str, ours: Raw, theirs: Raw) -> list[Figure]:
-    """Files read, planning and total of one query, ours and a peer's, and the ratios."""
-    if ours["answer"] != theirs["answer"]:
-        raise SystemExit(f"{label}: ours {ours['answer']}, {kind} {theirs['answer']}")
-    who = f"{kind} on Spark {theirs['spark']}"
-    figures = [
-        Figure(f"{label}, files read, Snaploom", ours["files"]),
-        Figure(f"{label}, files read, {who}", theirs["files"]),
-    ]
-    for when in ("cold", "warm"):
-        for what in ("planning", "total"):
-            mine, other = ours[when][what], theirs[when][what]
-            figures += [
-                Figure(f"{label}, {when}, {what}, Snaploom, milliseconds", round(mine, 1)),
-                Figure(f"{label}, {when}, {what}, {who}, milliseconds", round(other, 1)),
-                Figure(f"{label}, {when}, {what}, Snaploom / {kind}", round(mine / other, 3)),
-            ]
-    return figures
-
-
-def our_task(data: Path, where: str, repeat: int) -> Raw:
-    """What `peers/ours.py` reads; the index of wide files is one of `build_figures`."""
-    is_small = "small" in data.name
-    base = WORK / f"{data.name}-indexes" if is_small else WORK / "indexes" / "minMax"
-    schema = "id BIGINT" if is_small else WIDE
-    return {
-        "data": str(data), "base": str(base), "schema": schema, "where": where, "repeat": repeat
-    }  # fmt: skip
-
-
-def peer(
-    kind: str, places: Path, data: Path, queries: Mapping[str, str], repeat: int
-) -> dict[str, Any]:
-    """Seconds that a peer took to make its table (`build`), and what it measured by query."""
-    work = WORK / f"peer-{kind}"
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    jars = [str(jar) for jar in sorted((places / kind / "jars").glob("*.jar"))]
-    task = {"kind": kind, "jars": jars, "data": str(data), "work": str(work), "repeat": repeat}
-    python = places / kind / "bin" / "python"
-    found = {"build": run_peer(python, "query.py", task)["build"]}
-    for name, where in queries.items():
-        found[name] = run_peer(python, "query.py", {**task, "where": where})
-    shutil.rmtree(work)
-    return found
-
-
-def run_peer(python: Path, script: str, task: Raw) -> Raw:
-    """What a script of the peers prints about a task, in a process of its own."""
-    done = subprocess.run(
-        [str(python), str(HERE / "peers" / script)],
-        input=json.dumps(task),
-        capture_output=True,
-        text=True,
-        check=True,
-        env={key: value for key, value in os.environ.items() if "SPARK" not in key},
-    )
-    answer: Raw = json.loads(done.stdout.strip().splitlines()[-1])
-    return answer
 
 
 def query(spark: SparkSession, data: Path, where: str) -> DataFrame:

@@ -30,6 +30,9 @@ CATALOGS = {
     },
 }
 FILES_READ = {"delta": ("numFiles",), "iceberg": ("resultDataFiles",)}
+FEWEST, SECONDS = 3, 60.0
+"""Warm runs of a query that takes long, and seconds after which there are no more: reading all of
+100,000 files takes most of a minute, and differs little from run to run."""
 
 
 def main() -> None:
@@ -94,14 +97,15 @@ def measured(query: Callable[[], DataFrame], repeat: int, names: tuple[str, ...]
 
     Args:
         query: makes the frame, which has one row with `n` and `s`.
-        repeat: how often it runs after the first time.
+        repeat: how often it runs after the first time, less often where that takes long.
         names: of the metric that counts the files of a scan.
 
     Returns:
         `cold` and `warm` (medians): `planning` and `total` in milliseconds; `files`, and `answer`.
     """
-    times = []
-    for _ in range(repeat + 1):
+    times: list[tuple[float, float]] = []
+    began = perf_counter()
+    while len(times) <= (repeat if perf_counter() - began < SECONDS else FEWEST):
         started = perf_counter()
         frame = query()
         frame._jdf.queryExecution().executedPlan()
