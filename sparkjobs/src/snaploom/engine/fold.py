@@ -1,7 +1,8 @@
 """Folding: a join tree and one frame a node become one nested frame (rules W13, W23).
 
 Internal nodes are processed in descending number, so that every child is folded before its parent;
-all children of a node are joined and packed with one select, because plans that grow by a call a
+all children of a node are joined, in the order that moves the fewest bytes
+(`snaploom.engine.joinorder`), and packed with one select, because plans that grow by a call a
 column take seconds to analyse. The left side stays flat until it is packed, so that a bare key is a
 column by itself and bucketed sources are not shuffled. The right side is packed *before* the join:
 no match then is NULL, not a struct of NULLs (rule W23).
@@ -24,6 +25,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
 from snaploom.engine.collect import collect_groups
+from snaploom.engine.joinorder import bytes_of_row, in_join_order, is_broadcast
 from snaploom.engine.keys import JoinKey, KeyPart, check_keys, join_keys, refuse_broken_keys
 from snaploom.engine.probes import ROWS, Point, Probe, of_snapshot, rows_counter
 from snaploom.errors import SourceSchemaInvalid
@@ -122,7 +124,7 @@ def fold(
         frame = side.base()
         if side.children:
             frame = probe.at(Point(node.number, is_out=False), frame, side.in_counters())
-        for child in side.children:
+        for child in _in_join_order(side, folded):
             joined += 1
             if on_join is not None:
                 on_join(joined, joins, child)
@@ -132,6 +134,16 @@ def fold(
         frame = probe.at(Point(node.number, is_out=True), frame, side.out_counters())
         folded[node.number] = shared.keep(node.number, side.grouped(frame))
     return folded[0]
+
+
+def _in_join_order(side: Side, folded: Mapping[int, DataFrame]) -> list[JoinNode]:
+    """The children of a node, in the order that moves the fewest bytes."""
+    return in_join_order(
+        side.children,
+        key=lambda child: tuple(side.left_keys(child)),
+        width=side.width,
+        is_broadcast=lambda child: is_broadcast(folded[child.number]),
+    )
 
 
 def _recalled(weave: Weave, shared: Shared) -> dict[int, DataFrame]:
@@ -189,6 +201,12 @@ class Side:
         for child in self.children:
             self.left_keys(child)
         self.own_keys = self._own_keys()
+
+    def width(self, child: JoinNode) -> int:
+        """Bytes that a child adds to a row, with everything that hangs on it."""
+        below = _below(self._weave, [child.number])
+        added = [child, *(node for node in self._weave.joins if node.number in below)]
+        return sum(bytes_of_row(self._weave.schema(node.field_name).fields) for node in added)
 
     def left_keys(self, child: JoinNode) -> list[str]:
         """Names of the columns that hold the key of a child's join; equal keys share columns."""
