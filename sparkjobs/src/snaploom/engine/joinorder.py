@@ -54,7 +54,7 @@ def in_join_order(
 
 
 def bytes_of_row(fields: Iterable[spark_types.StructField]) -> int:
-    """Bytes of a row with these fields, as far as a schema can say."""
+    """Bytes of a row with these fields, as a schema lets one estimate."""
     return sum(_bytes_of(field.dataType) for field in fields)
 
 
