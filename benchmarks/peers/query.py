@@ -32,7 +32,7 @@ CATALOGS = {
 FILES_READ = {"delta": ("numFiles",), "iceberg": ("resultDataFiles",)}
 FEWEST, SECONDS = 3, 60.0
 """Warm runs of a query that takes long, and seconds after which there are no more: reading all of
-100,000 files takes most of a minute, and differs little from run to run."""
+10,000 files takes five seconds, and differs little from run to run."""
 
 
 def main() -> None:

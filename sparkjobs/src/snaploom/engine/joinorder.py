@@ -36,19 +36,13 @@ def in_join_order(
         width: bytes that a child adds to a row.
         is_broadcast: whether Spark will broadcast a child; asked only where the order matters.
     """
-    by_key: dict[Hashable, list[Child]] = {}
-    for child in children:
-        by_key.setdefault(key(child), []).append(child)
-    if len(by_key) == 1:
+    if len({key(child) for child in children}) < 2:
         return list(children)
     shuffled: dict[Hashable, list[Child]] = {}
     broadcast: list[Child] = []
-    for name, ones in by_key.items():
-        for child in ones:
-            if is_broadcast(child):
-                broadcast.append(child)
-            else:
-                shuffled.setdefault(name, []).append(child)
+    for child in children:
+        group = broadcast if is_broadcast(child) else shuffled.setdefault(key(child), [])
+        group.append(child)
     groups = sorted(shuffled.values(), key=lambda group: sum(map(width, group)))
     return [*(child for group in groups for child in group), *broadcast]
 
