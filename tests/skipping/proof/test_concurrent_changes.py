@@ -127,6 +127,17 @@ def test_time_set_back_between_planning_and_reading_is_read(indexed: ProofCase) 
         assert frame.count() == 2
 
 
+def test_each_file_of_thousands_that_changed_is_read(case: ProofCase) -> None:
+    indexed = case.write(*({"a": [number]} for number in range(4_100))).min_max("a")
+    wanted = (indexed.path / "f4099.parquet").read_bytes()
+    assert indexed.kept("a = 4099") == 1
+    with skipping_by(indexed.spark, indexed.location):
+        frame = indexed.read().where("a = 4099")
+        for path in indexed.files:
+            restored_in_place(path, wanted)
+        assert frame.count() == 4_100
+
+
 def test_description_states_what_the_same_file_means(indexed: ProofCase) -> None:
     described = indexed.indexes.describe(indexed.subject)
     assert described.same_file.endswith("milliseconds, inode and time of its last change")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from pyspark.sql import SparkSession
-from support.skipping.skippingrule import KeepNamed, Request, SetConf, plan_text
+from support.skipping.skippingrule import KeepNamed, SetConf, plan_text
 
 from snaploom.skipping.spark.optimizer import rule
 
@@ -51,8 +51,7 @@ class ByKeys(KeepNamed):
     """Keeps the files whose ids are among the keys of a join."""
 
     def __call__(self, text: str) -> str | None:
-        request = Request.parse(text)
-        self.requests.append(request)
+        request = self.request(text)
         sets = [part for part in request.header["filters"] if part[0] == "InSet"]
         parts = {f"part-{key // 10:05}" for part in sets for key in part[1]["values"]}
         return "".join(

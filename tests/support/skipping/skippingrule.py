@@ -45,10 +45,19 @@ class KeepNamed:
         self.piece = piece
         self.requests: list[Request] = []
         self.headers: list[dict] = []
+        self.listings: dict[str, str] = {}
+        """Files by the name of their listing, as they were sent."""
+
+    def request(self, text: str) -> Request:
+        """A request with its files, which may have been sent with an earlier one; remembered."""
+        header, _, files = text.partition("\n")
+        name = json.loads(header)["listing"]
+        files = self.listings.setdefault(name, files)
+        self.requests.append(Request.parse(f"{header}\n{files}"))
+        return self.requests[-1]
 
     def __call__(self, text: str) -> str | None:
-        request = Request.parse(text)
-        self.requests.append(request)
+        request = self.request(text)
         return "".join("1" if self.piece in path else "0" for path in request.paths)
 
     def concerns(self, header: str) -> bool:
@@ -65,8 +74,7 @@ class Truthful(KeepNamed):
     """Knows that `part-0000n` of `write_parts` holds the ids from 10 n to 10 n + 9."""
 
     def __call__(self, text: str) -> str | None:
-        request = Request.parse(text)
-        self.requests.append(request)
+        request = self.request(text)
         wanted = [
             part[3][1] // ROWS_PER_FILE
             for part in request.header["filters"]

@@ -27,7 +27,7 @@ from snaploom.skipping.spark.optimizer.outcomes import (
     IndexOutcome,
     RelationOutcome,
 )
-from snaploom.skipping.spark.optimizer.requests import Request
+from snaploom.skipping.spark.optimizer.requests import FORGOTTEN, Request
 from snaploom.skipping.spark.optimizer.settings import SkippingSettings
 from snaploom.skipping.spark.optimizer.translation import catalyst
 from snaploom.skipping.spark.optimizer.translation.conditions import indexed_conditions
@@ -59,7 +59,7 @@ class Decider:
         self.recorder = UsageRecorder()
         self._catalogs = IndexCatalogs(self._warn_once)
         self._judge = IndexJudge()
-        self._listings: RecentlyUsed[bytes, Listing] = RecentlyUsed(LISTINGS_KEPT)
+        self._listings: RecentlyUsed[str, Listing] = RecentlyUsed(LISTINGS_KEPT)
         self._traces: dict[str, list[RelationOutcome]] = {}
         self._warned: set[str] = set()
         self._lock = threading.Lock()
@@ -122,7 +122,13 @@ class Decider:
         started = time.perf_counter()
         settings = SkippingSettings.of(request.settings)
         trace = self._traces.get(settings.trace)
-        listing = self._listings.get(request.digest, request.listing)
+        if request.is_without_files:
+            known = self._listings.find(request.listing_name)
+            if known is None:
+                return FORGOTTEN
+            listing = known
+        else:
+            listing = self._listings.get(request.listing_name, request.listing)
         judged, reasons, condition = self._judged(request, listing, settings, trace is not None)
         keep = np.ones(len(listing), dtype=np.bool_)
         for each in judged:

@@ -66,7 +66,7 @@ class IndexJudge:
     """Asks indexes, and remembers what it was asked last; safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._matches: RecentlyUsed[tuple[int, bytes], tuple[FileTable, Matched]] = RecentlyUsed(
+        self._matches: RecentlyUsed[tuple[int, str], tuple[FileTable, Matched]] = RecentlyUsed(
             LISTINGS_KEPT
         )
         self._evaluations: RecentlyUsed[
@@ -118,7 +118,7 @@ class IndexJudge:
             return match(files, with_local_tags(listing))
         # The table is kept beside, so that its id is nobody else's.
         _, matched = self._matches.get(
-            (id(files), question.request.digest), lambda: (files, match(files, listing))
+            (id(files), question.request.listing_name), lambda: (files, match(files, listing))
         )
         return matched
 

@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 class RecentlyUsed(Generic[K, V]):
-    """Keeps the values that were asked for last."""
+    """Keeps the values that were asked for last; None is no value."""
 
     def __init__(self, most: int) -> None:
         """Keep so many."""
@@ -20,12 +20,18 @@ class RecentlyUsed(Generic[K, V]):
         self._values: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: K, make: Callable[[], V]) -> V:
-        """The value of a key, made if it is not there; two threads may both make it."""
+    def find(self, key: K) -> V | None:
+        """The value of a key, or None if it is not there."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
-                return self._values[key]
+            return self._values.get(key)
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """The value of a key, made if it is not there; two threads may both make it."""
+        found = self.find(key)
+        if found is not None:
+            return found
         value = make()
         with self._lock:
             self._values[key] = value

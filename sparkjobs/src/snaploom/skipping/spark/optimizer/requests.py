@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,10 @@ from typing import cast
 import pyarrow as pa
 
 from snaploom.skipping.core.listedfiles import Listing
+
+FORGOTTEN = "?"
+"""The answer to a request whose files are only named, and not known any more: the rule sends it
+once more, with the files."""
 
 MOST_ROOTS = 20
 """So many roots are looked up one by one; of more, only the folder that holds them all, for each
@@ -25,7 +28,7 @@ class Request:
     header: Mapping[str, object]
     """First line: see `snaploom.skipping.spark.optimizer.rule`."""
     body: str = ""
-    """All other lines: the files."""
+    """All other lines: the files; nothing where the header names files that were sent before."""
 
     @classmethod
     def parse(cls, text: str) -> Request:
@@ -80,11 +83,15 @@ class Request:
         """For each file the serialised values of the partition columns, where they matter."""
         return cast(Sequence[Sequence[object]] | None, self.header.get("partitions"))
 
-    @cached_property
-    def digest(self) -> bytes:
-        """Identifies a listing."""
-        etags = json.dumps(self.header.get("etags"))
-        return hashlib.blake2b(f"{etags}\n{self.body}".encode(errors="replace")).digest()
+    @property
+    def listing_name(self) -> str:
+        """Identifies the files: a name is given to one listing only, in any JVM."""
+        return str(self.header["listing"])
+
+    @property
+    def is_without_files(self) -> bool:
+        """Whether the files were sent with an earlier request, and are only named here."""
+        return not self.body
 
     def listing(self) -> Listing:
         """The files.

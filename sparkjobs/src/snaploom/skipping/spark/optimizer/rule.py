@@ -2,8 +2,9 @@
 
 The rule is Java (`java/SkippingRule.java`) and decides nothing: for each filtered relation of files
 it sends one request and drops what the answer lists. A request is a text: a header (JSON) in the
-first line, lengths and modification times in the second and third, then one path a line. What goes
-wrong keeps every file, is counted, and never reaches the query.
+first line, lengths and modification times in the second and third, then one path a line. The header
+names the listing; files that were sent before under that name are not sent again. What goes wrong
+keeps every file, is counted, and never reaches the query.
 
 Settings of a session, read with every query:
 
@@ -30,7 +31,8 @@ Decider = Callable[[str], str | None]
 
 A second line may name the indexes that decided, for Spark's EXPLAIN. A third one may have, between
 commas, the tags that the files to drop had when they were indexed, or nothing for one: a local file
-that has another one when it is about to be dropped is kept.
+that has another one when it is about to be dropped is kept. `?` (`requests.FORGOTTEN`) answers a
+header without files if those of that name are not known any more; it comes again with them.
 """
 
 Concern = Callable[[str], bool]

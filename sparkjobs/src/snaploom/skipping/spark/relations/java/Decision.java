@@ -33,7 +33,7 @@ final class Decision {
   }
 
   /** What is kept by the time of reading: what changed since it was listed is kept as well. */
-  Kept confirmed() {
+  Kept confirmed() throws Exception {
     String now = signs == null ? null : Freshness.confirmed(signs, tags, listing);
     return now == signs ? kept : listing.keep(now);
   }

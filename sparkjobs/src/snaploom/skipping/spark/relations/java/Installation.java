@@ -6,10 +6,13 @@ import java.util.function.Function;
 final class Installation {
   /** Begins an answer that is not one but a failure; the rest is its message. */
   private static final String FAILED = "!";
+  /** The answer to a request that only names its files: they are to be sent once more. */
+  private static final String FORGOTTEN = "?";
 
   final String[] settingNames;
   private final Function decider;
   private final Function filter;
+  private final KnownListings known = new KnownListings();
 
   /** Two functions of Python from a text: an answer or null, and a Boolean. */
   Installation(Function decider, Function filter, String[] settingNames) {
@@ -26,9 +29,18 @@ final class Installation {
     return Boolean.TRUE.equals(answer);
   }
 
-  /** Null to keep all files. */
-  Answer decide(String request, int files) {
-    Object text = call(decider, request);
+  /** Null to keep all files. The header of the request is still open. */
+  Answer decide(String header, Listing listing) {
+    int files = listing.count();
+    String name = known.nameOf(listing);
+    Object text = name == null ? FORGOTTEN : call(decider, named(header, name) + '}');
+    if (FORGOTTEN.equals(text)) {
+      name = known.newName();
+      StringBuilder whole = new StringBuilder(named(header, name));
+      listing.write(whole);
+      text = call(decider, whole.toString());
+      known.add(name, listing);
+    }
     if (text == null) {
       return null;
     }
@@ -46,6 +58,10 @@ final class Installation {
       }
     }
     return answer;
+  }
+
+  private static String named(String header, String listing) {
+    return header + ",\"listing\":\"" + listing + "\"";
   }
 
   private static Object call(Function function, String text) {

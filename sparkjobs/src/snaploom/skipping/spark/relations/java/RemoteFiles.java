@@ -8,9 +8,6 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.concurrent.Callable;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileStatus;
@@ -52,7 +49,7 @@ final class RemoteFiles {
     }
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     DataOutputStream out = new DataOutputStream(bytes);
-    Iterator found = all(tasks).iterator();
+    Iterator found = Parallel.all(tasks, THREADS).iterator();
     while (found.hasNext()) {
       Object each = found.next();
       boolean isMessage = each instanceof String;
@@ -81,7 +78,7 @@ final class RemoteFiles {
           });
     }
     StringBuilder out = new StringBuilder();
-    Iterator found = all(tasks).iterator();
+    Iterator found = Parallel.all(tasks, THREADS).iterator();
     while (found.hasNext()) {
       out.append((String) found.next()).append('\n');
     }
@@ -123,20 +120,5 @@ final class RemoteFiles {
     String tag = Tags.of(found);
     String told = found.getLen() + "\t" + found.getModificationTime();
     return tag == null ? told : told + "\t" + tag;
-  }
-
-  private static List all(List tasks) throws Exception {
-    int threads = Math.max(1, Math.min(THREADS, tasks.size()));
-    ExecutorService pool = Executors.newFixedThreadPool(threads);
-    try {
-      List found = new ArrayList();
-      Iterator answers = pool.invokeAll(tasks).iterator();
-      while (answers.hasNext()) {
-        found.add(((Future) answers.next()).get());
-      }
-      return found;
-    } finally {
-      pool.shutdownNow();
-    }
   }
 }

@@ -87,8 +87,7 @@ final class Skipper {
       if (needsPartitions) {
         listing.writePartitions(header, relation.partitionSchema);
       }
-      listing.write(header);
-      answer = installation.decide(header.toString(), listing.count());
+      answer = installation.decide(header.toString(), listing);
     }
     Decision decision = new Decision(question, listing, answer);
     last = decision;
