@@ -14,7 +14,7 @@ QUICK := tests/unit $(addprefix tests/controller/,applying commands deciding eve
 # Steps of `make lint`, the longest first.
 LINT := lint-types lint-docs lint-layers lint-style lint-format lint-crds lint-citations lint-words lint-interfaces
 # What `make bench` runs.
-BENCHMARKS := commands join growth models discovery enumeration publication bucket skipping xskipper jdbc page admission operator histories
+BENCHMARKS := commands start join growth models discovery enumeration publication bucket skipping xskipper jdbc page admission operator histories
 # Seconds of each test file are written here; copied to tests/timings.json they order the next run.
 TIMINGS ?= build/timings.json
 BIN := .venv/bin
@@ -239,6 +239,10 @@ bench-models: install java ## Plan models of up to 200 sources beside the same j
 .PHONY: bench-commands
 bench-commands: install java ## Time commands that need no Spark
 	$(BIN)/python benchmarks/commands.py
+
+.PHONY: bench-start
+bench-start: install java ## Time the first job of a session, and a small snapshot, from the shell
+	$(BIN)/python benchmarks/start.py
 
 .PHONY: bench-enumeration
 bench-enumeration: install java components ## List the snapshots of a source of a million files

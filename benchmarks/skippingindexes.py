@@ -201,6 +201,7 @@ def small_file_figures(spark: SparkSession, count: int, repeat: int) -> list[Fig
         Figure(f"{label}, selective query, seconds, on", round(on, 2)),
         Figure.at_most(f"{label}, selective query, on / off", on / off, 0.5),
         *(Figure(f"{label}, {name}, seconds", round(value, 3)) for name, value in parts.items()),
+        Figure(f"{label}, a look at each, seconds", round(looks(data), 3)),
         Figure.at_most(
             f"{label}, selective query behind Spark's listing / Spark reading the one file",
             parts[BEHIND_LISTING] / parts[ONE_FILE],
@@ -223,6 +224,15 @@ def footers_one_by_one(data: Path) -> float:
                 raise SystemExit(f"no statistics in {name}")
 
     return seconds(read)
+
+
+def looks(data: Path) -> float:
+    """Of the system calls, one after the other, that show whether files are as they were indexed.
+
+    A query makes one for each local file that it skips, with all processors.
+    """
+    names = sorted(str(path) for path in data.glob("*.parquet"))
+    return min(seconds(lambda: [os.stat(name) for name in names]) for _ in range(3))
 
 
 LISTING = "Spark's own listing (bound)"
