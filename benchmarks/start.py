@@ -132,7 +132,7 @@ def compared(
     """Medians of both, in turn, each first in every other turn."""
     seconds: dict[str, list[float]] = {who: [] for who in works}
     for number in range(repeat + 1):
-        for who in works if number % 2 else reversed(works):
+        for who in works if number % 2 else reversed(list(works)):
             elapsed = works[who]()
             note(f"{name}, {SIDES[who]}: {elapsed:.2f} s")
             if number:
