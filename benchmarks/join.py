@@ -105,13 +105,19 @@ def monthly_snapshots(data: Path, single: Path) -> Path:
     return folder
 
 
-def snaploom_run(spark: SparkSession, data: Path, target: Path) -> int:
-    """Weave every snapshot that is due; the number of rows."""
-    declarations = target.with_suffix(".yaml")
+def declared(data: Path, target: Path) -> Path:
+    """The file with the declarations of an output in a folder, written beside it."""
     template = (HERE / "model" / "lineitem.yaml").read_text(encoding="utf-8")
-    declarations.write_text(
+    file = target.with_suffix(".yaml")
+    file.write_text(
         template.replace("@DATA@", str(data)).replace("@OUTPUT@", str(target)), encoding="utf-8"
     )
+    return file
+
+
+def snaploom_run(spark: SparkSession, data: Path, target: Path) -> int:
+    """Weave every snapshot that is due; the number of rows."""
+    declarations = declared(data, target)
     read = read_declarations([declarations])
     refuse(read.findings)
     bundle = read.bundle(OUTPUT)

@@ -21,7 +21,7 @@ from time import perf_counter
 import psutil
 from figures import Figure, publish
 from handwritten import weave_handwritten
-from join import CACHE, HERE, MONTHS, OUTPUT, fresh, note, refuse_difference, single_snapshot
+from join import CACHE, MONTHS, OUTPUT, declared, fresh, note, refuse_difference, single_snapshot
 from pyspark.sql import SparkSession
 
 from snaploom.jobs.session.spark import build_session
@@ -94,12 +94,7 @@ def snapshot_figures(repeat: int) -> Iterator[Figure]:
     """Seconds of a small snapshot."""
     data = single_snapshot(CACHE / f"tpch-{SCALE_FACTOR:g}", SCALE_FACTOR)
     targets = {who: CACHE / "work" / f"start-{who}" for who in SIDES}
-    declarations = fresh("start.yaml")
-    template = (HERE / "model" / "lineitem.yaml").read_text(encoding="utf-8")
-    declarations.write_text(
-        template.replace("@DATA@", str(data)).replace("@OUTPUT@", str(targets["ours"])),
-        encoding="utf-8",
-    )
+    declarations = declared(data, fresh("start-ours"))
     commands: Mapping[str, list[str]] = {
         "ours": [str(PROGRAM), "run", OUTPUT, "-f", str(declarations)],
         "peer": [sys.executable, __file__, "--by-hand", str(data), str(targets["peer"])],

@@ -1,5 +1,7 @@
 """Files that did not change are sent to Python once."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,15 @@ def own(spark: SparkSession, tmp_path: Path) -> str:
     return write_parts(spark, tmp_path / "t")
 
 
+@contextmanager
+def asking(spark: SparkSession, decider: Callable[[str], str]) -> Iterator[None]:
+    rule.install(spark, decider, SETTINGS)
+    try:
+        yield
+    finally:
+        rule.uninstall(spark)
+
+
 def count_each(spark: SparkSession, path: str, *conditions: str) -> None:
     for condition in conditions:
         assert spark.read.schema("id BIGINT").parquet(path).where(condition).count() == 40
@@ -38,20 +49,18 @@ def count_each(spark: SparkSession, path: str, *conditions: str) -> None:
 
 def test_second_query_sends_no_files(spark: SparkSession, own: str) -> None:
     texts = Texts()
-    rule.install(spark, texts, SETTINGS)
-    count_each(spark, own, "id >= 0", "id >= -1", "id >= -2")
-    rule.uninstall(spark)
+    with asking(spark, texts):
+        count_each(spark, own, "id >= 0", "id >= -1", "id >= -2")
     assert texts.were_without_files == [False, True, True]
     assert len({request.listing_name for request in texts.requests}) == 1
 
 
 def test_changed_file_sends_the_files_under_another_name(spark: SparkSession, own: str) -> None:
     texts = Texts()
-    rule.install(spark, texts, SETTINGS)
-    count_each(spark, own, "id >= 0")
-    next(Path(own).glob("part-*")).touch()
-    count_each(spark, own, "id >= 0")
-    rule.uninstall(spark)
+    with asking(spark, texts):
+        count_each(spark, own, "id >= 0")
+        next(Path(own).glob("part-*")).touch()
+        count_each(spark, own, "id >= 0")
     assert texts.were_without_files == [False, False]
     assert len({request.listing_name for request in texts.requests}) == 2
 
@@ -59,9 +68,8 @@ def test_changed_file_sends_the_files_under_another_name(spark: SparkSession, ow
 def test_installing_again_sends_the_files_under_another_name(spark: SparkSession, own: str) -> None:
     first, second = Texts(), Texts()
     for texts in (first, second):
-        rule.install(spark, texts, SETTINGS)
-        count_each(spark, own, "id >= 0")
-    rule.uninstall(spark)
+        with asking(spark, texts):
+            count_each(spark, own, "id >= 0")
     assert second.were_without_files == [False]
     assert first.requests[0].listing_name != second.requests[0].listing_name
 
@@ -74,8 +82,7 @@ def test_forgotten_listing_is_sent_once_more(spark: SparkSession, own: str) -> N
         return FORGOTTEN if asked[-1] else "1111"
 
     failures, _ = rule.errors(spark)
-    rule.install(spark, forgetful, SETTINGS)
-    count_each(spark, own, "id >= 0", "id >= -1")
-    rule.uninstall(spark)
+    with asking(spark, forgetful):
+        count_each(spark, own, "id >= 0", "id >= -1")
     assert asked == [False, True, False]
     assert rule.errors(spark)[0] == failures
