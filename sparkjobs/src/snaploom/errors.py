@@ -5,7 +5,7 @@ SnaploomError
 ├── InvalidDeclarations       carries the findings (snaploom.models.finding)
 │   └── NoUniqueJoinTree      every error is an ambiguous or unreachable join tree
 ├── TooManyCandidates         data at any time, and tiny intervals (snaploom.planning.intervals)
-├── SparkNotStarted           no Java, or settings that Spark refuses (snaploom.jobs.session.spark)
+├── SparkNotStarted           no Java, or settings that Spark refuses (snaploom.jobs.session)
 ├── SettingNotAllowed         of Spark, and on no list (snaploom.jobs.session.spark)
 ├── SparkStopped              shut down under a run (snaploom.jobs.session.errortranslation)
 ├── BundleUnreadable          no Bundle, or another resource's (snaploom.jobs.declarations)

@@ -50,10 +50,11 @@ def end(process: subprocess.Popen[str], folder: Path) -> tuple[int, str, str]:
     return code, (folder / "out.txt").read_text(), (folder / "err.txt").read_text()
 
 
-def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    """Wait for something that a process is to bring about."""
+def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str] | None = None) -> None:
+    """Wait for something that a process is to bring about, or anybody."""
     deadline = time.monotonic() + DEADLINE
     while not condition():
-        assert process.poll() is None, f"it ended with {process.returncode}"
+        if process is not None:
+            assert process.poll() is None, f"it ended with {process.returncode}"
         assert time.monotonic() < deadline, "it did not come about in time"
         time.sleep(0.05)

@@ -27,3 +27,25 @@ def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
             f"the user has no home folder, and {CACHE_VARIABLE} is not set"
         ) from error
     return cache.absolute() / "snaploom"
+
+
+def is_own_folder(folder: Path, depth: int) -> bool:
+    """Whether only this user can change what is in a folder; makes the folders that are missing.
+
+    Args:
+        folder: holds what is code to a JVM, or where one is reached.
+        depth: how many folders are looked at, this one and those around it.
+    """
+    folders = (folder, *folder.parents)[depth - 1 :: -1]
+    for each in folders:
+        each.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return all(map(is_own, folders))
+
+
+def is_own(path: Path) -> bool:
+    """Whether only this user can write a file or folder; true where there is none."""
+    try:
+        state = path.stat()
+    except FileNotFoundError:
+        return True
+    return state.st_uid == os.geteuid() and not state.st_mode & 0o022

@@ -27,8 +27,8 @@ from snaploom.hadoop.jvm import jvm_of
 from snaploom.jobs.interruption import TICK_SECONDS, signal_handlers
 from snaploom.jobs.reports.textlines import error_lines
 from snaploom.jobs.session.errortranslation import SparkStopped
+from snaploom.jobs.session.jvmstart import SparkNotStarted
 from snaploom.jobs.session.loggers import silence_py4j
-from snaploom.jobs.session.spark import SparkNotStarted
 from snaploom.processend import end_process
 from snaploom.skipping.spark.interfaces.enable import enable
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from snaploom.jobs.cachefolder import cache_folder
+from snaploom.jobs.cachefolder import cache_folder, is_own, is_own_folder
 from snaploom.jobs.hadoopsettings import (
     CLASS_PATH,
     FILES_OF_SETTINGS,
@@ -53,14 +53,14 @@ def archive_options(
         environment: with which the JVM is started.
         moment: seconds since 1970; now by default.
     """
-    java = _java_home(environment)
+    java = java_home(environment)
     if environment.get(VARIABLE) == "off" or java is None or _has_chosen(settings, environment):
         return ""
-    if _has_configuration(spark_home, environment):  # no archive can be written with a folder of
+    if has_configuration(spark_home, environment):  # no archive can be written with a folder of
         return ""  # files on the class path
     try:
         archive = _place(java, spark_home, settings, environment)
-        if not _is_ours(archive):
+        if not (is_own_folder(archive.parent, 3) and is_own(archive)):
             return ""
         if _is_whole(archive):
             os.utime(archive.parent)
@@ -72,7 +72,7 @@ def archive_options(
     return ""
 
 
-def _java_home(environment: Mapping[str, str]) -> Path | None:
+def java_home(environment: Mapping[str, str]) -> Path | None:
     """The folder of the Java that Spark starts, if it has the archive that others build on."""
     home = environment.get("JAVA_HOME")
     command = (
@@ -91,7 +91,7 @@ def _has_chosen(settings: Mapping[str, str], environment: Mapping[str, str]) -> 
     return any(option in text for text in texts for option in _CHOSEN)
 
 
-def _has_configuration(spark_home: Path, environment: Mapping[str, str]) -> bool:
+def has_configuration(spark_home: Path, environment: Mapping[str, str]) -> bool:
     """Whether a folder on the class path has files, or may have."""
     folder = spark_home / "conf"
     is_named = any(environment.get(name) for name in FILES_OF_SETTINGS)
@@ -110,15 +110,6 @@ def _place(
     if _UNQUOTABLE & set(str(archive)):
         raise OSError("Spark cannot quote the path")
     return archive
-
-
-def _is_ours(archive: Path) -> bool:
-    """Whether only we can change what is code to the JVM; makes the folders that are missing."""
-    folders = archive.parents[2::-1]
-    for folder in folders:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    states = [each.stat() for each in (*folders, archive) if each.exists()]
-    return all(each.st_uid == os.geteuid() and not each.st_mode & 0o022 for each in states)
 
 
 def _state(file: Path) -> str:

@@ -8,31 +8,24 @@ people should see is reported by Snaploom itself.
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryFile, gettempdir
+from collections.abc import Iterable, Mapping
+from tempfile import gettempdir
 
-from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.find_spark_home import _find_spark_home
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from snaploom.engine.settings import SESSION_SETTINGS
 from snaploom.errors import ArgumentInvalid, SnaploomError
 from snaploom.hadoop.client import HadoopClient
 from snaploom.hadoop.jvm import is_connect, jvm_of
-from snaploom.jobs.hadoopsettings import DEFAULT_JAVA, OF_HADOOP, SUBMITTED
-from snaploom.jobs.session.classarchive import archive_options
+from snaploom.jobs.hadoopsettings import OF_HADOOP, SUBMITTED
+from snaploom.jobs.session.jvmstart import context_of, translated_start
 from snaploom.jobs.session.loggers import silence_py4j
 from snaploom.jobs.session.s3a import s3a_settings
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.run import RunSettings, spark_memory
-from snaploom.planning.jobvariables import DEBUG_VARIABLE
 from snaploom.planning.sparksettings import hint_of, refusals
 from snaploom.sparkgate.gate import ALLOW_SETTING
 
@@ -70,17 +63,8 @@ tests of sources and builds), for paths in messages that do not help who reads t
 _LOGS_PASSWORDS = "org.apache.spark.sql.execution.datasources.jdbc.connection"
 """Logger that prints the properties of each connection to a database, its password among them."""
 
-_THREAD = re.compile(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?')
-
 WORKER_PYTHON = "PYSPARK_PYTHON"
 """Environment variable that names the interpreter of Python workers."""
-
-
-class SparkNotStarted(SnaploomError):
-    """There is no Spark, or it cannot start."""
-
-    reason = "SparkNotStarted"
-    retryable = True
 
 
 class SettingNotAllowed(SnaploomError):
@@ -113,7 +97,7 @@ def build_session(
     """
     existing = _existing()
     if existing is not None:
-        with _translated_start():
+        with translated_start():
             is_ours = existing.conf.get(ALLOW_SETTING, None) is not None
         if not is_ours:
             return sibling_session(existing, run, allow, asked)
@@ -127,11 +111,11 @@ def build_session(
         # one: without, workers would be whatever `python3` is, which need not have Snaploom.
         os.environ.setdefault(WORKER_PYTHON, settings.get("spark.pyspark.python", sys.executable))
     if not _is_submitted() and SparkContext._active_spark_context is None:
-        _start_quietly(name, settings)
+        context_of(name, settings)
     builder = SparkSession.Builder().appName(name)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _translated_start():
+    with translated_start():
         session = builder.getOrCreate()
         _keep_passwords_out_of_logs(session)
     return session
@@ -152,7 +136,7 @@ def client_before_context(run: RunSettings, allow: Allowances) -> HadoopClient:
     """
     silence_py4j()
     _refuse_unlisted(run, allow)
-    with _translated_start():
+    with translated_start():
         SparkContext._ensure_initialized()
         gateway = SparkContext._gateway
         assert gateway is not None  # made by the line above
@@ -210,7 +194,7 @@ def sibling_session(
         )
     silence_py4j()
     _refuse_unlisted(run, allow)
-    with _translated_start():
+    with translated_start():
         session = spark.newSession()
         stores = {k: v for k, v in spark.conf.getAll.items() if not k.startswith("spark.")}
         for key, value in {**stores, **_settings({}, run, allow, asked)}.items():
@@ -226,15 +210,6 @@ def _set(session: SparkSession, key: str, value: str) -> None:
     except PySparkException as error:
         if not (error.getCondition() or "").startswith("CANNOT_MODIFY"):
             raise
-
-
-@contextmanager
-def _translated_start() -> Iterator[None]:
-    """Raise what Spark raises when a session is made as `SparkNotStarted`."""
-    try:
-        yield
-    except (PySparkException, Py4JError, OSError) as error:
-        raise _not_started(str(error)) from error
 
 
 def _settings(
@@ -289,44 +264,6 @@ def _submitted(setting: str) -> str:
 
 def _is_submitted() -> bool:
     return SUBMITTED in os.environ
-
-
-def _start_quietly(name: str, settings: Mapping[str, str]) -> None:
-    """Start Spark's JVM with what it prints kept back, and shown only if it fails.
-
-    The JVM inherits the file, and goes on writing into it after this process closed its own.
-    """
-    conf = SparkConf(loadDefaults=False).setAppName(name).setAll(list(settings.items()))
-    if options := archive_options(Path(_find_spark_home()), settings):
-        conf.set(DEFAULT_JAVA, f"{settings.get(DEFAULT_JAVA, '')} {options}".strip())
-    if os.environ.get(DEBUG_VARIABLE):
-        SparkContext(conf=conf).setLogLevel("WARN")
-        return
-    with TemporaryFile(mode="w+", encoding="utf-8", errors="replace") as printed:
-        try:
-            kept_back = {"stdout": printed, "stderr": printed}
-            gateway = launch_gateway(conf, kept_back)  # type: ignore[no-untyped-call]
-            SparkContext(conf=conf, gateway=gateway).setLogLevel("OFF")
-        except (PySparkException, Py4JError, OSError) as error:
-            printed.seek(0)
-            raise _not_started(_cause(printed.read()) or str(error)) from error
-
-
-def _cause(printed: str) -> str:
-    """The line with the cause of a JVM's end: its first error, else its first line."""
-    lines = [line.strip() for line in printed.splitlines() if line.strip()]
-    errors = [line for line in lines if "Exception" in line or "rror" in line]
-    rest = [line for line in lines if "WARN" not in line]
-    return _THREAD.sub("", next(iter((*errors, *rest)), ""))
-
-
-def _not_started(found: str) -> SparkNotStarted:
-    return SparkNotStarted(
-        "Spark did not start",
-        found=found.splitlines()[0] if found else "no message",
-        expected="Java 17 or newer, and a configuration that Spark accepts",
-        hint="run 'java -version'; then look at run.spark.sparkConf",
-    )
 
 
 def result_settings(spark: SparkSession) -> dict[str, str]:

@@ -1,0 +1,139 @@
+"""All that a JVM is started with, so that two that are started with the same are alike."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import resource
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from snaploom.jobs.session.classarchive import has_configuration, java_home
+from snaploom.version import VERSION
+
+OF_THE_TERMINAL = frozenset(
+    {
+        *("_", "COLUMNS", "GPG_TTY", "LINES", "OLDPWD", "SHLVL", "SSH_TTY", "TERM_SESSION_ID"),
+        *("TMUX_PANE", "WINDOWID", "XDG_SESSION_ID"),
+    }
+)
+"""Environment variables that differ from terminal to terminal; neither Java, Spark nor Python goes
+by them."""
+_NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
+_ENTRIES = re.compile(r"[,:;\s=]+")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What a JVM is started with, and what the process that starts it passes on to it."""
+
+    name: str
+    """Of the application."""
+    settings: Mapping[str, str]
+    """Of Spark."""
+    environment: Mapping[str, str]
+    """All variables, those of the terminal among them."""
+    folder: str
+    """In which the process works."""
+    umask: int
+    facts: tuple[str, ...]
+    """Java, Spark, the files that settings name, and what the system bounds the process by."""
+
+    @property
+    def key(self) -> str:
+        """Is the same for launches whose JVMs are alike."""
+        kept = {
+            name: value for name, value in self.environment.items() if name not in OF_THE_TERMINAL
+        }
+        document = json.dumps({**asdict(self), "environment": kept}, sort_keys=True)
+        return hashlib.sha256(document.encode()).hexdigest()
+
+
+def launch_of(
+    name: str,
+    spark_home: Path,
+    settings: Mapping[str, str],
+    environment: Mapping[str, str] = os.environ,
+) -> Launch | None:
+    """What this process would start a JVM with; None where more than that counts.
+
+    Args:
+        name: of the application.
+        spark_home: folder of Spark.
+        settings: of Spark.
+        environment: of the process.
+    """
+    java = java_home(environment)
+    if java is None or has_configuration(spark_home, environment):
+        return None
+    try:
+        folder = os.getcwd()
+        files = (
+            *(java / "bin" / "java", java / "lib" / "modules"),
+            *sorted((spark_home / "jars").glob("*.jar")),
+            *_files_in(settings),
+        )
+        facts = (*map(_state, (Path("/"), Path(folder), *files)), *_bounds())
+    except OSError:
+        return None
+    return Launch(name, dict(settings), dict(environment), folder, _umask(), facts)
+
+
+def to_line(launch: Launch) -> bytes:
+    """As one line; bytes of an environment that are no UTF-8 stay what they are."""
+    return json.dumps(asdict(launch)).encode() + b"\n"
+
+
+def from_line(line: bytes) -> Launch:
+    """What `to_line` wrote.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    try:
+        launch = Launch(**json.loads(line))
+        return Launch(**{**asdict(launch), "facts": tuple(launch.facts)})
+    except TypeError as error:
+        raise ValueError("no launch") from error
+
+
+def _files_in(settings: Mapping[str, str]) -> Iterator[Path]:
+    """Files and folders on this machine that settings name, and the jars of `folder/*`."""
+    for name in sorted(settings):
+        for entry in _ENTRIES.split(settings[name]):
+            path = Path(entry.removeprefix("file:").removesuffix("*"))
+            if entry and path.is_absolute() and path.exists():
+                yield path
+                if entry.endswith("/*"):
+                    yield from sorted(path.glob("*.jar"))
+
+
+def _state(path: Path) -> str:
+    """Changes with a file, or where a folder is another one."""
+    found = path.stat()
+    identity = f"{path} {found.st_dev} {found.st_ino}"
+    return identity if path.is_dir() else f"{identity} {found.st_size} {found.st_mtime_ns}"
+
+
+def _bounds() -> Iterator[str]:
+    """What a process inherits beside its environment."""
+    yield f"{VERSION} {sys.executable} {sys.version}"
+    yield f"groups {sorted(os.getgroups())}"
+    for name in sorted(dir(resource)):
+        if name.startswith("RLIMIT_"):
+            yield f"{name} {resource.getrlimit(getattr(resource, name))}"
+    for name in _NAMESPACES:
+        link = Path("/proc/self/ns", name)
+        if link.is_symlink():
+            yield f"{name} {link.readlink()}"
+
+
+def _umask() -> int:
+    """Of this process; there is no way to ask but to set it, for a moment to the narrowest."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

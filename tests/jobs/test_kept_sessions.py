@@ -1,0 +1,130 @@
+"""`snaploom session`: the JVM that is kept ready gives the same results, and serves one command."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pyarrow.parquet as pq
+import pytest
+from support.documentation.commands import end, snaploom_command, wait_until
+from support.weaving.loom import OUTPUT, Loom, ids
+
+from snaploom.jobs.session.classarchive import VARIABLE
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+AT = "2024-01-20T00:00:00Z"
+HOLDER = "snaploom.jobs.preparedjvm"
+SECRET = "AWS_SECRET_ACCESS_KEY"
+
+
+class Laptop:
+    """Commands of one user, in one folder."""
+
+    def __init__(self, folder: Path, cache: str) -> None:
+        self.loom = Loom(folder)
+        for day in (1, 2):
+            self.loom.write("order", day, ids(*range(day)))
+        self.model = str(self.loom.save())
+        self.folder = folder / "run"
+        self.environment = {"XDG_CACHE_HOME": cache, VARIABLE: "off"}
+
+    def command(self, *arguments: str, **environment: str) -> tuple[int, str, str]:
+        settings = {**self.environment, **environment}
+        process = snaploom_command(*arguments, folder=self.folder, environment=settings)
+        return end(process, self.folder)
+
+    def run(self, **environment: str) -> tuple[object, list[object]]:
+        """What a run into an empty folder reports and publishes, without times and names."""
+        shutil.rmtree(self.loom.out, ignore_errors=True)
+        run = ("run", OUTPUT, "-f", self.model, "--now", AT, "-o", "json")
+        code, out, err = self.command(*run, **environment)
+        assert code == 0, err
+        report = json.loads(out)
+        kept = ("phase", "findings", "settings", "joinTree", "output")
+        files = sorted(self.loom.out.glob("data/*/*.parquet"))
+        rows = [(file.parent.name, pq.read_table(file).to_pylist()) for file in files]
+        return {name: report.get(name) for name in kept}, [*rows, file_modes(self.loom.out)]
+
+    def is_ready(self) -> bool:
+        return "is ready" in self.command("session", "status")[1]
+
+    def holder(self) -> int:
+        """The process that holds a JVM; 0 without."""
+        return next((each.pid for each in processes_of(self.environment)), 0)
+
+
+def file_modes(folder: Path) -> set[str]:
+    return {oct(each.stat().st_mode) for each in folder.rglob("*")}
+
+
+def processes_of(environment: dict[str, str]) -> Iterator[psutil.Process]:
+    """Processes that hold a JVM for commands with a variable of this test."""
+    for process in psutil.process_iter(["cmdline"]):
+        if HOLDER in (process.info["cmdline"] or []):
+            cache = environment["XDG_CACHE_HOME"]
+            if process.environ().get("XDG_CACHE_HOME") == cache:
+                yield process
+
+
+@pytest.fixture
+def laptop(tmp_path: Path) -> Iterator[Laptop]:
+    cache = tempfile.mkdtemp()  # the path of a socket is short
+    laptop = Laptop(tmp_path, cache)
+    yield laptop
+    laptop.command("session", "stop")
+    wait_until(lambda: not laptop.holder())
+    shutil.rmtree(cache)
+
+
+def test_run_in_the_jvm_that_was_kept_ready_publishes_the_same(laptop: Laptop) -> None:
+    plain = laptop.run()
+    assert laptop.command("session", "start")[:2] == (
+        *(0, "started; ends after 30 minutes without a command\n"),
+    )
+    assert laptop.run() == plain
+    wait_until(laptop.is_ready)
+    holder = laptop.holder()
+    assert laptop.run() == plain
+    wait_until(lambda: not psutil.pid_exists(holder))
+    wait_until(laptop.is_ready)
+    assert laptop.holder() not in (0, holder)
+
+
+def test_run_with_other_credentials_does_not_take_the_jvm(laptop: Laptop) -> None:
+    laptop.command("session", "start")
+    laptop.run()
+    wait_until(laptop.is_ready)
+    jvm = psutil.Process(laptop.holder()).children()[0]
+    assert SECRET not in jvm.environ()
+    laptop.run(**{SECRET: "another"})
+    wait_until(laptop.is_ready)
+    assert psutil.Process(laptop.holder()).children()[0].environ()[SECRET] == "another"
+
+
+def test_run_after_the_jvm_was_killed_starts_its_own(laptop: Laptop) -> None:
+    laptop.command("session", "start")
+    plain = laptop.run()
+    wait_until(laptop.is_ready)
+    psutil.Process(laptop.holder()).children()[0].kill()
+    assert laptop.run() == plain
+
+
+def test_jvm_of_a_command_that_was_killed_ends(laptop: Laptop) -> None:
+    laptop.command("session", "start")
+    laptop.run()
+    wait_until(laptop.is_ready)
+    holder = psutil.Process(laptop.holder())
+    (jvm,) = holder.children()
+    run = ("run", OUTPUT, "-f", laptop.model, "--now", AT)
+    shutil.rmtree(laptop.loom.out)
+    process = snaploom_command(*run, folder=laptop.folder, environment=laptop.environment)
+    wait_until(lambda: "snapshot 1" in (laptop.folder / "err.txt").read_text(), process)
+    process.kill()
+    process.wait()
+    wait_until(lambda: not holder.is_running() and not jvm.is_running())

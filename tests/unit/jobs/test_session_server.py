@@ -1,0 +1,273 @@
+"""The server of sessions: who gets the JVM that it holds, with a child process of a few lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+from support.documentation.commands import wait_until
+
+from snaploom.jobs.sessionserver.client import STATE, STOP, TAKE, is_server_there, server_state
+from snaploom.jobs.sessionserver.launch import Launch, to_line
+from snaploom.jobs.sessionserver.place import socket_path
+from snaploom.jobs.sessionserver.server import LONGEST_REQUEST, SessionServer
+
+HOLDER = """
+import json, os, pathlib, sys
+launch = json.loads(sys.stdin.readline())
+while not pathlib.Path(launch["settings"]["may_start"]).exists(): pass
+print(launch["settings"]["prints"].replace("PID", str(os.getpid())), flush=True)
+sys.stdin.read()
+"""
+READY = '{"port": PID, "secret": "s"}'
+"""The port of a JVM stands for the number of the process that holds it."""
+Answer = dict[str, str | float]
+
+
+@dataclass
+class Connection:
+    """Of a command."""
+
+    end: socket.socket
+
+    def ask(self, request: bytes) -> Answer:
+        self.end.sendall(request)
+        return self.answer()
+
+    def answer(self) -> Answer:
+        answer: Answer = json.loads(self.end.makefile().readline())
+        return answer
+
+    def take(self, launch: Launch) -> Answer:
+        return self.ask(TAKE + b" " + to_line(launch))
+
+
+class Served:
+    """A server in a thread, and commands that come and go."""
+
+    def __init__(self, folder: Path, idle_seconds: float = 600) -> None:
+        self.folder = folder
+        self.gate = folder / "may_start"
+        self.gate.touch()
+        self.path = folder / "socket"
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener.bind(str(self.path))
+        self.listener.listen()
+        holder = (sys.executable, "-c", HOLDER)
+        self.server = SessionServer(self.listener, self.path, idle_seconds, holder)
+        self.thread = threading.Thread(target=self.server.serve, daemon=True)
+        self.thread.start()
+
+    def launch(self, name: str = "one", prints: str = READY) -> Launch:
+        settings = {"may_start": str(self.gate), "prints": prints}
+        return Launch(name, settings, dict(os.environ), str(self.folder), 0o022, ())
+
+    def command(self) -> Connection:
+        end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        end.settimeout(60)
+        end.connect(str(self.path))
+        return Connection(end)
+
+    def state(self, request: bytes = STATE) -> Answer:
+        command = self.command()
+        answer = command.ask(request + b"\n")
+        command.end.close()
+        return answer
+
+    def is_(self, state: str) -> Callable[[], bool]:
+        return lambda: self.state()["state"] == state
+
+    def prepared(self, launch: Launch) -> None:
+        """A command came for the first time, and has ended."""
+        first = self.command()
+        assert first.take(launch) == {}
+        first.end.close()
+        wait_until(self.is_("ready"))
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    served = Served(tmp_path)
+    yield served
+    if served.path.exists():
+        served.gate.touch()
+        served.state(STOP)
+    served.thread.join(60)
+    assert not served.thread.is_alive()
+
+
+def test_second_command_gets_the_jvm_that_the_first_one_left_to_prepare(served: Served) -> None:
+    served.prepared(served.launch())
+    second = served.command()
+    assert second.take(served.launch())["secret"] == "s"
+    assert served.state()["state"] == "in use"
+    second.end.close()
+
+
+def test_jvm_serves_one_command_and_ends_with_it(served: Served) -> None:
+    served.prepared(served.launch())
+    second = served.command()
+    pid = int(second.take(served.launch())["port"])
+    assert psutil.pid_exists(pid)
+    second.end.close()
+    wait_until(served.is_("ready"))
+    assert not psutil.pid_exists(pid)
+    third = served.command()
+    assert third.take(served.launch())["port"] not in (pid, None)
+    third.end.close()
+
+
+def test_two_commands_at_a_time_never_get_the_same_jvm(served: Served) -> None:
+    served.prepared(served.launch())
+    one, other = served.command(), served.command()
+    assert "port" in one.take(served.launch())
+    assert other.take(served.launch()) == {}
+    one.end.close()
+    other.end.close()
+
+
+def test_command_that_would_start_another_jvm_gets_none(served: Served) -> None:
+    served.prepared(served.launch("one"))
+    other = served.command()
+    assert other.take(served.launch("other")) == {}
+    other.end.close()
+    wait_until(served.is_("ready"))
+    again = served.command()
+    assert "port" in again.take(served.launch("other"))
+    again.end.close()
+
+
+def test_command_waits_for_the_jvm_that_is_being_prepared(served: Served) -> None:
+    served.gate.unlink()
+    first = served.command()
+    assert first.take(served.launch()) == {}
+    first.end.close()
+    wait_until(served.is_("preparing"))
+    second = served.command()
+    second.end.sendall(TAKE + b" " + to_line(served.launch()))
+    third = served.command()
+    assert third.take(served.launch()) == {}
+    served.gate.touch()
+    assert "port" in second.answer()
+    second.end.close()
+    third.end.close()
+
+
+@pytest.mark.parametrize("prints", ['{"failure": "no Java"}', "nonsense", "[]", ""])
+def test_jvm_that_cannot_be_prepared_is_reported_and_nobody_waits(
+    served: Served, prints: str
+) -> None:
+    launch = served.launch(prints=prints)
+    served.gate.unlink()
+    first = served.command()
+    assert first.take(launch) == {}
+    first.end.close()
+    wait_until(served.is_("preparing"))
+    second = served.command()
+    second.end.sendall(TAKE + b" " + to_line(launch))
+    served.gate.touch()
+    assert second.answer() == {}
+    assert served.state()["failure"] in ("no Java", "the process that holds it has ended")
+    assert served.state()["state"] == "idle"
+    second.end.close()
+
+
+def test_jvm_that_dies_while_nobody_has_it_is_not_given(served: Served) -> None:
+    served.prepared(served.launch())
+    spare = served.server.spare
+    assert spare is not None
+    psutil.Process(spare.process.pid).kill()
+    wait_until(served.is_("idle"))
+    command = served.command()
+    assert command.take(served.launch()) == {}
+    command.end.close()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [b"nonsense\n", b"take\n", b"take {}\n", b"take [1]\n", b"\n", b"x" * (LONGEST_REQUEST + 1)],
+)
+def test_server_outlives_what_is_no_request(served: Served, request_: bytes) -> None:
+    command = served.command()
+    try:
+        command.end.sendall(request_)
+        assert command.end.recv(1) == b""
+    except ConnectionError:
+        pass  # closed while it was still sent
+    assert served.state()["state"] == "idle"
+
+
+def test_stopped_server_leaves_a_command_its_jvm(served: Served) -> None:
+    served.prepared(served.launch())
+    second = served.command()
+    pid = int(second.take(served.launch())["port"])
+    assert served.state(STOP)["state"] == "in use"
+    wait_until(lambda: not served.path.exists())
+    assert psutil.pid_exists(pid)
+    assert served.thread.is_alive()
+    second.end.close()
+    served.thread.join(60)
+    assert not psutil.pid_exists(pid)
+
+
+def test_stopped_server_ends_the_jvm_that_is_ready(served: Served) -> None:
+    served.prepared(served.launch())
+    spare = served.server.spare
+    assert spare is not None
+    served.state(STOP)
+    served.thread.join(60)
+    assert spare.process.poll() is not None
+
+
+def test_idle_server_ends_by_itself(tmp_path: Path) -> None:
+    served = Served(tmp_path, idle_seconds=0.01)
+    served.thread.join(60)
+    assert not served.thread.is_alive()
+    assert not served.path.exists()
+
+
+def test_server_leaves_the_socket_of_its_successor(served: Served) -> None:
+    command = served.command()
+    kept = served.path.with_name("kept")  # so that its inode is not taken again
+    served.path.rename(kept)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as successor:
+        successor.bind(str(served.path))
+        command.ask(STOP + b"\n")
+        command.end.close()
+        served.thread.join(60)
+        assert served.path.exists()
+    served.path.unlink()
+
+
+def test_process_of_another_user_is_not_answered(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("os.geteuid", lambda: os.getuid() + 1)  # the system names the real one
+        command = served.command()
+        try:
+            command.end.sendall(STATE + b"\n")
+            assert command.end.recv(1) == b""
+        except ConnectionError:
+            pass  # closed before that
+    assert served.state()["state"] == "idle"
+
+
+def test_folder_that_others_can_write_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    socket_path()
+    (tmp_path / "snaploom" / "sessions").chmod(0o777)
+    with pytest.raises(PermissionError, match="others can write"):
+        socket_path()
+    assert not is_server_there()
+    assert server_state() is None
