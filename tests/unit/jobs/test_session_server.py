@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -261,13 +262,11 @@ def test_process_of_another_user_is_not_answered(
     assert served.state()["state"] == "idle"
 
 
-def test_folder_that_others_can_write_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    socket_path()
-    (tmp_path / "snaploom" / "sessions").chmod(0o777)
-    with pytest.raises(PermissionError, match="others can write"):
-        socket_path()
-    assert not is_server_there()
-    assert server_state() is None
+def test_folder_that_others_can_write_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as cache:  # the path of a socket is short
+        monkeypatch.setenv("XDG_CACHE_HOME", cache)
+        socket_path().parent.chmod(0o777)
+        with pytest.raises(PermissionError, match="others can write"):
+            socket_path()
+        assert not is_server_there()
+        assert server_state() is None
