@@ -16,7 +16,14 @@ import psutil
 import pytest
 from support.documentation.commands import wait_until
 
-from snaploom.jobs.sessionserver.client import STATE, STOP, TAKE, is_server_there, server_state
+from snaploom.jobs.sessionserver.client import (
+    STATE,
+    STOP,
+    TAKE,
+    is_server_there,
+    server_state,
+    taken,
+)
 from snaploom.jobs.sessionserver.launch import Launch, to_line
 from snaploom.jobs.sessionserver.place import socket_path
 from snaploom.jobs.sessionserver.server import LONGEST_REQUEST, SessionServer
@@ -262,11 +269,53 @@ def test_process_of_another_user_is_not_answered(
     assert served.state()["state"] == "idle"
 
 
-def test_folder_that_others_can_write_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    with tempfile.TemporaryDirectory() as cache:  # the path of a socket is short
-        monkeypatch.setenv("XDG_CACHE_HOME", cache)
-        socket_path().parent.chmod(0o777)
-        with pytest.raises(PermissionError, match="others can write"):
-            socket_path()
-        assert not is_server_there()
-        assert server_state() is None
+@pytest.fixture
+def cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder of caches; the path of a socket is short."""
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setenv("XDG_CACHE_HOME", folder)
+        yield Path(folder)
+
+
+@pytest.mark.usefixtures("cache")
+def test_folder_that_others_can_write_is_not_used() -> None:
+    socket_path().parent.chmod(0o777)
+    with pytest.raises(PermissionError, match="others can write"):
+        socket_path()
+    assert not is_server_there()
+    assert server_state() is None
+
+
+@pytest.mark.usefixtures("cache")
+def test_command_sends_nothing_to_the_server_of_another_user(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(socket_path()))
+        listener.listen()
+        with monkeypatch.context() as patch:
+            patch.setattr("snaploom.jobs.sessionserver.client.is_own_peer", lambda _: False)
+            assert taken(served.launch()) is None
+        connection, _ = listener.accept()
+        assert connection.recv(1) == b""
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize(
+    "answer", [b"", b"nonsense\n", b"[]\n", b'{"port": "x"}\n', b'{"port": 1}\n', b"1\n"]
+)
+def test_answer_that_is_none_counts_as_no_jvm(served: Served, answer: bytes) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(socket_path()))
+        listener.listen()
+
+        def respond() -> None:
+            connection, _ = listener.accept()
+            connection.recv(1 << 20)
+            connection.sendall(answer)
+            connection.close()
+
+        thread = threading.Thread(target=respond)
+        thread.start()
+        assert taken(served.launch()) is None
+        thread.join(60)

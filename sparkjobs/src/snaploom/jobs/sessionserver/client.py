@@ -6,7 +6,8 @@ import json
 import socket
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import cast
+
+from pydantic import JsonValue
 
 from snaploom.jobs.sessionserver.launch import Launch, to_line
 from snaploom.jobs.sessionserver.place import is_own_peer, socket_path
@@ -61,8 +62,8 @@ def taken(launch: Launch) -> Address | None:
         connection = _connected()
         _held.append(connection)  # the server learns by it when this process has ended
         answer = _asked(connection, TAKE + b" " + to_line(launch))
-        if "port" in answer:
-            return Address(int(answer["port"]), answer["secret"])
+        if {"port", "secret"} <= answer.keys():
+            return Address(int(answer["port"]), str(answer["secret"]))
     return None
 
 
@@ -83,10 +84,10 @@ def _state_after(request: bytes) -> ServerState | None:
     except (OSError, ValueError):
         return None
     return ServerState(
-        answer["state"],
-        answer["folder"],
-        float(answer["idle_minutes"]),
-        answer["failure"],
+        str(answer.get("state")),
+        str(answer.get("folder")),
+        float(answer.get("idle_minutes", 0)),
+        str(answer.get("failure")),
     )
 
 
@@ -108,7 +109,7 @@ def _connected() -> socket.socket:
     return connection
 
 
-def _asked(connection: socket.socket, request: bytes) -> dict[str, str]:
+def _asked(connection: socket.socket, request: bytes) -> dict[str, int | float | str]:
     """The answer to a request.
 
     Raises:
@@ -122,4 +123,7 @@ def _asked(connection: socket.socket, request: bytes) -> dict[str, str]:
         if not more:
             raise ConnectionResetError("the server of sessions has gone")
         received += more
-    return cast(dict[str, str], json.loads(received))
+    answer: JsonValue = json.loads(received)
+    if not isinstance(answer, dict):
+        raise ValueError("no answer")
+    return {name: value for name, value in answer.items() if isinstance(value, int | float | str)}
