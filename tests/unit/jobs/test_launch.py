@@ -159,4 +159,5 @@ def test_deleted_folder_shares_no_jvm(machine: Machine) -> None:
 def test_facts_are_part_of_the_key(machine: Machine) -> None:
     launch = machine.launch()
     assert launch is not None
-    assert replace(launch, facts=(*launch.facts, "mnt:[1]")).key != launch.key
+    assert replace(launch, facts=(*launch.facts, "another file")).key != launch.key
+    assert replace(launch, bounds=(*launch.bounds, "mnt mnt:[1]")).key != launch.key

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -24,7 +24,7 @@ from snaploom.jobs.sessionserver.client import (
     server_state,
     taken,
 )
-from snaploom.jobs.sessionserver.launch import Launch, to_line
+from snaploom.jobs.sessionserver.launch import Launch, bounds_of_process, to_line
 from snaploom.jobs.sessionserver.place import socket_path
 from snaploom.jobs.sessionserver.server import LONGEST_REQUEST, SessionServer
 
@@ -76,7 +76,8 @@ class Served:
 
     def launch(self, name: str = "one", prints: str = READY) -> Launch:
         settings = {"may_start": str(self.gate), "prints": prints}
-        return Launch(name, settings, dict(os.environ), str(self.folder), 0o022, ())
+        environment, bounds = dict(os.environ), bounds_of_process()
+        return Launch(name, settings, environment, str(self.folder), 0o022, (), bounds)
 
     def command(self) -> Connection:
         end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -151,6 +152,14 @@ def test_command_that_would_start_another_jvm_gets_none(served: Served) -> None:
     again = served.command()
     assert "port" in again.take(served.launch("other"))
     again.end.close()
+
+
+def test_command_with_limits_of_its_own_gets_none(served: Served) -> None:
+    launch = replace(served.launch(), bounds=("RLIMIT_NOFILE (1, 1)",))
+    first = served.command()
+    assert first.take(launch) == {}
+    first.end.close()
+    assert served.state()["state"] == "idle"  # none is prepared: it would have the server's
 
 
 def test_command_waits_for_the_jvm_that_is_being_prepared(served: Served) -> None:

@@ -41,7 +41,9 @@ class Launch:
     """In which the process works."""
     umask: int
     facts: tuple[str, ...]
-    """Java, Spark, the files that settings name, and what the system bounds the process by."""
+    """Python, Java, Spark, the folder, and the files that settings name, as they are now."""
+    bounds: tuple[str, ...]
+    """What a process passes on to its children beside environment, folder and umask."""
 
     @property
     def key(self) -> str:
@@ -77,10 +79,25 @@ def launch_of(
             *sorted((spark_home / "jars").glob("*.jar")),
             *_files_in(settings),
         )
-        facts = (*map(_state, (Path("/"), Path(folder), *files)), *_bounds())
+        python = f"{VERSION} {sys.executable} {sys.version}"
+        facts = (python, *map(_state, (Path(folder), *files)))
     except OSError:
         return None
-    return Launch(name, dict(settings), dict(environment), folder, _umask(), facts)
+    return Launch(
+        name, dict(settings), dict(environment), folder, _umask(), facts, bounds_of_process()
+    )
+
+
+def bounds_of_process() -> tuple[str, ...]:
+    """Root folder, groups, limits and namespaces of this process."""
+    links = (Path("/proc/self/ns", name) for name in _NAMESPACES)
+    limits = (name for name in sorted(dir(resource)) if name.startswith("RLIMIT_"))
+    return (
+        _state(Path("/")),
+        f"groups {sorted(os.getgroups())}",
+        *(f"{name} {resource.getrlimit(getattr(resource, name))}" for name in limits),
+        *(f"{link.name} {link.readlink()}" for link in links if link.is_symlink()),
+    )
 
 
 def to_line(launch: Launch) -> bytes:
@@ -95,9 +112,10 @@ def from_line(line: bytes) -> Launch:
         ValueError: it is something else.
     """
     try:
-        launch = Launch(**json.loads(line))
-        return Launch(**{**asdict(launch), "facts": tuple(launch.facts)})
-    except TypeError as error:
+        raw = json.loads(line)
+        lists = {name: tuple(raw[name]) for name in ("facts", "bounds")}
+        return Launch(**{**raw, **lists})
+    except (TypeError, KeyError) as error:
         raise ValueError("no launch") from error
 
 
@@ -117,19 +135,6 @@ def _state(path: Path) -> str:
     found = path.stat()
     identity = f"{path} {found.st_dev} {found.st_ino}"
     return identity if path.is_dir() else f"{identity} {found.st_size} {found.st_mtime_ns}"
-
-
-def _bounds() -> Iterator[str]:
-    """What a process inherits beside its environment."""
-    yield f"{VERSION} {sys.executable} {sys.version}"
-    yield f"groups {sorted(os.getgroups())}"
-    for name in sorted(dir(resource)):
-        if name.startswith("RLIMIT_"):
-            yield f"{name} {resource.getrlimit(getattr(resource, name))}"
-    for name in _NAMESPACES:
-        link = Path("/proc/self/ns", name)
-        if link.is_symlink():
-            yield f"{name} {link.readlink()}"
 
 
 def _umask() -> int:

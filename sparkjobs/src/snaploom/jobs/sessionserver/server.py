@@ -23,12 +23,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from snaploom.jobs.sessionserver.client import STATE, STOP, TAKE
-from snaploom.jobs.sessionserver.launch import Launch, from_line, to_line
+from snaploom.jobs.sessionserver.launch import (
+    Launch,
+    bounds_of_process,
+    from_line,
+    to_line,
+)
 from snaploom.jobs.sessionserver.place import is_own_peer, locked
 from snaploom.processend import end_process
 
-HOLDER = (sys.executable, "-m", "snaploom.jobs.preparedjvm")
-"""Command of the child process."""
+HOLDER = (sys.executable, "-P", "-m", "snaploom.jobs.preparedjvm")
+"""Command of the child process; modules in the folder of a command are not taken for Python's."""
 LONGEST_REQUEST = 4 << 20
 """Bytes of a request; Linux gives a process 2 MiB of environment and arguments as a rule."""
 _READ = 65_536
@@ -95,6 +100,7 @@ class SessionServer:
 
     def __post_init__(self) -> None:
         self.inode = _inode(self.path)
+        self.bounds = bounds_of_process()
 
     def end_by(self, signals: socket.socket) -> None:
         """End once a byte comes, which a signal writes: selecting goes on after a handler."""
@@ -135,6 +141,8 @@ class SessionServer:
         return max(0.0, self.last_used + self.idle_seconds - time.monotonic())
 
     def _accept(self) -> None:
+        if self.is_ending:  # since this round of events began
+            return
         with suppress(BlockingIOError, ConnectionError):
             connection, _ = self.listener.accept()
             if not is_own_peer(connection):
@@ -169,11 +177,15 @@ class SessionServer:
         try:
             if word != TAKE:
                 raise ValueError("no request")
-            command.wanted = from_line(rest)
+            wanted = from_line(rest)
         except ValueError:
             self._forget(command)
             return
-        self._give(command, command.wanted)
+        if wanted.bounds != self.bounds:  # a child of this process would have its own
+            self._answer(command, {})
+            return
+        command.wanted = wanted
+        self._give(command, wanted)
 
     def _give(self, command: Command, wanted: Launch) -> None:
         """Give the JVM that is there, or is to be; nothing where it is another one."""
@@ -236,6 +248,8 @@ class SessionServer:
     def _hear(self, spare: PreparedJvm) -> None:
         """The child has printed where its JVM is, or has ended without."""
         assert spare.process.stdout is not None
+        if spare.process.stdout.closed:  # since this round of events began
+            return
         more = spare.process.stdout.read(_READ) or b""
         spare.printed += more
         if more and not spare.printed.endswith(b"\n"):

@@ -32,7 +32,7 @@ def start_server(idle_seconds: float) -> bool:
             path.chmod(0o600)
             listener.listen(_BACKLOG)
             subprocess.Popen(
-                [sys.executable, "-m", SERVER, str(listener.fileno()), str(idle_seconds)],
+                [sys.executable, "-P", "-m", SERVER, str(listener.fileno()), str(idle_seconds)],
                 pass_fds=[listener.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
