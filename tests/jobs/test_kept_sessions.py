@@ -12,6 +12,7 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 from support.documentation.commands import end, snaploom_command, wait_until
+from support.servers.openlineage import lineage_server
 from support.weaving.loom import OUTPUT, Loom, ids
 
 from snaploom.jobs.session.classarchive import VARIABLE
@@ -94,6 +95,25 @@ def test_run_in_the_jvm_that_was_kept_ready_publishes_the_same(laptop: Laptop) -
     wait_until(lambda: not psutil.pid_exists(holder))
     wait_until(laptop.is_ready)
     assert laptop.holder() not in (0, holder)
+
+
+def test_preparation_reports_nothing_to_the_server_of_lineage(laptop: Laptop) -> None:
+    with lineage_server() as server:
+        laptop.environment["SNAPLOOM_LINEAGE_URL"] = server.url
+        laptop.command("session", "start")
+        laptop.run()
+        wait_until(laptop.is_ready)
+        assert {event["job"]["name"] for event in server.events} == {OUTPUT, f"{OUTPUT}.snapshot"}
+
+
+def test_run_with_a_setting_that_was_allowed_is_not_prepared_for(laptop: Laptop) -> None:
+    laptop.loom.spec["run.spark"] = {"sparkConf": {"spark.eventLog.enabled": "false"}}
+    laptop.loom.save()
+    laptop.command("session", "start")
+    run = ("run", OUTPUT, "-f", laptop.model, "--now", AT)
+    code, _, err = laptop.command(*run, "--allow", "sparkConf=spark.eventLog.enabled")
+    assert code == 0, err
+    assert "up; a JVM is prepared after" in laptop.command("session", "status")[1]
 
 
 def test_run_with_other_credentials_does_not_take_the_jvm(laptop: Laptop) -> None:

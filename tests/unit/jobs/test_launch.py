@@ -22,7 +22,11 @@ class Machine:
         self.driver = folder / "driver.jar"
         self.name = "snaploom"
         self.settings = {"spark.master": "local[2]", "spark.jars": f"file:{self.driver}"}
-        self.environment = {"JAVA_HOME": str(folder / "java"), "HOME": "/home/ann"}
+        self.environment = {
+            "JAVA_HOME": str(folder / "java"),
+            "SPARK_HOME": str(self.spark),
+            "HOME": "/home/ann",
+        }
         java = ("bin/java", "lib/modules", "lib/server/classes.jsa")
         for file in (*(f"java/{each}" for each in java), "spark/jars/core.jar", "driver.jar"):
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
@@ -140,10 +144,23 @@ def test_no_launch_is_refused(line: bytes) -> None:
         from_line(line)
 
 
-def test_spark_with_settings_of_its_own_shares_no_jvm(machine: Machine) -> None:
-    machine.environment["SPARK_CONF_DIR"] = "/etc/spark"
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SPARK_CONF_DIR", "/etc/spark"),
+        ("HADOOP_CONF_DIR", "/etc/hadoop"),
+        ("PYSPARK_SUBMIT_ARGS", "--conf spark.extraListeners=x pyspark-shell"),
+        ("JAVA_TOOL_OPTIONS", "-Dspark.master=yarn"),
+    ],
+)
+def test_environment_that_configures_spark_shares_no_jvm(
+    machine: Machine, name: str, value: str
+) -> None:
+    machine.environment[name] = value
     assert machine.launch() is None
-    del machine.environment["SPARK_CONF_DIR"]
+
+
+def test_spark_with_settings_of_its_own_shares_no_jvm(machine: Machine) -> None:
     (machine.spark / "conf").mkdir()
     (machine.spark / "conf" / "spark-defaults.conf").touch()
     assert machine.launch() is None

@@ -10,6 +10,7 @@ from snaploom.discovery.thresholds import DATABASE_ROWS, MOST_TABLES
 from snaploom.engine.databasecatalog import catalog_of, sample_of
 from snaploom.errors import SourceError
 from snaploom.jobs.driverlock import LOCK_FILE, cached_jar, read_lock, verified_jar
+from snaploom.jobs.hadoopsettings import JARS
 from snaploom.jobs.session.spark import build_session
 from snaploom.models.run import RunSettings
 from snaploom.planning.sources.databases.driverjars import DRIVER_JAR_BY_NAME
@@ -25,7 +26,7 @@ def read_database(address: DatabaseAddress) -> DatabaseContent:
         SourceError: the driver or a variable is missing, or the database refuses.
         SparkNotStarted: there is no Java.
     """
-    settings = [("spark.jars", str(jar)) for jar in _jars(address)]
+    settings = [(JARS, str(jar)) for jar in _jars(address)]
     spark = build_session("snaploom init", RunSettings(), asked=settings)
     found, rest = catalog_of(spark, address.source("tables"), address.uri, MOST_TABLES)
     left_out = [LeftOut(f"{address.uri} {name}", f"only {MOST_TABLES} tables are looked into")

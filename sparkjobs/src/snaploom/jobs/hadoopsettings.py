@@ -19,6 +19,8 @@ OF_HADOOP = "spark.hadoop."
 """Begins settings of Hadoop's; a session that runs takes them without it."""
 CLASS_PATH = "spark.driver.extraClassPath"
 """Setting with what comes first on the driver's class path."""
+JARS = "spark.jars"
+"""Setting with jars that driver and executors load beside Spark's own."""
 DEFAULT_JAVA = "spark.driver.defaultJavaOptions"
 """Setting with the options of the driver's Java that come before those of users."""
 JAVA_SETTINGS = (DEFAULT_JAVA, "spark.driver.extraJavaOptions")

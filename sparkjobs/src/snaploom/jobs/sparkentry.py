@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from snaploom import lazyimport
 from snaploom.jobs.declarations.declarationfiles import Declarations
 from snaploom.jobs.driverlock import jars_for
+from snaploom.jobs.hadoopsettings import JARS
 from snaploom.jobs.interruption import Interruption, in_background
 from snaploom.jobs.published.datadiff import DataDiffRequest
 from snaploom.jobs.published.runestimate import Estimate
@@ -59,7 +60,6 @@ def _build_session(
 
 BUILT: OpenSession = _build_session
 """The session of this process, made when there is none."""
-_JARS = "spark.jars"
 
 
 def open_early(
@@ -92,8 +92,8 @@ def with_drivers(declarations: Declarations) -> OpenSession:
 
     def opened(name: str, run: RunSettings, allow: Allowances) -> SparkSession:
         jars = [str(jar.absolute()) for jar in jars_for(declarations.loaded)]
-        own = run.spark.spark_conf.get(_JARS) if run.spark is not None else None
-        asked = ((_JARS, ",".join([*([own] if own else []), *jars])),) if jars else ()
+        own = run.spark.spark_conf.get(JARS) if run.spark is not None else None
+        asked = ((JARS, ",".join([*([own] if own else []), *jars])),) if jars else ()
         return _build_session(name, run, allow, asked)
 
     return opened

@@ -11,7 +11,9 @@ from pyspark.sql import SparkSession
 
 from snaploom.jobs.declarations.declarationfiles import read_declarations, runnable_bundles
 from snaploom.jobs.interruption import Interruption
-from snaploom.jobs.weaving.runs import weave_outputs
+from snaploom.jobs.job import Job
+from snaploom.jobs.weaving.outputrun import weave_output
+from snaploom.models.report import Report
 from snaploom.models.times import now
 
 CHILDREN = ("first", "second", "third")
@@ -21,11 +23,14 @@ ROWS = 2000
 _DAY = "2024-01-01"
 
 
-def warm_up(spark: SparkSession) -> None:
-    """Weave sources that are made for it, and forget them.
+def warm_up(spark: SparkSession) -> Report:
+    """Weave sources that are made for it, and remove them; nobody is informed of it.
 
     Args:
-        spark: the session of this process, made by `build_session`.
+        spark: a session with the settings of runs.
+
+    Returns:
+        What a run reports.
     """
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -36,16 +41,8 @@ def warm_up(spark: SparkSession) -> None:
             rows.write.parquet(f"file:{folder}/{source}/{_DAY}")
         file = folder / "model.json"
         file.write_text(json.dumps(_declarations(folder)))
-        bundles, _ = runnable_bundles(read_declarations([file]), ["output"])
-        weave_outputs(
-            bundles,
-            now(),
-            None,
-            lambda _: None,
-            lambda: None,
-            Interruption(),
-            open_session=lambda *_: spark,
-        )
+        (bundle,), _ = runnable_bundles(read_declarations([file]), ["output"])
+        return weave_output(spark, bundle, Job(now(), now, lambda _: None, Interruption()))
 
 
 def _declarations(folder: Path) -> Mapping[str, object]:

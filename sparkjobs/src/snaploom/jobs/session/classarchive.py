@@ -56,7 +56,7 @@ def archive_options(
     java = java_home(environment)
     if environment.get(VARIABLE) == "off" or java is None or _has_chosen(settings, environment):
         return ""
-    if has_configuration(spark_home, environment):  # no archive can be written with a folder of
+    if _has_configuration(spark_home, environment):  # no archive can be written with a folder of
         return ""  # files on the class path
     try:
         archive = _place(java, spark_home, settings, environment)
@@ -91,7 +91,7 @@ def _has_chosen(settings: Mapping[str, str], environment: Mapping[str, str]) -> 
     return any(option in text for text in texts for option in _CHOSEN)
 
 
-def has_configuration(spark_home: Path, environment: Mapping[str, str]) -> bool:
+def _has_configuration(spark_home: Path, environment: Mapping[str, str]) -> bool:
     """Whether a folder on the class path has files, or may have."""
     folder = spark_home / "conf"
     is_named = any(environment.get(name) for name in FILES_OF_SETTINGS)

@@ -32,18 +32,19 @@ class SparkNotStarted(SnaploomError):
     retryable = True
 
 
-def context_of(name: str, settings: Mapping[str, str]) -> None:
+def context_of(name: str, settings: Mapping[str, str], *, may_take: bool) -> None:
     """Make the SparkContext of this process: in a JVM that is ready for it, or in a new one.
 
     Args:
         name: of the application.
         settings: of Spark.
+        may_take: whether a JVM may have been prepared with these settings.
 
     Raises:
         SparkNotStarted: no Java, or a configuration that Spark refuses.
     """
-    may_take = SparkContext._gateway is None and not os.environ.get(DEBUG_VARIABLE)
-    if may_take and is_server_there():
+    is_first = SparkContext._gateway is None and not os.environ.get(DEBUG_VARIABLE)
+    if may_take and is_first and is_server_there():
         launch = launch_of(name, Path(_find_spark_home()), settings)
         address = None if launch is None else taken(launch)
         if address is not None and _is_connected(address, name, settings):

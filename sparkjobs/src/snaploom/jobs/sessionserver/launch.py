@@ -12,7 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from snaploom.jobs.session.classarchive import has_configuration, java_home
+from snaploom.jobs.hadoopsettings import configured_elsewhere
+from snaploom.jobs.session.classarchive import java_home
+from snaploom.models.run import RunSettings
 from snaploom.version import VERSION
 
 OF_THE_TERMINAL = frozenset(
@@ -70,7 +72,7 @@ def launch_of(
         environment: of the process.
     """
     java = java_home(environment)
-    if java is None or has_configuration(spark_home, environment):
+    if java is None or configured_elsewhere(RunSettings(), environment):
         return None
     try:
         folder = os.getcwd()
