@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 AT = "2024-01-20T00:00:00Z"
 HOLDER = "snaploom.jobs.preparedjvm"
+OF_A_RUN = re.compile("[rR]unId$|At$|[sS]econds$|[mM]illis$|^file$|^bytes$")
+"""Fields of a Report that differ from run to run; files have the identity of the run in them."""
 SECRET = "AWS_SECRET_ACCESS_KEY"
 
 
@@ -46,11 +49,9 @@ class Laptop:
         run = ("run", OUTPUT, "-f", self.model, "--now", AT, "-o", "json")
         code, out, err = self.command(*run, **environment)
         assert code == 0, err
-        report = json.loads(out)
-        kept = ("phase", "findings", "settings", "joinTree", "output")
         files = sorted(self.loom.out.glob("data/*/*.parquet"))
         rows = [(file.parent.name, pq.read_table(file).to_pylist()) for file in files]
-        return {name: report.get(name) for name in kept}, [*rows, file_modes(self.loom.out)]
+        return without_times(json.loads(out)), [*rows, file_modes(self.loom.out)]
 
     def is_ready(self) -> bool:
         return "is ready" in self.command("session", "status")[1]
@@ -58,6 +59,17 @@ class Laptop:
     def holder(self) -> int:
         """The process that holds a JVM; 0 without."""
         return next((each.pid for each in processes_of(self.environment)), 0)
+
+
+def without_times(document: object) -> object:
+    """A Report but for identities of the run, points in time, and how long things took."""
+    if isinstance(document, list):
+        return [without_times(each) for each in document]
+    if not isinstance(document, dict):
+        return document
+    return {
+        name: without_times(value) for name, value in document.items() if not OF_A_RUN.search(name)
+    }
 
 
 def file_modes(folder: Path) -> set[str]:
