@@ -103,8 +103,15 @@ class Served:
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    served = Served(tmp_path)
+def folder() -> Iterator[Path]:
+    """An empty one, whose path is as short as that of a socket must be."""
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def served(folder: Path) -> Iterator[Served]:
+    served = Served(folder)
     yield served
     if served.path.exists():
         served.gate.touch()
@@ -244,8 +251,8 @@ def test_stopped_server_ends_the_jvm_that_is_ready(served: Served) -> None:
     assert spare.process.poll() is not None
 
 
-def test_idle_server_ends_by_itself(tmp_path: Path) -> None:
-    served = Served(tmp_path, idle_seconds=0.01)
+def test_idle_server_ends_by_itself(folder: Path) -> None:
+    served = Served(folder, idle_seconds=0.01)
     served.thread.join(60)
     assert not served.thread.is_alive()
     assert not served.path.exists()
@@ -279,11 +286,11 @@ def test_process_of_another_user_is_not_answered(
 
 
 @pytest.fixture
-def cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty folder of caches; the path of a socket is short."""
-    with tempfile.TemporaryDirectory() as folder:
-        monkeypatch.setenv("XDG_CACHE_HOME", folder)
-        yield Path(folder)
+def cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An empty folder of caches."""
+    with tempfile.TemporaryDirectory() as name:
+        monkeypatch.setenv("XDG_CACHE_HOME", name)
+        yield
 
 
 @pytest.mark.usefixtures("cache")
