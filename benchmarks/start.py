@@ -28,6 +28,7 @@ from pyspark.sql import SparkSession
 
 from snaploom.jobs.session.spark import build_session
 from snaploom.jobs.sessionserver.client import ask_to_stop, server_state
+from snaploom.jobs.sessionserver.messages import State
 from snaploom.jobs.sessionserver.startup import start_server
 from snaploom.models.run import RunSettings
 
@@ -155,13 +156,21 @@ def kept_ready(name: str, work: Callable[[], float], repeat: int) -> Iterator[Fi
         work()
         seconds = []
         for _ in range(repeat):
-            while (state := server_state()) is None or state.state != "ready":
-                time.sleep(0.1)
+            wait_until_ready()
             seconds.append(work())
             note(f"{name}, {KEPT}: {seconds[-1]:.2f} s")
     finally:
         ask_to_stop()
     yield Figure(f"{name}, seconds, {KEPT}", round(statistics.median(seconds), 2))
+
+
+def wait_until_ready() -> None:
+    """Until a JVM is ready for the next turn."""
+    deadline = time.monotonic() + JVM_SECONDS
+    while (state := server_state()) is None or state.state is not State.READY:
+        if time.monotonic() > deadline:
+            sys.exit(f"no JVM was prepared: {state}")
+        time.sleep(0.1)
 
 
 if __name__ == "__main__":

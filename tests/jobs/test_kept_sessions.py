@@ -97,9 +97,7 @@ def laptop(tmp_path: Path) -> Iterator[Laptop]:
 
 def test_run_in_the_jvm_that_was_kept_ready_publishes_the_same(laptop: Laptop) -> None:
     plain = laptop.run()
-    assert laptop.command("session", "start")[:2] == (
-        *(0, "started; ends after 30 minutes without a command\n"),
-    )
+    laptop.command("session", "start")
     assert laptop.run() == plain
     wait_until(laptop.is_ready)
     holder = laptop.holder()

@@ -21,14 +21,20 @@ class Machine:
         self.spark = folder / "spark"
         self.driver = folder / "driver.jar"
         self.name = "snaploom"
-        self.settings = {"spark.master": "local[2]", "spark.jars": f"file:{self.driver}"}
+        jars = f"file:{self.driver},{folder / 'a driver.jar'}"
+        self.settings = {"spark.master": "local[2]", "spark.jars": jars}
         self.environment = {
             "JAVA_HOME": str(folder / "java"),
             "SPARK_HOME": str(self.spark),
             "HOME": "/home/ann",
         }
         java = ("bin/java", "lib/modules", "lib/server/classes.jsa")
-        for file in (*(f"java/{each}" for each in java), "spark/jars/core.jar", "driver.jar"):
+        for file in (
+            *(f"java/{each}" for each in java),
+            "spark/jars/core.jar",
+            "driver.jar",
+            "a driver.jar",
+        ):
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             (folder / file).touch()
 
@@ -67,6 +73,10 @@ def with_new_driver(machine: Machine) -> None:
     machine.driver.write_text("another version")
 
 
+def with_new_driver_of_two_words(machine: Machine) -> None:
+    (machine.folder / "a driver.jar").write_text("another version")
+
+
 def in_another_folder(machine: Machine) -> None:
     (machine.folder / "sub").mkdir()
     os.chdir(machine.folder / "sub")
@@ -74,7 +84,7 @@ def in_another_folder(machine: Machine) -> None:
 
 CHANGES = (
     *(named, given_memory, with_credentials, with_new_spark, with_new_driver),
-    in_another_folder,
+    *(with_new_driver_of_two_words, in_another_folder),
 )
 
 
@@ -112,15 +122,12 @@ def test_narrower_umask_makes_another_launch(machine: Machine) -> None:
 
 
 def test_another_limit_makes_another_launch(machine: Machine) -> None:
-    before, limits = machine.key(), resource.getrlimit(resource.RLIMIT_CORE)
-    soft = 0 if limits[0] else 1
-    if limits[1] != resource.RLIM_INFINITY and soft > limits[1]:
-        pytest.skip("this process may have no core dumps at all")
-    resource.setrlimit(resource.RLIMIT_CORE, (soft, limits[1]))
+    before, (soft, hard) = machine.key(), resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1 if soft > 0 else 1024, hard))
     try:
         assert machine.key() != before
     finally:
-        resource.setrlimit(resource.RLIMIT_CORE, limits)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_another_terminal_makes_the_same_launch(machine: Machine) -> None:

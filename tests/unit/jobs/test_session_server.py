@@ -16,17 +16,12 @@ import psutil
 import pytest
 from support.documentation.commands import wait_until
 
-from snaploom.jobs.sessionserver.client import (
-    STATE,
-    STOP,
-    TAKE,
-    is_server_there,
-    server_state,
-    taken,
-)
+from snaploom.jobs.sessionserver.client import ask_to_stop, server_state, taken
 from snaploom.jobs.sessionserver.launch import Launch, bounds_of_process, to_line
-from snaploom.jobs.sessionserver.place import socket_path
+from snaploom.jobs.sessionserver.messages import STATE, STOP, TAKE
+from snaploom.jobs.sessionserver.place import own_socket
 from snaploom.jobs.sessionserver.server import LONGEST_REQUEST, SessionServer
+from snaploom.jobs.sessionserver.startup import start_server
 
 HOLDER = """
 import json, os, pathlib, sys
@@ -185,7 +180,7 @@ def test_command_waits_for_the_jvm_that_is_being_prepared(served: Served) -> Non
     third.end.close()
 
 
-@pytest.mark.parametrize("prints", ['{"failure": "no Java"}', "nonsense", "[]", ""])
+@pytest.mark.parametrize("prints", ['{"failure": "no Java"}', '{"port": 1}', "nonsense", "[]", ""])
 def test_jvm_that_cannot_be_prepared_is_reported_and_nobody_waits(
     served: Served, prints: str
 ) -> None:
@@ -295,10 +290,9 @@ def cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("cache")
 def test_folder_that_others_can_write_is_not_used() -> None:
-    socket_path().parent.chmod(0o777)
+    own_socket().parent.chmod(0o777)
     with pytest.raises(PermissionError, match="others can write"):
-        socket_path()
-    assert not is_server_there()
+        own_socket()
     assert server_state() is None
 
 
@@ -307,7 +301,7 @@ def test_command_sends_nothing_to_the_server_of_another_user(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        listener.bind(str(socket_path()))
+        listener.bind(str(own_socket()))
         listener.listen()
         with monkeypatch.context() as patch:
             patch.setattr("snaploom.jobs.sessionserver.client.is_own_peer", lambda _: False)
@@ -322,7 +316,7 @@ def test_command_sends_nothing_to_the_server_of_another_user(
 )
 def test_answer_that_is_none_counts_as_no_jvm(served: Served, answer: bytes) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        listener.bind(str(socket_path()))
+        listener.bind(str(own_socket()))
         listener.listen()
 
         def respond() -> None:
@@ -335,3 +329,19 @@ def test_answer_that_is_none_counts_as_no_jvm(served: Served, answer: bytes) -> 
         thread.start()
         assert taken(served.launch()) is None
         thread.join(60)
+
+
+@pytest.mark.usefixtures("cache")
+def test_server_that_ends_at_once_was_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("snaploom.jobs.sessionserver.startup.SERVER", "no.such.module")
+    with pytest.raises(ChildProcessError, match="ended at once"):
+        start_server(60)
+    assert server_state() is None
+
+
+@pytest.mark.usefixtures("cache")
+def test_server_is_started_once() -> None:
+    assert start_server(60)
+    assert not start_server(60)
+    assert ask_to_stop() is not None
+    wait_until(lambda: server_state() is None)

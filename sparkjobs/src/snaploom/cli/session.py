@@ -9,7 +9,8 @@ from cyclopts.validators import Number
 
 from snaploom.cli.console import message_console, result_console
 from snaploom.errors import ArgumentInvalid
-from snaploom.jobs.sessionserver.client import ServerState, ask_to_stop, server_state
+from snaploom.jobs.sessionserver.client import ask_to_stop, server_state
+from snaploom.jobs.sessionserver.messages import ServerState, State
 from snaploom.jobs.sessionserver.startup import start_server
 
 LONGEST = 24 * 60
@@ -41,8 +42,9 @@ def start(
             "no session server can be started for this user",
             path="XDG_CACHE_HOME",
             found=str(error),
-            expected="a folder of caches in which only this user can write, with a short path",
-            hint="set XDG_CACHE_HOME to such a folder, for this and for later commands",
+            expected="a process that stays up, with a socket in a folder of caches in which only "
+            "this user can write",
+            hint="set XDG_CACHE_HOME to such a folder with a short path, for later commands too",
         ) from error
     state = server_state()
     result_console().print(
@@ -68,10 +70,14 @@ def stop() -> int:
 
 
 def _shown(state: ServerState) -> str:
-    texts = {
-        "idle": "up; a JVM is prepared after the next command that needs Spark",
-        "in use": "a command has the JVM; the next one is prepared when it has ended",
-        "preparing": f"a JVM is being prepared for commands in {state.folder}",
-        "ready": f"a JVM is ready for commands in {state.folder}",
-    }
-    return texts.get(state.state, state.state)
+    match state.state:
+        case State.IDLE:
+            return "up; a JVM is prepared after the next command that needs Spark"
+        case State.PREPARING:
+            return f"a JVM is being prepared for commands in {state.folder}"
+        case State.READY:
+            return f"a JVM is ready for commands in {state.folder}"
+        case State.IN_USE:
+            return "a command has the JVM; the next one is prepared when it has ended"
+        case State.ENDING:
+            return "ending, with the command that has the JVM"

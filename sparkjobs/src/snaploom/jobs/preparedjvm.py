@@ -6,7 +6,6 @@ where it is reached. The JVM ends with this process, which ends when its standar
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import threading
@@ -15,10 +14,12 @@ from collections.abc import Mapping
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from snaploom.confidential import remember_environment, without_secrets
 from snaploom.errors import SnaploomError
 from snaploom.jobs.session.jvmstart import start_context, translated_start
 from snaploom.jobs.session.loggers import silence_py4j
 from snaploom.jobs.sessionserver.launch import from_line
+from snaploom.jobs.sessionserver.messages import Address, Failure, line_of
 from snaploom.jobs.warmup import warm_up
 from snaploom.processend import end_process
 
@@ -29,21 +30,27 @@ def main() -> int:
     threading.Thread(target=_end_with_input, daemon=True).start()
     os.umask(launch.umask)
     silence_py4j()
+    remember_environment(os.environ)
     try:
         start_context(launch.name, launch.settings)
         with translated_start():
             _prepare(launch.settings)
     except SnaploomError as error:
-        print(json.dumps({"failure": error.found or error.message}), flush=True)  # noqa: T201
+        _print(Failure(without_secrets(error.found or error.message)))
         return error.exit_code
     gateway = SparkContext._gateway
     assert gateway is not None  # made by `start_context`
     parameters = gateway.gateway_parameters
-    answer = {"port": parameters.port, "secret": parameters.auth_token}
     gateway.close()
-    print(json.dumps(answer), flush=True)  # noqa: T201 - to the server
+    _print(Address(parameters.port, parameters.auth_token))
     gateway.proc.wait()
     return 1
+
+
+def _print(message: Address | Failure) -> None:
+    """Answer the server."""
+    sys.stdout.buffer.write(line_of(message))
+    sys.stdout.flush()
 
 
 def _end_with_input() -> None:

@@ -56,6 +56,8 @@ def archive_options(
     java = java_home(environment)
     if environment.get(VARIABLE) == "off" or java is None or _has_chosen(settings, environment):
         return ""
+    if not (java / "lib" / "server" / "classes.jsa").is_file():  # which others build on
+        return ""
     if _has_configuration(spark_home, environment):  # no archive can be written with a folder of
         return ""  # files on the class path
     try:
@@ -73,15 +75,23 @@ def archive_options(
 
 
 def java_home(environment: Mapping[str, str]) -> Path | None:
-    """The folder of the Java that Spark starts, if it has the archive that others build on."""
+    """The folder of the Java that Spark starts; None without one."""
     home = environment.get("JAVA_HOME")
     command = (
         Path(home, "bin", "java") if home else shutil.which("java", path=environment.get("PATH"))
     )
-    if command is None:
-        return None
-    found = Path(command).resolve().parents[1]
-    return found if (found / "lib" / "server" / "classes.jsa").is_file() else None
+    return None if command is None else Path(command).resolve().parents[1]
+
+
+def installed_files(java: Path, spark_home: Path) -> tuple[Path, ...]:
+    """Files of Java and Spark that another version of either changes.
+
+    Args:
+        java: folder of Java.
+        spark_home: folder of Spark.
+    """
+    jars = sorted((spark_home / "jars").glob("*.jar"))
+    return (java / "bin" / "java", java / "lib" / "modules", *jars)
 
 
 def _has_chosen(settings: Mapping[str, str], environment: Mapping[str, str]) -> bool:
@@ -102,9 +112,8 @@ def _place(
     java: Path, spark_home: Path, settings: Mapping[str, str], environment: Mapping[str, str]
 ) -> Path:
     """Where the archive of this Java and these jars is kept, whether it is there or not."""
-    jars = sorted((spark_home / "jars").glob("*.jar"))
     facts = [str(spark_home), str(java), settings.get(CLASS_PATH, "")]
-    facts += map(_state, (java / "bin" / "java", java / "lib" / "modules", *jars))
+    facts += map(_state, installed_files(java, spark_home))
     key = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
     archive = cache_folder(environment) / "classes" / key / _FILE
     if _UNQUOTABLE & set(str(archive)):

@@ -18,8 +18,9 @@ from pyspark.java_gateway import launch_gateway
 from snaploom.errors import SnaploomError
 from snaploom.jobs.hadoopsettings import DEFAULT_JAVA, SUBMITTED
 from snaploom.jobs.session.classarchive import archive_options
-from snaploom.jobs.sessionserver.client import Address, is_server_there, taken
+from snaploom.jobs.sessionserver.client import is_server_there, taken
 from snaploom.jobs.sessionserver.launch import launch_of
+from snaploom.jobs.sessionserver.messages import Address
 from snaploom.planning.jobvariables import DEBUG_VARIABLE
 
 _THREAD = re.compile(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?')

@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
-
-from pydantic import JsonValue
 
 from snaploom.jobs.sessionserver.launch import Launch, to_line
-from snaploom.jobs.sessionserver.place import is_own_peer, socket_path
+from snaploom.jobs.sessionserver.messages import (
+    STATE,
+    STOP,
+    TAKE,
+    Address,
+    Message,
+    ServerState,
+    message_in,
+)
+from snaploom.jobs.sessionserver.place import is_own_peer, own_socket, socket_path
 
-TAKE, STATE, STOP = b"take", b"state", b"stop"
-"""First words of requests."""
 ANSWER_SECONDS = 120.0
 """For the server to answer: a JVM that is being prepared is waited for."""
 _READ = 65_536
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where a JVM is reached."""
-
-    port: int
-    secret: str
-
-
-@dataclass(frozen=True)
-class ServerState:
-    """Of a server of sessions."""
-
-    state: str
-    """`idle`, `preparing`, `ready`, `in use` or `ending`."""
-    folder: str
-    """In which the command was that the JVM is prepared for; empty without one."""
-    idle_minutes: float
-    """After how long without a command it ends."""
-    failure: str
-    """Why the last JVM could not be prepared; empty if it could."""
-
 
 _held: list[socket.socket] = []
 """Connections of this process: what was taken ends when they are closed."""
@@ -61,9 +41,7 @@ def taken(launch: Launch) -> Address | None:
     with suppress(OSError, ValueError):
         connection = _connected()
         _held.append(connection)  # the server learns by it when this process has ended
-        answer = _asked(connection, TAKE + b" " + to_line(launch))
-        if {"port", "secret"} <= answer.keys():
-            return Address(int(answer["port"]), str(answer["secret"]))
+        return _asked(connection, TAKE + b" " + to_line(launch), Address)
     return None
 
 
@@ -78,17 +56,9 @@ def ask_to_stop() -> ServerState | None:
 
 
 def _state_after(request: bytes) -> ServerState | None:
-    try:
-        with _connected() as connection:
-            answer = _asked(connection, request + b"\n")
-    except (OSError, ValueError):
-        return None
-    return ServerState(
-        str(answer.get("state")),
-        str(answer.get("folder")),
-        float(answer.get("idle_minutes", 0)),
-        str(answer.get("failure")),
-    )
+    with suppress(OSError, ValueError), _connected() as connection:
+        return _asked(connection, request + b"\n", ServerState)
+    return None
 
 
 def _connected() -> socket.socket:
@@ -100,7 +70,7 @@ def _connected() -> socket.socket:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(ANSWER_SECONDS)
     try:
-        connection.connect(str(socket_path()))
+        connection.connect(str(own_socket()))
         if not is_own_peer(connection):
             raise PermissionError("the server of sessions is another user's")
     except OSError:
@@ -109,12 +79,12 @@ def _connected() -> socket.socket:
     return connection
 
 
-def _asked(connection: socket.socket, request: bytes) -> dict[str, int | float | str]:
+def _asked(connection: socket.socket, request: bytes, kind: type[Message]) -> Message:
     """The answer to a request.
 
     Raises:
         OSError: none came.
-        ValueError: it is no answer.
+        ValueError: it is of another kind, as where there is no JVM.
     """
     connection.sendall(request)
     received = b""
@@ -123,7 +93,4 @@ def _asked(connection: socket.socket, request: bytes) -> dict[str, int | float |
         if not more:
             raise ConnectionResetError("the server of sessions has gone")
         received += more
-    answer: JsonValue = json.loads(received)
-    if not isinstance(answer, dict):
-        raise ValueError("no answer")
-    return {name: value for name, value in answer.items() if isinstance(value, int | float | str)}
+    return message_in(received, kind)

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from snaploom.jobs.hadoopsettings import configured_elsewhere
-from snaploom.jobs.session.classarchive import java_home
+from snaploom.jobs.session.classarchive import installed_files, java_home
 from snaploom.models.run import RunSettings
 from snaploom.version import VERSION
 
@@ -76,11 +76,7 @@ def launch_of(
         return None
     try:
         folder = os.getcwd()
-        files = (
-            *(java / "bin" / "java", java / "lib" / "modules"),
-            *sorted((spark_home / "jars").glob("*.jar")),
-            *_files_in(settings),
-        )
+        files = (*installed_files(java, spark_home), *_files_in(settings))
         python = f"{VERSION} {sys.executable} {sys.version}"
         facts = (python, *map(_state, (Path(folder), *files)))
     except OSError:
@@ -124,7 +120,8 @@ def from_line(line: bytes) -> Launch:
 def _files_in(settings: Mapping[str, str]) -> Iterator[Path]:
     """Files and folders on this machine that settings name, and the jars of `folder/*`."""
     for name in sorted(settings):
-        for entry in _ENTRIES.split(settings[name]):
+        value = settings[name]
+        for entry in (*value.split(","), *_ENTRIES.split(value)):  # lists of paths may have blanks
             path = Path(entry.removeprefix("file:").removesuffix("*"))
             if entry and path.is_absolute() and path.exists():
                 yield path

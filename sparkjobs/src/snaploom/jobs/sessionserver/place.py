@@ -21,19 +21,28 @@ _LOCK = "lock"
 
 
 def socket_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """Of the server of this installation, whether it is up or not.
+    """Of the server of this installation, whether it is up or not; nothing is looked at.
 
     Args:
         environment: the process's.
 
     Raises:
         FileNotFoundError: the user has no folder of caches.
-        PermissionError: others can change what is in it.
-        OSError: its path is too long for a socket.
     """
     installation = f"{sys.prefix} {VERSION}"
     name = hashlib.sha256(installation.encode()).hexdigest()[:12]
-    path = cache_folder(environment) / "sessions" / f"{name}.sock"
+    return cache_folder(environment) / "sessions" / f"{name}.sock"
+
+
+def own_socket() -> Path:
+    """The same path, in a folder that is there, and in which only this user can write.
+
+    Raises:
+        FileNotFoundError: the user has no folder of caches.
+        PermissionError: others can change what is in it.
+        OSError: its path is too long for a socket.
+    """
+    path = socket_path()
     if not is_own_folder(path.parent, 2):
         raise PermissionError(f"others can write into {path.parent}")
     if len(os.fsencode(path)) > LONGEST_PATH:

@@ -9,7 +9,6 @@ next JVM is prepared, for what the command before was started with.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import selectors
 import signal
@@ -22,12 +21,23 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from snaploom.jobs.sessionserver.client import STATE, STOP, TAKE
 from snaploom.jobs.sessionserver.launch import (
     Launch,
     bounds_of_process,
     from_line,
     to_line,
+)
+from snaploom.jobs.sessionserver.messages import (
+    NOTHING,
+    STATE,
+    STOP,
+    TAKE,
+    Address,
+    Failure,
+    ServerState,
+    State,
+    line_of,
+    message_in,
 )
 from snaploom.jobs.sessionserver.place import is_own_peer, locked
 from snaploom.processend import end_process
@@ -48,7 +58,7 @@ class PreparedJvm:
     folder: str
     process: subprocess.Popen[bytes]
     printed: bytes = b""
-    address: dict[str, int | str] | None = None
+    address: Address | None = None
 
     def end(self) -> None:
         """The child ends, and its JVM with it."""
@@ -170,7 +180,7 @@ class SessionServer:
     def _take_up(self, command: Command, request: bytes) -> None:
         word, _, rest = request.rstrip(b"\n").partition(b" ")
         if word in (STATE, STOP):
-            self._answer(command, self._state())
+            self._answer(command, line_of(self._state()))
             if word == STOP:
                 self.end()
             return
@@ -182,7 +192,7 @@ class SessionServer:
             self._forget(command)
             return
         if wanted.bounds != self.bounds:  # a child of this process would have its own
-            self._answer(command, {})
+            self._answer(command, NOTHING)
             return
         command.wanted = wanted
         self._give(command, wanted)
@@ -195,7 +205,7 @@ class SessionServer:
         if spare is None or spare.key != wanted.key or is_waited_for:
             if not is_waited_for:
                 self._drop_spare()  # the command starts its own one, and needs the memory
-            self._answer(command, {})
+            self._answer(command, NOTHING)
         elif spare.address is None:
             command.is_waiting = True
         else:
@@ -205,7 +215,7 @@ class SessionServer:
         assert spare.address is not None
         self.spare, command.is_waiting = None, False
         command.jvm = spare
-        self._answer(command, spare.address)
+        self._answer(command, line_of(spare.address))
 
     def _forget(self, command: Command) -> None:
         """A command has ended; its JVM ends with it, and the next one may be prepared."""
@@ -254,18 +264,20 @@ class SessionServer:
         spare.printed += more
         if more and not spare.printed.endswith(b"\n"):
             return
-        answer = _object_of(spare.printed)
-        if more and "port" in answer:
-            spare.address, self.failure, spare.printed = answer, "", b""
-            waiting = next((each for each in self.commands.values() if each.is_waiting), None)
-            if waiting is not None:
-                self._hand_over(waiting, spare)
+        if spare is not self.spare:  # a command has it, or had it
+            if not more:
+                self._close_output(spare)
             return
-        if spare is self.spare:
-            self.failure = str(answer.get("failure", "the process that holds it has ended"))
+        try:
+            spare.address = message_in(spare.printed, Address)
+        except ValueError:
+            self.failure = _failure_in(spare.printed)
             self._drop_spare()
-        elif not more:
-            self._close_output(spare)
+            return
+        spare.printed, self.failure = b"", ""
+        waiting = next((each for each in self.commands.values() if each.is_waiting), None)
+        if waiting is not None:
+            self._hand_over(waiting, spare)
 
     def _drop_spare(self) -> None:
         """End the JVM that nobody has, and answer who waits for it."""
@@ -277,39 +289,35 @@ class SessionServer:
         for each in list(self.commands.values()):
             if each.is_waiting:
                 each.is_waiting = False
-                self._answer(each, {})
+                self._answer(each, NOTHING)
 
     def _close_output(self, spare: PreparedJvm) -> None:
         assert spare.process.stdout is not None
         self.selector.unregister(spare.process.stdout)
         spare.process.stdout.close()
 
-    def _state(self) -> dict[str, float | str]:
+    def _state(self) -> ServerState:
         spare = self.spare
         if self.is_ending:
-            state = "ending"
+            state = State.ENDING
         elif spare is not None:
-            state = "preparing" if spare.address is None else "ready"
+            state = State.PREPARING if spare.address is None else State.READY
         else:
-            state = "in use" if any(each.jvm for each in self.commands.values()) else "idle"
-        return {
-            "state": state,
-            "folder": "" if spare is None else spare.folder,
-            "idle_minutes": self.idle_seconds / 60,
-            "failure": self.failure,
-        }
+            is_used = any(each.jvm for each in self.commands.values())
+            state = State.IN_USE if is_used else State.IDLE
+        folder = "" if spare is None else spare.folder
+        return ServerState(state, folder, self.idle_seconds / 60, self.failure)
 
-    def _answer(self, command: Command, answer: object) -> None:
+    def _answer(self, command: Command, line: bytes) -> None:
         with suppress(OSError):  # it has ended, which its connection shows
-            command.connection.sendall(json.dumps(answer).encode() + b"\n")
+            command.connection.sendall(line)
 
 
-def _object_of(line: bytes) -> dict[str, int | str]:
-    """What a line of JSON holds; empty where it holds no object."""
+def _failure_in(line: bytes) -> str:
+    """Why a child process has no JVM, as far as it could state it."""
     with suppress(ValueError):
-        found = json.loads(line)
-        return found if isinstance(found, dict) else {}
-    return {}
+        return message_in(line, Failure).failure
+    return "the process that holds it has ended"
 
 
 def _inode(path: Path) -> int | None:

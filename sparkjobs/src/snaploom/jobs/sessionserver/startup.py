@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from snaploom.jobs.sessionserver.client import server_state
-from snaploom.jobs.sessionserver.place import locked, socket_path
+from snaploom.jobs.sessionserver.place import locked, own_socket
 
 SERVER = "snaploom.jobs.sessionserver.server"
 _BACKLOG = 16
@@ -20,9 +20,9 @@ def start_server(idle_seconds: float) -> bool:
         idle_seconds: without a command, after which it ends.
 
     Raises:
-        OSError: there can be no socket in the user's folder of caches.
+        OSError: there can be no socket in the user's folder of caches, or the server ended at once.
     """
-    path = socket_path()
+    path = own_socket()
     with locked(path):
         if server_state() is not None:
             return False
@@ -40,4 +40,6 @@ def start_server(idle_seconds: float) -> bool:
                 cwd="/",
                 start_new_session=True,
             )
+    if server_state() is None:
+        raise ChildProcessError(f"the process of the server ({SERVER}) ended at once")
     return True
