@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
 
 from snaploom.jobs.declarations.declarationfiles import read_declarations, runnable_bundles
 from snaploom.jobs.interruption import Interruption
@@ -34,10 +35,11 @@ def warm_up(spark: SparkSession) -> Report:
     """
     with TemporaryDirectory() as name:
         folder = Path(name)
-        keys = [f"id % {7 + number} AS {child}" for number, child in enumerate(CHILDREN)]
-        columns = ["id", *keys, "CAST(id AS STRING) AS text", "id / 3 AS number"]
+        row = sf.col("id")
+        keys = [(row % (7 + number)).alias(child) for number, child in enumerate(CHILDREN)]
+        values = [row.cast("string").alias("text"), (row / 3).alias("number")]
         for source in ("root", *CHILDREN):
-            rows = spark.range(ROWS).selectExpr(*columns).coalesce(1)
+            rows = spark.range(ROWS).select(row, *keys, *values).coalesce(1)
             rows.write.parquet(f"file:{folder}/{source}/{_DAY}")
         file = folder / "model.json"
         file.write_text(json.dumps(_declarations(folder)))
