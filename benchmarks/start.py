@@ -1,7 +1,7 @@
 """What a person waits for Spark, from the shell: `make bench-start`.
 
-1. The first job of a session: one of Snaploom's, and one of PySpark's without a setting, until the
-   result is there.
+1. The first job of a session: one of Snaploom's, as for the run below, and one of PySpark's without
+   a setting, until the result is there.
 2. One small snapshot: `snaploom run` with all checks, and the same joins as a script by hand with
    PySpark's defaults, until the command has ended.
 
@@ -88,7 +88,7 @@ def seconds_to_first_job(who: str) -> float:
 def first_job(who: str) -> None:
     """The other side of `seconds_to_first_job`."""
     spark = (
-        build_session("bench-start", RunSettings())
+        build_session("bench-start", RunSettings(), is_small=True)
         if who == "ours"
         else SparkSession.builder.getOrCreate()
     )

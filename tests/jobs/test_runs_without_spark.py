@@ -15,7 +15,7 @@ from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.weaving.preparation import prepare
 from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
-from snaploom.jobs.weaving.withoutspark import idle_run, planned_without_spark
+from snaploom.jobs.weaving.withoutspark import EndedRun, begun_run, planned_without_spark
 from snaploom.listing.otherfiles import NoOtherFiles, SparkNeeded
 from snaploom.listing.sourcefiles import SourceFiles
 from snaploom.models.report import Report
@@ -35,8 +35,8 @@ def idle(loom: Loom, at: str = NOW) -> Woven | None:
         (bundle,), parse_instant(at), None, lambda event: None, lambda: None, Interruption(),
         RunOptions(), ClaimLease,
     )  # fmt: skip
-    ended = idle_run(request, bundle, now, SourceFiles(NoOtherFiles()))
-    return None if ended is None else Woven(ended.report, ended.events)
+    run = begun_run(request, bundle, now, SourceFiles(NoOtherFiles()))
+    return Woven(run.report, run.events) if isinstance(run, EndedRun) else None
 
 
 def outcome(report: Report) -> dict[str, object]:

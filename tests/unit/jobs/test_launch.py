@@ -20,7 +20,7 @@ class Machine:
         self.folder = folder
         self.spark = folder / "spark"
         self.driver = folder / "driver.jar"
-        self.name = "snaploom"
+        self.is_small = False
         jars = f"file:{self.driver},{folder / 'a driver.jar'}"
         self.settings = {"spark.master": "local[2]", "spark.jars": jars}
         self.environment = {
@@ -39,7 +39,7 @@ class Machine:
             (folder / file).touch()
 
     def launch(self) -> Launch | None:
-        return launch_of(self.name, self.spark, self.settings, self.environment)
+        return launch_of(self.spark, self.settings, self.environment, is_small=self.is_small)
 
     def key(self) -> str:
         launch = self.launch()
@@ -53,8 +53,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return Machine(tmp_path)
 
 
-def named(machine: Machine) -> None:
-    machine.name = "snaploom index"
+def with_little_to_do(machine: Machine) -> None:
+    machine.is_small = True
 
 
 def given_memory(machine: Machine) -> None:
@@ -83,7 +83,7 @@ def in_another_folder(machine: Machine) -> None:
 
 
 CHANGES = (
-    *(named, given_memory, with_credentials, with_new_spark, with_new_driver),
+    *(with_little_to_do, given_memory, with_credentials, with_new_spark, with_new_driver),
     *(with_new_driver_of_two_words, in_another_folder),
 )
 

@@ -42,7 +42,9 @@ def test_executors_work_in_utc_unless_an_option_sets_a_zone(options: str, zone: 
 def test_a_session_is_opened_while_its_user_goes_on() -> None:
     may_open, session = threading.Event(), cast(SparkSession, object())
 
-    def open_session(name: str, run: RunSettings, allow: Allowances) -> SparkSession:
+    def open_session(
+        name: str, run: RunSettings, allow: Allowances, /, *, is_small: bool = False
+    ) -> SparkSession:
         assert may_open.wait(60)
         return session
 
@@ -52,7 +54,9 @@ def test_a_session_is_opened_while_its_user_goes_on() -> None:
 
 
 def test_what_opening_a_session_raises_reaches_its_user() -> None:
-    def open_session(name: str, run: RunSettings, allow: Allowances) -> SparkSession:
+    def open_session(
+        name: str, run: RunSettings, allow: Allowances, /, *, is_small: bool = False
+    ) -> SparkSession:
         raise SparkNotStarted("no Java", hint="install it")
 
     opened = open_early(open_session, "snaploom", RunSettings(), NO_ALLOWANCES)

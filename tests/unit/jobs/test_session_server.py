@@ -69,10 +69,10 @@ class Served:
         self.thread = threading.Thread(target=self.server.serve, daemon=True)
         self.thread.start()
 
-    def launch(self, name: str = "one", prints: str = READY) -> Launch:
-        settings = {"may_start": str(self.gate), "prints": prints}
+    def launch(self, number: str = "one", prints: str = READY) -> Launch:
+        settings = {"may_start": str(self.gate), "prints": prints, "number": number}
         environment, bounds = dict(os.environ), bounds_of_process()
-        return Launch(name, settings, environment, str(self.folder), 0o022, (), bounds)
+        return Launch(settings, False, environment, str(self.folder), 0o022, (), bounds)
 
     def command(self) -> Connection:
         end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -148,6 +148,9 @@ def test_a_snapshot_of_which_a_run_knows_the_files_keeps_them(tmp_path) -> None:
     first = found.files_of(*seconds(0))
     write(tmp_path, "at=0/b.json")
     assert found.files_of(*seconds(0)) == first
+    again = path_snapshots(found.listing.asking(NoOtherFiles()))
+    assert again is not None
+    assert again.files_of(*seconds(0)) == first
     assert len(source(tmp_path, "*/*.json").files_of(*seconds(0))) == 2
 
 

@@ -23,6 +23,9 @@ from snaploom.jobs.sessionserver.messages import Address, Failure, line_of
 from snaploom.jobs.warmup import warm_up
 from snaploom.processend import end_process
 
+APPLICATION = "snaploom"
+"""Name of the application in which any command may come to work."""
+
 
 def main() -> int:
     """Prepare, and wait for the end; the exit code."""
@@ -32,7 +35,7 @@ def main() -> int:
     silence_py4j()
     remember_environment(os.environ)
     try:
-        start_context(launch.name, launch.settings)
+        start_context(APPLICATION, launch.settings, is_small=launch.is_small)
         with translated_start():
             _prepare(launch.settings)
     except SnaploomError as error:

@@ -31,8 +31,24 @@ if TYPE_CHECKING:
     from snaploom.jobs.indexes.indexrequests import IndexedPlace
     from snaploom.storage.foldercheck import Fault
 
-OpenSession = Callable[[str, RunSettings, Allowances], "SparkSession"]
-"""Gives the session for a piece of work: its name, how it is made, what it may ask for."""
+
+class OpenSession(Protocol):
+    """Gives the session for a piece of work."""
+
+    def __call__(
+        self, name: str, run: RunSettings, allow: Allowances, /, *, is_small: bool = False
+    ) -> SparkSession:
+        """A session.
+
+        Args:
+            name: of the piece of work.
+            run: how the session is made.
+            allow: what it may ask for.
+            is_small: whether little is read.
+        """
+        ...
+
+
 OpenedSession = Callable[[], "SparkSession"]
 """Waits for a session that is being opened, and gives it; raises what opening it raised."""
 
@@ -46,16 +62,23 @@ class BuildSession(Protocol):
         run: RunSettings,
         allow: Allowances = NO_ALLOWANCES,
         asked: Iterable[tuple[str, str]] = (),
+        *,
+        is_small: bool = False,
     ) -> SparkSession:
         """The session of this process, made when there is none."""
         ...
 
 
 def _build_session(
-    name: str, run: RunSettings, allow: Allowances, asked: Iterable[tuple[str, str]] = ()
+    name: str,
+    run: RunSettings,
+    allow: Allowances,
+    asked: Iterable[tuple[str, str]] = (),
+    *,
+    is_small: bool = False,
 ) -> SparkSession:
     build = cast(BuildSession, lazyimport.resolve(lazyimport.BUILD_SESSION))
-    return build(name, run, allow, asked)
+    return build(name, run, allow, asked, is_small=is_small)
 
 
 BUILT: OpenSession = _build_session
@@ -63,7 +86,12 @@ BUILT: OpenSession = _build_session
 
 
 def open_early(
-    open_session: OpenSession, name: str, run: RunSettings, allow: Allowances
+    open_session: OpenSession,
+    name: str,
+    run: RunSettings,
+    allow: Allowances,
+    *,
+    is_small: bool = False,
 ) -> OpenedSession:
     """Begin to open a session, in a thread, while this one imports what works with it.
 
@@ -74,27 +102,31 @@ def open_early(
         name: of the piece of work.
         run: how the session is made.
         allow: what it may ask for.
+        is_small: whether little is read.
     """
     # PySpark's modules import each other in circles, which two threads must not enter at once.
     lazyimport.resolve(lazyimport.BUILD_SESSION)
-    return in_background(lambda: open_session(name, run, allow))
+    return in_background(lambda: open_session(name, run, allow, is_small=is_small))
 
 
-def with_drivers(declarations: Declarations) -> OpenSession:
+def with_drivers(declarations: Declarations, *, is_kept: bool = False) -> OpenSession:
     """Gives the session of this process, with the locked JDBC drivers that some sources need.
 
     Args:
         declarations: hold the sources.
+        is_kept: whether the process goes on with the session, to do whatever comes.
 
     Raises:
         ArgumentInvalid: by the session: a driver is not what the project's lock file names.
     """
 
-    def opened(name: str, run: RunSettings, allow: Allowances) -> SparkSession:
+    def opened(
+        name: str, run: RunSettings, allow: Allowances, /, *, is_small: bool = False
+    ) -> SparkSession:
         jars = [str(jar.absolute()) for jar in jars_for(declarations.loaded)]
         own = run.spark.spark_conf.get(JARS) if run.spark is not None else None
         asked = ((JARS, ",".join([*([own] if own else []), *jars])),) if jars else ()
-        return _build_session(name, run, allow, asked)
+        return _build_session(name, run, allow, asked, is_small=is_small and not is_kept)
 
     return opened
 
@@ -234,16 +266,22 @@ def read_folder() -> ReadFolder:
     return cast(ReadFolder, lazyimport.resolve(lazyimport.LIBRARY["read"]))
 
 
-def reading_session() -> OpenSession:
+ReadingSession = Callable[[str, RunSettings, Allowances], "SparkSession"]
+"""`snaploom.jobs.session.spark.reading_session`."""
+
+
+def reading_session() -> ReadingSession:
     """Gives the session of this process as it is, for reading; or a new one."""
-    return cast(OpenSession, lazyimport.resolve(lazyimport.READING_SESSION))
+    return cast(ReadingSession, lazyimport.resolve(lazyimport.READING_SESSION))
 
 
 def session_beside(spark: SparkSession) -> OpenSession:
     """Gives sessions of the same application as somebody's, which keeps its settings."""
     sibling = cast(SiblingSession, lazyimport.resolve(lazyimport.SIBLING_SESSION))
 
-    def opened(name: str, run: RunSettings, allow: Allowances) -> SparkSession:
+    def opened(
+        name: str, run: RunSettings, allow: Allowances, /, *, is_small: bool = False
+    ) -> SparkSession:
         return sibling(spark, run, allow)
 
     return opened

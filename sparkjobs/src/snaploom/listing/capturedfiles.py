@@ -17,7 +17,7 @@ from snaploom.planning.prefix import CapturedValue, CapturedValueInvalid, UriPre
 
 SHOWN = 20
 """Files that one message names; with more, the rest is only counted."""
-_LISTED = ("files", "folders")
+_LISTED = ("files", "folders", "_of_folders")
 """Properties of a listing that are kept once they are known."""
 NEVER_EMPTY = frozenset(["parquet", "avro"])
 """Formats of which a file of zero bytes is no file. (Hive writes ORC files of zero bytes.)"""
@@ -98,7 +98,7 @@ class FileListing:
         return tuple(found)
 
     def files_of(self, folders: Sequence[CapturedFolder]) -> tuple[CapturedFile, ...]:
-        """The files of some folders, by URI.
+        """The files of some folders, by URI; listed once.
 
         Args:
             folders: of `folders`.
@@ -106,10 +106,20 @@ class FileListing:
         Raises:
             SourceNotReadable: as `files`.
         """
-        listed = files_of_folders((each.folder for each in folders), self.resource, self.others)
-        self._refuse_empty(listed)
-        by_folder = {each.folder.uri: each.values for each in folders}
-        return tuple(CapturedFile(file, by_folder[file.uri.rpartition("/")[0]]) for file in listed)
+        key = tuple(each.folder for each in folders)
+        if key not in self._of_folders:
+            listed = files_of_folders(key, self.resource, self.others)
+            self._refuse_empty(listed)
+            by_folder = {each.folder.uri: each.values for each in folders}
+            self._of_folders[key] = tuple(
+                CapturedFile(file, by_folder[file.uri.rpartition("/")[0]]) for file in listed
+            )
+        return self._of_folders[key]
+
+    @cached_property
+    def _of_folders(self) -> dict[tuple[FileFolder, ...], tuple[CapturedFile, ...]]:
+        """The files of the folders that were asked for."""
+        return {}
 
     @property
     def at_read_time(self) -> SourceSnapshots:

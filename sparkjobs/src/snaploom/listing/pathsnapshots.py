@@ -52,14 +52,7 @@ class PathSnapshots:
         """
         if self._folders is None:
             return self.by_instant.get(snapshot, ())
-        if snapshot not in self._files:
-            self._files[snapshot] = self.listing.files_of(self._folders.get(snapshot, ()))
-        return self._files[snapshot]
-
-    @cached_property
-    def _files(self) -> dict[EpochNanos, tuple[CapturedFile, ...]]:
-        """Of the snapshots that were asked for."""
-        return {}
+        return self.listing.files_of(self._folders.get(snapshot, ()))
 
     @cached_property
     def _folders(self) -> Mapping[EpochNanos, Sequence[CapturedFolder]] | None:

@@ -124,6 +124,11 @@ class RunPlan:
     """Sources of which only the run knows everything."""
 
     @property
+    def due(self) -> tuple[PlannedSnapshot, ...]:
+        """The candidates that are woven and published."""
+        return tuple(one for one in self.snapshots or () if one.action is Action.PUBLISH)
+
+    @property
     def steps(self) -> tuple[Step, ...]:
         """Every step, in the order in which a run visits them."""
         woven = tuple(step for snapshot in self.snapshots or () for step in snapshot.steps)

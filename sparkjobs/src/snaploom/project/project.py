@@ -624,7 +624,8 @@ class Project:
         return runs.raise_for_failures() if raises else runs
 
     def _session(self, spark: SparkSession | None) -> OpenSession:
-        return with_drivers(self._declarations) if spark is None else session_beside(spark)
+        own = with_drivers(self._declarations, is_kept=True)
+        return own if spark is None else session_beside(spark)
 
     def _runnable(self, names: Sequence[str]) -> tuple[Bundle, ...]:
         self._refuse_unknown(names)

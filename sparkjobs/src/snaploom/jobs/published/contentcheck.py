@@ -16,6 +16,7 @@ from snaploom.errors import SnaploomError, SourceSchemaInvalid, StorageError
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.job import JobGroup, run_in_group
 from snaploom.jobs.session.errortranslation import translated
+from snaploom.jobs.session.smallwork import SMALL_BYTES
 from snaploom.jobs.session.spark import build_session
 from snaploom.jobs.sparkentry import OpenSession
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
@@ -66,7 +67,8 @@ def check_content(
     group = JobGroup()
 
     def work() -> tuple[Fault, ...]:
-        spark = open_session("snaploom check", run, allow)
+        size = sum(file.bytes for time in times for file in state.live[time].files)
+        spark = open_session("snaploom check", run, allow, is_small=size <= SMALL_BYTES)
         checker = _Checker(spark, store, state, root_key)
         faults: list[Fault] = []
         for number, time in enumerate(times):

@@ -58,7 +58,7 @@ def archive_options(
         return ""
     if not (java / "lib" / "server" / "classes.jsa").is_file():  # which others build on
         return ""
-    if _has_configuration(spark_home, environment):  # no archive can be written with a folder of
+    if has_configuration(spark_home, environment):  # no archive can be written with a folder of
         return ""  # files on the class path
     try:
         archive = _place(java, spark_home, settings, environment)
@@ -101,8 +101,13 @@ def _has_chosen(settings: Mapping[str, str], environment: Mapping[str, str]) -> 
     return any(option in text for text in texts for option in _CHOSEN)
 
 
-def _has_configuration(spark_home: Path, environment: Mapping[str, str]) -> bool:
-    """Whether a folder on the class path has files, or may have."""
+def has_configuration(spark_home: Path, environment: Mapping[str, str]) -> bool:
+    """Whether a folder on the class path has files, or may have.
+
+    Args:
+        spark_home: folder of Spark.
+        environment: with which the JVM is started.
+    """
     folder = spark_home / "conf"
     is_named = any(environment.get(name) for name in FILES_OF_SETTINGS)
     return is_named or (folder.is_dir() and any(folder.iterdir()))

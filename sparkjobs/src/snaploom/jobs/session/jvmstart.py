@@ -18,6 +18,7 @@ from pyspark.java_gateway import launch_gateway
 from snaploom.errors import SnaploomError
 from snaploom.jobs.hadoopsettings import DEFAULT_JAVA, SUBMITTED
 from snaploom.jobs.session.classarchive import archive_options
+from snaploom.jobs.session.smallwork import options_of_small_work
 from snaploom.jobs.sessionserver.client import is_server_there, taken
 from snaploom.jobs.sessionserver.launch import launch_of
 from snaploom.jobs.sessionserver.messages import Address
@@ -33,24 +34,25 @@ class SparkNotStarted(SnaploomError):
     retryable = True
 
 
-def context_of(name: str, settings: Mapping[str, str], *, may_take: bool) -> None:
+def context_of(name: str, settings: Mapping[str, str], *, may_take: bool, is_small: bool) -> None:
     """Make the SparkContext of this process: in a JVM that is ready for it, or in a new one.
 
     Args:
         name: of the application.
         settings: of Spark.
         may_take: whether a JVM may have been prepared with these settings.
+        is_small: as for `start_context`.
 
     Raises:
         SparkNotStarted: no Java, or a configuration that Spark refuses.
     """
     is_first = SparkContext._gateway is None and not os.environ.get(DEBUG_VARIABLE)
     if may_take and is_first and is_server_there():
-        launch = launch_of(name, Path(_find_spark_home()), settings)
+        launch = launch_of(Path(_find_spark_home()), settings, is_small=is_small)
         address = None if launch is None else taken(launch)
         if address is not None and _is_connected(address, name, settings):
             return
-    start_context(name, settings)
+    start_context(name, settings, is_small=is_small)
 
 
 def _is_connected(address: Address, name: str, settings: Mapping[str, str]) -> bool:
@@ -76,7 +78,7 @@ def _conf(name: str, settings: Mapping[str, str]) -> SparkConf:
     return SparkConf(loadDefaults=False).setAppName(name).setAll(list(settings.items()))
 
 
-def start_context(name: str, settings: Mapping[str, str]) -> None:
+def start_context(name: str, settings: Mapping[str, str], *, is_small: bool = False) -> None:
     """Start a JVM, and the SparkContext of this process in it.
 
     The JVM inherits the file that it prints into, and goes on after this process closed its own.
@@ -84,13 +86,20 @@ def start_context(name: str, settings: Mapping[str, str]) -> None:
     Args:
         name: of the application.
         settings: of Spark.
+        is_small: whether the JVM ends after little work.
 
     Raises:
         SparkNotStarted: no Java, or a configuration that Spark refuses.
     """
     conf = _conf(name, settings)
-    if options := archive_options(Path(_find_spark_home()), settings):
-        conf.set(DEFAULT_JAVA, f"{settings.get(DEFAULT_JAVA, '')} {options}".strip())
+    home = Path(_find_spark_home())
+    options = (
+        settings.get(DEFAULT_JAVA, ""),
+        options_of_small_work(home, settings) if is_small else "",
+        archive_options(home, settings),
+    )
+    if any(options):
+        conf.set(DEFAULT_JAVA, " ".join(filter(None, options)))
     if os.environ.get(DEBUG_VARIABLE):
         SparkContext(conf=conf).setLogLevel("WARN")
         return

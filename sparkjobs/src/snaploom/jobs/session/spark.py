@@ -79,6 +79,8 @@ def build_session(
     run: RunSettings,
     allow: Allowances = NO_ALLOWANCES,
     asked: Iterable[tuple[str, str]] = (),
+    *,
+    is_small: bool = False,
 ) -> SparkSession:
     """The session of this process, made when there is none, with the settings that we need.
 
@@ -90,6 +92,7 @@ def build_session(
             settings that correctness rests on.
         allow: what it may ask for beyond the built-in lists.
         asked: settings of the process's caller, which win and are not judged.
+        is_small: whether the process ends after little work; a JVM that is started is fitted to it.
 
     Raises:
         SettingNotAllowed: the resource makes a setting that is on no list.
@@ -112,7 +115,7 @@ def build_session(
         # one: without, workers would be whatever `python3` is, which need not have Snaploom.
         os.environ.setdefault(WORKER_PYTHON, settings.get("spark.pyspark.python", sys.executable))
     if not _is_submitted() and SparkContext._active_spark_context is None:
-        context_of(name, settings, may_take=_may_be_prepared(run, asked))
+        context_of(name, settings, may_take=_may_be_prepared(run, asked), is_small=is_small)
     builder = SparkSession.Builder().appName(name)
     for key, value in settings.items():
         builder = builder.config(key, value)

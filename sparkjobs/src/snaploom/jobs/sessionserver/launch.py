@@ -33,10 +33,10 @@ _ENTRIES = re.compile(r"[,:;\s=]+")
 class Launch:
     """What a JVM is started with, and what the process that starts it passes on to it."""
 
-    name: str
-    """Of the application."""
     settings: Mapping[str, str]
     """Of Spark."""
+    is_small: bool
+    """Whether it is fitted to little work."""
     environment: Mapping[str, str]
     """All variables, those of the terminal among them."""
     folder: str
@@ -58,18 +58,19 @@ class Launch:
 
 
 def launch_of(
-    name: str,
     spark_home: Path,
     settings: Mapping[str, str],
     environment: Mapping[str, str] = os.environ,
+    *,
+    is_small: bool = False,
 ) -> Launch | None:
     """What this process would start a JVM with; None where more than that counts.
 
     Args:
-        name: of the application.
         spark_home: folder of Spark.
         settings: of Spark.
         environment: of the process.
+        is_small: whether the process ends after little work.
     """
     java = java_home(environment)
     if java is None or configured_elsewhere(RunSettings(), environment):
@@ -82,7 +83,13 @@ def launch_of(
     except OSError:
         return None
     return Launch(
-        name, dict(settings), dict(environment), folder, _umask(), facts, bounds_of_process()
+        settings=dict(settings),
+        is_small=is_small,
+        environment=dict(environment),
+        folder=folder,
+        umask=_umask(),
+        facts=facts,
+        bounds=bounds_of_process(),
     )
 
 

@@ -127,7 +127,7 @@ def plan_listed(
 
 def estimate(planned: PlannedRun) -> Estimate:
     """About what it will take to publish all that is due."""
-    return estimate_of(planned.state, len(_due(planned.plan)))
+    return estimate_of(planned.state, len(planned.plan.due))
 
 
 def begin(
@@ -156,7 +156,7 @@ def begin(
         record.warn(message)
     if options.selection.first is not None or options.selection.end is not None:
         emit(RunEstimated(planned.bundle.output.name, estimate(planned)))
-    due = _due(planned.plan)
+    due = planned.plan.due
     record.plan(planned.plan, len(due))
     failing = _record_unwoven(planned, record)
     if not failing or options.keep_going:
@@ -165,10 +165,6 @@ def begin(
         message = f"left for the next run: {failing[0].message}"
         record.leave_out(one, SnapshotReason.EARLIER_FAILURE, message)
     return ()
-
-
-def _due(plan: RunPlan) -> tuple[PlannedSnapshot, ...]:
-    return tuple(one for one in plan.snapshots or () if one.action is Action.PUBLISH)
 
 
 def _record_unwoven(planned: PlannedRun, record: RunRecord) -> tuple[PlannedSnapshot, ...]:

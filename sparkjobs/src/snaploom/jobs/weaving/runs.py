@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from snaploom.jobs.interruption import Interruption, run_interruptibly, signal_handlers
 from snaploom.jobs.lineage.activation import lineage_listener
@@ -29,9 +30,11 @@ from snaploom.jobs.weaving.filesbeforespark import FilesBeforeSpark
 from snaploom.jobs.weaving.preflight import PlannedRun, estimate
 from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
 from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
+from snaploom.jobs.weaving.smallruns import is_small
 from snaploom.jobs.weaving.withoutspark import (
     EndedRun,
-    idle_run,
+    SparkRun,
+    begun_run,
     log_start,
     planned_without_spark,
 )
@@ -47,6 +50,13 @@ from snaploom.planning.plan import RunPlan, followed
 from snaploom.planning.selection import Selection
 from snaploom.storage.claims import ClaimLease
 from snaploom.storage.leaseholder import OpenLease
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What Spark is started for."""
+
+    is_small: bool
 
 
 def weave_outputs(
@@ -86,26 +96,28 @@ def weave_outputs(
     others = FilesBeforeSpark(bundles[0].output.spec.run, options.allow)
     files = {bundle.output.name: SourceFiles(others) for bundle in bundles}
 
-    def look() -> list[EndedRun] | None:
+    def look() -> list[EndedRun] | _Work:
         interruption.check()
         ended: list[EndedRun] = []
         for bundle in bundles:
-            run = idle_run(request, bundle, now, files[bundle.output.name])
-            if run is None:
-                return None
+            own = files[bundle.output.name]
+            run = begun_run(request, bundle, now, own)
+            if isinstance(run, SparkRun):
+                return _Work(len(bundles) == 1 and is_small(bundle, run.due, own))
             ended.append(run)
             if interruption.is_requested:
                 break
         return ended
 
     with warnings_as_events(emit):
-        ended = run_interruptibly(look, interruption, lambda: None, on_tick)
-    if ended is not None:
-        _show(ended, request)
-        return tuple(run.report for run in ended)
+        found = run_interruptibly(look, interruption, lambda: None, on_tick)
+    if not isinstance(found, _Work):
+        _show(found, request)
+        return tuple(run.report for run in found)
     # What others of these outputs publish before an output has its turn was not listed here.
     own_sources = [name for name, upstream in read_first(bundles).items() if not upstream]
-    opened = open_early(open_session, "snaploom", bundles[0].output.spec.run, options.allow)
+    run = bundles[0].output.spec.run
+    opened = open_early(open_session, "snaploom", run, options.allow, is_small=found.is_small)
     return weave_with_spark()(
         request,
         {bundle.output.name: indexes(bundle.output.name) for bundle in bundles},
@@ -134,7 +146,8 @@ def preview(
     if planned is not None and not _is_woven(planned.plan):
         snapshots = planned.plan.snapshots or ()
         return followed(planned.plan, snapshots, planned.published, planned.present)
-    opened = _open_to_plan(request, open_session)
+    due = () if planned is None else planned.plan.due
+    opened = _open_to_plan(request, open_session, is_small=is_small(bundle, due, files))
     return preview_with_spark()(request, files, opened)
 
 
@@ -161,8 +174,11 @@ def estimate_run(
     return estimate_with_spark()(request, files, opened)
 
 
-def _open_to_plan(request: PlanRequest, open_session: OpenSession) -> OpenedSession:
-    return open_early(open_session, "snaploom plan", request.bundle.output.spec.run, request.allow)
+def _open_to_plan(
+    request: PlanRequest, open_session: OpenSession, *, is_small: bool = False
+) -> OpenedSession:
+    run = request.bundle.output.spec.run
+    return open_early(open_session, "snaploom plan", run, request.allow, is_small=is_small)
 
 
 def _looked_at(request: PlanRequest, files: SourceFiles) -> PlannedRun | None:
@@ -184,8 +200,7 @@ def _looked_at(request: PlanRequest, files: SourceFiles) -> PlannedRun | None:
 
 def _is_woven(plan: RunPlan) -> bool:
     """Whether a run of this plan weaves a snapshot, whose schema is to be forecast."""
-    actions = {one.action for one in plan.snapshots or ()}
-    return Action.PUBLISH in actions and Action.FAIL not in actions
+    return bool(plan.due) and all(one.action is not Action.FAIL for one in plan.snapshots or ())
 
 
 def _show(ended: Sequence[EndedRun], request: RunRequest) -> None:

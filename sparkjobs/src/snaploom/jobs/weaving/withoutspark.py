@@ -22,6 +22,7 @@ from snaploom.models.report import Report
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.intervals import SourceSnapshots
+from snaploom.planning.plan import PlannedSnapshot
 from snaploom.storage.layout import new_run_id
 from snaploom.storage.stores import open_store
 
@@ -35,6 +36,14 @@ class EndedRun:
     report: Report
     events: tuple[Event, ...]
     """What happened, in its order."""
+
+
+@dataclass(frozen=True)
+class SparkRun:
+    """A run that Spark has to be started for."""
+
+    due: tuple[PlannedSnapshot, ...] = ()
+    """What it will weave; empty where that is not known without Spark."""
 
 
 def planned_without_spark(
@@ -73,10 +82,10 @@ def planned_without_spark(
     return plan_listed(inspected, listed, request, clock)
 
 
-def idle_run(
+def begun_run(
     request: RunRequest, bundle: Bundle, clock: Callable[[], EpochNanos], files: SourceFiles
-) -> EndedRun | None:
-    """The run of an output that has nothing to weave; None where Spark has to be started for it.
+) -> EndedRun | SparkRun:
+    """The run of an output as far as it goes without Spark: to its end where nothing is due.
 
     Args:
         request: the runs.
@@ -91,14 +100,13 @@ def idle_run(
         planned = planned_without_spark(
             request.plan_of(bundle), clock, files, check, record.observations
         )
-        if begin(planned, record, request.options, clock, events.append):
-            return None
+        due = begin(planned, record, request.options, clock, events.append)
         is_registered = bundle.output.spec.output_folder.register_table is not None
-        if is_registered and planned.state.timeline:
-            return None
+        if due or (is_registered and planned.state.timeline):
+            return SparkRun(due)
     except SparkNeeded as needed:
         log_start(bundle, needed)
-        return None
+        return SparkRun()
     except SnaploomError as error:
         record.stop(request.interruption.cause or error)
     return EndedRun(record.report(), tuple(events))

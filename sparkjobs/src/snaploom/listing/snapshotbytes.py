@@ -1,0 +1,39 @@
+"""How many bytes a snapshot of a source has in files, before anything is read."""
+
+from __future__ import annotations
+
+from snaploom.listing.pathsnapshots import path_snapshots
+from snaploom.listing.sourcefiles import SourceFiles
+from snaploom.models.times import EpochNanos
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.sources.files.source import FileSource
+from snaploom.planning.sources.registry import declared
+
+
+def snapshot_bytes(
+    bundle: Bundle, name: str, snapshot: EpochNanos, files: SourceFiles
+) -> int | None:
+    """Bytes of the files that a snapshot is in; None where more than one source of files is read.
+
+    Where a column holds the snapshots these are the bytes of all files, each of which may have
+    some of its rows.
+
+    Args:
+        bundle: holds the source, and those that it reads.
+        name: of the source.
+        snapshot: one of its snapshots.
+        files: of all sources; what is listed stays there.
+
+    Raises:
+        SourceError: the files cannot be listed.
+        SparkNeeded: only Spark can list them.
+    """
+    source = declared(bundle.source(name))
+    while source.snapshots_of is not None:
+        source = declared(bundle.source(source.snapshots_of))
+    if not isinstance(source, FileSource):
+        return None
+    listing = files.of(source)
+    by_path = path_snapshots(listing)
+    found = listing.files if by_path is None else by_path.files_of(snapshot)
+    return sum(each.file.length for each in found)
