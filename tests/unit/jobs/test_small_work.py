@@ -40,13 +40,13 @@ def test_little_work_has_one_compiler(
         (UTC, {"SPARK_CONF_DIR": "/etc/spark"}),
     ],
 )
-def test_options_of_java_that_anybody_chose_are_left_alone(
+def test_options_of_java_that_anybody_chose_are_kept(
     tmp_path: Path, settings: dict[str, str], environment: dict[str, str]
 ) -> None:
     assert options_of_small_work(tmp_path, settings, environment) == ""
 
 
-def test_spark_with_files_of_settings_is_left_alone(tmp_path: Path) -> None:
+def test_spark_with_files_of_settings_keeps_its_options(tmp_path: Path) -> None:
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "spark-env.sh").touch()
     assert options_of_small_work(tmp_path, UTC, {}) == ""
