@@ -7,6 +7,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -81,8 +82,9 @@ def processes_of(environment: dict[str, str]) -> Iterator[psutil.Process]:
     for process in psutil.process_iter(["cmdline"]):
         if HOLDER in (process.info["cmdline"] or []):
             cache = environment["XDG_CACHE_HOME"]
-            if process.environ().get("XDG_CACHE_HOME") == cache:
-                yield process
+            with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+                if process.environ().get("XDG_CACHE_HOME") == cache:
+                    yield process
 
 
 @pytest.fixture
@@ -105,6 +107,17 @@ def test_run_in_the_jvm_that_was_kept_ready_publishes_the_same(laptop: Laptop) -
     wait_until(lambda: not psutil.pid_exists(holder))
     wait_until(laptop.is_ready)
     assert laptop.holder() not in (0, holder)
+
+
+def test_plan_takes_the_jvm_that_was_prepared_after_a_run(laptop: Laptop) -> None:
+    laptop.command("session", "start")
+    laptop.run()
+    wait_until(laptop.is_ready)
+    holder = laptop.holder()
+    shutil.rmtree(laptop.loom.out)
+    code, out, err = laptop.command("plan", OUTPUT, "-f", laptop.model, "--now", AT)
+    assert (code, "2024-01-02" in out) == (0, True), err
+    wait_until(lambda: not psutil.pid_exists(holder))
 
 
 def test_preparation_reports_nothing_to_the_server_of_lineage(laptop: Laptop) -> None:

@@ -9,6 +9,7 @@ import json
 import os
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from snaploom.jobs.session.spark import build_session
@@ -22,7 +23,10 @@ COMMAND = b"c\nz:java.lang.System\ngetProperty\nsjava.version\ne\n"
 def listened_at(process: int) -> list[str]:
     """Addresses, in the kernel's form, at which a process listens."""
     folder = Path("/proc") / str(process)
-    links = (os.readlink(path) for path in (folder / "fd").iterdir() if path.is_symlink())
+    links = set[str]()
+    for path in (folder / "fd").iterdir():
+        with suppress(FileNotFoundError):  # it was closed meanwhile
+            links.add(os.readlink(path))
     own = {link.removeprefix("socket:[").rstrip("]") for link in links if "socket:" in link}
     found = []
     for table in ("tcp", "tcp6"):
