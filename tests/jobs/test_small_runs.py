@@ -19,6 +19,7 @@ from support.weaving.loom import NOW, OUTPUT, START, Loom, ids
 from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.hadoopsettings import JAVA_VARIABLES
 from snaploom.jobs.interruption import Interruption
+from snaploom.jobs.published import contentcheck
 from snaploom.jobs.session import spark as sessions
 from snaploom.jobs.session.jvmstart import SparkNotStarted
 from snaploom.jobs.session.smallwork import SMALL_BYTES
@@ -28,6 +29,7 @@ from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.run import RunSettings
 from snaploom.models.times import parse_instant
 from snaploom.planning.bundle import Bundle
+from snaploom.storage.stores import open_store
 
 pytestmark = pytest.mark.spark
 
@@ -147,6 +149,27 @@ def test_plan_of_few_bytes_is_small(loom: Loom) -> None:
     with pytest.raises(SparkNotStarted):
         preview(loom.bundle(), parse_instant(NOW), None, open_session=asked.session)
     assert asked.is_small == [True]
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(SMALL_BYTES, True), (1, False)])
+def test_check_of_few_published_bytes_is_small(
+    spark: SparkSession,
+    loom: Loom,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: int,
+    expected: bool,
+) -> None:
+    loom.weave(spark)
+    monkeypatch.setattr(contentcheck, "SMALL_BYTES", limit)
+    state, asked = loom.state(), Asked()
+    store = open_store(loom.uri, create=False)
+    times = [record.time for record in state.snapshots]
+    with pytest.raises(SparkNotStarted):
+        contentcheck.check_content(
+            RunSettings(), store, state, (), times, print, Interruption(),
+            open_session=asked.session,
+        )  # fmt: skip
+    assert asked.is_small == [expected]
 
 
 @pytest.mark.parametrize("is_kept", [False, True])

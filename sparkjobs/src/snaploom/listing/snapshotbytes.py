@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from snaploom.listing.pathsnapshots import path_snapshots
-from snaploom.listing.sourcefiles import SourceFiles
+from snaploom.listing.sourcefiles import SourceFiles, enumerated_source
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.sources.files.source import FileSource
-from snaploom.planning.sources.registry import declared
 
 
 def snapshot_bytes(
     bundle: Bundle, name: str, snapshot: EpochNanos, files: SourceFiles
 ) -> int | None:
-    """Bytes of the files that a snapshot is in; None where more than one source of files is read.
+    """Bytes of the files that a snapshot is read from; None where it is not read from files only.
 
     Where a column holds the snapshots these are the bytes of all files, each of which may have
     some of its rows.
@@ -28,9 +27,7 @@ def snapshot_bytes(
         SourceError: the files cannot be listed.
         SparkNeeded: only Spark can list them.
     """
-    source = declared(bundle.source(name))
-    while source.snapshots_of is not None:
-        source = declared(bundle.source(source.snapshots_of))
+    source = enumerated_source(bundle, name)
     if not isinstance(source, FileSource):
         return None
     listing = files.of(source)

@@ -13,6 +13,7 @@ from snaploom.listing.otherfiles import OtherFiles
 from snaploom.listing.pathsnapshots import path_snapshots
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.intervals import SourceSnapshots
+from snaploom.planning.sources.declared import DeclaredSource
 from snaploom.planning.sources.files.source import FileSource
 from snaploom.planning.sources.registry import declared
 from snaploom.planning.sources.tables.source import TableSource
@@ -62,6 +63,19 @@ def file_snapshots(listing: FileListing) -> SourceSnapshots | None:
     return None if snapshots is None else snapshots.listed
 
 
+def enumerated_source(bundle: Bundle, name: str) -> DeclaredSource:
+    """The source whose snapshots a source has: itself, or the one that it is a query over.
+
+    Args:
+        bundle: holds both.
+        name: of the source.
+    """
+    source = declared(bundle.source(name))
+    while source.snapshots_of is not None:
+        source = declared(bundle.source(source.snapshots_of))
+    return source
+
+
 def listed_without_spark(bundle: Bundle, name: str, files: SourceFiles) -> SourceSnapshots | None:
     """The snapshots of a source; None where only Spark can enumerate them.
 
@@ -74,9 +88,7 @@ def listed_without_spark(bundle: Bundle, name: str, files: SourceFiles) -> Sourc
         SourceError: as `file_snapshots`.
         SparkNeeded: as `file_snapshots`.
     """
-    source = declared(bundle.source(name))
-    while source.snapshots_of is not None:
-        source = declared(bundle.source(source.snapshots_of))
+    source = enumerated_source(bundle, name)
     if isinstance(source, TableSource):
         return iceberg_snapshots(source, files.others)
     if not isinstance(source, FileSource):

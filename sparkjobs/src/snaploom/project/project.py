@@ -624,8 +624,9 @@ class Project:
         return runs.raise_for_failures() if raises else runs
 
     def _session(self, spark: SparkSession | None) -> OpenSession:
-        own = with_drivers(self._declarations, is_kept=True)
-        return own if spark is None else session_beside(spark)
+        if spark is not None:
+            return session_beside(spark)
+        return with_drivers(self._declarations, is_kept=True)
 
     def _runnable(self, names: Sequence[str]) -> tuple[Bundle, ...]:
         self._refuse_unknown(names)

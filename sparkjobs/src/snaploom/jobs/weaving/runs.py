@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from snaploom.jobs.interruption import Interruption, run_interruptibly, signal_handlers
 from snaploom.jobs.lineage.activation import lineage_listener
@@ -52,13 +51,6 @@ from snaploom.storage.claims import ClaimLease
 from snaploom.storage.leaseholder import OpenLease
 
 
-@dataclass(frozen=True)
-class _Work:
-    """What Spark is started for."""
-
-    is_small: bool
-
-
 def weave_outputs(
     bundles: Sequence[Bundle],
     moment: EpochNanos,
@@ -96,14 +88,13 @@ def weave_outputs(
     others = FilesBeforeSpark(bundles[0].output.spec.run, options.allow)
     files = {bundle.output.name: SourceFiles(others) for bundle in bundles}
 
-    def look() -> list[EndedRun] | _Work:
+    def look() -> list[EndedRun] | SparkRun:
         interruption.check()
         ended: list[EndedRun] = []
         for bundle in bundles:
-            own = files[bundle.output.name]
-            run = begun_run(request, bundle, now, own)
+            run = begun_run(request, bundle, now, files[bundle.output.name])
             if isinstance(run, SparkRun):
-                return _Work(len(bundles) == 1 and is_small(bundle, run.due, own))
+                return run
             ended.append(run)
             if interruption.is_requested:
                 break
@@ -111,7 +102,7 @@ def weave_outputs(
 
     with warnings_as_events(emit):
         found = run_interruptibly(look, interruption, lambda: None, on_tick)
-    if not isinstance(found, _Work):
+    if not isinstance(found, SparkRun):
         _show(found, request)
         return tuple(run.report for run in found)
     # What others of these outputs publish before an output has its turn was not listed here.

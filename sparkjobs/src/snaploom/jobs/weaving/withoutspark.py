@@ -16,13 +16,13 @@ from snaploom.jobs.reports.runrecord import RunRecord
 from snaploom.jobs.runevents import Event
 from snaploom.jobs.weaving.preflight import PlannedRun, begin, inspect, plan_listed
 from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
+from snaploom.jobs.weaving.smallruns import is_small
 from snaploom.listing.otherfiles import SparkNeeded
 from snaploom.listing.sourcefiles import SourceFiles, listed_without_spark
 from snaploom.models.report import Report
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.intervals import SourceSnapshots
-from snaploom.planning.plan import PlannedSnapshot
 from snaploom.storage.layout import new_run_id
 from snaploom.storage.stores import open_store
 
@@ -42,8 +42,8 @@ class EndedRun:
 class SparkRun:
     """A run that Spark has to be started for."""
 
-    due: tuple[PlannedSnapshot, ...] = ()
-    """What it will weave; empty where that is not known without Spark."""
+    is_small: bool = False
+    """Whether it is known to read little, and nothing else is run in this process."""
 
 
 def planned_without_spark(
@@ -103,7 +103,7 @@ def begun_run(
         due = begin(planned, record, request.options, clock, events.append)
         is_registered = bundle.output.spec.output_folder.register_table is not None
         if due or (is_registered and planned.state.timeline):
-            return SparkRun(due)
+            return SparkRun(len(request.bundles) == 1 and is_small(bundle, due, files))
     except SparkNeeded as needed:
         log_start(bundle, needed)
         return SparkRun()
