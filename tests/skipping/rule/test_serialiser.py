@@ -28,20 +28,18 @@ LITERALS = [
     ("X'00ff'", {"hex": "00ff"}, "binary"),
     ("cast(null as int)", None, "int"),
     ("'a' collate UTF8_LCASE", "a", "string collate UTF8_LCASE"),
-    ("array(1)", {"opaque": True}, "array<int>"),
+    ("array(1, null)", [1, None], "array<int>"),
 ]
 
 COL = ["col", "id", "bigint"]
 TEXT = ["col", "text", "string"]
 
+CAST = {"timeZoneId": "UTC", "legacyCastToStr": False}
 EXPRESSIONS = [
     ("id", COL),
     ("upper(text)", ["Upper", {}, TEXT]),
-    ("cast(text as date)", ["Cast", {"dataType": "date", "timeZoneId": "UTC", "evalMode": "ANSI"}]),
-    (
-        "try_cast(text as int)",
-        ["Cast", {"dataType": "int", "timeZoneId": "UTC", "evalMode": "TRY"}],
-    ),
+    ("cast(text as date)", ["Cast", CAST | {"dataType": "date", "evalMode": "ANSI"}]),
+    ("try_cast(text as int)", ["Cast", CAST | {"dataType": "int", "evalMode": "TRY"}]),
     ("text LIKE 'a%'", ["StartsWith", {}, TEXT, ["lit", "a", "string"]]),
     ("text LIKE '_a'", ["Like", {"escapeChar": "\\"}, TEXT, ["lit", "_a", "string"]]),
     ("id IN (1, 2)", ["In", {}, COL, ["lit", 1, "bigint"], ["lit", 2, "bigint"]]),

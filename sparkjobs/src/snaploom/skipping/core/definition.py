@@ -6,7 +6,8 @@ type over one term or several.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 from snaploom.models.skippingindex import RefreshMode
 from snaploom.skipping.core.terms import Term
@@ -41,6 +42,15 @@ class ReaderFingerprint:
     schema: str = ""
     """The whole data schema as JSON, where reading one column depends on the others (CSV, JSON);
     else empty: columns are compared one by one, by their term's type."""
+    evaluation: tuple[tuple[str, str], ...] = ()
+    """What values of expressions may depend on beside their text: Spark's version, time zones, and
+    every SQL setting that differs from Spark's default, in order; empty where nothing is kept
+    about an expression."""
+
+    def for_indexes(self, indexes: Iterable[IndexDefinition]) -> ReaderFingerprint:
+        """The part on which the rows of some indexes depend."""
+        has_expression = any(term.names is None for index in indexes for term in index.terms)
+        return self if has_expression else replace(self, evaluation=())
 
 
 @dataclass(frozen=True)
@@ -64,6 +74,11 @@ class IndexDefinition:
     def term(self) -> Term:
         """The only term of a type that has one."""
         return self.terms[0]
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether an expression of it has a key that another expression may share."""
+        return any(term.is_outdated for term in self.terms)
 
     def parameter(self, name: str, default: str) -> str:
         """Value of a parameter, or the default."""
@@ -100,3 +115,13 @@ class SkippingDefinition:
     """Whether footers stay readable without a key."""
     properties: tuple[tuple[str, str], ...] = field(default=())
     """What else was declared (`WITH (...)`), kept and shown."""
+
+    @property
+    def why_outdated(self) -> str:
+        """Which indexes no query uses before they are built again, and how; empty if none."""
+        labels = ", ".join(index.label for index in self.indexes if index.is_outdated)
+        where = self.target.table or self.target.uri
+        return labels and (
+            f"{labels}: Snaploom 0.1 did not tell all expressions apart, so no query uses it; "
+            f"build it again with `snaploom index refresh {where}`"
+        )

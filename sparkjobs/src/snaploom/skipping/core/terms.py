@@ -77,8 +77,13 @@ class Term:
     def names(self) -> tuple[str, ...] | None:
         """Names from the top-level column to the field; None for an expression."""
         parts = json.loads(self.key)
-        is_path = isinstance(parts, list) and bool(parts) and parts[0] != _EXPRESSION
+        is_path = isinstance(parts, list) and bool(parts) and isinstance(parts[0], str)
         return tuple(parts) if is_path else None
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether its key may be that of another expression too, as those of version 0.1 may."""
+        return self.names is None and json.loads(self.key)[0] != _EXPRESSION
 
 
 def is_sound(term: Term) -> bool:
@@ -89,13 +94,15 @@ def is_sound(term: Term) -> bool:
         return False
     if not isinstance(parts, list) or not parts:
         return False
-    is_expression = parts[0] == _EXPRESSION and len(parts) == 2
+    is_expression = parts[0] in (_EXPRESSION, _EXPRESSION_BEFORE) and len(parts) == 2
     is_path = all(isinstance(part, str) for part in parts)
     return (is_expression or is_path) and arrow_type(term.data_type) is not None
 
 
-_EXPRESSION = {"expression": True}
-"""First element of an expression's key, which no column name can be."""
+_EXPRESSION = {"expression": 2}
+"""First element of an expression's key, which no column name can be: the version of the form."""
+_EXPRESSION_BEFORE = {"expression": True}
+"""That of the first version, which did not write arrays, maps, structs and intervals in full."""
 
 
 def column_term(names: tuple[str, ...], data_type: str) -> Term:

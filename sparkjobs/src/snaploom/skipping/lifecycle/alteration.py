@@ -183,9 +183,12 @@ def plan_alteration(
             properties.pop(name, None)
         else:
             properties[name] = value
+    indexes = (*kept, *added)
+    evaluation = definition.fingerprint.evaluation or target.fingerprint.evaluation
     after = replace(
         definition,
-        indexes=(*kept, *added),
+        indexes=indexes,
+        fingerprint=replace(definition.fingerprint, evaluation=evaluation).for_indexes(indexes),
         enabled=definition.enabled if alteration.enabled is None else alteration.enabled,
         mode=definition.mode if alteration.mode is None else alteration.mode,
         where=definition.where if alteration.where is None else alteration.where,

@@ -132,7 +132,7 @@ def _defined(
 ) -> SkippingDefinition:
     return SkippingDefinition(
         target=target.target,
-        fingerprint=target.fingerprint,
+        fingerprint=target.fingerprint.for_indexes(indexes),
         indexes=indexes,
         where=declaration.where,
         partition_columns=target.partition_columns,

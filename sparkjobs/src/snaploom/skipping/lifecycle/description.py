@@ -74,7 +74,7 @@ class Description:
     same_file: str = ""
     """By what files are known to be as they were indexed; see `same_file`."""
     problem: str = ""
-    """Why it cannot be read; queries read every file meanwhile (rule S14)."""
+    """Why it, or a part of it, is not used; queries read every file meanwhile (rule S14)."""
 
     @property
     def condition(self) -> str:
@@ -135,6 +135,7 @@ def describe(store: IndexStore, listing: pa.Table | None = None) -> Description:
             coverage=None if listing is None else _coverage(listing, files),
             last_used=last_used,
             same_file=same_file(definition.target.uri, files),
+            problem=definition.why_outdated,
         )
     except (SkippingError, *STORE_FAILURES) as error:
         return Description(store.uri, state, last_used=last_used, problem=_message(error))

@@ -208,7 +208,7 @@ def confirm(
     """
     state = available(store.read(), store, timing)
     definition = declared(state, store)
-    is_full = (mode or definition.mode) is RefreshMode.FULL
+    is_full = (mode or definition.mode) is RefreshMode.FULL or bool(definition.why_outdated)
     if is_full or state.refreshed_at == NEVER or not listing.reads_alike(definition):
         return None
     try:

@@ -114,14 +114,15 @@ def current_definition(
             index = replace(index, index_id=f"i{next_index}", terms=terms)
             next_index += 1
         indexes.append(index)
-    if definition.fingerprint != target.fingerprint:
-        reasons.append(_difference(definition.fingerprint, target.fingerprint))
+    fingerprint = target.fingerprint.for_indexes(indexes)
+    if definition.fingerprint != fingerprint:
+        reasons.append(_difference(definition.fingerprint, fingerprint))
     if definition.partition_columns != target.partition_columns:
         reasons.append("the partition columns are others")
     current = replace(
         definition,
         indexes=tuple(indexes),
-        fingerprint=target.fingerprint,
+        fingerprint=fingerprint,
         partition_columns=target.partition_columns,
     )
     return current, tuple(reasons), next_index
@@ -130,6 +131,8 @@ def current_definition(
 def _other_term(before: Term, after: Term) -> str:
     if before.data_type != after.data_type:
         return f"{before.label} is {after.data_type}, was {before.data_type}"
+    if before.is_outdated:
+        return f"{before.label} was indexed by Snaploom 0.1, which does not tell all literals apart"
     return f"Spark analyses {before.label} otherwise than when it was declared"
 
 
@@ -137,8 +140,8 @@ def _difference(before: ReaderFingerprint, after: ReaderFingerprint) -> str:
     """What of the reader changed, by name."""
     if before.format != after.format:
         return f"the format is {after.format}, was {before.format}"
-    then = dict((*before.options, *before.settings))
-    since = dict((*after.options, *after.settings))
+    then = dict((*before.options, *before.settings, *before.evaluation))
+    since = dict((*after.options, *after.settings, *after.evaluation))
     names = [name for name in {**then, **since} if then.get(name) != since.get(name)]
     if not names:
         return "the schema of the files is another one"

@@ -21,8 +21,8 @@ from snaploom.skipping.core.terms import is_sound
 from snaploom.skipping.indexes.registry import index_type, registered_types
 from snaploom.skipping.stores.port import StoredState
 
-STATE_FORMAT = 1
-"""Format of the documents; a newer one is refused. Each field that is added to `StoredState` or to
+STATE_FORMAT = 2
+"""Format of the documents: 2 has `evaluation` in fingerprints. A newer one is refused. Each field that is added to `StoredState` or to
 a definition makes a new format, since older versions refuse what they do not know."""
 
 LONGEST_STATE = 4 * 1024 * 1024

@@ -179,6 +179,8 @@ class Decider:
         )
         question = Question(request, listing, predicate, is_traced)
         judged = [self._judge.judge(catalog, pinned, question) for pinned in found.indexes]
+        for outdated in filter(None, (each.definition.why_outdated for each in found.indexes)):
+            self._warn_once(outdated)
         for problem in (each.problem for each in judged if each.problem is not None):
             self._warn_once(f"the skipping index {problem.uri} is not used: {problem.message}")
         judged += [Judged(_unread(problem)) for problem in found.problems]

@@ -25,8 +25,7 @@ def usable_part(
     files of a partition have, and may change that tomorrow for the same files.
     """
     now = fingerprint.fingerprint(request.header)
-    differing = fingerprint.differences(definition.fingerprint, now)
-    foreign = [each for each in differing if not each.is_for_expressions]
+    foreign = fingerprint.differences(definition.fingerprint, now)
     if foreign:
         reasons = tuple(f"the reader has changed: {each}" for each in foreign)
         return replace(definition, indexes=()), reasons
@@ -37,7 +36,8 @@ def usable_part(
             set(request.partition_columns) ^ partitions, "comes from paths or from files"
         ),
     }
-    whys = {index: _why_not(index, unusable, differing) for index in definition.indexes}
+    otherwise = fingerprint.evaluation_differences(definition.fingerprint, now)
+    whys = {index: _why_not(index, unusable, otherwise) for index in definition.indexes}
     usable = tuple(index for index, why in whys.items() if not why)
     unused = tuple(f"{index.label}: {why}" for index, why in whys.items() if why)
     return (replace(definition, indexes=usable) if unused else definition), unused
@@ -46,13 +46,15 @@ def usable_part(
 def _why_not(
     index: IndexDefinition,
     unusable: Mapping[str, str],
-    differing: Sequence[fingerprint.Difference],
+    otherwise: Sequence[fingerprint.Difference],
 ) -> str:
     for name in sorted({name for term in index.terms for name in root_names(term)}):
         if name in unusable:
             return f"{name} {unusable[name]}"
-    if differing and any(term.names is None for term in index.terms):
-        return f"the reader has changed: {differing[0]}"
+    if index.is_outdated:
+        return "Snaploom 0.1 did not tell all expressions apart: refresh it"
+    if otherwise and any(term.names is None for term in index.terms):
+        return f"its values may be others here: {otherwise[0]}"
     return ""
 
 

@@ -3,7 +3,8 @@
 A node is `["col", name, type]`, `["lit", value, type]`, `["?", text]` for what the rule does not
 show (subqueries, Python functions, anything not deterministic), or
 `[ClassName, {argument: value}, child, ...]`, with all members of a chain of AND or of OR at once.
-An argument that it cannot write is `{"opaque": true}`: such an expression is `Opaque` as a whole.
+A node with a part that has no text of its own is `["?", text]`, so that two equal texts without one
+are one computation; the writer in Java alone decides that (`Expressions.java`).
 """
 
 from __future__ import annotations
@@ -71,20 +72,9 @@ def parse(node: object) -> Expression:
             return literal(value, data_type)
         case ["?", str(text)]:
             return Opaque(text)
-        case [str(name), dict(arguments), *children] if not _has_opaque(arguments):
+        case [str(name), dict(arguments), *children]:
             return Call(name, arguments, tuple(parse(child) for child in children))
     return Opaque(str(node))
-
-
-def _has_opaque(value: object) -> bool:
-    match value:
-        case {"opaque": True}:
-            return True
-        case dict():
-            return any(_has_opaque(each) for each in value.values())
-        case list():
-            return any(_has_opaque(each) for each in value)
-    return False
 
 
 def serialised(expression: Expression) -> object:

@@ -29,15 +29,48 @@ _EVERYWHERE = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
 }
-_EXPRESSIONS = {
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.icu.caseMappings.enabled": "true",
-    "spark.sql.legacy.castComplexTypesToString.enabled": "false",
-    "spark.sql.legacy.javaCharsets": "false",
-    "spark.sql.legacy.sizeOfNull": "true",
-    "spark.sql.legacy.timeParserPolicy": "corrected",
+HARMLESS_SETTINGS: Mapping[str, str] = {
+    "spark.sql.adaptive.": "how a plan changes while it runs",
+    "spark.sql.autoBroadcastJoinThreshold": "how joins are executed",
+    "spark.sql.broadcastTimeout": "how long a broadcast may take",
+    "spark.sql.catalog.": "which tables there are",
+    "spark.sql.catalogImplementation": "where tables are noted",
+    "spark.sql.cbo.": "which plan is chosen",
+    "spark.sql.codegen.cache.maxEntries": "how many compiled classes are kept",
+    "spark.sql.codegen.maxFields": "which plans are compiled as one",
+    "spark.sql.codegen.wholeStage": "which plans are compiled as one",
+    "spark.sql.defaultCatalog": "which tables a name means",
+    "spark.sql.execution.": "how operators work, and how rows go to Python",
+    "spark.sql.extensions": "what extensions add is written in an expression, or not used",
+    "spark.sql.files.maxPartitionBytes": "how files are split",
+    "spark.sql.files.maxPartitionNum": "how files are split",
+    "spark.sql.files.maxRecordsPerFile": "how files are written",
+    "spark.sql.files.minPartitionNum": "how files are split",
+    "spark.sql.files.openCostInBytes": "how files are split",
+    "spark.sql.hive.metastore": "where tables are noted",
+    "spark.sql.inMemoryColumnarStorage.": "how cached rows are stored",
+    "spark.sql.join.preferSortMergeJoin": "how joins are executed",
+    "spark.sql.optimizer.dynamicPartitionPruning.": "which files are read",
+    "spark.sql.optimizer.excludedRules": "how an expression is written, which is compared",
+    "spark.sql.parquet.compression.codec": "how files are written",
+    "spark.sql.parquet.output.committer.class": "how files are written",
+    "spark.sql.pyspark.": "what errors and plots look like",
+    "spark.sql.queryExecutionListeners": "who hears of queries",
+    "spark.sql.repl.": "what notebooks show",
+    "spark.sql.runSQLOnFiles": "whether a name may be a path",
+    "spark.sql.shuffle.": "how rows are distributed",
+    "spark.sql.sources.commitProtocolClass": "how files are written",
+    "spark.sql.sources.parallelPartitionDiscovery.": "how files are listed",
+    "spark.sql.sources.partitionOverwriteMode": "how files are written",
+    "spark.sql.sources.useV1SourceList": "which scan reads the same files",
+    "spark.sql.statistics.": "which plan is chosen",
+    "spark.sql.streaming.": "how streams run",
+    "spark.sql.ui.": "what the page of Spark shows",
+    "spark.sql.variable.substitute": "what an expression's text is, before it is parsed",
+    "spark.sql.warehouse.dir": "where tables are",
 }
-"""What expressions may read while they are evaluated; the rest is in their serialised form."""
+"""Settings, or how their names begin, that cannot change the value of an expression, each with what
+it decides instead. A test compares them with what the classes of Spark's expressions read."""
 _PARQUET = {
     "spark.sql.parquet.binaryAsString": "false",
     "spark.sql.parquet.int96AsTimestamp": "true",
@@ -103,9 +136,13 @@ FORMATS = tuple(sorted(_OF_FORMATS))
 """Formats whose readers are known."""
 
 SETTINGS: tuple[str, ...] = tuple(
-    sorted({TIME_ZONE, *_EVERYWHERE, *_EXPRESSIONS}.union(*(each for each in _OF_FORMATS.values())))
+    [
+        *sorted({TIME_ZONE, *_EVERYWHERE}.union(*(each for each in _OF_FORMATS.values()))),
+        *(f"!{prefix}" for prefix in HARMLESS_SETTINGS),
+    ]
 )
-"""Names of the settings that the optimizer rule sends along."""
+"""Names of the settings that the optimizer rule sends along; behind `!`, how the names begin of
+those that it leaves out of what expressions may read."""
 
 _HARMLESS = frozenset({
     # Which files are read: that is the listing's business, whose every file is matched.
@@ -143,6 +180,7 @@ def fingerprint(header: Header) -> ReaderFingerprint:
         options=_options(header, file_format),
         settings=_settings(header, file_format),
         schema=_schema(header, file_format),
+        evaluation=_evaluation(header),
     )
 
 
@@ -158,7 +196,8 @@ def is_unchanged(indexed: ReaderFingerprint, listed: Header) -> bool:
     time = {"name": "t", "type": "timestamp", "nullable": True, "metadata": {}}
     schema = {"type": "struct", "fields": [time] if had_zone else []}
     now = fingerprint({**listed, "dataSchema": schema})
-    return replace(now, schema=indexed.schema) == indexed
+    evaluation = now.evaluation if indexed.evaluation else ()
+    return replace(now, schema=indexed.schema, evaluation=evaluation) == indexed
 
 
 def partition_columns(header: Header) -> tuple[tuple[str, str], ...]:
@@ -224,8 +263,6 @@ class Difference:
     """What it was."""
     now: str
     """What it is."""
-    is_for_expressions: bool = False
-    """Whether only indexes over expressions depend on it."""
 
     def __str__(self) -> str:
         if self.name == "schema":
@@ -238,22 +275,29 @@ def differences(indexed: ReaderFingerprint, now: ReaderFingerprint) -> tuple[Dif
     found = (
         [] if indexed.format == now.format else [Difference("format", indexed.format, now.format)]
     )
-    for was, now_is in ((indexed.options, now.options), (indexed.settings, now.settings)):
-        before, after = dict(was), dict(now_is)
-        found.extend(
-            Difference(
-                name, before.get(name, ""), after.get(name, ""), _is_for_expressions(name, now)
-            )
-            for name in sorted({*before, *after})
-            if before.get(name) != after.get(name)
-        )
+    found += _differing(indexed.options, now.options)
+    found += _differing(indexed.settings, now.settings)
     if not _same_schema(indexed, now):
         found.append(Difference("schema", indexed.schema, now.schema))
     return tuple(found)
 
 
-def _is_for_expressions(name: str, now: ReaderFingerprint) -> bool:
-    return name in _EXPRESSIONS and name not in _OF_FORMATS.get(now.format, {})
+def evaluation_differences(
+    indexed: ReaderFingerprint, now: ReaderFingerprint
+) -> tuple[Difference, ...]:
+    """What expressions may depend on that is otherwise than when they were indexed."""
+    return tuple(_differing(indexed.evaluation, now.evaluation))
+
+
+def _differing(
+    indexed: Sequence[tuple[str, str]], now: Sequence[tuple[str, str]]
+) -> list[Difference]:
+    before, after = dict(indexed), dict(now)
+    return [
+        Difference(name, before.get(name, ""), after.get(name, ""))
+        for name in sorted({*before, *after})
+        if before.get(name) != after.get(name)
+    ]
 
 
 def _same_schema(indexed: ReaderFingerprint, now: ReaderFingerprint) -> bool:
@@ -299,6 +343,23 @@ def _options(header: Header, file_format: str) -> tuple[tuple[str, str], ...]:
     )
 
 
+def _evaluation(header: Header) -> tuple[tuple[str, str], ...]:
+    """What the session says about values of expressions."""
+    zone = str(header.get("zone", ""))
+    session_zone = _object(header, "settings").get(TIME_ZONE) or zone
+    found = {
+        **_object(header, "evaluation"),
+        JVM_ZONE: zone,
+        TIME_ZONE: session_zone,
+    }
+    if header.get("isOneEvaluation") is False:
+        found["settings"] = "changed after the query was planned"
+    return tuple(
+        (name, _unreadable(str(value)) if _SECRET.search(name) else str(value))
+        for name, value in sorted(found.items())
+    )
+
+
 def _unreadable(value: str) -> str:
     """Enough to distinguish two values, and nothing of them: an index is readable by many."""
     return "sha256:" + hashlib.sha256(value.encode()).hexdigest()[:16]
@@ -306,7 +367,7 @@ def _unreadable(value: str) -> str:
 
 def _settings(header: Header, file_format: str) -> tuple[tuple[str, str], ...]:
     given = _object(header, "settings")
-    watched = {**_EVERYWHERE, **_EXPRESSIONS, **_OF_FORMATS.get(file_format, {})}
+    watched = {**_EVERYWHERE, **_OF_FORMATS.get(file_format, {})}
     found = {
         name: str(given[name])
         for name, default in watched.items()

@@ -25,8 +25,8 @@ import org.apache.spark.sql.types.DataType;
 import scala.Product;
 
 /**
- * Writes expressions as JSON arrays. Two texts without "?" and without an opaque part are equal
- * exactly when Spark computes the same: all constructor parameters are in them.
+ * Writes expressions as JSON arrays. Two texts without "?" are equal only when Spark computes the
+ * same: everything that an expression has is in its text, or "?" stands in its place.
  */
 final class Expressions {
   /** Where Spark keeps the declared type of a CHAR or VARCHAR column. */
@@ -53,16 +53,10 @@ final class Expressions {
       write(((Alias) e).child(), read);
     } else if (e instanceof AttributeReference) {
       attribute((AttributeReference) e, read);
-    } else if (e instanceof Literal) {
-      out.append("[\"lit\",");
-      Values.write(out, ((Literal) e).value(), e.dataType());
-      out.append(',');
-      Json.string(out, e.dataType().catalogString());
-      out.append(']');
+    } else if (e instanceof Literal || e instanceof InSet) {
+      constants(e);
     } else if (isUnknown(e)) {
       unknown(e);
-    } else if (e instanceof InSet) {
-      inSet((InSet) e);
     } else if (e instanceof And || e instanceof Or) {
       chain(e);
     } else if (e instanceof IsNull || e instanceof IsNotNull) {
@@ -86,7 +80,9 @@ final class Expressions {
         || e instanceof PythonUDF
         || e instanceof UserDefinedExpression
         || e instanceof NamedLambdaVariable
-        || !(e instanceof Product);
+        || !(e instanceof Product)
+        || !States.isOfSpark(e.getClass())
+        || !States.isWhole((Product) e);
   }
 
   private void unknown(Expression e) {
@@ -113,8 +109,26 @@ final class Expressions {
     String declared = a.metadata().contains(CHAR_TYPE) ? a.metadata().getString(CHAR_TYPE) : "";
     // A VARCHAR is a string; only CHAR is read otherwise than it was written.
     boolean isPadded = declared.replaceAll("varchar\\(\\d+\\)", "").contains("char(");
-    Json.string(out, isPadded ? declared : read.catalogString());
+    Json.string(out, isPadded ? declared : Types.text(read));
     out.append(']');
+  }
+
+  private void constants(Expression e) {
+    int start = out.length();
+    try {
+      if (e instanceof InSet) {
+        inSet((InSet) e);
+        return;
+      }
+      out.append("[\"lit\",");
+      Values.write(out, ((Literal) e).value(), e.dataType());
+      out.append(',');
+      Json.string(out, Types.text(e.dataType()));
+      out.append(']');
+    } catch (Unwritable part) {
+      out.setLength(start);
+      unknown(e);
+    }
   }
 
   private void inSet(InSet e) {
@@ -134,7 +148,8 @@ final class Expressions {
       out.append(i == 0 ? "" : ",").append((String) sorted[i]);
     }
     out.append("],\"type\":");
-    Json.string(out, type.catalogString());
+    Json.string(out, Types.text(type));
+    States.write(out, e);
     out.append('}');
     children(e);
   }
@@ -164,7 +179,7 @@ final class Expressions {
     out.append('[');
     Json.string(out, e.getClass().getSimpleName());
     out.append(",{\"type\":");
-    Json.string(out, ((Expression) e.children().head()).dataType().catalogString());
+    Json.string(out, Types.text(((Expression) e.children().head()).dataType()));
     out.append('}');
     children(e);
   }
@@ -184,21 +199,33 @@ final class Expressions {
   }
 
   private void general(Expression e, DataType read) {
+    int start = out.length();
+    try {
+      parameters(e);
+    } catch (Unwritable part) {
+      out.setLength(start);
+      unknown(e);
+      return;
+    }
+    children(e, read);
+  }
+
+  private void parameters(Expression e) {
     Product product = (Product) e;
     List children = Scala.list(e.children());
     out.append('[');
     Json.string(out, e.getClass().getSimpleName());
     out.append(",{");
     boolean hasShapes = groupsOfChildren(product, children) > 1;
-    boolean isFirst = true;
+    String separator = "";
     for (int i = 0; i < product.productArity(); i++) {
       Object element = product.productElement(i);
       boolean isGroup = Arguments.isMadeOf(element, children);
       if (isChild(element, children) || (isGroup && !hasShapes)) {
         continue;
       }
-      out.append(isFirst ? "" : ",");
-      isFirst = false;
+      out.append(separator);
+      separator = ",";
       Json.string(out, product.productElementName(i));
       out.append(':');
       if (isGroup) {
@@ -207,8 +234,8 @@ final class Expressions {
         Arguments.write(out, element);
       }
     }
+    States.write(out, e);
     out.append('}');
-    children(e, read);
   }
 
   private static boolean isChild(Object element, List children) {

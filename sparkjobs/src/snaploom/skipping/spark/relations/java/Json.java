@@ -6,8 +6,6 @@ import java.nio.charset.StandardCharsets;
 
 /** JSON text, written piece by piece; a library's tree would cost more than the query's planning. */
 final class Json {
-  static final String OPAQUE = "{\"opaque\":true}";
-
   private Json() {}
 
   static void string(StringBuilder out, String text) {

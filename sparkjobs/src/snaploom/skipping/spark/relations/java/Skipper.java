@@ -28,6 +28,12 @@ final class Skipper {
 
   private final boolean needsPartitions;
 
+  /** As the query was planned; expressions keep what they have read of settings by then. */
+  private final Settings planned;
+
+  /** Once settings changed, nobody knows which of them an expression has read. */
+  private volatile boolean isOneEvaluation = true;
+
   private volatile Decision last = null;
   private volatile Decision estimate = null;
 
@@ -38,6 +44,7 @@ final class Skipper {
     this.session = session;
     add(this.further, further.iterator());
     this.needsPartitions = speakOfPartitions(further);
+    this.planned = new Settings(installation.settingNames);
   }
 
   FileIndex base() {
@@ -73,7 +80,9 @@ final class Skipper {
   private Decision decide(String mode, Listing listing, Seq partitionFilters, Seq dataFilters) {
     StringBuilder header = new StringBuilder();
     Settings settings = new Settings(installation.settingNames);
+    isOneEvaluation = isOneEvaluation && settings.evaluatesAs(planned);
     relation.describe(header, settings);
+    header.append(",\"isOneEvaluation\":").append(isOneEvaluation);
     int fixed = header.length();
     filters(header, partitionFilters, dataFilters);
     String question = header.toString();

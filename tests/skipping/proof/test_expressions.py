@@ -1,0 +1,237 @@
+"""Indexes over expressions: whose values they keep, and under which settings."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Row, SparkSession
+from support.runner.proofscope import IS_WHOLE, sampled, show_progress
+from support.skipping import proofexpressions
+from support.skipping.onequalsoff import IndexOf, IndexSet, judge, needed_files, skipping_by
+from support.skipping.proofcases import ProofCase
+from support.skipping.proofexpressions import FURTHER, HARMLESS, NAMES, SETTINGS, under
+from support.skipping.proofhomes import FolderHome
+from support.skipping.prooftables import ProofTable
+
+from snaploom.skipping.core import terms
+from snaploom.skipping.spark.interfaces.enable import setting, without_skipping
+from snaploom.skipping.spark.relations import expressions
+
+FUNCTIONS = sorted({*NAMES, *FURTHER})
+ROUNDS = range(60 if IS_WHOLE else 1)
+"""Of the differential fuzz; one has some 400 comparisons."""
+
+PAIRS = [
+    ("map('AA', 'American', 'DL', 'Delta')[s]", "map('AA', 'us', 'DL', 'us-south')[s]", "'us'"),
+    ("element_at(map('AA', 1), s)", "element_at(map('AA', 2), s)", "2"),
+    ("array('x', 'y', 'z')[i]", "array('p', 'q', 'r')[i]", "'p'"),
+    ("array_contains(array(0), i)", "array_contains(array(1), i)", "true"),
+    ("array_position(array(0), i)", "array_position(array(1), i)", "1"),
+    ("concat_ws(',', s, array('a'))", "concat_ws(',', s, array('b'))", "'AA,b'"),
+    ("size(array_intersect(array(i), array(0)))", "size(array_intersect(array(i), array(1)))", "1"),
+    ("st = named_struct('p', 0)", "st = named_struct('p', 1)", "true"),
+    (
+        "st IN (named_struct('p', 0), named_struct('p', 7))",
+        "st IN (named_struct('p', 1), named_struct('p', 7))",
+        "true",
+    ),
+    ("ts + make_interval(0, 1)", "ts + make_interval(0, 2)", "timestamp'2024-03-01 00:00:00'"),
+    ("to_json(st)", "to_json(st, map('ignoreNullFields', 'false'))", """'{"p":null}'"""),
+    ("to_json(cast(st AS struct<`a:int,b`:int>))", "to_json(cast(st AS struct<a:int>))", "'{}'"),
+    ("hour(to_time(h, 'HH:mm'))", "hour(to_time(h, 'mm:HH'))", "1"),
+    ("i IN (0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)", "i IN (1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)", "true"),
+]  # fmt: skip
+"""An expression that is indexed, one that differs from it in a literal, and a value of that one."""
+
+
+@pytest.fixture(scope="module")
+def carriers(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ProofCase:
+    case = ProofCase(spark, tmp_path_factory.mktemp("carriers")).write_sql(*(
+        f"SELECT {i} i, '{s}' s, named_struct('p', {p}) st, '{h}' h, "
+        "timestamp'2024-01-01 00:00:00' ts"
+        for i, s, p, h in ((0, "AA", "0", "12:01"), (1, "DL", "CAST(NULL AS int)", "01:12"),
+                           (2, "ZZ", "1", "05:06"))
+    ))  # fmt: skip
+    with under(spark, {"spark.sql.timeType.enabled": "true"}):
+        kept = [pair[0] for pair in PAIRS]
+        case.index(lambda builder: _all_of(builder, kept))
+        yield case
+
+
+def _all_of(builder, texts):
+    for text in texts:
+        builder = builder.add_expression("VALUE_SET", text)
+    return builder
+
+
+@pytest.mark.parametrize(("indexed", "asked", "value"), PAIRS)
+def test_expression_that_differs_in_a_literal_keeps_its_rows(
+    carriers: ProofCase, indexed: str, asked: str, value: str
+) -> None:
+    with under(carriers.spark, {"spark.sql.timeType.enabled": "true"}):
+        for condition in (f"({asked}) = {value}", f"NOT (({asked}) = {value})"):
+            carriers.kept(condition)
+        assert carriers.kept(f"({indexed}) IS NULL") < 3
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("spark.sql.jsonGenerator.ignoreNullFields", "false", "to_json(st)"),
+        ("spark.sql.legacy.truncateForEmptyRegexSplit", "true", "split(s, '', 2)[1]"),
+        (
+            "spark.sql.columnNameOfCorruptRecord",
+            "c",
+            "to_json(from_json(s, 'c string, _corrupt_record string'))",
+        ),
+        (
+            "spark.sql.legacy.nullValueWrittenAsQuotedEmptyStringCsv",
+            "true",
+            "to_csv(named_struct('a', nullif(i, 1), 'b', s))",
+        ),
+        ("spark.sql.legacy.collationAwareHashFunctions", "true", "hash(s COLLATE UTF8_LCASE)"),
+        ("spark.sql.legacy.sizeOfNull", "false", "size(if(i = 1, NULL, array(i)))"),
+        ("spark.sql.session.timeZone", "Asia/Kolkata", "CAST(ts AS string)"),
+    ],
+)
+def test_index_of_other_settings_loses_no_row(
+    case: ProofCase, name: str, value: str, text: str
+) -> None:
+    case.write_sql(*(
+        f"SELECT {i} i, '{s}' s, named_struct('p', nullif({i}, 1)) st, timestamp'2024-01-0{i + 1}' ts"
+        for i, s in enumerate(("aBc", "xYz", "{{{"))
+    ))  # fmt: skip
+    text = proofexpressions.as_text(text)
+    case.index(lambda builder: builder.add_expression("VALUE_SET", text))
+    frame = case.read()
+    with setting(case.spark, name, value):
+        now = proofexpressions.questions(frame, [text])
+        assert now
+        for condition in now:
+            assert case.kept(condition.text) == 3
+    for condition in proofexpressions.questions(frame, [text]):
+        assert case.kept(condition.text) < 3
+
+
+def test_settings_that_change_between_two_collects_lose_no_row(case: ProofCase) -> None:
+    case.write_sql("SELECT 'abc' s", "SELECT 'xyz' s")
+    name, text = "spark.sql.legacy.truncateForEmptyRegexSplit", "split(s, '', 2)[1]"
+    with setting(case.spark, name, "true"):
+        case.index(lambda builder: builder.add_expression("VALUE_SET", text))
+
+    def collected_twice() -> list[list[Row]]:
+        frame = case.read().where(f"{text} = 'yz'")
+        first = frame.collect()
+        with setting(case.spark, name, "true"):
+            return [first, frame.collect()]
+
+    with skipping_by(case.spark, case.location):
+        on = collected_twice()
+        with without_skipping(case.spark):
+            assert on == collected_twice()
+    assert on[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", sampled(FUNCTIONS, 45))
+def test_expressions_that_differ_in_a_literal_have_different_keys(
+    numbers: ProofTable, spark: SparkSession, function: str
+) -> None:
+    frame = numbers.frame(spark)
+    for family in proofexpressions.families(frame, function):
+        kept, *others = proofexpressions.keys(frame, family.members)
+        equal = [text for text, key in zip(family.members[1:], others, strict=True) if key == kept]
+        assert not kept or all(
+            proofexpressions.are_one_to_spark(frame, family.members[0], text) for text in equal
+        ), f"{family.members[0]} has the key of {equal}"
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> ProofTable:
+    return proofexpressions.numbered_files(tmp_path_factory.mktemp("numbers") / "t")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", ROUNDS)
+def test_literals_and_settings_that_change_after_the_build_lose_no_row(
+    spark: SparkSession,
+    tmp_path: Path,
+    seed: int,
+    record_property: Callable[[str, object], None],
+) -> None:
+    cases, dropped, droppable = _fuzzed(spark, tmp_path, seed)
+    share = dropped / max(droppable, 1)
+    record_property("cases", cases)
+    record_property("share", round(share, 2))
+    show_progress(f"{seed}: {cases} comparisons, {share:.2f} of a perfect index")
+    assert share > 0.2, "hardly anything is skipped"
+
+
+def _fuzzed(spark: SparkSession, folder: Path, seed: int) -> tuple[int, int, int]:
+    rng = random.Random(f"expressions {seed}")
+    table = proofexpressions.numbered_files(folder / "t")
+    frame = table.frame(spark)
+    chosen = [*rng.sample(NAMES, 10), *rng.sample(sorted(FURTHER), 3)]
+    drawn = proofexpressions.indexable(
+        frame, [each for name in chosen for each in proofexpressions.families(frame, name)]
+    )
+    built = _some_settings(rng)
+    kept = [proofexpressions.as_text(family.members[0]) for family in drawn]
+    indexes = tuple(IndexOf("VALUE_SET", ("i",), text) for text in kept)
+    with under(spark, built):
+        location = FolderHome(folder).build(spark, table, IndexSet("EXPRESSION", indexes))
+    cases = dropped = droppable = 0
+    for asked in (built, built | HARMLESS, _some_settings(rng), {}):
+        with under(spark, asked):
+            texts = [text for family in drawn for text in family.members[:4]]
+            conditions = proofexpressions.questions(frame, texts)
+            needs = needed_files(spark, table, conditions)
+            usable = [each for each in conditions if each.text in needs]
+            is_same = {**asked, **HARMLESS} == {**built, **HARMLESS}
+            verdict = judge(
+                spark, table, location, usable, needs,
+                lambda each, is_same=is_same: is_same and bool(each.about & set(kept)),
+            )  # fmt: skip
+            assert not verdict.lost, (seed, built, asked, verdict.lost[0])
+        cases += verdict.cases
+        dropped += verdict.dropped
+        droppable += verdict.droppable
+    return cases, dropped, droppable
+
+
+def _some_settings(rng: random.Random) -> dict[str, str]:
+    return {name: SETTINGS[name] for name in rng.sample(sorted(SETTINGS), rng.choice([0, 1, 3]))}
+
+
+def test_keys_of_version_1_are_not_used_until_they_are_built_again(
+    case: ProofCase, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    case.write_sql("SELECT 'ab' s", "SELECT 'xy' s")
+    with monkeypatch.context() as patch:
+        patch.setattr(terms, "_EXPRESSION", terms._EXPRESSION_BEFORE)
+        case.index(lambda builder: builder.add_expression("VALUE_SET", "upper(s)"))
+    command = f"build it again with `snaploom index refresh file:{case.path}`"
+    assert case.kept("upper(s) = 'AB'") == 2
+    assert command in caplog.text
+    (found,) = case.indexes.list()
+    assert command in found.problem
+    case.refresh()
+    assert case.kept("upper(s) = 'AB'") == 1
+    assert not case.indexes.list()[0].problem
+
+
+def test_old_way_to_write_literals_would_lose_rows(
+    case: ProofCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opaque(value: object, data_type: str) -> expressions.Literal:
+        is_shown = not isinstance(value, list | dict)
+        return written(value if is_shown else {"opaque": True}, data_type)
+
+    written = expressions.literal
+    monkeypatch.setattr(expressions, "literal", opaque)
+    case.write_sql("SELECT 'AA' s", "SELECT 'DL' s")
+    indexed, asked, value = PAIRS[0]
+    case.index(lambda builder: builder.add_expression("VALUE_SET", indexed))
+    with pytest.raises(AssertionError, match="off"):
+        case.kept(f"{asked} = {value}")
