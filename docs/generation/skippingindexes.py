@@ -192,7 +192,7 @@ def _sessions() -> list[str]:
         "Where keys of encrypted indexes are, such as `vault+https://host:8200/v1/transit`; "
         "keys that are given to `enable` go first."
     )
-    internal = {*fingerprint.SETTINGS, settings.TRACE}
+    internal = {*fingerprint.REQUESTED, settings.TRACE}
     rows = [
         [f"`{name}`", _DEFAULTS.get(name, ""), docs[name].replace(" (seed)", "")]
         for name in settings.REQUESTED
@@ -209,6 +209,13 @@ def _sessions() -> list[str]:
         "An index is used only by queries that read as it was built. Of the session these count, "
         f"where they matter to the format: {watched}. Options of the reader count too, but those "
         "that choose files, find schemas, or are for writing.\n",
+        "An index over an expression is used only where Spark's version, Java's, both time zones, "
+        "and every setting `spark.sql.*` that differs from Spark's default are what they were when "
+        "it was built, but for settings that cannot change a value:\n",
+        table(
+            ["setting, or how its name begins", "decides"],
+            [[f"`{name}`", why] for name, why in fingerprint.HARMLESS_SETTINGS.items()],
+        ),
     ]
 
 

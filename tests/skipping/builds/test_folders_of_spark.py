@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from snaploom.listing.relationfiles import first_files, relation_files
-from snaploom.skipping.spark.relations.fingerprint import SETTINGS, Header, partition_columns
+from snaploom.skipping.spark.relations.fingerprint import REQUESTED, Header, partition_columns
 from snaploom.skipping.spark.relations.janino import JavaRule
 from snaploom.skipping.spark.targets.targetfiles import (
     columns_frame,
@@ -89,7 +89,7 @@ def test_what_is_listed_is_what_spark_lists(spark: SparkSession, tree: Tree) -> 
             return
         ours = list_folder(spark, f"file:{root}", "json", {})
         assert ours is not None
-        (header,) = JavaRule(spark).describe(frame._jdf, SETTINGS)
+        (header,) = JavaRule(spark).describe(frame._jdf, REQUESTED)
         columns = partition_columns(ours.header)
         theirs = list_relation(JavaRule(spark), frame, columns)
         by_path = [("path", "ascending")]
@@ -184,8 +184,8 @@ def test_columns_of_a_folder_are_those_that_spark_finds(
         found = columns_frame(spark, str(root), "parquet", {})
         if found is None:
             return
-        (theirs,) = JavaRule(spark).describe(spark.read.parquet(str(root))._jdf, SETTINGS)
-        (ours,) = JavaRule(spark).describe(found[0]._jdf, SETTINGS)
+        (theirs,) = JavaRule(spark).describe(spark.read.parquet(str(root))._jdf, REQUESTED)
+        (ours,) = JavaRule(spark).describe(found[0]._jdf, REQUESTED)
         assert seen({**json.loads(ours), "roots": [found[1]]}) == seen(json.loads(theirs))
 
 

@@ -1,7 +1,7 @@
 """Indexes over expressions: whose values they keep, and under which settings."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from support.skipping.prooftables import ProofTable
 
 from snaploom.skipping.core import terms
 from snaploom.skipping.spark.interfaces.enable import setting, without_skipping
+from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder
 from snaploom.skipping.spark.relations import expressions
 
 FUNCTIONS = sorted({*NAMES, *FURTHER})
@@ -40,13 +41,13 @@ PAIRS = [
     ("to_json(st)", "to_json(st, map('ignoreNullFields', 'false'))", """'{"p":null}'"""),
     ("to_json(cast(st AS struct<`a:int,b`:int>))", "to_json(cast(st AS struct<a:int>))", "'{}'"),
     ("hour(to_time(h, 'HH:mm'))", "hour(to_time(h, 'mm:HH'))", "1"),
-    ("i IN (0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)", "i IN (1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)", "true"),
+    ("i IN (0,3,4,5,6,7,8,9,10,11,12)", "i IN (1,3,4,5,6,7,8,9,10,11,12)", "true"),
 ]  # fmt: skip
 """An expression that is indexed, one that differs from it in a literal, and a value of that one."""
 
 
 @pytest.fixture(scope="module")
-def carriers(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ProofCase:
+def carriers(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProofCase]:
     case = ProofCase(spark, tmp_path_factory.mktemp("carriers")).write_sql(*(
         f"SELECT {i} i, '{s}' s, named_struct('p', {p}) st, '{h}' h, "
         "timestamp'2024-01-01 00:00:00' ts"
@@ -59,7 +60,7 @@ def carriers(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> P
         yield case
 
 
-def _all_of(builder, texts):
+def _all_of(builder: IndexBuilder, texts: Sequence[str]) -> IndexBuilder:
     for text in texts:
         builder = builder.add_expression("VALUE_SET", text)
     return builder
@@ -99,7 +100,8 @@ def test_index_of_other_settings_loses_no_row(
     case: ProofCase, name: str, value: str, text: str
 ) -> None:
     case.write_sql(*(
-        f"SELECT {i} i, '{s}' s, named_struct('p', nullif({i}, 1)) st, timestamp'2024-01-0{i + 1}' ts"
+        f"SELECT {i} i, '{s}' s, named_struct('p', nullif({i}, 1)) st, "
+        f"timestamp'2024-01-0{i + 1}' ts"
         for i, s in enumerate(("aBc", "xYz", "{{{"))
     ))  # fmt: skip
     text = proofexpressions.as_text(text)

@@ -25,7 +25,7 @@ from snaploom.skipping.core.normalform import normal_form
 from snaploom.skipping.core.predicates import And, Constant, Or, Predicate, Unknown
 from snaploom.skipping.spark.interfaces.enable import setting
 from snaploom.skipping.spark.optimizer.translation import catalyst
-from snaploom.skipping.spark.relations.fingerprint import SETTINGS, columns
+from snaploom.skipping.spark.relations.fingerprint import REQUESTED, columns
 from snaploom.skipping.spark.relations.janino import JavaRule
 
 EACH = int(os.environ.get("SNAPLOOM_PROOF_SEEDS", "1")) * 6
@@ -98,7 +98,7 @@ def evaluated(frame: DataFrame, conditions: list[str]) -> dict[str, list[bool]]:
 def concluded(frame: DataFrame, conditions: list[str]) -> list[Predicate]:
     """What each condition demands of the column, as the rule finds it."""
     rule = JavaRule(frame.sparkSession)
-    (header,) = rule.describe(frame._jdf, SETTINGS)
+    (header,) = rule.describe(frame._jdf, REQUESTED)
     known = columns(json.loads(header))
     serialised = json.loads(rule.serialise(frame.selectExpr(*conditions)._jdf))
     return [

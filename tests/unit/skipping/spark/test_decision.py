@@ -37,6 +37,7 @@ def header(**changes: object) -> dict[str, object]:
         "dataSchema": schema(a="integer"),
         "partitionSchema": schema(p="integer"),
         "settings": dict.fromkeys(SETTINGS),
+        "evaluation": {"version": "Spark 4.3.0, Java 17"},
         "zone": "UTC",
         **changes,
     }
@@ -76,7 +77,9 @@ def test_partition_values_of_a_catalog_are_its_own() -> None:
 
 
 def test_setting_of_expressions_does_not_affect_columns() -> None:
-    assert used(settings={"spark.sql.ansi.enabled": "false"}) == ["a", "p"]
+    assert used(
+        evaluation={"version": "Spark 4.3.0, Java 17", "spark.sql.ansi.enabled": "false"}
+    ) == ["a", "p"]
 
 
 def test_setting_of_the_reader_leaves_nothing() -> None:

@@ -8,6 +8,7 @@ from snaploom.skipping.spark.relations.fingerprint import (
     column_types,
     columns,
     differences,
+    evaluation_differences,
     fingerprint,
     unusable,
 )
@@ -31,6 +32,7 @@ def header(file_format: str = "parquet", **changes: object) -> dict[str, object]
         "dataSchema": schema(a="integer", ts="timestamp"),
         "partitionSchema": schema(),
         "settings": dict.fromkeys(SETTINGS),
+        "evaluation": {"version": "Spark 4.3.0, Java 17"},
         "zone": "UTC",
     }
     return {**given, **changes}
@@ -116,11 +118,30 @@ def test_orc_column_added_at_the_end_changes_no_position() -> None:
     assert changed("orc", NOTHING, longer) == changed("orc", longer, NOTHING) == []
 
 
-def test_setting_for_expressions_only_is_distinguished() -> None:
-    off = {"settings": {"spark.sql.ansi.enabled": "false"}}
-    of_parquet = differences(fingerprint(header()), fingerprint(header(**off)))
-    of_csv = differences(fingerprint(header("csv")), fingerprint(header("csv", **off)))
-    assert [each.is_for_expressions for each in (*of_parquet, *of_csv)] == [True, False]
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"evaluation": {"version": "Spark 4.3.0, Java 17", "spark.sql.ansi.enabled": "false"}},
+        {"evaluation": {"version": "Spark 4.3.1, Java 17"}},
+        {"zone": "Asia/Tokyo"},
+        {"settings": {ZONE: "Asia/Tokyo"}},
+        {"isOneEvaluation": False},
+    ],
+)
+def test_evaluation_is_another_where_only_expressions_depend_on_it(change: dict) -> None:
+    before, after = fingerprint(header()), fingerprint(header(**change))
+    assert evaluation_differences(before, after)
+    assert not differences(before, after)
+
+
+def test_session_zone_that_is_that_of_the_jvm_is_no_difference() -> None:
+    named = fingerprint(header(settings={ZONE: "UTC"}))
+    assert not evaluation_differences(fingerprint(header()), named)
+
+
+def test_secrets_in_settings_are_not_written_down() -> None:
+    found = fingerprint(header(evaluation={"spark.sql.x.password": "AAEC"}))
+    assert "AAEC" not in json.dumps(found.evaluation)
 
 
 def test_field_ids_make_the_schema_count() -> None:

@@ -103,7 +103,7 @@ def test_state_that_the_hint_knows_and_is_lost_is_damage(objects: FaultyStore) -
         (b"", "damaged"),
         (b'{"format":1,"commit":"x","sta', "damaged"),
         (b'{"format":1,"commit":"x","state":{"version":1}}', "damaged"),
-        (b'{"format":2,"commit":"x","state":{"version":2,"novelty":1}}', "newer Snaploom"),
+        (b'{"format":3,"commit":"x","state":{"version":2,"novelty":1}}', "newer Snaploom"),
         (b"[]", "damaged"),
         (PRUNED, "damaged"),
     ],
@@ -225,5 +225,5 @@ def test_state_document_is_canonical_json(objects: FaultyStore) -> None:
     count_up(FolderIndexStore(objects))
     document = objects.get(state_key(1))
     raw = json.loads(document)
-    assert raw["format"] == 1
+    assert raw["format"] == 2
     assert document == json.dumps(raw, sort_keys=True, separators=(",", ":")).encode() + b"\n"

@@ -22,8 +22,9 @@ from snaploom.skipping.indexes.registry import index_type, registered_types
 from snaploom.skipping.stores.port import StoredState
 
 STATE_FORMAT = 2
-"""Format of the documents: 2 has `evaluation` in fingerprints. A newer one is refused. Each field that is added to `StoredState` or to
-a definition makes a new format, since older versions refuse what they do not know."""
+"""Format of the documents: 2 has `evaluation` in fingerprints. A newer one is refused. Each field
+that is added to `StoredState` or to a definition makes a new format, since older versions refuse
+what they do not know."""
 
 LONGEST_STATE = 4 * 1024 * 1024
 """Bytes of the longest document: 20,000 segments, or 256 indexes of 16 KB each."""

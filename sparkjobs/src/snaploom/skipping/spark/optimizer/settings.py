@@ -25,7 +25,7 @@ TRACE = "spark.snaploom.skipping.trace"
 """Names the `explain` for whose sake a query is planned; nobody else sets it."""
 
 REQUESTED: tuple[str, ...] = (
-    *fingerprint.SETTINGS,
+    *fingerprint.REQUESTED,
     ENABLED,
     EVALUATE_ONLY,
     LOCATIONS,

@@ -136,12 +136,12 @@ FORMATS = tuple(sorted(_OF_FORMATS))
 """Formats whose readers are known."""
 
 SETTINGS: tuple[str, ...] = tuple(
-    [
-        *sorted({TIME_ZONE, *_EVERYWHERE}.union(*(each for each in _OF_FORMATS.values()))),
-        *(f"!{prefix}" for prefix in HARMLESS_SETTINGS),
-    ]
+    sorted({TIME_ZONE, *_EVERYWHERE}.union(*(each for each in _OF_FORMATS.values())))
 )
-"""Names of the settings that the optimizer rule sends along; behind `!`, how the names begin of
+"""Names of the settings on which readers depend."""
+
+REQUESTED: tuple[str, ...] = (*SETTINGS, *(f"!{prefix}" for prefix in HARMLESS_SETTINGS))
+"""What the optimizer rule is asked for: settings of readers and, behind `!`, how the names begin of
 those that it leaves out of what expressions may read."""
 
 _HARMLESS = frozenset({

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from snaploom.hadoop.filestatus import readable_uri
 from snaploom.skipping.core.definition import SkippingDefinition, Target
 from snaploom.skipping.spark.relations.fingerprint import (
-    SETTINGS,
+    REQUESTED,
     Header,
     is_unchanged,
     partition_columns,
@@ -108,7 +108,7 @@ def _listed(
     reader = spark.read.format(file_format).options(**options).schema(StructType([]))
     rule = JavaRule(spark)
     frame = reader.load(readable_uri(spark, path))
-    headers = rule.describe(frame._jdf, SETTINGS)
+    headers = rule.describe(frame._jdf, REQUESTED)
     if len(headers) != 1:
         return None
     header = cast(Header, json.loads(headers[0]))

@@ -31,7 +31,7 @@ from snaploom.skipping.core.filetable import IDENTITY_FIELDS
 from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.spark.relations.causes import cause_of
 from snaploom.skipping.spark.relations.expressions import Literal, literal
-from snaploom.skipping.spark.relations.fingerprint import SETTINGS, Header, partition_columns
+from snaploom.skipping.spark.relations.fingerprint import REQUESTED, Header, partition_columns
 from snaploom.skipping.spark.relations.hadoop import url_encoded
 from snaploom.skipping.spark.relations.janino import JavaRule
 from snaploom.skipping.spark.targets.targetreader import LITERAL_PATH
@@ -106,7 +106,7 @@ def list_folder(
     frame = _reader(spark, len(found.folders)).format(file_format).options(
         **{**options, _BASE_PATH: uri, **LITERAL_PATH}
     ).schema(StructType([])).load([folder.sample for folder in found.folders])  # fmt: skip
-    lines = JavaRule(spark).listing(frame._jdf, SETTINGS).split("\n")
+    lines = JavaRule(spark).listing(frame._jdf, REQUESTED).split("\n")
     header = {**cast(Header, json.loads(lines[0])), "roots": [uri]}
     folders = [folder for folder in found.folders if folder.files]
     values = dict(

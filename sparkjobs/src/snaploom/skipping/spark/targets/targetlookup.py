@@ -19,7 +19,7 @@ from snaploom.hadoop.filestatus import readable_uri
 from snaploom.planning.schemas import parse_schema
 from snaploom.skipping.core.definition import Target
 from snaploom.skipping.spark.relations.causes import cause_of
-from snaploom.skipping.spark.relations.fingerprint import FORMATS, SETTINGS, unusable
+from snaploom.skipping.spark.relations.fingerprint import FORMATS, REQUESTED, unusable
 from snaploom.skipping.spark.relations.janino import JavaRule
 from snaploom.skipping.spark.targets.outputpaths import root_hint
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget
@@ -136,7 +136,7 @@ def _only_relation(spark: SparkSession, frame: DataFrame, name: str) -> Mapping[
         TargetNotIndexable: there is none, or something is done to its rows.
     """
     plan = frame._jdf.queryExecution().analyzed()
-    headers = JavaRule(spark).describe(frame._jdf, SETTINGS)
+    headers = JavaRule(spark).describe(frame._jdf, REQUESTED)
     if _is_view(plan):
         tables = [
             str(json.loads(header)["table"] or json.loads(header)["roots"]) for header in headers
