@@ -122,7 +122,8 @@ prove: install java components ## Run the long forms of the proofs, for an hour 
 	  tests/publication/test_kill_s3.py tests/jobs/test_oracle.py tests/hostile/test_sql_fuzz.py \
 	  tests/hostile/test_folders_links.py tests/hostile/test_folders_mutations.py \
 	  tests/hostile/test_indexes_folders.py tests/hostile/test_regexes_history.py \
-	  tests/skipping/proof/test_generated.py tests/jobs/test_processes.py --timeout=7200
+	  tests/skipping/proof/test_generated.py tests/skipping/proof/test_expressions.py \
+	  tests/jobs/test_processes.py --timeout=7200
 
 .PHONY: prove-operator
 prove-operator: install ## Replay all scenarios of the operator with a fault at each call, for an hour and a half

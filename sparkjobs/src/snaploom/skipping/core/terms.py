@@ -82,7 +82,7 @@ class Term:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether its key may be that of another expression too, as those of version 0.1 may."""
+        """Whether its key may be that of another expression too, as those of the first form may."""
         return self.names is None and json.loads(self.key)[0] != _EXPRESSION
 
 
