@@ -224,6 +224,14 @@ class StateCollector(Collector):
         for kind, age in self._watch_ages().items():
             ages.add_metric([kind], age)
         yield ages
+        unreadable = GaugeMetricFamily(
+            "snaploom_unreadable_objects",
+            "Objects that are kept though they cannot be read, by kind.",
+            labels=["kind"],
+        )
+        for kind, count in self._store.unreadable().items():
+            unreadable.add_metric([kind], count)
+        yield unreadable
         yield from resource_metrics(self._store, self._clock())
 
 
