@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import itertools
 import json
 from collections.abc import AsyncGenerator, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from support.declared.declarations import document, files, model
+from support.operator.clusters import an_object
 from support.operator.controllerobjects import driver_pod, report
 from support.operator.fakecluster import FakeCluster
 from support.operator.operatorharness import NAMESPACE, FakeHarness, deliver, is_ready
 
 from snaploom.models.run import Submitter
+from snaploom.models.times import now
+from snaploom.storage.leases import Swap
+from snaploom_operator.certificates.rotator import CertificateRotator
 from snaploom_operator.cluster.apiresources import (
     APACHE_SPARK_APPLICATIONS,
     CONFIG_MAPS,
+    LEASES,
     NAMESPACES,
     OURS,
     PODS,
+    SECRETS,
     SPARK_APPLICATIONS,
+    VALIDATING_WEBHOOKS,
 )
+from snaploom_operator.cluster.leaseobject import LONGEST_PROMISE, LeaseObject
 from snaploom_operator.cluster.port import ApiResource, Change, ChangeType, Page
 from snaploom_operator.cluster.requests import MOST_LEVELS, parse_json
-from snaploom_operator.objects import LABEL_ROLE, LABEL_RUN, Ref
+from snaploom_operator.objects import LABEL_ROLE, LABEL_RUN, JsonObject, Ref
 from snaploom_operator.operatorsettings import OperatorSettings
 from snaploom_operator.store.store import Store
 
@@ -215,6 +225,63 @@ async def test_no_content_of_an_object_ends_a_list_a_watch_a_queue_or_a_start(
     await harness.apply(*model())
     await harness.wait_for(WIDE, is_ready)
     assert crashed(harness) == 0
+
+
+class Answering(FakeCluster):
+    """A cluster that answers a read with an object that its own rules would not let in."""
+
+    answer: Raw | None = None
+
+    async def get(self, resource: ApiResource, namespace: str, name: str) -> JsonObject:
+        found = await super().get(resource, namespace, name)
+        is_meant = self.answer is not None and self.answer["kind"] == resource.kind
+        return self.answer if is_meant and self.answer is not None else found
+
+
+async def ended(_: float) -> None:
+    raise asyncio.CancelledError
+
+
+async def with_certificate() -> tuple[Answering, CertificateRotator]:
+    """A cluster in which the webhook's certificate was issued."""
+    cluster, settings = Answering(["system"]), OperatorSettings(namespace="system")
+    names = settings.admission
+    secret = an_object(SECRETS, names.certificate_secret, metadata={"namespace": "system"})
+    await cluster.create(SECRETS, "system", secret)
+    hooks = [{"name": "w.snaploom.io", "clientConfig": {"service": {"name": "webhook"}}}]
+    hook = an_object(VALIDATING_WEBHOOKS, names.configuration, webhooks=hooks)
+    await cluster.create(VALIDATING_WEBHOOKS, "", hook)
+    rotator = CertificateRotator(cluster, settings, pause=ended)
+    await rotator.reconcile()
+    return cluster, rotator
+
+
+@pytest.mark.parametrize("content", HOSTILE)
+@pytest.mark.parametrize("kind", [SECRETS, VALIDATING_WEBHOOKS], ids=lambda kind: kind.kind)
+async def test_no_content_ends_the_rotation_of_certificates(
+    kind: ApiResource, content: str
+) -> None:
+    cluster, rotator = await with_certificate()
+    (sound,) = cluster.all(kind)
+    for path in paths(sound):
+        cluster.answer = put_at(sound, path, HOSTILE[content])
+        with suppress(asyncio.CancelledError):  # as after its first check
+            await rotator.run()
+
+
+@pytest.mark.parametrize("content", HOSTILE)
+async def test_no_content_of_a_lease_ends_its_contest(content: str) -> None:
+    cluster = Answering()
+    lease = LeaseObject(cluster, NAMESPACE, "operator", 15, None, now)
+    taken = await lease.swap(Swap(await lease.read(), "me", 15))
+    assert taken is not None
+    (sound,) = cluster.all(LEASES)
+    for path in paths(sound):
+        cluster.answer = put_at(sound, path, HOSTILE[content])
+        state = await lease.read()
+        assert isinstance(state.holder, str)
+        assert 0 < state.seconds <= LONGEST_PROMISE
+        await lease.swap(Swap(state, "another", 15))
 
 
 def unreadable(store: Store) -> dict[str, int]:
