@@ -195,8 +195,8 @@ class Store:
         return self._declared_changes[namespace]
 
     def resources(self) -> Iterator[tuple[Ref, Resource | Refused]]:
-        """All cached resources of ours."""
-        for ref, entry in self._entries.items():
+        """All cached resources of ours, as of one moment; thread-safe."""
+        for ref, entry in self._entries.copy().items():
             yield ref, entry.content
 
     def unreadable(self) -> Counter[str]:
