@@ -133,7 +133,7 @@ class Webhook:
         try:
             async with self._bodies.turn(peer_of(request), BODY_SECONDS):
                 return await request.read()
-        except TimeoutError as error:
+        except (TimeoutError, ConnectionError) as error:
             raise _BodyLate from error
 
 

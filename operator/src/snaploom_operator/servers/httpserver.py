@@ -71,7 +71,8 @@ class Turns:
                 raise NoTurn
             longest = next(iter(self._held[greediest]))
             self._leave(greediest, longest)
-            longest.reschedule(asyncio.get_running_loop().time())
+            if not longest.expired():
+                longest.reschedule(asyncio.get_running_loop().time())
         async with asyncio.timeout(seconds) as mine:
             self._held.setdefault(peer, {})[mine] = None
             try:
@@ -114,8 +115,9 @@ class _Answers:
                     response = await handler(request)
                 except web.HTTPException as error:
                     response = error
-                await response.prepare(request)
-                await response.write_eof()
+                with suppress(ConnectionError):  # the client is gone
+                    await response.prepare(request)
+                    await response.write_eof()
                 return response
         except NoTurn:
             return web.Response(
