@@ -12,7 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 
 from snaploom_operator.servers.answercache import AnswerCache
 
-METRICS_SECONDS = 5.0
+METRICS_SECONDS = 2.0
 """Seconds for which metrics are shown again: less than an interval of scraping. Those of 2,000
 outputs take 0.2 seconds of a processor."""
 HEARTBEAT_TIMEOUT = 60.0
