@@ -6,11 +6,13 @@ import asyncio
 import copy
 import itertools
 import json
+import re
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 from typing import Any
 
 import pytest
+from prometheus_client import generate_latest
 from support.declared.declarations import document, files, model
 from support.operator.clusters import an_object
 from support.operator.controllerobjects import driver_pod, report
@@ -354,3 +356,19 @@ async def test_forged_reports_about_sources_that_nobody_declared_are_not_remembe
         store.put(report(owner, f"ods-wide-{number}", seen=[*seen, {"source": "customer"}]))
     assert len(store._last_seen._newest) == 1
     assert store.last_seen(Ref("DataSource", NAMESPACE, "customer")) is not None
+
+
+async def test_outputs_that_come_and_go_leave_no_series_of_metrics() -> None:
+    harness = FakeHarness()
+    await harness.start()
+    await harness.apply(*model())
+    await harness.wait_for(WIDE, is_ready)
+
+    def published() -> set[str]:
+        found = generate_latest(harness.operator.metrics.registry).decode()
+        return set(re.findall(r"snaploom_published_rows_total\{.*", found))
+
+    assert published()
+    await harness.delete(WIDE)
+    await harness.settle()
+    assert published() == set()

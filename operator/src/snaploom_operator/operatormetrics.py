@@ -7,6 +7,7 @@ flight, metrics of single resources) are computed at scrape time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from enum import StrEnum
 from itertools import product
 
@@ -166,6 +167,14 @@ class Metrics:
             self._snapshots.labels(*place).inc(ended.published)
             self._rows.labels(*place).inc(ended.rows)
             self._bytes.labels(*place).inc(ended.bytes)
+
+    def forget(self, resource: Ref) -> None:
+        """Drop the series of an output that is gone: names come and go without end."""
+        if resource.kind != OutputDataset.__name__:
+            return
+        for series in (self._snapshots, self._rows, self._bytes):
+            with suppress(KeyError):
+                series.remove(resource.namespace, resource.name)
 
     def run_ended(self, kind: str, phase: str, reason: str, seconds: float | None) -> None:
         """Count an ended run; `reason` of a failure, `seconds` None if its end was not observed."""

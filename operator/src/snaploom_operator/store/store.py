@@ -116,7 +116,7 @@ class Store:
             ref: its key.
             uid: its UID; a recreated object of the same name is kept. Empty for any.
 
-        Returns: The resources to reconcile.
+        Returns: The resources to reconcile; itself too, so that what is known of it is forgotten.
         """
         if ref.kind == NAMESPACE_KIND:
             self._namespaces.pop(ref.name, None)
@@ -127,7 +127,7 @@ class Store:
             return NOTHING
         if isinstance(held, Child):
             return self._put_child(ref, None)
-        return self._replaced(ref, held, None) - {ref}
+        return self._replaced(ref, held, None)
 
     def claim(self, ref: Ref, run: CurrentRun | None) -> frozenset[Ref]:
         """Count a run as in flight before the status with it is written.
