@@ -60,7 +60,7 @@ OTHERS = [
     ),
     document(
         "MetadataApplicator",
-        "said",
+        "labelled",
         {"fieldSelectors": [{"coordinateIncludeRegex": ".*"}], "metadata": {"k": "v"}},
     ),
     document(
@@ -316,7 +316,7 @@ async def test_an_unreadable_report_is_counted_logged_once_and_shown_at_its_run(
     assert unreadable(harness.operator.store) == {"ConfigMap": 1}
 
 
-async def test_a_declaration_that_no_model_reads_says_so_in_its_condition() -> None:
+async def test_a_declaration_that_no_model_reads_has_it_in_its_condition() -> None:
     harness = FakeHarness()
     await harness.start()
     deep = files("deep")

@@ -94,7 +94,7 @@ def _read(stored: JsonObject, version: int, form: ApplicationForm | None) -> Chi
 def _unreadable(
     stored: JsonObject, version: int, form: ApplicationForm | None, trouble: str
 ) -> Child | None:
-    """An object on which Snaploom's own code failed: what its labels say, and nothing else."""
+    """An object on which Snaploom's own code failed: its labels, and nothing else."""
     labels, metadata = labels_of(stored), metadata_of(stored)
     owner, run, role = (text_in(labels, key) for key in (LABEL_OWNER, LABEL_RUN, LABEL_ROLE))
     name, uid, kind = text_in(metadata, "name"), text_in(metadata, "uid"), text_in(stored, "kind")

@@ -1,7 +1,7 @@
 """Parses objects of our kinds into models, or into the findings why that failed.
 
 A status that our models refuse, for example of a newer Snaploom, is read as missing, and is then
-rewritten. Whatever else an object has, it is kept with a finding that says so.
+rewritten. Whatever else an object has, it is kept with a finding about it.
 """
 
 from __future__ import annotations
