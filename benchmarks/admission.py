@@ -16,6 +16,7 @@ import math
 import multiprocessing
 import os
 import random
+import socket
 import ssl
 import sys
 import tempfile
@@ -23,11 +24,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import Synchronized
-from multiprocessing.synchronize import Event
+from multiprocessing.synchronize import Event, Semaphore
 from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
@@ -48,7 +49,7 @@ from snaploom_operator.admission.webhookprocess import SWITCH_SECONDS
 from snaploom_operator.admission.webhookserver import Webhook
 from snaploom_operator.certificates.issuer import issue
 from snaploom_operator.operatorsettings import AdmissionSettings
-from snaploom_operator.servers.httpserver import serving
+from snaploom_operator.servers.httpserver import MOST_CONNECTIONS, serving
 from snaploom_operator.store.store import Store
 from snaploom_operator.textworkers import running_workers
 
@@ -63,6 +64,8 @@ changes both."""
 AT_ONCE = 8
 GOAL_MS = 50.0
 GOAL_RATIO = 1.5
+HALVES = 64
+"""Bodies without an end: `webhookserver.MOST_BODIES`, and once the number of reviews at a time."""
 UNDER_OBJECTS = 300
 """Reviews beside the largest objects, of which each takes up to a second."""
 LARGE_CLASSES = r"(?i)[\W]|" * 100
@@ -108,7 +111,9 @@ def serve(folder: str, control: Connection) -> None:
             judge = Judge(store, AdmissionSettings(), threads, workers)
             metrics = AdmissionMetrics(CollectorRegistry())
             webhook = Webhook(judge.judge, metrics, lambda: "")
-            async with serving(webhook.application(), "127.0.0.1", 0, context) as port:
+            application = webhook.application()
+            most = MOST_CONNECTIONS
+            async with serving(application, "127.0.0.1", 0, context, answers=most) as port:
                 control.send(port)
                 await asyncio.to_thread(control.recv)
 
@@ -268,6 +273,53 @@ def send(port: int, folder: str, attack: Attack, counted: Synchronized[int], end
         list(threads.map(one_after_the_other, range(HOSTILE_AT_ONCE)))
 
 
+@contextmanager
+def half_sent(port: int, folder: str) -> Iterator[None]:
+    """Another sender holds as many bodies without their end as the webhook reads at a time."""
+    context = multiprocessing.get_context("spawn")
+    ended, begun = context.Event(), context.Semaphore(0)
+    args = (port, folder, begun, ended)
+    process = context.Process(target=hold_halves, args=args, daemon=True)
+    process.start()
+    try:
+        for _ in range(HALVES):
+            begun.acquire()
+        yield
+    finally:
+        ended.set()
+        process.terminate()
+        process.join()
+
+
+def hold_halves(port: int, folder: str, begun: Semaphore, ended: Event) -> None:
+    """Send halves of bodies, each again as soon as it is given up."""
+    trusted = ssl.create_default_context(cafile=f"{folder}/ca.crt")
+    head = b"POST /validate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{"
+
+    def again_and_again(_: int) -> None:
+        while not ended.is_set():
+            with (
+                suppress(OSError),
+                socket.create_connection(
+                    ("127.0.0.1", port), source_address=("127.0.0.3", 0)
+                ) as plain,
+                trusted.wrap_socket(plain, server_hostname="localhost") as connection,
+            ):
+                connection.sendall(head)
+                begun.release()
+                connection.recv(1)
+
+    with ThreadPoolExecutor(HALVES) as threads:
+        list(threads.map(again_and_again, range(HALVES)))
+
+
+def answered_beside_halves(port: int, folder: str, bodies: list[bytes]) -> float:
+    """The share of reviews that are answered while half-sent bodies are held, in percent."""
+    with half_sent(port, folder):
+        answers = [answer for _, answer in ask(port, folder, bodies)]
+    return sum("allowed" in answer for answer in answers) / len(answers) * 100
+
+
 def gate_seconds(text: str) -> float:
     """The least of some times that the gate takes for a text."""
     times = []
@@ -313,6 +365,7 @@ def main() -> None:
             by_sql += attacked_by(port, folder, bodies, hostile_sql)
         many = measured(port, folder, bodies, AT_ONCE)
         by_objects = attacked_by(port, folder, bodies[:UNDER_OBJECTS], hostile_objects)
+        answered = answered_beside_halves(port, folder, bodies[:UNDER_OBJECTS])
         ours.send("end")
         process.join()
     small, large = gate_seconds(largest(0, MOST_LITERALS // 8)), gate_seconds(largest(0))
@@ -338,6 +391,12 @@ def main() -> None:
         Figure(
             "review p99 while another namespace sends its largest objects, ms",
             round(percentile(by_objects, 99), 3),
+        ),
+        Figure(
+            f"reviews answered while another sender holds {HALVES} halves of bodies, %",
+            round(answered, 1),
+            "= 100",
+            answered == 100,
         ),
         Figure.at_most("gate, largest legal text, s", large, 1.0),
         Figure.at_most(

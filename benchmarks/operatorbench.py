@@ -7,7 +7,8 @@ import os
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from support.operator.operatorprocess import WORKS, OperatorProcess
 
 from snaploom_operator.cluster.adapter import KubernetesCluster, open_cluster
 from snaploom_operator.cluster.apiresources import OURS
+from snaploom_operator.servers.health import METRICS_SECONDS
 
 Raw = dict[str, Any]
 
@@ -156,8 +158,9 @@ class OperatorUnderTest:
         return Path(f"/proc/{self.process.process.pid}/{file}").read_text()
 
     async def settled(self, passes: int = 0) -> None:
-        """Wait until it made that many passes, and nothing waits."""
+        """Wait until it made that many passes, and nothing waits; seen up to two seconds later."""
         await asyncio.to_thread(self.process.await_output, WORKS)
+        await asyncio.sleep(0 if passes else METRICS_SECONDS)  # or it may be as of before
 
         def is_settled() -> bool:
             try:
@@ -168,6 +171,31 @@ class OperatorUnderTest:
             return made >= passes and sum(_values(metrics, "snaploom_queue_depth")) == 0
 
         await until(is_settled)
+
+    async def late_under_flood(self, clients: int, seconds: float) -> float:
+        """The longest answer to a probe, in seconds, while so many ask for metrics in a loop."""
+        ended = time.monotonic() + seconds
+
+        def ask() -> None:
+            while time.monotonic() < ended:
+                with suppress(OSError):  # also of HTTP: too many at a time
+                    self.process.get("metrics", "/metrics")
+
+        def probe() -> float:
+            longest = 0.0
+            while time.monotonic() < ended:
+                begun = time.monotonic()
+                self.process.get("health", "/healthz")
+                longest = max(longest, time.monotonic() - begun)
+                time.sleep(0.05)
+            return longest
+
+        with ThreadPoolExecutor(clients + 1) as threads:
+            loop = asyncio.get_running_loop()
+            asking = [loop.run_in_executor(threads, ask) for _ in range(clients)]
+            longest = await loop.run_in_executor(threads, probe)
+            await asyncio.gather(*asking)
+        return longest
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -77,6 +77,9 @@ WORKERS = OperatorSettings().workers
 PAUSE = 0.2
 """Seconds between two steps of jobs."""
 CHANGED_SECONDS = 3.0
+FLOODING, LATE_PROBE = 50, 3.0
+"""Clients that ask for metrics in a loop, and the seconds in which probes are answered beside them:
+the Lease's deadline is ten."""
 QUIET = 3.0
 """Seconds that what follows a change is given before one counts."""
 
@@ -238,6 +241,7 @@ async def changes_scenario(bench: Bench, arguments: argparse.Namespace) -> list[
         await operator.settled()
         await asyncio.sleep(QUIET)
         peak = operator.peak
+        late_probe = await operator.late_under_flood(FLOODING, arguments.seconds)
     assert not await bench.unsettled()
     answered: dict[str, float] = {}
     for request in bench.requests(began):
@@ -257,6 +261,12 @@ async def changes_scenario(bench: Bench, arguments: argparse.Namespace) -> list[
         ),
         Figure(f"{count} outputs, CPU seconds a change", round(used / len(asked), 4)),
         Figure.at_most(f"{count} outputs, peak memory, MB", peak, MEMORY_MB),
+        Figure.at_most(
+            f"{count} outputs, {FLOODING} clients ask for metrics in a loop, longest answer to a "
+            "probe, seconds",
+            late_probe,
+            LATE_PROBE,
+        ),
     ]
 
 

@@ -7,13 +7,17 @@ import gzip
 import json
 import resource
 import ssl
+import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, web
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 from support.declared.declarations import files, spoilt
 from support.hostile.rawhttp import RawConnection, raw_connection, request
 from support.operator.clusters import until
@@ -23,8 +27,10 @@ from support.operator.webhooks import HOST, WebhookClient, a_webhook
 from support.servers.certificates import Authority
 
 from snaploom_operator.admission.request import LARGEST_BODY, MOST_VALUES, parse_review
+from snaploom_operator.admission.webhookserver import MOST_BODIES
 from snaploom_operator.errors import ReviewUnreadable
-from snaploom_operator.servers.httpserver import serving
+from snaploom_operator.servers.health import metrics_application
+from snaploom_operator.servers.httpserver import MOST_ANSWERS, NoTurn, Turns, serving
 
 MEGABYTE = 1024 * 1024
 
@@ -70,6 +76,35 @@ async def test_a_body_that_comes_slowly_is_given_up(asker: WebhookClient) -> Non
         await connection.send(request(b"{", "Content-Length: 1000"))
         assert await connection.status() == 504
     assert await is_well(asker)
+
+
+async def half_sent(asker: WebhookClient, peer: str, stack: AsyncExitStack) -> list[RawConnection]:
+    """As many bodies as are read at a time, which all lack their end."""
+    found = []
+    for _ in range(MOST_BODIES):
+        connection = raw_connection(HOST, asker.ports.review, asker.trusted, peer)
+        found.append(await stack.enter_async_context(connection))
+        await found[-1].send(request(b"{", "Content-Length: 1000"))
+    return found
+
+
+async def test_half_sent_bodies_take_no_place_from_reviews_of_others(
+    asker: WebhookClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("snaploom_operator.admission.webhookserver.BODY_SECONDS", 60.0)
+    async with AsyncExitStack() as stack:
+        held = await half_sent(asker, "127.0.0.3", stack)
+        assert all(await asyncio.gather(*(is_well(asker) for _ in range(8))))
+        assert await held[0].status() == 504
+
+
+async def test_half_sent_bodies_of_one_sender_are_given_up_after_a_second(
+    asker: WebhookClient,
+) -> None:
+    async with AsyncExitStack() as stack:
+        held = await half_sent(asker, "127.0.0.1", stack)
+        assert {await each.status() for each in held} == {504}
+        assert await is_well(asker)
 
 
 async def test_a_body_larger_than_allowed_is_refused_before_it_is_held(
@@ -201,3 +236,87 @@ async def test_a_handshake_that_never_ends_is_given_up(
 
         await until(is_cut)
         writer.close()
+
+
+class Slow(Collector):
+    """Metrics that take until they are let through."""
+
+    def __init__(self) -> None:
+        self.passed = threading.Event()
+        self.threads: list[threading.Thread] = []
+
+    def collect(self) -> Iterator[Metric]:
+        self.threads.append(threading.current_thread())
+        self.passed.wait(20)
+        yield GaugeMetricFamily("slow", "Slow.", value=1)
+
+
+async def test_metrics_are_computed_once_in_a_thread_for_a_few_who_ask() -> None:
+    registry, slow = CollectorRegistry(), Slow()
+    registry.register(slow)
+    async with serving(metrics_application(registry), HOST, 0) as port, ClientSession() as session:
+
+        async def ask() -> int:
+            async with session.get(f"http://{HOST}:{port}/metrics") as response:
+                await response.read()
+                return response.status
+
+        asked = [asyncio.create_task(ask()) for _ in range(50)]
+
+        async def are_others_refused() -> bool:
+            return sum(each.done() for each in asked) == 50 - MOST_ANSWERS
+
+        await until(are_others_refused)
+        slow.passed.set()
+        statuses = await asyncio.gather(*asked)
+        assert await ask() == 200
+    assert (statuses.count(200), statuses.count(503)) == (MOST_ANSWERS, 50 - MOST_ANSWERS)
+    (thread,) = slow.threads
+    assert thread is not threading.current_thread()
+
+
+async def test_a_client_that_reads_no_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("snaploom_operator.servers.httpserver.ANSWER_SECONDS", 0.2)
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(body=bytes(64 * MEGABYTE))
+
+    application = web.Application()
+    application.router.add_get("/", answer)
+    async with serving(application, HOST, 0, answers=1) as port:
+        _, writer = await asyncio.open_connection(HOST, port, limit=1)
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+
+        async def has_turn() -> bool:
+            other, question = await asyncio.open_connection(HOST, port)
+            question.write(b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
+            status = await other.readline()
+            question.close()
+            return b"200" in status
+
+        await until(has_turn)
+        writer.close()
+
+
+async def test_turns_are_shared_among_peers() -> None:
+    turns, given_up = Turns(4), []
+
+    async def hold(peer: str, number: int) -> None:
+        try:
+            async with turns.turn(peer, 20):
+                await asyncio.Event().wait()
+        except TimeoutError:
+            given_up.append((peer, number))
+
+    held = [asyncio.create_task(hold("greedy", number)) for number in range(4)]
+    await asyncio.sleep(0)
+    with pytest.raises(NoTurn):
+        await turns.turn("greedy", 20).__aenter__()
+    held += [asyncio.create_task(hold(f"other-{number}", 4)) for number in range(3)]
+    await asyncio.gather(*held[:3])
+    assert given_up == [("greedy", 0), ("greedy", 1), ("greedy", 2)]
+    for each in held:
+        each.cancel()
+    await asyncio.gather(*held, return_exceptions=True)
+    async with turns.turn("greedy", 20):
+        pass

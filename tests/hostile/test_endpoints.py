@@ -43,7 +43,7 @@ from snaploom.planning.addresses import (
     OF_ADMINISTRATOR,
     EndpointRules,
     declared_rules,
-    embedded_address,
+    meant,
     refusal_of_address,
     refusal_of_host,
 )
@@ -57,7 +57,9 @@ JOB = {ALLOW_VARIABLE: "{}"}
 METADATA = [
     "169.254.169.254", "169.254.0.1", "fe80::1", "[fe80::1]", "::ffff:169.254.169.254",
     "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1", "::a9fe:a9fe", "fd00:ec2::254", "100.100.100.200",
-    "168.63.129.16", "2852039166", "0xa9fea9fe", "0251.0376.0251.0376", "169.254.43518",
+    "fd00:ec2::23", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:100::100:200",
+    "fd00:a9fe:a9fe::1", "fd00:42::42", "168.63.129.16", "2852039166",
+    "0xa9fea9fe", "0251.0376.0251.0376", "169.254.43518",
     "metadata.google.internal", "METADATA.google.internal.", "metadata",
 ]  # fmt: skip
 NO_SERVERS = ["0.0.0.0", "::", "224.0.0.1", "ff02::1", "255.255.255.255", "0.0.0.1", "240.0.0.1"]
@@ -119,9 +121,33 @@ def test_an_operators_job_has_the_rules_of_a_cluster() -> None:
     assert declared_rules({}) == EndpointRules()
 
 
-@pytest.mark.parametrize("text", ["::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::", "10.0.0.1"])
-def test_an_ipv4_address_is_judged_however_it_is_wrapped(text: str) -> None:
-    assert embedded_address(ip_address(text)) == ip_address("10.0.0.1")
+def wrapped(text: str) -> list[str]:
+    """Every IPv6 address that stands for an IPv4 address."""
+    number = int(ip_address(text))
+    high, low = f"{number >> 16:x}", f"{number & 0xFFFF:x}"
+    octets = [number >> 24, number >> 16 & 255, number >> 8 & 255, number & 255]
+    a, b, c, d = (f"{octet:02x}" for octet in octets)
+    return [
+        f"::ffff:{text}", f"::{text}", f"::ffff:0:{text}", f"64:ff9b::{text}", f"64:ff9b:1::{text}",
+        f"64:ff9b:1:7::{text}", f"64:ff9b:1:{a}{b}:{c}:{d}00::", f"64:ff9b:1:{a}:{b}:{c}{d}::",
+        f"64:ff9b:1:1{a}:{b}:{c}{d}::", f"64:ff9b:1:0:{a}:{b}{c}:{d}00::", f"2002:{high}:{low}::1",
+        f"2001:db8::5efe:{text}", f"2001:db8::200:5efe:{text}",
+        f"2001:0:{high}:{low}::", f"2001:0:a00:1::{number >> 16 ^ 0xFFFF:x}:{~number & 0xFFFF:x}",
+    ]  # fmt: skip
+
+
+FORBIDDEN = ["169.254.169.254", "100.100.100.200", "168.63.129.16", "192.0.0.192", "127.0.0.1"]
+
+
+@pytest.mark.parametrize("text", [each for ip in FORBIDDEN for each in wrapped(ip)])
+def test_a_forbidden_ipv4_address_is_refused_however_it_is_wrapped(text: str) -> None:
+    assert refusal_of_host(text, 443, IN_CLUSTER)
+    assert refusal_of_address(ip_address(text), IN_CLUSTER, "search", 443)
+
+
+@pytest.mark.parametrize("text", wrapped("10.0.0.1")[:-2])
+def test_a_private_ipv4_address_is_asked_however_it_is_wrapped(text: str) -> None:
+    assert ip_address("10.0.0.1") in meant(ip_address(text))
     assert not refusal_of_address(ip_address(text), IN_CLUSTER, "search", 9200)
 
 

@@ -9,6 +9,9 @@ from pydantic import JsonValue
 
 from snaploom_operator.objects import JsonObject
 
+_DIGITS = 20
+"""Digits that no number of 64 bits has; Python refuses to read thousands."""
+
 
 @dataclass(frozen=True)
 class Metadata:
@@ -81,6 +84,11 @@ def text_in(stored: JsonObject, key: str) -> str:
     """The text under a key; empty when there is none."""
     value = stored.get(key)
     return value if isinstance(value, str) else ""
+
+
+def number_of(text: str) -> int:
+    """The whole number of 64 bits that a text is; -1 for any other text."""
+    return int(text) if text.isdecimal() and len(text) < _DIGITS else -1
 
 
 def _list_in(stored: JsonObject, key: str) -> Iterable[JsonValue]:

@@ -7,6 +7,7 @@ flight, metrics of single resources) are computed at scrape time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from enum import StrEnum
 from itertools import product
 
@@ -167,6 +168,14 @@ class Metrics:
             self._rows.labels(*place).inc(ended.rows)
             self._bytes.labels(*place).inc(ended.bytes)
 
+    def forget(self, resource: Ref) -> None:
+        """Drop the series of an output that is gone: names come and go without end."""
+        if resource.kind != OutputDataset.__name__:
+            return
+        for series in (self._snapshots, self._rows, self._bytes):
+            with suppress(KeyError):
+                series.remove(resource.namespace, resource.name)
+
     def run_ended(self, kind: str, phase: str, reason: str, seconds: float | None) -> None:
         """Count an ended run; `reason` of a failure, `seconds` None if its end was not observed."""
         if seconds is not None:
@@ -224,6 +233,14 @@ class StateCollector(Collector):
         for kind, age in self._watch_ages().items():
             ages.add_metric([kind], age)
         yield ages
+        unreadable = GaugeMetricFamily(
+            "snaploom_unreadable_objects",
+            "Objects that are kept though they cannot be read, by kind.",
+            labels=["kind"],
+        )
+        for kind, count in self._store.unreadable().items():
+            unreadable.add_metric([kind], count)
+        yield unreadable
         yield from resource_metrics(self._store, self._clock())
 
 

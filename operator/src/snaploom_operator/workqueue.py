@@ -139,17 +139,14 @@ class WorkQueue(Generic[Key]):
 
     @property
     def depth(self) -> int:
-        """Number of due keys."""
-        self._promote()
-        return len(self._ready) + len(self._again)
+        """Number of due keys; thread-safe."""
+        now, due = self._clock(), self._due.copy()
+        return len({*self._ready, *(key for key in due if due[key] <= now)}) + len(self._again)
 
     @property
     def age(self) -> float:
-        """Seconds that the longest waiting key has been due; 0 without one."""
-        self._promote()
-        since = min(
-            (*itertools.islice(self._ready.values(), 1), *self._again.values()), default=None
-        )
+        """Seconds that the longest waiting key has been due; 0 without one. Thread-safe."""
+        since = min((*self._ready.copy().values(), *self._again.copy().values()), default=None)
         return 0.0 if since is None else max(0.0, self._clock() - since)
 
     @property

@@ -86,6 +86,16 @@ def test_a_wrong_object_is_refused_with_field_and_fix(control_plane: Cluster, pl
     assert "Traceback" not in text
 
 
+def test_an_object_gets_its_name_from_the_api_server(control_plane: Cluster, place: str) -> None:
+    create = ("create", "--namespace", place, "-f", "-")
+    unnamed = spoilt(files("a"), "metadata", {"generateName": "orders-"})
+    code, text = run_kubectl(control_plane.kubectl, *create, stdin=unnamed)
+    assert (code, "orders-" in text) == (0, True), text
+    wrong = spoilt(WRONG, "metadata", {"generateName": "wrong-"})
+    code, text = run_kubectl(control_plane.kubectl, *create, stdin=wrong)
+    assert (code, "the folder must be absolute" in text) == (1, True), text
+
+
 def test_what_is_missing_is_a_warning_until_it_is_there(control_plane: Cluster, place: str) -> None:
     code, text = applied(control_plane.kubectl, place, output())
     assert code == 0

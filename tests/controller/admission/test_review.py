@@ -109,6 +109,35 @@ def test_what_is_wrong_by_itself_is_refused(raw: Raw, expected: list[str]) -> No
     assert codes(answered(raw, model())) == expected
 
 
+def generated(raw: Raw) -> Raw:
+    """The same without a name, which the API server is to generate."""
+    return spoilt(raw, "metadata", {"generateName": f"{raw['metadata']['name']}-"})
+
+
+@pytest.mark.parametrize("raw", model(), ids=lambda raw: str(raw["kind"]))
+def test_an_object_without_a_name_yet_is_judged_as_one_with_a_name(raw: Raw) -> None:
+    answer = answered(generated(raw), [other for other in model() if other != raw])
+    assert answer.is_allowed
+    assert answer.warnings == ()
+    broken = spoilt(generated(raw), "spec", {})
+    assert codes(answered(broken)) == codes(answered(spoilt(raw, "spec", {})))
+
+
+def test_an_output_without_a_name_yet_may_not_share_a_folder() -> None:
+    answer = answered(generated(model()[-1]), model())
+    assert codes(answer) == ["SL174"]
+
+
+@pytest.mark.parametrize("beginning", [5, None, "", "Not a name/", "x" * 300])
+def test_what_no_name_can_begin_with_is_refused_or_cut_as_the_api_server_does(
+    beginning: object,
+) -> None:
+    answer = answered(spoilt(files("a"), "metadata", {"generateName": beginning}))
+    paths = [] if answer.refusal is None else [each.path for each in answer.refusal.findings]
+    assert all(path.startswith("metadata.") for path in paths)
+    assert answer.is_allowed == (beginning == "x" * 300)
+
+
 @pytest.mark.parametrize(("raw", "expected"), WRONG_BY_ITSELF)
 def test_the_command_line_finds_the_same(raw: Raw, expected: list[str]) -> None:
     if expected[0] > "SL129":  # what is below is found before there is a resource

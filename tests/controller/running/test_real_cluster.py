@@ -1,15 +1,26 @@
 """The operator over a real API server: watches feed it, and it writes what it should."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.declared.declarations import model, spoilt
-from support.operator.clusters import until
+from support.cluster.cluster import Cluster
+from support.declared.declarations import files, model, spoilt
+from support.operator.clusters import a_config_map, an_object, until
 from support.operator.operatorharness import RealHarness, deliver, has_reason, is_ready
 
-from snaploom_operator.cluster.apiresources import EVENTS, SPARK_APPLICATIONS
+from snaploom_operator.cluster.adapter import open_cluster
+from snaploom_operator.cluster.apiresources import (
+    APACHE_SPARK_APPLICATIONS,
+    CONFIG_MAPS,
+    EVENTS,
+    SPARK_APPLICATIONS,
+)
 from snaploom_operator.cluster.port import Change, ChangeType
+from snaploom_operator.objects import LABEL_OWNER, LABEL_ROLE, LABEL_RUN
 
+Raw = dict[str, Any]
 FLIGHTS = Path(__file__).parents[3] / "examples" / "flights"
 
 
@@ -111,3 +122,48 @@ async def test_events_are_posted_once(harness: RealHarness) -> None:
     posted = registry.get_sample_value("snaploom_events_total", labels)
     assert posted is not None
     assert posted >= 2
+
+
+def nested_type(levels: int) -> Raw:
+    """A source with a data type as deep as no parser goes."""
+    found: Raw = {"integer": {}}
+    for _ in range(levels):
+        found = {"array": {"elementType": found}}
+    return spoilt(files("deep"), "spec.hdfsLike.schemaFields", [{"name": "c", "dataType": found}])
+
+
+@pytest.fixture
+async def of_apache(spark_plane: Cluster, namespace: str) -> AsyncIterator[RealHarness]:
+    """An operator that also reads applications of Apache's operator."""
+    async with open_cluster(spark_plane.kubeconfig) as cluster:
+        submitters = ["SparkOperator", "ApacheSpark"]
+        found = RealHarness(cluster, spark_plane.kubeconfig, namespace, submitters=submitters)
+        await found.start()
+        yield found
+        await found.stop()
+
+
+@pytest.mark.parametrize("levels", [110, 400])
+async def test_objects_that_no_parser_reads_end_nothing_after_a_start_and_before(
+    of_apache: RealHarness, levels: int
+) -> None:
+    harness, apache = of_apache, APACHE_SPARK_APPLICATIONS
+    cluster, namespace = harness.cluster, harness.namespace
+    labels = {LABEL_OWNER: "uid", LABEL_RUN: "run", LABEL_ROLE: "report"}
+    reports = {"brackets": "[" * 100_000, "digits": "9" * 5_000, "objects": '{"a":' * 100_000}
+    for name, text in reports.items():
+        forged = a_config_map(name, {"report.json": text}, labels=labels)
+        await cluster.create(CONFIG_MAPS, namespace, forged)
+    spec = {"runtimeVersions": {"sparkVersion": "4.0.1"}}
+    forged = an_object(apache, "forged", metadata={"labels": labels}, spec=spec)
+    await cluster.create(apache, namespace, forged)
+    ended: Raw = {"currentStateSummary": "ResourceReleased"}
+    status: Raw = {"currentState": ended, "stateTransitionHistory": {"9" * 5_000: ended}}
+    await cluster.patch(apache, namespace, "forged", {"status": status}, subresource="status")
+    await harness.apply(nested_type(levels))
+    for others in (files("before"), files("after")):
+        await harness.wait_for("DataSource/deep", has_reason("Invalid"))
+        assert harness.operator.store.unreadable() == {"ConfigMap": 3, "DataSource": 1}
+        await harness.apply(others)
+        await harness.wait_for(f"DataSource/{others['metadata']['name']}", is_ready)
+        await harness.restart()

@@ -82,7 +82,8 @@ def test_referrers_are_known_of_what_is_missing() -> None:
 def test_change_of_a_user_queues_what_it_refers_to() -> None:
     store = filled(CUSTOMER, ADDRESS, RELATIONSHIP)
     assert store.put(OUTPUT) == {key(each) for each in (CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT)}
-    assert store.remove(key(OUTPUT)) == {key(each) for each in (CUSTOMER, ADDRESS, RELATIONSHIP)}
+    woken = {key(each) for each in (CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT)}
+    assert store.remove(key(OUTPUT)) == woken
 
 
 def test_another_spec_with_the_same_references_queues_none_of_them() -> None:
@@ -93,9 +94,9 @@ def test_another_spec_with_the_same_references_queues_none_of_them() -> None:
     assert key(CUSTOMER) in store.put(other)
 
 
-def test_a_removed_object_is_gone_and_queues_those_that_need_it() -> None:
+def test_a_removed_object_is_gone_and_queues_those_that_need_it_and_its_last_pass() -> None:
     store = filled()
-    assert store.remove(key(CUSTOMER)) == {key(RELATIONSHIP), key(OUTPUT)}
+    assert store.remove(key(CUSTOMER)) == {key(CUSTOMER), key(RELATIONSHIP), key(OUTPUT)}
     assert store.get(key(CUSTOMER)) is None
     assert store.refs() == tuple(key(each) for each in (ADDRESS, RELATIONSHIP, OUTPUT))
 

@@ -51,10 +51,10 @@ class RawConnection:
 
 @asynccontextmanager
 async def raw_connection(
-    host: str, port: int, trusted: ssl.SSLContext
+    host: str, port: int, trusted: ssl.SSLContext, peer: str = "127.0.0.1"
 ) -> AsyncIterator[RawConnection]:
-    """A connection that is closed at the end."""
-    reader, writer = await asyncio.open_connection(host, port, ssl=trusted)
+    """A connection from an address of this machine, which is closed at the end."""
+    reader, writer = await asyncio.open_connection(host, port, ssl=trusted, local_addr=(peer, 0))
     try:
         yield RawConnection(reader, writer)
     finally:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import shutil
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPResponse
+from itertools import islice
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 from support.site.histories import Events, declarations, write_history
@@ -16,7 +18,7 @@ from support.site.histories import Events, declarations, write_history
 from snaploom.cli.main import run_command
 from snaploom.errors import ArgumentInvalid
 from snaploom.models.allowances import NO_ALLOWANCES
-from snaploom.site.server import PageSource, page_server
+from snaploom.site.server import MOST_AT_ONCE, PageSource, Served, page_server
 
 FEW = Events(gaps=(), deleted=(), restated=(), doubtful=())
 
@@ -85,6 +87,53 @@ def test_other_names_of_this_machine_are_not_answered(output: Path) -> None:
         assert asked(connection, Host="pages.example.com")[0].status == 421
         assert asked(connection, Host="localhost:1")[0].status == 200
         assert asked(connection, Host="[::1]:1")[0].status == 200
+
+
+@pytest.mark.parametrize("host", ["[", "a]b[", "[::1", "[x]"])
+def test_what_is_no_address_is_a_bad_request(
+    output: Path, capsys: pytest.CaptureFixture[str], host: str
+) -> None:
+    with serving(output) as connection:
+        assert asked(connection, Host=host)[0].status == 400
+        assert asked(connection)[0].status == 200
+    assert capsys.readouterr().err == ""
+
+
+def test_many_who_wait_share_one_look_and_more_are_refused(
+    output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, passed = [], Event()
+
+    def look(self: PageSource) -> Served:
+        looks.append(self)
+        passed.wait(20)
+        return Served("1", {"index.html": "page"})
+
+    monkeypatch.setattr(PageSource, "_look", look)
+    with serving(output) as connection, ThreadPoolExecutor(50) as threads:
+
+        def ask() -> int:
+            each = HTTPConnection(connection.host, connection.port, timeout=20)
+            return asked(each)[0].status
+
+        answers = [threads.submit(ask) for _ in range(50)]
+        refused = list(islice(as_completed(answers, 20), 50 - MOST_AT_ONCE))
+        passed.set()
+        statuses = [each.result() for each in answers]
+    assert [each.result() for each in refused] == [503] * (50 - MOST_AT_ONCE)
+    assert statuses.count(200) == MOST_AT_ONCE
+    assert len(looks) <= 2
+
+
+def test_a_request_that_never_ends_is_cut_off(
+    output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("snaploom.site.server.LONGEST_ANSWER", 0.1)
+    with serving(output) as connection:
+        silent = socket.create_connection((connection.host, connection.port), timeout=20)
+        with silent:
+            silent.sendall(b"GET / HTTP/1.1\r\nHost: loc")
+            assert silent.recv(1) == b""
 
 
 @pytest.mark.parametrize("path", ["/../model.yaml", "/model.yaml", "//etc/passwd", "/%2e%2e/x"])

@@ -8,6 +8,7 @@ reason.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -39,6 +40,8 @@ from snaploom_operator.store.resourceparser import parse_resource
 
 NAMES_SHOWN = 5
 """Names of dependants in one sentence."""
+LONGEST_NAME, GENERATED = 63, 5
+"""Characters of a name that the API server generates, and of what it adds to `generateName`."""
 _CONTRADICTIONS = frozenset({"SL155", "SL174", "SL181"})
 """Findings of validation that `contradictions` reports itself."""
 
@@ -55,17 +58,22 @@ class Submission:
 
 def read_submission(request: AdmissionRequest) -> Submission | Answer:
     """Parse the object of a request; a denial if that fails."""
-    read = read_object(_declared(request.new or {}, request.namespace))
+    read = read_object(_declared(request.new or {}, request))
     if read.resource is None:
         return Answer(Refusal(read.findings))
     return Submission(read.resource, _before(request.old))
 
 
-def _declared(sent: JsonObject, namespace: str) -> dict[str, JsonValue]:
-    """The object without status and managed fields."""
+def _declared(sent: JsonObject, request: AdmissionRequest) -> dict[str, JsonValue]:
+    """The object without status and managed fields; one without a name yet has one like it."""
     metadata = {key: value for key, value in metadata_of(sent).items() if key != "managedFields"}
-    if namespace:
-        metadata["namespace"] = namespace
+    if request.namespace:
+        metadata["namespace"] = request.namespace
+    beginning = metadata.get("generateName")
+    if not metadata.get("name") and isinstance(beginning, str) and beginning:
+        # The API server adds five characters; those of the request are nobody's to choose.
+        end = hashlib.sha256(request.uid.encode()).hexdigest()[:GENERATED]
+        metadata["name"] = beginning[: LONGEST_NAME - GENERATED] + end
     declared = {key: value for key, value in sent.items() if key != "status"}
     return {**declared, "metadata": metadata}
 

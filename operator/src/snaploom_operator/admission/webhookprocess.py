@@ -21,7 +21,7 @@ from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.operatorsettings import OperatorSettings
 from snaploom_operator.servers.background import in_background
 from snaploom_operator.servers.health import health_application, metrics_application, nothing
-from snaploom_operator.servers.httpserver import serving
+from snaploom_operator.servers.httpserver import MOST_CONNECTIONS, serving
 from snaploom_operator.servers.readiness import Readiness
 from snaploom_operator.servers.tls import ServedCertificate
 from snaploom_operator.store.store import Store
@@ -90,7 +90,13 @@ async def running_webhook(
             await stack.enter_async_context(in_background(work))
         ports = Ports(
             review=await stack.enter_async_context(
-                serving(webhook.application(), host, admission.port, certificate.context)
+                serving(
+                    webhook.application(),
+                    host,
+                    admission.port,
+                    certificate.context,
+                    answers=MOST_CONNECTIONS,  # it bounds reviews itself
+                )
             ),
             health=await stack.enter_async_context(
                 serving(

@@ -21,11 +21,16 @@ from snaploom_operator.admission.judge import Judgement, Outcome
 from snaploom_operator.admission.request import LARGEST_BODY
 from snaploom_operator.errors import ReviewUnreadable, TextNotJudged, TooManyReviews
 from snaploom_operator.servers.health import add_probes, nothing
+from snaploom_operator.servers.httpserver import NoTurn, Turns, peer_of
 
 REVIEW_SECONDS = 4.0
 """Deadline of a review; the API server waits for five seconds (`timeoutSeconds`)."""
 MOST_AT_ONCE = 64
 """Concurrent reviews; more would only make all of them late."""
+BODY_SECONDS = 1.0
+"""Time limit of a body: the API server sends it with the request."""
+MOST_BODIES = 64
+"""Bodies that are read at a time, before their reviews take a place; 3 MB each at most."""
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +67,7 @@ class Webhook:
         self._deadline = deadline
         self._most = most
         self._under_way = 0
+        self._bodies = Turns(MOST_BODIES)
         metrics.show_in_flight(lambda: self._under_way)
 
     def application(self) -> web.Application:
@@ -73,17 +79,7 @@ class Webhook:
 
     async def _validate(self, request: web.Request) -> web.Response:
         begun = time.perf_counter()
-        if self._under_way >= self._most:
-            reply = _Reply(
-                _failure(HTTPStatus.SERVICE_UNAVAILABLE, "too many concurrent reviews"),
-                Outcome.BUSY,
-            )
-        else:
-            self._under_way += 1
-            try:
-                reply = await self._reply_to(request)
-            finally:
-                self._under_way -= 1
+        reply = await self._reply_to(request)
         seconds = time.perf_counter() - begun
         self._metrics.reviewed(reply.kind, reply.operation, reply.outcome, seconds)
         return reply.response
@@ -102,6 +98,12 @@ class Webhook:
         except web.HTTPRequestEntityTooLarge:
             text = f"a review may have {LARGEST_BODY:,} bytes"
             return _Reply(_failure(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text), Outcome.UNREADABLE)
+        except NoTurn:
+            text = "too many bodies of one sender at a time"
+            return _Reply(_failure(HTTPStatus.SERVICE_UNAVAILABLE, text), Outcome.BUSY)
+        except _BodyLate:
+            text = f"the body did not come within {BODY_SECONDS:g} second"
+            return _Reply(_failure(HTTPStatus.GATEWAY_TIMEOUT, text), Outcome.LATE)
         except TimeoutError:
             text = f"the review was not done within {self._deadline:g} seconds"
             _log.warning("%s", text)
@@ -117,7 +119,26 @@ class Webhook:
 
     async def _judged(self, request: web.Request) -> Judgement:
         async with asyncio.timeout(self._deadline):
-            return await self._judge(await request.read())
+            body = await self._body(request)
+            if self._under_way >= self._most:
+                raise TooManyReviews("too many concurrent reviews")
+            self._under_way += 1
+            try:
+                return await self._judge(body)
+            finally:
+                self._under_way -= 1
+
+    async def _body(self, request: web.Request) -> bytes:
+        """Read the body before the review takes a place: half a body takes none from others."""
+        try:
+            async with self._bodies.turn(peer_of(request), BODY_SECONDS):
+                return await request.read()
+        except (TimeoutError, ConnectionError) as error:
+            raise _BodyLate from error
+
+
+class _BodyLate(Exception):
+    """A body did not come in time, or another peer had fewer under way."""
 
 
 def _failure(status: HTTPStatus, message: str) -> web.Response:

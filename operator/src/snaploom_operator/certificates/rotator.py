@@ -71,6 +71,8 @@ class CertificateRotator:
                 await self.reconcile()
             except ClusterError as error:
                 _log.warning("cannot rotate the webhook's certificate: %s", error.message)
+            except Exception:  # noqa: BLE001 - no content of the Secret may end the operator
+                _log.exception("cannot rotate the webhook's certificate")
             await self._pause(CHECK_SECONDS)
 
     async def reconcile(self) -> None:

@@ -11,12 +11,10 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import JsonValue
-
 from snaploom_operator.cluster.apierrors import NO_ANSWER, failure_of
 from snaploom_operator.cluster.connection import USER_AGENT, connect
 from snaploom_operator.cluster.port import ApiResource, Change, ChangeType, Listing, Page
-from snaploom_operator.cluster.requests import Observer, Request, Requests
+from snaploom_operator.cluster.requests import Observer, Request, Requests, parse_json
 from snaploom_operator.errors import (
     ApiUnavailable,
     ObjectChanged,
@@ -228,7 +226,7 @@ def _change(request: Request, line: bytes) -> Change:
     Raises: WatchExpired: the resourceVersion is too old. ClusterError: another error of the server.
     """
     try:
-        event: JsonValue = json.loads(line)
+        event = parse_json(line)
     except ValueError as error:
         raise ApiUnavailable(f"{request.target}: a line is no JSON", hint=NO_ANSWER) from error
     event = event if isinstance(event, dict) else {}

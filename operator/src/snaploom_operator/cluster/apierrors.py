@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import JsonValue
+from pydantic_core import from_json
 
 from snaploom_operator.errors import (
     ApiUnavailable,
@@ -167,7 +167,7 @@ def _wait(retry_after: str | None, status: _Status) -> float:
 
 def _parsed(body: bytes) -> _Status:
     try:
-        raw: JsonValue = json.loads(body)
+        raw: JsonValue = from_json(body)
     except ValueError:
         raw = None
     if not isinstance(raw, dict) or raw.get("kind") != "Status":

@@ -15,6 +15,11 @@ from snaploom_operator.errors import ObjectChanged, ObjectExists, ObjectMissing
 from snaploom_operator.objectmetadata import Metadata, mapping_in, text_in
 from snaploom_operator.objects import JsonObject
 
+LONGEST_PROMISE = 3_600
+"""Seconds; a Lease with more was written by nobody who leads, and would be waited for for years."""
+_MOST_TRANSITIONS = 2**31 - 1
+"""What the API server takes."""
+
 
 class LeaseObject:
     """One Lease. All writes name the version that they are based on.
@@ -104,9 +109,11 @@ class LeaseObject:
         metadata, spec = Metadata.of(stored), mapping_in(stored, "spec")
         seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
         self._uid = metadata.uid
-        self._transitions = transitions if isinstance(transitions, int) else 0
+        is_counted = isinstance(transitions, int) and 0 <= transitions < _MOST_TRANSITIONS
+        self._transitions = transitions if isinstance(transitions, int) and is_counted else 0
+        is_promise = isinstance(seconds, int) and 0 < seconds <= LONGEST_PROMISE
         return LeaseState(
             holder=text_in(spec, "holderIdentity"),
-            seconds=seconds if isinstance(seconds, int) else self._seconds,
+            seconds=seconds if isinstance(seconds, int) and is_promise else self._seconds,
             version=metadata.resource_version,
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -38,6 +39,12 @@ backoff of its own."""
 FIRST_WAIT = 0.25
 LONGEST_WAIT = 30.0
 """Longest `Retry-After` in seconds that is waited here; longer waits are left to the caller."""
+
+MOST_LEVELS = 150
+"""Levels of nesting that are read of a response. A declaration has at most 64, as from a file; the
+API server stores 10,000, and the parsers end at some 200."""
+_TOO_DEEP = f'"values nested deeper than {MOST_LEVELS} levels"'.encode()
+_STRING_OR_BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 _Result = TypeVar("_Result")
 
@@ -236,7 +243,7 @@ def _translate_errors(request: Request) -> Iterator[None]:
 
 def _parsed(request: Request, body: bytes) -> JsonObject:
     try:
-        result: JsonValue = from_json(body)  # twice as fast as json; lists take most of the start
+        result = parse_json(body)
     except ValueError as error:
         raise ApiUnavailable(
             f"{request.target}: the response is not JSON", hint=NO_ANSWER
@@ -244,3 +251,33 @@ def _parsed(request: Request, body: bytes) -> JsonObject:
     if not isinstance(result, dict):
         raise ApiUnavailable(f"{request.target}: the response is not an object", hint=NO_ANSWER)
     return result
+
+
+def parse_json(body: bytes) -> JsonValue:
+    """JSON of the API server, in which one object may be nested deeper than any parser goes.
+
+    Values deeper than `MOST_LEVELS` become a text that no model takes there, so that the object is
+    refused and those beside it are read.
+
+    Raises: ValueError: it is no JSON.
+    """
+    try:
+        result: JsonValue = from_json(body)  # twice as fast as json; lists take most of the start
+    except ValueError:
+        result = from_json(_without_deep_values(body))
+    return result
+
+
+def _without_deep_values(body: bytes) -> bytes:
+    kept, depth, after = [], 0, 0
+    for token in _STRING_OR_BRACKET.finditer(body):
+        if token[0] in b"[{":
+            depth += 1
+            if depth == MOST_LEVELS + 1:
+                kept.append(body[after : token.start()])
+        elif token[0] in b"]}":
+            if depth == MOST_LEVELS + 1:
+                kept.append(_TOO_DEEP)
+                after = token.end()
+            depth -= 1
+    return b"".join((*kept, body[after:]))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from snaploom_operator.local import gate as gate_program
+from snaploom_operator.objectmetadata import number_of
 
 POLL_SECONDS = 0.1
 """Interval of checking whether a process that is not our child has ended."""
@@ -43,7 +44,8 @@ class ProcessName:
     def parse(cls, text: str) -> ProcessName | None:
         """Parse the output of `str`; None for anything else."""
         pid, _, start = text.partition(" ")
-        return cls(int(pid), start) if pid.isdecimal() and start else None
+        number = number_of(pid)
+        return cls(number, start) if number >= 0 and start else None
 
     @classmethod
     def of_this(cls) -> ProcessName:

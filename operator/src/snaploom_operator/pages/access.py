@@ -23,7 +23,7 @@ from snaploom_operator.cluster.port import ApiResource, Cluster
 from snaploom_operator.errors import NotAuthenticated
 from snaploom_operator.objectmetadata import mapping_in, text_in
 from snaploom_operator.objects import JsonObject
-from snaploom_operator.pages.reviewcache import ReviewCache
+from snaploom_operator.servers.answercache import AnswerCache
 
 SHOWN = tuple(OURS[kind.__name__] for kind in (OutputDataset, DataSource, SkippingIndex))
 """The kinds whose resources pages show: all that is watched, and all that a user must be able to
@@ -81,8 +81,8 @@ class Access:
     ) -> None:
         self._cluster = cluster
         self._reviewed = reviewed
-        self._users = ReviewCache[JsonObject](USER_SECONDS, MOST_USERS, clock)
-        self._rights = ReviewCache[bool](RIGHT_SECONDS, MOST_RIGHTS, clock)
+        self._users = AnswerCache[JsonObject](USER_SECONDS, MOST_USERS, clock)
+        self._rights = AnswerCache[bool](RIGHT_SECONDS, MOST_RIGHTS, clock)
         self._turn = asyncio.Semaphore(MOST_REVIEWS)
 
     async def user(self, token: str) -> User:

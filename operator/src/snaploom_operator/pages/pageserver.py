@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from http import HTTPStatus
 
 from aiohttp import web
@@ -24,11 +26,16 @@ from snaploom_operator.errors import ClusterError, NotAuthenticated
 from snaploom_operator.objects import Ref
 from snaploom_operator.pages.access import Access, User
 from snaploom_operator.pages.pagesmetrics import PagesMetrics
+from snaploom_operator.servers.answercache import AnswerCache
 from snaploom_operator.store.resourceparser import Refused
 from snaploom_operator.store.store import Store
 
 ANSWER_SECONDS = 20.0
 """Time limit of an answer; proxies wait for a minute."""
+DOCUMENT_SECONDS = 5.0
+"""Seconds for which a document is shown again; an open page asks every five."""
+MOST_DOCUMENTS = 32
+"""Documents that are held; that of 2,000 outputs has some 2 MB."""
 _USER = web.RequestKey("user", User)
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -52,6 +59,8 @@ class PageServer:
         self._access = access
         self._metrics = metrics
         self._trouble = trouble
+        self._documents = AnswerCache[str](DOCUMENT_SECONDS, MOST_DOCUMENTS, time.monotonic)
+        self._turn = asyncio.Semaphore(1)
 
     def application(self) -> web.Application:
         """The application; it has no route that writes."""
@@ -120,7 +129,8 @@ class PageServer:
             elif isinstance(held, Refused):
                 unread.append(f"{ref.namespace}/{ref.name}")
         version = self._version(shown)
-        return _page(statuses_document(pages, moment, version=version, unread=unread), version)
+        document = partial(statuses_document, pages, moment, version=version, unread=unread)
+        return _page(await self._made(version, document), version)
 
     async def _output(self, request: web.Request) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
@@ -137,7 +147,17 @@ class PageServer:
             *(Ref(SkippingIndex.__name__, namespace, each.name) for each in indexes),
         ])  # fmt: skip
         page = StatusPage(namespace, output, now(), sources, indexes)
-        return _page(status_document(page, home="../../index.html", version=version), version)
+        document = partial(status_document, page, home="../../index.html", version=version)
+        return _page(await self._made(version, document), version)
+
+    async def _made(self, version: str, make: Callable[[], str]) -> str:
+        """A document, made once for all who ask for it within some seconds, one at a time."""
+
+        async def made() -> str:
+            async with self._turn:
+                return await asyncio.to_thread(make)
+
+        return await self._documents.get((version,), made)
 
     def _sources(self, output: OutputDataset, namespace: str) -> dict[str, DataSource]:
         """The sources of an output by name, as far as they exist."""

@@ -105,4 +105,6 @@ class Controller:
             outcome = Outcome.CRASHED
             delay = self._queue.fail(key)
             _log.exception("reconciling crashed; retry in %.0f s", delay, extra=about(key))
+        if outcome is Outcome.GONE:
+            self._metrics.forget(key)
         self._metrics.passed(key.kind, outcome, time.perf_counter() - started)

@@ -2,7 +2,8 @@
 
 Every client that reaches the port may connect: the API server cannot be recognised. So handshakes
 and requests have time limits, bodies are never decompressed, and beyond the limit of connections
-the longest idle ones are closed, so that a new one is always accepted.
+the longest idle ones are closed, so that a new one is always accepted. What is done at a time is
+shared among peers: one with many requests takes no turn from another.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
 from ssl import SSLContext
 
 from aiohttp import web
@@ -26,10 +28,107 @@ never closes one that is just being reused."""
 MOST_CONNECTIONS = 512
 """Open connections; an API server has one for each review in progress, and 25 in reserve. Each
 takes some 60 KB."""
+MOST_ANSWERS = 16
+"""Requests that are answered at a time; of probes, metrics and pages, none needs more."""
+ANSWER_SECONDS = 30.0
+"""Time limit of an answer, until the client has read it."""
 SWEEP_SECONDS = 0.2
 """Interval of the check for too many connections."""
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Turns:
+    """A number of turns at a time, shared among peers.
+
+    Where there are no more, the longest turn of the peer with most of them ends for a peer that has
+    fewer; that peer itself is refused.
+
+    Args:
+        most: turns at a time.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: dict[str, dict[asyncio.Timeout, None]] = {}
+
+    @asynccontextmanager
+    async def turn(self, peer: str, seconds: float) -> AsyncIterator[None]:
+        """A turn of a peer.
+
+        Args:
+            peer: who asks.
+            seconds: for how long at most.
+
+        Raises:
+            NoTurn: there is none.
+            TimeoutError: it took too long, or another peer has it now.
+        """
+        own = self._held.get(peer, {})
+        if sum(map(len, self._held.values())) >= self._most:
+            greediest = max(self._held, key=lambda each: len(self._held[each]))
+            if len(self._held[greediest]) <= len(own):
+                raise NoTurn
+            longest = next(iter(self._held[greediest]))
+            self._leave(greediest, longest)
+            if not longest.expired():
+                longest.reschedule(asyncio.get_running_loop().time())
+        async with asyncio.timeout(seconds) as mine:
+            self._held.setdefault(peer, {})[mine] = None
+            try:
+                yield
+            finally:
+                self._leave(peer, mine)
+
+    def _leave(self, peer: str, turn: asyncio.Timeout) -> None:
+        held = self._held.get(peer, {})
+        held.pop(turn, None)
+        if not held:
+            self._held.pop(peer, None)
+
+
+class NoTurn(Exception):
+    """There are as many requests of a peer as may be."""
+
+
+def peer_of(request: web.Request) -> str:
+    """The address that a request comes from; empty where it is known no more."""
+    return request.remote or ""
+
+
+class _Answers:
+    """Answers a few requests at a time, until the clients have read them.
+
+    Args:
+        most: requests at a time.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._turns = Turns(most)
+
+    @web.middleware
+    async def bound(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Answer a request, or that there are too many."""
+        try:
+            async with self._turns.turn(peer_of(request), ANSWER_SECONDS):
+                try:
+                    response = await handler(request)
+                except web.HTTPException as error:
+                    response = error
+                with suppress(ConnectionError):  # the client is gone
+                    await response.prepare(request)
+                    await response.write_eof()
+                return response
+        except NoTurn:
+            return web.Response(
+                text="too many requests at a time\n",
+                status=HTTPStatus.SERVICE_UNAVAILABLE,
+                headers={"Retry-After": "1"},
+            )
+        except TimeoutError:
+            if request.transport is not None:
+                request.transport.abort()
+            raise web.HTTPServiceUnavailable from None
 
 
 class _Site(web.BaseSite):
@@ -120,6 +219,7 @@ async def serving(
     *,
     most: int = MOST_CONNECTIONS,
     idle: float = IDLE_SECONDS,
+    answers: int = MOST_ANSWERS,
 ) -> AsyncIterator[int]:
     """Serve until the end of the context; yields the bound port.
 
@@ -127,13 +227,14 @@ async def serving(
 
     Args: application: the application. host: address; None for all. port: port; 0 for any that is
         free. tls: certificate; None for none. most: limit of open connections. idle: seconds after
-        which an idle connection is closed.
+        which an idle connection is closed. answers: limit of requests at a time.
 
     Raises:
         SettingsInvalid: the port is in use or not allowed.
     """
     connections = _Connections(most)
-    application.middlewares.extend([connections.watch, plain_bodies_only])
+    bound = _Answers(answers).bound
+    application.middlewares[:0] = [connections.watch, plain_bodies_only, bound]
     runner = web.AppRunner(
         application,
         access_log=None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
@@ -13,8 +13,11 @@ from snaploom.models.resource import Resource
 from snaploom.models.run import CurrentRun
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom_operator.conditions import ConditionType, Reason
-from snaploom_operator.objects import Ref, is_pause
-from snaploom_operator.store.resourceparser import Refused
+from snaploom_operator.objectmetadata import metadata_of, text_in
+from snaploom_operator.objects import JsonObject, Ref, is_pause
+from snaploom_operator.store.folderindex import folders_of
+from snaploom_operator.store.references import references_of
+from snaploom_operator.store.resourceparser import Refused, parse_resource, unreadable
 
 RUNNABLE = frozenset({OutputDataset.__name__, SkippingIndex.__name__})
 """Kinds that run jobs."""
@@ -30,6 +33,8 @@ class Entry:
     content: Resource | Refused
     references: frozenset[Ref]
     """Every object that its spec refers to, whether it exists or not."""
+    folders: frozenset[str]
+    """The folders that it publishes to or reads."""
     size: int
     """Approximate characters and values of its spec, which its check's cost grows with."""
 
@@ -39,6 +44,34 @@ class Entry:
         if isinstance(self.content, Refused):
             return self.content.generation
         return self.content.metadata.generation or 0
+
+    @property
+    def trouble(self) -> str:
+        """Why it cannot be read; empty if it can."""
+        if not isinstance(self.content, Refused):
+            return ""
+        first = next(iter(self.content.findings), None)
+        return f"cannot be read: {first.path}: {first.message}" if first else "cannot be read"
+
+
+def read_entry(ref: Ref, version: int, stored: JsonObject, before: Entry | None) -> Entry:
+    """Parse a resource; what follows from its spec is kept where that is the same.
+
+    All that can fail for the content of an object is done here, before the store changes.
+    """
+    known = before.content if before is not None and isinstance(before.content, Resource) else None
+    content = parse_resource(stored, known)
+    if before is not None and isinstance(content, Resource) and has_spec_of(content, known):
+        return replace(before, version=version, content=content)
+    references: frozenset[Ref] = frozenset()
+    folders: frozenset[str] = frozenset()
+    if isinstance(content, Resource):
+        try:
+            references, folders = references_of(content), folders_of(content)
+        except Exception as error:  # noqa: BLE001 - no object may end what reads all of them
+            content = unreadable(stored, error)
+    uid = text_in(metadata_of(stored), "uid")
+    return Entry(ref, version, uid, content, references, folders, size_of(stored.get("spec")))
 
 
 def size_of(spec: JsonValue) -> int:

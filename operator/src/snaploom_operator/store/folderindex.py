@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 
 from snaploom.models.datasource import DataSource
 from snaploom.models.outputdataset import OutputDataset
@@ -23,6 +24,13 @@ def read_folders(source: DataSource) -> frozenset[str]:
     """The folders below which a source's files lie, up to the first wildcard of each glob."""
     fixed = (_WILDCARD.split(glob, maxsplit=1)[0] for glob in declared(source).globs)
     return frozenset(comparable_folder(path.rpartition("/")[0]) for path in fixed)
+
+
+def folders_of(resource: Resource) -> frozenset[str]:
+    """The folders of an output or a source; other kinds have none."""
+    if isinstance(resource, OutputDataset):
+        return frozenset({folder_of(resource)})
+    return read_folders(resource) if isinstance(resource, DataSource) else frozenset()
 
 
 class PathIndex:
@@ -57,21 +65,17 @@ class Folders:
         self._outputs = PathIndex()
         self._sources = PathIndex()
 
-    def add(self, ref: Ref, resource: Resource) -> None:
-        """Add an output or a source; other kinds have no folders."""
-        if isinstance(resource, OutputDataset):
-            self._outputs.add(folder_of(resource), ref)
-        elif isinstance(resource, DataSource):
-            for path in read_folders(resource):
-                self._sources.add(path, ref)
+    def add(self, ref: Ref, folders: Iterable[str]) -> None:
+        """Add an output or a source with its folders."""
+        index = self._outputs if ref.kind == OutputDataset.__name__ else self._sources
+        for path in folders:
+            index.add(path, ref)
 
-    def discard(self, ref: Ref, resource: Resource) -> None:
-        """Remove an output or a source."""
-        if isinstance(resource, OutputDataset):
-            self._outputs.discard(folder_of(resource), ref)
-        elif isinstance(resource, DataSource):
-            for path in read_folders(resource):
-                self._sources.discard(path, ref)
+    def discard(self, ref: Ref, folders: Iterable[str]) -> None:
+        """Remove an output or a source from its folders."""
+        index = self._outputs if ref.kind == OutputDataset.__name__ else self._sources
+        for path in folders:
+            index.discard(path, ref)
 
     def overlapping(self, output: OutputDataset) -> set[Ref]:
         """Outputs whose folder equals, contains or is inside that of this one; itself included."""

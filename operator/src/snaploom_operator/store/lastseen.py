@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from snaploom.models.datasource import DataSource, LastSeen
 from snaploom.models.times import EpochNanos
 from snaploom_operator.instants import known_instant
@@ -9,22 +11,29 @@ from snaploom_operator.objects import FoundReport, Ref
 
 
 class LastSeenIndex:
-    """The newest observation of every DataSource.
+    """The newest observation of every declared DataSource.
 
-    It is kept when the report is deleted, so that it does not depend on `run.historyLimit`.
+    It is kept when the report is deleted, so that it does not depend on `run.historyLimit`. A
+    report may be forged: sources that nobody declared are not remembered.
     """
 
     def __init__(self) -> None:
         self._newest: dict[Ref, LastSeen] = {}
 
-    def put(self, namespace: str, found: FoundReport | None) -> set[Ref]:
-        """Add a report; the sources with a newer observation."""
+    def put(self, namespace: str, found: FoundReport | None, declared: Container[Ref]) -> set[Ref]:
+        """Add a report; the sources with a newer observation.
+
+        Args: namespace: of the report. found: the report; None for none. declared: the sources to
+            remember.
+        """
         report = None if found is None else found.report
         if report is None:
             return set()
         updated: set[Ref] = set()
         for seen in report.seen:
             source = Ref(DataSource.__name__, namespace, seen.source)
+            if source not in declared:
+                continue
             known = self._newest.get(source)
             look = LastSeen(
                 run=report.run_id,
@@ -39,6 +48,10 @@ class LastSeenIndex:
                 self._newest[source] = look
                 updated.add(source)
         return updated
+
+    def forget(self, source: Ref) -> None:
+        """Forget a source that was deleted."""
+        self._newest.pop(source, None)
 
     def newest(self, source: Ref) -> LastSeen | None:
         """The newest observation of a source."""

@@ -13,14 +13,13 @@ from snaploom.models.datasource import DataSource
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom_operator.objectmetadata import metadata_of, text_in
+from snaploom_operator.objectmetadata import metadata_of, number_of, text_in
 from snaploom_operator.objects import JsonObject, Ref
 
 
 def version_of(stored: JsonObject) -> int:
     """Its resourceVersion, an increasing number of etcd; -1 without one."""
-    version = text_in(metadata_of(stored), "resourceVersion")
-    return int(version) if version.isdecimal() else -1
+    return number_of(text_in(metadata_of(stored), "resourceVersion"))
 
 
 def group_of(stored: JsonObject) -> str:

@@ -1,7 +1,7 @@
 """Parses objects of our kinds into models, or into the findings why that failed.
 
 A status that our models refuse, for example of a newer Snaploom, is read as missing, and is then
-rewritten.
+rewritten. Whatever else an object has, it is kept with a finding about it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import get_args
 from pydantic import JsonValue, ValidationError
 
 from snaploom.loading.documents import read_object
+from snaploom.models.codes import make_finding
 from snaploom.models.common import ResourceStatus
 from snaploom.models.finding import Finding
 from snaploom.models.kinds import KIND_BY_NAME, KINDS
@@ -38,37 +39,61 @@ class Refused:
     status: ResourceStatus | None
 
 
-def parse_resource(stored: JsonObject) -> Resource | Refused:
-    """Parse one object of our kinds; never raises for its content."""
+def parse_resource(stored: JsonObject, known: Resource | None = None) -> Resource | Refused:
+    """Parse one object of our kinds; never raises for its content.
+
+    Args: stored: the object. known: another version of it that is parsed already.
+    """
+    try:
+        return _parsed(stored) if known is None else _parsed_version(stored, known)
+    except Exception as error:  # noqa: BLE001 - no object may end what reads all of them
+        return unreadable(stored, error)
+
+
+def unreadable(stored: JsonObject, error: Exception) -> Refused:
+    """An object on which Snaploom's own code failed, such as one that is nested too deeply."""
+    ref = ref_of(stored)
+    finding = make_finding(
+        "SL106",
+        "this object cannot be read",
+        resource=f"{ref.kind}/{ref.name}",
+        path="spec",
+        found=type(error).__name__,
+        expected="an object as Snaploom's CustomResourceDefinitions describe it",
+        hint="correct it and apply it again, or delete it",
+    )
+    return _refused(stored, (finding,))
+
+
+def _parsed(stored: JsonObject) -> Resource | Refused:
     document = _without_managed_fields(stored)
     model = KIND_BY_NAME[text_in(stored, "kind")].model
-    for attempt in (document, {key: document[key] for key in document if key != "status"}):
+    declared = {key: document[key] for key in document if key != "status"}
+    for attempt in (document, declared):
         try:
             return model.parse(attempt)
         except ValidationError:
             continue
-    return _refused(document)
+    return _refused(stored, read_object(declared).findings)
 
 
-def parse_version(stored: JsonObject, known: Resource) -> Resource | Refused:
+def _parsed_version(stored: JsonObject, known: Resource) -> Resource | Refused:
     """Parse another version of a resource.
 
     The API server counts the changes of a spec. Where the count is the same, as after a write of
     the status, the spec is shared: it is parsed once, and in memory once.
-
-    Args: stored: the object. known: the version that is parsed already.
     """
     metadata = metadata_of(_without_managed_fields(stored))
     held = known.metadata
     if held.uid is None or held.generation is None:
-        return parse_resource(stored)
+        return _parsed(stored)
     if (metadata.get("uid"), metadata.get("generation")) != (held.uid, held.generation):
-        return parse_resource(stored)
+        return _parsed(stored)
     try:
         status = _STATUSES[known.kind].parse(stored["status"]) if "status" in stored else None
         return known.changed(metadata=ObjectMeta.parse(dict(metadata)), status=status)
     except ValidationError:
-        return parse_resource(stored)
+        return _parsed(stored)
 
 
 def _without_managed_fields(stored: JsonObject) -> dict[str, JsonValue]:
@@ -80,15 +105,15 @@ def _without_managed_fields(stored: JsonObject) -> dict[str, JsonValue]:
     return {**stored, "metadata": kept}
 
 
-def _refused(document: dict[str, JsonValue]) -> Refused:
-    generation = metadata_of(document).get("generation")
-    declared = {key: value for key, value in document.items() if key != "status"}
+def _refused(stored: JsonObject, findings: tuple[Finding, ...]) -> Refused:
+    metadata = metadata_of(stored)
+    generation = metadata.get("generation")
     return Refused(
-        ref=ref_of(document),
-        uid=text_in(metadata_of(document), "uid"),
+        ref=ref_of(stored),
+        uid=text_in(metadata, "uid"),
         generation=generation if isinstance(generation, int) else 0,
-        findings=read_object(declared).findings,
-        status=_status(document.get("status")),
+        findings=findings,
+        status=_status(stored.get("status")),
     )
 
 
@@ -101,5 +126,5 @@ def _status(raw: JsonValue) -> ResourceStatus | None:
     }
     try:
         return ResourceStatus.parse(common)
-    except ValidationError:
+    except (ValueError, RecursionError):
         return None

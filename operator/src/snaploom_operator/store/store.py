@@ -1,15 +1,16 @@
 """The cache of cluster objects, and which resources to reconcile when one changes.
 
-Objects are parsed once, when they arrive (rule R11). An outdated event, because a list or our own
-write was faster, costs a comparison of its resourceVersion. Nothing here awaits, so that reads
-between two `await`s are consistent.
+Objects are parsed once, when they arrive (rule R11); one that cannot be read is kept as such, so
+that it ends neither a list nor a watch, and nothing but itself. An outdated event, because a list
+or our own write was faster, costs a comparison of its resourceVersion. Nothing here awaits, so that
+reads between two `await`s are consistent.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import islice
 
 from snaploom.loading.nearmisses import Guesses
@@ -18,7 +19,8 @@ from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.run import CurrentPhase, CurrentRun, Submitter
-from snaploom_operator.objectmetadata import mapping_in, metadata_of, text_in
+from snaploom_operator.logcontext import about
+from snaploom_operator.objectmetadata import mapping_in, text_in
 from snaploom_operator.objects import JsonObject, Ref
 from snaploom_operator.observed import Queue
 from snaploom_operator.operatorsettings import Limits
@@ -28,16 +30,15 @@ from snaploom_operator.store.entries import (
     Entry,
     current_run,
     declared,
-    has_spec_of,
     is_stalled_by_reference,
     may_start,
     published,
-    size_of,
+    read_entry,
 )
 from snaploom_operator.store.folderindex import Folders
 from snaploom_operator.store.lastseen import LastSeenIndex
 from snaploom_operator.store.references import ref_of, references_of, version_of
-from snaploom_operator.store.resourceparser import Refused, parse_resource, parse_version
+from snaploom_operator.store.resourceparser import Refused
 from snaploom_operator.store.runqueue import RunQueue
 from snaploom_operator.submitters.base import ApplicationForm
 
@@ -49,6 +50,11 @@ _MOST_STALLED = 64
 """Stalled resources of a namespace that a new name is compared with: the event loop does it."""
 _MOST_COMPARED = 40_000
 """Pairs of characters that these comparisons take: 100 names of 20 characters, in milliseconds."""
+
+_LONGEST_TROUBLE = 300
+"""Characters of a log line about an object that cannot be read: it may quote what it has."""
+
+_log = logging.getLogger(__name__)
 
 
 class Store:
@@ -76,6 +82,7 @@ class Store:
         self._folders: defaultdict[str, Folders] = defaultdict(Folders)
         self._children: dict[Ref, Child] = {}
         self._children_of: defaultdict[str, dict[Ref, None]] = defaultdict(dict)
+        self._unreadable: dict[Ref, None] = {}
         self._last_seen = LastSeenIndex()
         self._namespaces: dict[str, int] = {}
         self._terminating: set[str] = set()
@@ -109,7 +116,7 @@ class Store:
             ref: its key.
             uid: its UID; a recreated object of the same name is kept. Empty for any.
 
-        Returns: The resources to reconcile.
+        Returns: The resources to reconcile; itself too, so that what is known of it is forgotten.
         """
         if ref.kind == NAMESPACE_KIND:
             self._namespaces.pop(ref.name, None)
@@ -120,7 +127,7 @@ class Store:
             return NOTHING
         if isinstance(held, Child):
             return self._put_child(ref, None)
-        return self._replaced(ref, held, None) - {ref}
+        return self._replaced(ref, held, None)
 
     def claim(self, ref: Ref, run: CurrentRun | None) -> frozenset[Ref]:
         """Count a run as in flight before the status with it is written.
@@ -188,9 +195,13 @@ class Store:
         return self._declared_changes[namespace]
 
     def resources(self) -> Iterator[tuple[Ref, Resource | Refused]]:
-        """All cached resources of ours."""
-        for ref, entry in self._entries.items():
+        """All cached resources of ours, as of one moment; thread-safe."""
+        for ref, entry in self._entries.copy().items():
             yield ref, entry.content
+
+    def unreadable(self) -> Counter[str]:
+        """How many objects of each kind are kept that cannot be read; thread-safe."""
+        return Counter(ref.kind for ref in tuple(self._unreadable))
 
     def known_refs(self, kind: str) -> Iterator[tuple[Ref, int, str]]:
         """Key, version and UID of every object of a kind, children included."""
@@ -297,7 +308,7 @@ class Store:
 
     def _put_resource(self, ref: Ref, version: int, stored: JsonObject) -> frozenset[Ref]:
         before = self._entries.get(ref)
-        return self._replaced(ref, before, _entry(ref, version, stored, before))
+        return self._replaced(ref, before, read_entry(ref, version, stored, before))
 
     def _replaced(self, ref: Ref, before: Entry | None, after: Entry | None) -> frozenset[Ref]:
         """Replace an entry; the resources to reconcile."""
@@ -308,6 +319,7 @@ class Store:
         if declares_anew and before is not None:
             woken |= self._affected(before)
             self._unlink(before)
+        self._note_unreadable(ref, "" if after is None else after.trouble)
         if after is None:
             self._entries.pop(ref, None)
         else:
@@ -324,6 +336,9 @@ class Store:
             self._name_changes[ref.namespace, ref.kind] += 1
         if before is None:
             woken |= self._misspelling(ref)
+            self._see(ref)
+        if after is None:
+            self._last_seen.forget(ref)
         # `status.usedBy` of referenced resources changes only with the set of references.
         named, names = (NOTHING if each is None else each.references for each in (before, after))
         woken |= {reference for reference in named ^ names if reference in self._entries}
@@ -333,12 +348,19 @@ class Store:
             woken |= self.queue.next()
         return frozenset(woken)
 
+    def _note_unreadable(self, ref: Ref, trouble: str) -> None:
+        """Count an object while it cannot be read, and log it the first time."""
+        if not trouble:
+            self._unreadable.pop(ref, None)
+        elif ref not in self._unreadable:
+            self._unreadable[ref] = None
+            _log.warning("%s", trouble[:_LONGEST_TROUBLE], extra=about(ref))
+
     def _link(self, entry: Entry) -> None:
         self._in_namespace[entry.ref.namespace][entry.ref] = None
         for reference in entry.references:
             self._referrers[reference].add(entry.ref)
-        if isinstance(entry.content, Resource):
-            self._folders[entry.ref.namespace].add(entry.ref, entry.content)
+        self._folders[entry.ref.namespace].add(entry.ref, entry.folders)
 
     def _unlink(self, entry: Entry) -> None:
         del self._in_namespace[entry.ref.namespace][entry.ref]
@@ -348,8 +370,7 @@ class Store:
             self._referrers[reference].discard(entry.ref)
             if not self._referrers[reference]:
                 del self._referrers[reference]
-        if isinstance(entry.content, Resource):
-            self._folders[entry.ref.namespace].discard(entry.ref, entry.content)
+        self._folders[entry.ref.namespace].discard(entry.ref, entry.folders)
 
     def _affected(self, entry: Entry) -> set[Ref]:
         """The resources that depend on a resource's declarations."""
@@ -369,6 +390,14 @@ class Store:
             and each not in self._entries
             and guesses.did_you_mean(each.name, (new.name,))
         }
+
+    def _see(self, new: Ref) -> None:
+        """Find what runs saw of a source before it was listed, or under the same name."""
+        if new.kind != DataSource.__name__:
+            return
+        for child in self._children.values():
+            if child.ref.namespace == new.namespace:
+                self._last_seen.put(new.namespace, child.report, {new})
 
     def _readers(self, ref: Ref) -> set[Ref]:
         """The outputs and indexes whose sources may read what an output publishes."""
@@ -418,12 +447,13 @@ class Store:
 
     def _put_child(self, ref: Ref, child: Child | None) -> frozenset[Ref]:
         before = self._children.pop(ref, None)
+        self._note_unreadable(ref, "" if child is None else child.trouble)
         woken = set() if before is None else self._forget_child(before)
         if child is not None:
             self._children[ref] = child
             self._children_of[child.owner_uid][ref] = None
             woken |= self._owner_of(child)
-            woken |= self._last_seen.put(ref.namespace, child.report)
+            woken |= self._last_seen.put(ref.namespace, child.report, self._entries)
         return frozenset(ref for ref in woken if ref in self._entries)
 
     def _forget_child(self, child: Child) -> set[Ref]:
@@ -449,16 +479,3 @@ class Store:
 
 def _generation(entry: Entry | None) -> int:
     return -1 if entry is None else entry.generation
-
-
-def _entry(ref: Ref, version: int, stored: JsonObject, before: Entry | None) -> Entry:
-    """Parse a resource; what follows from its spec is kept where that is the same."""
-    known = None if before is None else before.content
-    content = (
-        parse_version(stored, known) if isinstance(known, Resource) else parse_resource(stored)
-    )
-    if before is not None and isinstance(content, Resource) and has_spec_of(content, known):
-        return replace(before, version=version, content=content)
-    references = NOTHING if isinstance(content, Refused) else references_of(content)
-    uid = text_in(metadata_of(stored), "uid")
-    return Entry(ref, version, uid, content, references, size_of(stored.get("spec")))

@@ -16,7 +16,7 @@ from snaploom.models.run import SparkSettings, Submitter
 from snaploom.planning.podsettings import BUNDLE_FOLDER
 from snaploom_operator.cluster.apiresources import APACHE_SPARK_APPLICATIONS
 from snaploom_operator.cluster.port import ApiResource
-from snaploom_operator.objectmetadata import Metadata, mapping_in, text_in
+from snaploom_operator.objectmetadata import Metadata, mapping_in, number_of, text_in
 from snaploom_operator.objects import Application, ApplicationState, JsonObject
 from snaploom_operator.submitters.applications import (
     application_metadata,
@@ -157,7 +157,7 @@ def _driver_pod(run: str) -> str:
 def _ending(status: JsonObject, message: str) -> tuple[ApplicationState, str]:
     """The outcome of an ended application: its state before the end."""
     history = mapping_in(status, "stateTransitionHistory")
-    states = [history[key] for key in sorted(history, key=_number)]
+    states = [history[key] for key in sorted(history, key=number_of)]
     before = [state for state in states if _word(state) not in ("", *_ENDED)]
     word = _word(before[-1]) if before else ""
     if word == SUCCEEDED:
@@ -170,7 +170,3 @@ def _ending(status: JsonObject, message: str) -> tuple[ApplicationState, str]:
 
 def _word(state: JsonValue) -> str:
     return text_in(state, "currentStateSummary") if isinstance(state, Mapping) else ""
-
-
-def _number(key: str) -> int:
-    return int(key) if key.isdecimal() else -1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from snaploom.models.allowances import Allowances
 from snaploom.models.base import ApiModel
@@ -15,6 +15,7 @@ from snaploom.models.times import EpochNanos, format_instant, parse_instant
 from snaploom.planning.podsettings import Refusal, template_refusals
 from snaploom.planning.sparksettings import hint_of, refusals
 from snaploom_operator.errors import SparkSettingsRefused
+from snaploom_operator.instants import known_instant
 from snaploom_operator.manifests.childmetadata import child_metadata
 from snaploom_operator.objectmetadata import Metadata, mapping_in, text_in
 from snaploom_operator.objects import (
@@ -155,6 +156,6 @@ def _noted(metadata: Metadata, created: str) -> tuple[RunNote, EpochNanos]:
     try:
         note = RunNote.model_validate_json(metadata.annotations.get(ANNOTATION_TRIGGER, ""))
         return note, parse_instant(note.started_at)
-    except (ValidationError, ValueError):
-        created = created or format_instant(EpochNanos(0))
-        return RunNote(started_at=created), parse_instant(created)
+    except ValueError:
+        at = known_instant(created) or EpochNanos(0)
+        return RunNote(started_at=format_instant(at)), at

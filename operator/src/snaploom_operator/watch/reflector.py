@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 
@@ -16,8 +17,9 @@ from snaploom_operator.store.store import Store
 from snaploom_operator.watch.observer import WatchObserver
 from snaploom_operator.watch.watchedkinds import Watched
 
-BATCH = 50
-"""Objects that are parsed before the event loop runs other tasks: some 20 ms."""
+TURN_SECONDS = 0.02
+"""Seconds of parsing after which the event loop runs other tasks: some 50 objects, or a single one
+that is hard to parse."""
 WATCH_LAG_SECONDS = 2.0
 """Delay of a watch up to which a change found by a list does not count as missed."""
 
@@ -136,6 +138,7 @@ class Reflector:
         listed: set[Ref] = set()
         version = ""
         missed = 0
+        turn = time.perf_counter()
         pages = self._cluster.pages(
             self.watched.resource, namespace=self.namespace, selector=self.watched.selector
         )
@@ -144,12 +147,13 @@ class Reflector:
                 version = page.resource_version
                 if page.is_first:
                     listed.clear()
-                for number, stored in enumerate(page.items, start=1):
+                for stored in page.items:
                     listed.add(ref_of(stored))
                     missed += not self._store.is_known(stored)
                     yield self._store.put(stored)
-                    if number % BATCH == 0:
+                    if time.perf_counter() - turn > TURN_SECONDS:
                         await asyncio.sleep(0)
+                        turn = time.perf_counter()
         vanished = self._vanished(listed, version)
         yield self._remove_all(vanished)
         self._note_missed(missed + len(vanished))

@@ -14,7 +14,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
 from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
 
@@ -27,16 +27,35 @@ METADATA_NAMES = frozenset({
 """Names under which clouds offer their metadata services, some at addresses that are not
 link-local."""
 
-METADATA_ADDRESSES = frozenset(
-    map(ip_address, ("fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"))
-)
-"""Metadata services that are not link-local: of AWS by IPv6, Alibaba, Azure and Oracle."""
+METADATA_NETWORKS = tuple(
+    map(
+        ip_network,
+        (
+            "100.100.100.200", "168.63.129.16", "192.0.0.192",
+            "fd00:ec2::/32", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:100::100:200",
+            "fd00:a9fe:a9fe::1", "fd00:42::42",
+        ),
+    )
+)  # fmt: skip
+"""Metadata services that are not link-local: of Alibaba, Azure and Oracle; by IPv6 of AWS, which
+has credentials of pods, time and names in the same network, Google, Oracle, Alibaba, Akamai and
+Scaleway."""
 
-_TRANSLATED = IPv6Network("64:ff9b::/96")
-"""IPv6 addresses that a gateway translates to the IPv4 address in their last 32 bits (RFC 6052)."""
+_EMBEDDING = (
+    (IPv6Network("64:ff9b::/96"), (96,)),
+    (IPv6Network("64:ff9b:1::/48"), (96, 64, 56, 48)),
+    (IPv6Network("::ffff:0:0/96"), (96,)),
+    (IPv6Network("::ffff:0:0:0/96"), (96,)),
+    (IPv6Network("2002::/16"), (16,)),
+)
+"""Networks whose addresses stand for IPv4 addresses, and the bits after which these begin: of
+gateways (RFC 6052, and by RFC 8215 of a network's own, which may begin at any of four places),
+mapped and translated ones (RFC 4291, 7915), and 6to4 (RFC 3056)."""
 
 _COMPATIBLE = IPv6Network("::/96")
 """The same in an older form (RFC 4291); `::` and `::1` are none of them."""
+_ISATAP = (0x0000_5EFE, 0x0200_5EFE)
+"""The second half of an address of RFC 5214 begins so; its IPv4 address follows."""
 
 _LOOPBACK = IPv4Address("127.0.0.1")
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?|[0-9A-Fa-f:.]{2,45}")
@@ -119,8 +138,11 @@ def refusal_of_address(address: Address, rules: EndpointRules, host: str, port: 
         host: the host that was named.
         port: its port.
     """
-    found = embedded_address(address)
-    if found in METADATA_ADDRESSES:
+    return next(filter(None, (_refusal(found, rules, host, port) for found in meant(address))), "")
+
+
+def _refusal(found: Address, rules: EndpointRules, host: str, port: int) -> str:
+    if any(found in network for network in METADATA_NETWORKS):
         return "it is a metadata service"
     if found.is_link_local:
         return "it is link-local, where metadata services are"
@@ -156,20 +178,30 @@ def literal_address(host: str) -> Address | None:
         return None
 
 
-def embedded_address(address: Address) -> Address:
-    """The IPv4 address that an IPv6 address stands for; else the address itself."""
+def meant(address: Address) -> tuple[Address, ...]:
+    """The IPv4 addresses that an IPv6 address may stand for; else the address itself."""
     if isinstance(address, IPv4Address):
-        return address
-    if address.ipv4_mapped is not None:
-        return address.ipv4_mapped
-    if address.sixtofour is not None:
-        return address.sixtofour
+        return (address,)
+    for network, places in _EMBEDDING:
+        if address in network:
+            readings = tuple(_embedded(address, place) for place in places)
+            # One in 0.0.0.0/8 is only that no bits are set at that place.
+            return tuple(found for found in readings if int(found) >> 24) or readings[:1]
     if address.teredo is not None:
-        return address.teredo[1]
+        return address.teredo
     low = int(address) & 0xFFFF_FFFF
-    if address in _TRANSLATED or (address in _COMPATIBLE and low > 1):
-        return IPv4Address(low)
-    return address
+    is_compatible = address in _COMPATIBLE and low > 1
+    if is_compatible or (int(address) >> 32) & 0xFFFF_FFFF in _ISATAP:
+        return (IPv4Address(low),)
+    return (address,)
+
+
+def _embedded(address: IPv6Address, place: int) -> IPv4Address:
+    """The IPv4 address that begins after some bits; the ninth octet is none of it (RFC 6052)."""
+    octets = address.packed
+    if place in (48, 56, 64):
+        octets = octets[:8] + octets[9:]
+    return IPv4Address(octets[place // 8 : place // 8 + 4])
 
 
 def _is_reserved(address: Address) -> bool:

@@ -7,7 +7,10 @@ else, whose name was made to lead here, gets nothing.
 from __future__ import annotations
 
 import json
+import socket
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from http import HTTPStatus
@@ -15,6 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock
 from time import monotonic
+from typing import Any
 from urllib.parse import urlsplit
 
 from snaploom.errors import ArgumentInvalid, SnaploomError
@@ -31,6 +35,10 @@ from snaploom.storage.folder import is_unused, open_folder
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 """Addresses that only this machine reaches."""
+MOST_AT_ONCE = 16
+"""Requests at a time; a browser has six connections."""
+LONGEST_ANSWER = 30.0
+"""Seconds from a connection to the end of its answer."""
 OLDEST = 60.0
 """Seconds for which pages are shown again while nothing changed: ages on them are that old."""
 
@@ -66,18 +74,29 @@ class PageSource:
         self._files, self._outputs, self._allow = tuple(files), tuple(outputs), allow
         self._choice = choice
         self._lock = Lock()
-        self._kept = Served("", {})
-        self._made = float("-inf")
+        self._kept = self._shown = Served("", {})
+        self._made = self._looked = float("-inf")
 
     def current(self) -> Served:
-        """The pages as of now; what is wrong with the declarations is a page too."""
+        """The pages as of now; what is wrong with the declarations is a page too.
+
+        All who wait for one look have what the next one finds.
+        """
+        asked = monotonic()
         with self._lock:
-            try:
-                return self._current()
-            except InvalidDeclarations as error:
-                document = problem_document("Declarations", error.findings, now())
-                version = sha256(repr(error.findings).encode()).hexdigest()
-                return Served(version, {INDEX: document})
+            if self._looked < asked:
+                begun = monotonic()
+                self._shown = self._look()
+                self._looked = begun
+            return self._shown
+
+    def _look(self) -> Served:
+        try:
+            return self._current()
+        except InvalidDeclarations as error:
+            document = problem_document("Declarations", error.findings, now())
+            version = sha256(repr(error.findings).encode()).hexdigest()
+            return Served(version, {INDEX: document})
 
     def _current(self) -> Served:
         declarations = read_declarations(self._files, self._allow, self._choice)
@@ -104,6 +123,42 @@ def _sequence(folder: str) -> str:
         return error.message
 
 
+class _PageServer(ThreadingHTTPServer):
+    """Answers a few requests at a time, each within some seconds."""
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._begun: dict[socket.socket, float] = {}
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a request in a thread, unless there are too many."""
+        if len(self._begun) >= MOST_AT_ONCE:
+            with suppress(OSError):
+                request.sendall(b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 1\r\n\r\n")
+            self.shutdown_request(request)
+            return
+        self._begun[request] = monotonic()
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """End a connection."""
+        self._begun.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """End connections that took too long; called several times a second."""
+        for request, begun in self._begun.copy().items():
+            if monotonic() - begun > LONGEST_ANSWER:
+                with suppress(OSError):
+                    request.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Name an error in one line, unless the client has gone."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            sys.stderr.write(f"snaploom serve: a page failed: {error!r:.500}\n")
+
+
 def page_server(source: PageSource, address: str, port: int) -> ThreadingHTTPServer:
     """A server that is bound, and not started.
 
@@ -121,7 +176,7 @@ def page_server(source: PageSource, address: str, port: int) -> ThreadingHTTPSer
         is_local = address in LOOPBACK
 
     try:
-        return ThreadingHTTPServer((address, port), Handler)
+        return _PageServer((address, port), Handler)
     except (OSError, OverflowError) as error:
         raise ArgumentInvalid(
             "the pages cannot be served there",
@@ -152,11 +207,15 @@ class _PageHandler(BaseHTTPRequestHandler):
         """Requests are not logged: an open page asks every five seconds."""
 
     def _answer(self, *, with_body: bool) -> None:
-        host = urlsplit(f"//{self.headers.get('Host', '')}").hostname
+        try:
+            host = urlsplit(f"//{self.headers.get('Host', '')}").hostname
+            path = urlsplit(self.path).path.removeprefix("/") or INDEX
+        except ValueError:
+            self.send_error(HTTPStatus.BAD_REQUEST)
+            return
         if self.is_local and host not in LOOPBACK:
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
             return
-        path = urlsplit(self.path).path.removeprefix("/") or INDEX
         served = self.pages()
         document = served.documents.get(path)
         if document is None:

@@ -1,4 +1,4 @@
-"""Remembers answers of the API server for seconds: an open page asks again and again."""
+"""Remembers answers for seconds: of the API server, and what takes long to compute."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Held(Generic[_Answer]):
     until: float
 
 
-class ReviewCache(Generic[_Answer]):
+class AnswerCache(Generic[_Answer]):
     """Answers by key; those who ask for the same at once share one request.
 
     Args:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from snaploom_operator.errors import ApiUnavailable
-from snaploom_operator.pages.reviewcache import ReviewCache
+from snaploom_operator.servers.answercache import AnswerCache
 
 
 class Asked:
@@ -36,7 +36,7 @@ class Clock:
 
 async def test_an_answer_counts_for_its_seconds_only() -> None:
     clock, asked = Clock(), Asked()
-    cache = ReviewCache[int](10, 8, clock)
+    cache = AnswerCache[int](10, 8, clock)
     answers = []
     for clock.now in (0, 9.9, 10, 19.9, 20):
         answers.append(await cache.get(("a",), asked))
@@ -45,7 +45,7 @@ async def test_an_answer_counts_for_its_seconds_only() -> None:
 
 async def test_the_oldest_answer_goes_when_there_are_too_many() -> None:
     asked = Asked()
-    cache = ReviewCache[int](10, 2, Clock())
+    cache = AnswerCache[int](10, 2, Clock())
     for key in "abc":
         await cache.get((key,), asked)
     assert len(cache) == 2
@@ -56,7 +56,7 @@ async def test_the_oldest_answer_goes_when_there_are_too_many() -> None:
 async def test_those_who_ask_at_once_share_one_request() -> None:
     asked = Asked()
     asked.may_answer.clear()
-    cache = ReviewCache[int](10, 8, Clock())
+    cache = AnswerCache[int](10, 8, Clock())
     first, second = (asyncio.create_task(cache.get(("a",), asked)) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()  # who goes away ends nothing for others
@@ -70,7 +70,7 @@ async def test_a_failure_is_not_remembered() -> None:
     async def fails() -> int:
         raise ApiUnavailable("no answer")
 
-    cache = ReviewCache[int](10, 8, Clock())
+    cache = AnswerCache[int](10, 8, Clock())
     with pytest.raises(ApiUnavailable):
         await cache.get(("a",), fails)
     assert await cache.get(("a",), Asked()) == 1
