@@ -13,15 +13,18 @@ import logging
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 
 from snaploom.listing.listedfile import ListedFile, with_local_tag
 from snaploom.listing.localfiles import local_files, local_folders, local_matches
 from snaploom.listing.otherfiles import OtherFiles
+from snaploom.planning.prefix import normal_uri
 
 _log = logging.getLogger(__name__)
 
 _SPECIAL = re.compile(r"[{}\[\]*?\\]")
+_CHOICES = re.compile(r"[{}\[\]\\]")
 
 
 def list_files(globs: Iterable[str], resource: str, others: OtherFiles) -> tuple[ListedFile, ...]:
@@ -140,6 +143,23 @@ def is_hidden_name(name: str) -> bool:
         or (name.startswith("_") and "=" not in name)
         or name.endswith("._COPYING_")
     )
+
+
+def glob_below(glob: str, folder: str) -> str | None:
+    """A glob for what a glob matches below a folder: empty for nothing, None where in doubt.
+
+    Args:
+        glob: as Hadoop reads it.
+        folder: its URI, without a final `/`.
+    """
+    place = normal_uri(folder)
+    steps, names = normal_uri(glob).split("/"), place.split("/")
+    if _CHOICES.search(glob) or {"", ".", ".."} & {*steps[2:]}:
+        return None
+    if len(steps) <= len(names) or not all(map(fnmatchcase, names, steps)):
+        return ""
+    start = "file:" if place.startswith("/") else ""
+    return "/".join([start + escape_glob(place), *steps[len(names) :]])
 
 
 def split_glob(glob: str) -> tuple[str, str] | None:

@@ -10,8 +10,29 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from snaploom.errors import SnapshotMissing
+from snaploom.listing.sourcefiles import Change, SourceFiles
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.intervals import SourceSnapshots
+
+
+class Listed(Protocol):
+    """What was listed of a source before any of it was read."""
+
+    @property
+    def resource(self) -> str:
+        """`Kind/name` of the source."""
+        ...
+
+    def change(self, now: SourceFiles) -> Change | None:
+        """What is otherwise now, without reading data; None where nothing is.
+
+        Args:
+            now: takes what is listed of files.
+
+        Raises:
+            SourceError: the source cannot be listed.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -31,6 +52,8 @@ class SourceFrame:
     """Its columns before transformers and applicators; None where these have not had their turn."""
     below: Mapping[str, SourceFrame] = field(default_factory=dict)
     """What a query over other sources reads, by alias; nothing for a physical source."""
+    listed: Listed | None = None
+    """What it is read from; None for a query, and for a database, which fixes a moment itself."""
 
 
 class SourceReader(Protocol):

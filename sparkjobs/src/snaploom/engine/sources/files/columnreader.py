@@ -34,7 +34,8 @@ from snaploom.hadoop.client import client_of
 from snaploom.hadoop.fileends import FileEnds
 from snaploom.listing.capturedfiles import CapturedFile
 from snaploom.listing.footers import Footer, read_footers
-from snaploom.listing.listedfile import file_key, fingerprint
+from snaploom.listing.listedfile import file_key
+from snaploom.listing.sourcefiles import ReadFiles
 from snaploom.models.datasource import FromFieldValue
 from snaploom.models.times import NANOS_PER_MILLISECOND, EpochNanos
 from snaploom.planning.fieldpaths import split_path
@@ -91,8 +92,8 @@ class ColumnReader:
         files = self._files_of(snapshot)
         frame = self._column.select(self._frame_of(files), values)
         dropped = self._column.field.parts if self.settings.drop_field else ()
-        state = fingerprint(file.file for file in files)
-        return SourceFrame(frame, snapshot, state, dropped)
+        listed = ReadFiles(self.files.listing, files)
+        return SourceFrame(frame, snapshot, listed.fingerprint, dropped, listed=listed)
 
     def _files_of(self, snapshot: EpochNanos) -> tuple[CapturedFile, ...]:
         holding = self._enumerated.files

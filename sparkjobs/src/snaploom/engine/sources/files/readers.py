@@ -17,9 +17,8 @@ from snaploom.engine.sources.files.fileset import FileSet
 from snaploom.engine.sources.files.schemas import common_schema
 from snaploom.engine.sources.port import SourceFrame, SourceReader, not_listed
 from snaploom.engine.sources.readercontext import ReaderContext
-from snaploom.listing.capturedfiles import CapturedFile
-from snaploom.listing.listedfile import fingerprint
 from snaploom.listing.pathsnapshots import PathSnapshots, path_snapshots
+from snaploom.listing.sourcefiles import ReadFiles
 from snaploom.models.times import EpochNanos
 from snaploom.planning.intervals import SourceSnapshots
 from snaploom.planning.sources.declared import DeclaredSource
@@ -64,7 +63,8 @@ class ReadTimeReader:
         if not files or snapshot != self.now:
             raise not_listed(self.name, snapshot)
         frame = self.files.read(files, self._schema)
-        return SourceFrame(frame, snapshot, _fingerprint(files))
+        listed = ReadFiles(self.files.listing, files)
+        return SourceFrame(frame, snapshot, listed.fingerprint, listed=listed)
 
     @cached_property
     def _schema(self) -> StructType | None:
@@ -102,13 +102,10 @@ class PathReader:
         frame = self.files.read(files, self._schemas[snapshot])
         is_dropped = self.snapshots.settings.drop_field
         dropped = (self.snapshots.capture.name,) if is_dropped else ()
-        return SourceFrame(frame, snapshot, _fingerprint(files), dropped)
+        listed = ReadFiles(self.files.listing, files, snapshot)
+        return SourceFrame(frame, snapshot, listed.fingerprint, dropped, listed=listed)
 
     @cached_property
     def _schemas(self) -> dict[EpochNanos, StructType | None]:
         """The schemas of snapshots that were read."""
         return {}
-
-
-def _fingerprint(files: tuple[CapturedFile, ...]) -> str:
-    return fingerprint(file.file for file in files)
