@@ -292,7 +292,8 @@ def test_new_folder_of_a_snapshot_is_seen(spark, loom) -> None:
 
 
 def test_rows_that_a_session_keeps_of_an_older_file_are_not_taken(spark, loom) -> None:
-    kept = spark.read.parquet(str(file_of(loom, "customer"))).persist()
+    customers = Sources(spark, loom.bundle(), parse_instant(NOW)).reader("customer")
+    kept = customers.read(customers.listing().times[0]).frame.persist()
     assert kept.count() == 2
     replace(loom, "customer")
     assert loom.weave(spark).report.phase is RunPhase.SUCCEEDED
