@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from functools import partial
-from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 from support.declared.declarations import Raw, document
 from support.weaving.loom import NOW, Loom, Woven, day, ids
+from support.weaving.runstages import PAIRS, Stages, versions_after
 
 import snaploom
 from snaploom.engine.sources.opened import Sources
 from snaploom.errors import SourceChanged
-from snaploom.jobs.runevents import Event, SnapshotPublished, SnapshotStarted
-from snaploom.jobs.weaving import preparation, snapshot, snapshotsahead
+from snaploom.jobs.runevents import SnapshotPublished
 from snaploom.jobs.weaving.dryrun import dry_woven
 from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.jobs.weaving.snapshot import MOST_WEAVINGS
@@ -29,58 +25,8 @@ from snaploom.models.allowances import NO_ALLOWANCES
 from snaploom.models.report import RunPhase
 from snaploom.models.times import parse_instant
 from snaploom.planning.selection import Selection
-from snaploom.storage.writeridentity import CrashPoint
 
 pytestmark = pytest.mark.spark
-
-STAGES = ("listing", "planned", "read", "writing", "written", "looked", "promoted")
-"""Of a run, in their order: sources are listed at the first, and look as they were at `looked`."""
-Act = Callable[[], None]
-
-
-@dataclass
-class Stages:
-    """What is done when a run reaches a stage for the first time."""
-
-    acts: dict[str, list[Act]] = field(default_factory=dict)
-    is_repeated: bool = False
-
-    def at(self, stage: str, act: Act) -> None:
-        self.acts.setdefault(stage, []).append(act)
-
-    def reach(self, stage: str) -> None:
-        for act in self.acts.get(stage, []) if self.is_repeated else self.acts.pop(stage, []):
-            act()
-
-    def weave(self, spark: SparkSession, loom: Loom, **settings: Any) -> Woven:
-        points = {CrashPoint.BEFORE_STAGING: "read", CrashPoint.AFTER_STAGING: "looked"}
-        points |= {CrashPoint.DURING_PROMOTION: "promoted"}
-
-        def listen(event: Event) -> None:
-            if isinstance(event, SnapshotStarted):
-                self.reach("planned")
-
-        with ExitStack() as around:
-            around.enter_context(self._around(preparation, "_listing", "", "listing"))
-            around.enter_context(self._around(Sources, "list_again", "again", ""))
-            for module in (snapshot, snapshotsahead):
-                around.enter_context(self._around(module, "write_frame", "writing", "written"))
-            reached = lambda point: self.reach(points.get(point, ""))  # noqa: E731
-            return loom.weave(spark, reached=reached, emit=listen, **settings)
-
-    @contextmanager
-    def _around(self, module: Any, name: str, before: str, after: str) -> Iterator[None]:
-        original = getattr(module, name)
-
-        def wrapped(*given: Any, **named: Any) -> Any:
-            self.reach(before)
-            result = original(*given, **named)
-            self.reach(after)
-            return result
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, name, wrapped)
-            yield
 
 
 def rows(version: str) -> list[dict[str, Any]]:
@@ -120,19 +66,22 @@ def versions(spark: SparkSession, loom: Loom, child: str = "customer") -> set[tu
     return {(row[1], row[2]) for row in found.collect()}
 
 
-@pytest.mark.parametrize(("first", "then"), [*combinations_with_replacement(STAGES, 2)])
+def weave(stages: Stages, spark: SparkSession, loom: Loom, **settings: Any) -> Woven:
+    with stages.in_runs():
+        return loom.weave(spark, **settings)
+
+
+@pytest.mark.parametrize(("first", "then"), PAIRS)
 def test_sources_replaced_at_any_stage_are_published_of_one_moment(
     spark, loom, first, then
 ) -> None:
     stages = Stages()
     stages.at(first, partial(replace, loom, "customer"))
     stages.at(then, partial(replace, loom, "order"))
-    woven = stages.weave(spark, loom)
+    woven = weave(stages, spark, loom)
     assert woven.report.phase is RunPhase.SUCCEEDED, woven.report.message
     assert not stages.acts
-    order, customer = (
-        "old" if stage in ("looked", "promoted") else "new" for stage in (then, first)
-    )
+    customer, order = versions_after(first, then)
     assert versions(spark, loom) == {(order, customer)}
     assert loom.is_clean()
 
@@ -186,7 +135,7 @@ def test_every_kind_of_source_is_looked_at_again(spark, loom, kind) -> None:
     stages = Stages()
     stages.at("writing", partial(replace, loom, "customer"))
     stages.at("written", partial(replace, loom, "order"))
-    woven = stages.weave(spark, loom)
+    woven = weave(stages, spark, loom)
     assert woven.report.phase is RunPhase.SUCCEEDED, woven.report.message
     assert versions(spark, loom, child) == {("new", "new")}
     (published,) = woven.events_of(SnapshotPublished)
@@ -209,7 +158,7 @@ def test_no_snapshot_of_a_run_takes_rows_of_before_the_change(spark, tmp_path, k
     for number in days:
         stages.at("written", partial(replace, loom, "order", number))
     beside = RunOptions(parallel_snapshots=3 if kept == "beside each other" else 1)
-    woven = stages.weave(spark, loom, options=beside)
+    woven = weave(stages, spark, loom, options=beside)
     assert woven.report.phase is RunPhase.SUCCEEDED, woven.report.message
     assert loom.live_days() == [*days]
     assert versions(spark, loom) == {("new", "new")}
@@ -222,7 +171,7 @@ def test_restated_snapshot_is_of_one_moment(spark, loom) -> None:
     stages = Stages()
     stages.at("writing", partial(replace, loom, "customer"))
     stages.at("written", partial(replace, loom, "order"))
-    woven = stages.weave(spark, loom, options=RunOptions(selection=Selection(restated=day(1))))
+    woven = weave(stages, spark, loom, options=RunOptions(selection=Selection(restated=day(1))))
     assert woven.report.phase is RunPhase.SUCCEEDED, woven.report.message
     assert versions(spark, loom) == {("new", "new")}
 
@@ -234,7 +183,7 @@ def test_source_that_changes_each_time_is_refused_by_name(spark, loom) -> None:
         written.append(loom.write("customer", 1, [*rows("new"), *ids(*range(3, 4 + len(written)))]))
 
     stages.at("written", write)
-    report = stages.weave(spark, loom).report
+    report = weave(stages, spark, loom).report
     assert (report.reason, report.retryable, len(written)) == ("SourceChanged", True, MOST_WEAVINGS)
     message = report.message
     assert "DataSource/customer spec.hdfsLike.sourceUriGlobs" in message
@@ -248,9 +197,9 @@ def test_source_that_changes_each_time_is_refused_by_name(spark, loom) -> None:
 
 def test_file_that_is_cut_short_while_it_is_read_is_read_again(spark, loom) -> None:
     stages, whole = Stages(), file_of(loom, "order").read_bytes()
-    stages.at("writing", lambda: file_of(loom, "order").write_bytes(whole[:50]) and None)
-    stages.at("again", lambda: file_of(loom, "order").write_bytes(whole) and None)
-    report = stages.weave(spark, loom).report
+    stages.at("writing", lambda: file_of(loom, "order").write_bytes(whole[:50]))
+    stages.at("again", lambda: file_of(loom, "order").write_bytes(whole))
+    report = weave(stages, spark, loom).report
     assert report.phase is RunPhase.SUCCEEDED, report.message
     assert versions(spark, loom) == {("old", "old")}
 
@@ -267,7 +216,7 @@ def test_folder_that_grows_all_the_time_is_read_as_it_was_at_one_moment(spark, l
         pq.write_table(table, more[-1])
 
     stages.at("written", grow)
-    report = stages.weave(spark, loom).report
+    report = weave(stages, spark, loom).report
     assert report.phase is RunPhase.SUCCEEDED, report.message
     assert len(more) == 2
     assert versions(spark, loom, loom.others[0]["fieldName"]) == {("old", "old")}
@@ -286,7 +235,7 @@ def test_new_folder_of_a_snapshot_is_seen(spark, loom) -> None:
     loom.write("order", 1, [*rows("old"), {**rows("old")[0], "id": 3}])
     stages = Stages()
     stages.at("written", lambda: pq.write_table(table, hours[1]))
-    report = stages.weave(spark, loom).report
+    report = weave(stages, spark, loom).report
     assert report.phase is RunPhase.SUCCEEDED, report.message
     assert versions(spark, loom) == {("old", "old"), ("old", "new")}
 
