@@ -109,7 +109,7 @@ def _moments(base: str, shop: Shop, store: ObjectStore) -> dict[str, list[str]]:
         shop.set(name, "hdfsLike.sourceUriGlobs", [f"{place}/*/*.parquet"])
         shop.set(name, "hdfsLike.sourceUriPrefix", f"{place}/{{day:STRING}}/")
     shop.set("wide", "outputFolder.folderUri", f"{base}/moments/wide/")
-    command: tuple[object, ...] = ("run", "-f", shop.write(), "--now", NOW)
+    command: tuple[object, ...] = ("run", "wide", "-f", shop.write(), "--now", NOW)
     spark = SparkSession.Builder().getOrCreate()
     found = {}
     for first, then in STORE_PAIRS:

@@ -96,6 +96,15 @@ class ReadFiles:
         """Changes with any of the files."""
         return fingerprint(each.file for each in self.read)
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """That files have no byte, and so no row: whoever wrote them may not have finished."""
+        empty = [each.file.uri for each in self.read if not each.file.length]
+        if not empty:
+            return ()
+        count = f"{len(empty)} of {len(self.read)} files"
+        return (f"{self.resource}: {count} have zero bytes, and no rows: {shown(empty)}",)
+
     def change(self, now: SourceFiles) -> Change | None:
         """What is otherwise now, by one more listing; None where nothing is.
 

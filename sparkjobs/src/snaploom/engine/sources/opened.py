@@ -10,7 +10,7 @@ read: after the last of them was listed, and before the first was looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -84,8 +84,8 @@ class Sources:
             SourceChanged: they are not.
         """
         now = SourceFiles(self._context.files.others)
-        listed = {id(each): each for each in _listed(frames)}
-        found = [change for each in listed.values() if (change := _change(each, now)) is not None]
+        looked = (_change(each, now) for each in listed_for(frames))
+        found = [change for change in looked if change is not None]
         changes = [each for each in found if each.is_of_read or not had_moment]
         if not changes:
             return
@@ -124,12 +124,13 @@ class Sources:
         )
 
 
-def _listed(frames: Iterable[SourceFrame]) -> Iterator[Listed]:
-    """What frames, and those that they are queries over, are read from."""
+def listed_for(frames: Iterable[SourceFrame]) -> tuple[Listed, ...]:
+    """What frames, and those that they are queries over, are read from; each once."""
+    found: dict[int, Listed] = {}
     for frame in frames:
-        if frame.listed is not None:
-            yield frame.listed
-        yield from _listed(frame.below.values())
+        below = listed_for(frame.below.values())
+        found |= {id(each): each for each in (frame.listed, *below) if each is not None}
+    return tuple(found.values())
 
 
 def _change(listed: Listed, now: SourceFiles) -> Change | None:

@@ -23,6 +23,11 @@ class Listed(Protocol):
         """`Kind/name` of the source."""
         ...
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a person should know of it."""
+        ...
+
     def change(self, now: SourceFiles) -> Change | None:
         """What is otherwise now, without reading data; None where nothing is.
 

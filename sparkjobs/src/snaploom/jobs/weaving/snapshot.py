@@ -23,6 +23,7 @@ from snaploom.engine.retries import TASK_PATIENCE, await_tasks
 from snaploom.engine.rowcounts import RowCounts, Weaving, null_key_warnings
 from snaploom.engine.samples import sampled
 from snaploom.engine.schemachecks import MissingField
+from snaploom.engine.sources.opened import listed_for
 from snaploom.engine.sources.port import SourceFrame
 from snaploom.engine.subtrees import FoldedSubtree
 from snaploom.engine.unmatched import unmatched_warnings
@@ -274,6 +275,7 @@ class SnapshotWeaver:
         warnings = (
             *_planned_warnings(planned),
             *inputs.outcome.warnings,
+            *(remark for each in listed_for(inputs.used.values()) for remark in each.remarks),
             *of_joins,
             *check_warnings(checks),
         )

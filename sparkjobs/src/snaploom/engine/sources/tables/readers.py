@@ -107,6 +107,11 @@ class PinnedTable:
         """Identifies the version."""
         return f"{self._format}:{self.version}"
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Nothing."""
+        return ()
+
     def change(self, now: SourceFiles) -> Change | None:
         """The version that the table has now, where it is another; what was read is kept with it.
 
