@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import support
 from pyspark.sql import SparkSession
-from support.declared.shop import NOW
+from support.declared.shop import FIRST_DAY, NOW, SECOND_DAY
 from support.servers.s3servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, environment_of
 from support.weaving.blockedspark import without_spark
 from support.weaving.remoteloom import live, remote_shop
@@ -101,6 +101,10 @@ def test_output_is_a_source_whose_committed_state_is_pinned(life: dict[str, Any]
 def test_sources_replaced_during_a_run_are_published_of_one_moment(life, first, then) -> None:
     found = life["used"]["moments"][f"{first} {then}"]
     assert found == [*versions_after(first, then)]
+
+
+def test_marks_of_folders_are_no_snapshot_and_files_without_rows_are(life) -> None:
+    assert life["used"]["days"] == {FIRST_DAY: 1, SECOND_DAY: 0}
 
 
 def test_snapshots_of_a_column_are_read_from_footers(life: dict[str, Any]) -> None:

@@ -12,7 +12,15 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import SparkSession
-from support.declared.shop import FIRST_DAY, NOW, ORDERS, CommandResult, Shop, snaploom
+from support.declared.shop import (
+    FIRST_DAY,
+    NOW,
+    ORDERS,
+    SECOND_DAY,
+    CommandResult,
+    Shop,
+    snaploom,
+)
 from support.declared.sources import by_field, files, reader, rows_at
 from support.weaving.runstages import STORE_PAIRS, Stages
 
@@ -29,6 +37,14 @@ from snaploom.storage.objectstore import ObjectStore
 ORPHAN = "wide/data/snapshot_epoch=86400000/20240101T000000000Z-0123456789ab-00000000-00000.parquet"
 """Left by a run that died."""
 THIRD_DAY = "2024-05-03"
+MARKS = (
+    f"{THIRD_DAY}_$folder$",
+    f"{THIRD_DAY}/_SUCCESS",
+    f"{THIRD_DAY}/part_$folder$",
+    f"{FIRST_DAY}/.part.crc",
+    "_$folder$",
+)
+"""Objects without a byte, by which other tools mark folders that are there, or were written."""
 
 
 def used(base: str, shop: Shop, store: ObjectStore) -> dict[str, Any]:
@@ -45,7 +61,7 @@ def used(base: str, shop: Shop, store: ObjectStore) -> dict[str, Any]:
         "by_column": _by_footers(spark, base, store),
         "arranged": _arranged(spark, base, shop),
         "skipped": _skipped(spark, base),
-        "moments": _moments(base, shop, store),
+        **_moments(base, shop, store),
         "otherwise_listed": _otherwise_listed(spark, base) if is_in_bucket(base) else [],
     }
 
@@ -100,15 +116,22 @@ def _by_footers(spark: SparkSession, base: str, store: ObjectStore) -> dict[str,
     }
 
 
-def _moments(base: str, shop: Shop, store: ObjectStore) -> dict[str, list[str]]:
-    """Versions of child and root, by the stages of a run at which they were replaced."""
+def _moments(base: str, shop: Shop, store: ObjectStore) -> dict[str, Any]:
+    """Versions of child and root, by the stages of a run at which they were replaced.
+
+    Beside them stand files without a row, which are a snapshot, and objects that are none.
+    """
     shop = Shop(shop.folder / "moments", copy.deepcopy(shop.documents[:4]))
     shop.folder.mkdir()
     for name in ("orders", "customers"):
         place = f"{base}/moments/{name}"
-        shop.set(name, "hdfsLike.sourceUriGlobs", [f"{place}/*/*.parquet"])
+        shop.set(name, "hdfsLike.sourceUriGlobs", [f"{place}/*/*"])
+        put_table(store, f"moments/{name}/{SECOND_DAY}/part.parquet", _version("old").slice(0, 0))
+        for mark in MARKS:
+            store.put(f"moments/{name}/{mark}", b"")
         shop.set(name, "hdfsLike.sourceUriPrefix", f"{place}/{{day:STRING}}/")
     shop.set("wide", "outputFolder.folderUri", f"{base}/moments/wide/")
+    shop.raw("wide")["spec"]["outputFolder"].pop("snapshotAutoDelete")
     command: tuple[object, ...] = ("run", "wide", "-f", shop.write(), "--now", NOW)
     spark = SparkSession.Builder().getOrCreate()
     found = {}
@@ -124,7 +147,9 @@ def _moments(base: str, shop: Shop, store: ObjectStore) -> dict[str, list[str]]:
         command = ("restate", "wide", "-f", shop.model, *when)
         (row,) = read(spark, f"{base}/moments/wide/").collect()
         found[f"{first} {then}"] = [row.customers.data.version, row.data.version]
-    return found
+    published = _done(snaploom("snapshots", f"{base}/moments/wide/", "-o", "json")).document
+    days = {one["time"][:10]: one["rows"] for one in published["snapshots"]}
+    return {"moments": found, "days": days}
 
 
 def _version(name: str) -> pa.Table:
@@ -137,7 +162,7 @@ def _otherwise_listed(spark: SparkSession, base: str) -> list[str]:
     globs = [
         "*", "*/*", "*/*.parquet", "orders/*", "orders/2024-05-0?.parquet", "wide/data/*/*.parquet",
         "wide/*/s*/*", "orders", "orders/2024-05-01.parquet", "*/2024-05-01.parquet", "nowhere/*",
-        "orders/*/x",
+        "orders/*/x", "moments/orders/*", "moments/*/*/*",
     ]  # fmt: skip
     ours, theirs = BucketFiles(os.environ), HadoopFiles(client_of(spark))
     return [
