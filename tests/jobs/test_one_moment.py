@@ -195,9 +195,10 @@ def test_source_that_changes_each_time_is_refused_by_name(spark, loom) -> None:
     assert loom.is_clean()
 
 
-def test_file_that_is_cut_short_while_it_is_read_is_read_again(spark, loom) -> None:
+@pytest.mark.parametrize("stage", ["planned", "read", "writing"])
+def test_file_that_is_cut_short_while_it_is_read_is_read_again(spark, loom, stage) -> None:
     stages, whole = Stages(), file_of(loom, "order").read_bytes()
-    stages.at("writing", lambda: file_of(loom, "order").write_bytes(whole[:50]))
+    stages.at(stage, lambda: file_of(loom, "order").write_bytes(whole[:50]))
     stages.at("again", lambda: file_of(loom, "order").write_bytes(whole))
     report = weave(stages, spark, loom).report
     assert report.phase is RunPhase.SUCCEEDED, report.message

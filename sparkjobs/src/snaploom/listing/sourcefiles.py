@@ -114,14 +114,14 @@ class ReadFiles:
         Raises:
             SourceError: the files cannot be listed.
         """
-        found = {file.uri: file for file in self._listed(now)}
         listed = self.read if self.snapshot is not None else self.listing.files
-        lost = [each.file for each in self.read if found.get(each.file.uri) != each.file]
         known = {each.file.uri: each.file for each in listed}
+        found = {file.uri: file for file in self._listed(now)}
+        if found == known:
+            return None
+        lost = [each.file for each in self.read if found.get(each.file.uri) != each.file]
         others = [file for file in found.values() if known.get(file.uri) != file]
         gone = [file for file in known.values() if file.uri not in found]
-        if not lost and not others and not gone:
-            return None
         return Change(
             self.resource,
             "spec.hdfsLike.sourceUriGlobs",

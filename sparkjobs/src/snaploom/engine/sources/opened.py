@@ -18,12 +18,17 @@ from pyspark.sql import SparkSession
 
 from snaploom.engine.hadoopfiles import HadoopFiles
 from snaploom.engine.sources.declaredcolumns import ShapedReader
-from snaploom.engine.sources.port import Listed, SourceFrame, SourceReader
+from snaploom.engine.sources.port import (
+    Listed,
+    SourceFrame,
+    SourceReader,
+    change_of,
+    changed,
+)
 from snaploom.engine.sources.readercontext import ReaderContext
 from snaploom.engine.sources.registry import open_declared
-from snaploom.errors import SourceChanged, SourceError
 from snaploom.hadoop.client import client_of
-from snaploom.listing.sourcefiles import Change, SourceFiles
+from snaploom.listing.sourcefiles import SourceFiles
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.datasource import DataSource
 from snaploom.models.times import EpochNanos
@@ -84,22 +89,11 @@ class Sources:
             SourceChanged: they are not.
         """
         now = SourceFiles(self._context.files.others)
-        looked = (_change(each, now) for each in listed_for(frames))
+        looked = (change_of(each, now) for each in listed_for(frames))
         found = [change for change in looked if change is not None]
         changes = [each for each in found if each.is_of_read or not had_moment]
-        if not changes:
-            return
-        first, more = changes[0], sorted({each.resource for each in changes[1:]})
-        raise SourceChanged(
-            "the source was written to while it was read"
-            + (f"; so {'was' if len(more) == 1 else 'were'} {', '.join(more)}" if more else ""),
-            resource=first.resource,
-            path=first.path,
-            found=first.found,
-            expected=first.expected,
-            hint="run again when nobody writes to it; or have its writer make a new folder for "
-            "each snapshot, and declare a source that reads only finished ones",
-        )
+        if changes:
+            raise changed(changes)
 
     def list_again(self) -> None:
         """Forget what was listed; databases keep the moment that they have fixed."""
@@ -131,14 +125,6 @@ def listed_for(frames: Iterable[SourceFrame]) -> tuple[Listed, ...]:
         below = listed_for(frame.below.values())
         found |= {id(each): each for each in (frame.listed, *below) if each is not None}
     return tuple(found.values())
-
-
-def _change(listed: Listed, now: SourceFiles) -> Change | None:
-    try:
-        return listed.change(now)
-    except SourceError as error:
-        path = error.path or "spec"
-        return Change(listed.resource, path, error.message, "what was listed", is_of_read=True)
 
 
 def open_source(

@@ -28,7 +28,7 @@ from snaploom.engine.sources.files.schemas import (
     inferred_schemas,
     merged_schema,
 )
-from snaploom.engine.sources.port import SourceFrame, not_listed
+from snaploom.engine.sources.port import SourceFrame, not_listed, read_as_listed
 from snaploom.engine.sources.snapshotcolumn import RawValue, SnapshotColumn
 from snaploom.hadoop.client import client_of
 from snaploom.hadoop.fileends import FileEnds
@@ -90,9 +90,10 @@ class ColumnReader:
         if values is None:
             raise not_listed(self.name, snapshot)
         files = self._files_of(snapshot)
-        frame = self._column.select(self._frame_of(files), values)
-        dropped = self._column.field.parts if self.settings.drop_field else ()
         listed = ReadFiles(self.files.listing, files)
+        with read_as_listed(listed, self.files.listing.others):
+            frame = self._column.select(self._frame_of(files), values)
+        dropped = self._column.field.parts if self.settings.drop_field else ()
         return SourceFrame(frame, snapshot, listed.fingerprint, dropped, listed=listed)
 
     def _files_of(self, snapshot: EpochNanos) -> tuple[CapturedFile, ...]:
