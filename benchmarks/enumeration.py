@@ -4,7 +4,8 @@ Files lie in folders of a thousand, on a local disk and in a bucket of a real S3
 their snapshots, which is all that planning needs of such a source, as `plan` and `run` do before
 Spark is started, and a second time as the next run does. Beside it stands a plain listing by eight
 threads, a folder each, into a sorted list of path, length and time, with the day out of each path.
-Each runs in a process of its own, which reports its peak memory.
+Each runs in a process of its own, which reports its peak memory. What was listed is looked at once
+more before a snapshot is published: that of one snapshot, and that of a source which is read whole.
 """
 
 import argparse
@@ -27,11 +28,16 @@ from time import perf_counter
 import obstore
 from figures import Figure, publish
 from obstore.store import S3Store
-from support.declared.sources import a_bundle, by_field, files
+from support.declared.declarations import Raw
+from support.declared.sources import READ_TIME, a_bundle, by_field, files
 from support.servers.s3servers import BUCKET, environment_of, running_versitygw
 
 from snaploom.listing.bucketfiles import BucketFiles
-from snaploom.listing.sourcefiles import SourceFiles, listed_without_spark
+from snaploom.listing.capturedfiles import FileListing
+from snaploom.listing.otherfiles import NoOtherFiles
+from snaploom.listing.pathsnapshots import path_snapshots
+from snaploom.listing.sourcefiles import ReadFiles, SourceFiles, listed_without_spark
+from snaploom.models.datasource import HdfsLike
 
 FILES = 1_000_000
 IN_A_FOLDER = 1_000
@@ -40,6 +46,9 @@ DAY = 86_400
 STORES = ("local disk", "bucket")
 THREADS = 8
 """Of the plain listing, as many as ours has."""
+
+LOOKS = ("one snapshot", "all files")
+"""What is listed, and looked at again."""
 
 Measured = dict[str, float]
 
@@ -67,6 +76,7 @@ def compared(store: str, count: int) -> Iterator[Figure]:
         few = once("ours", uri)
     with made(store, count) as uri:
         ours, hand, again = once("ours", uri), once("hand", uri), once("ours", uri)
+        looks = {who: once(who, uri) for who in LOOKS}
     for each in (ours, hand, again):
         if each["snapshots"] != -(-count // IN_A_FOLDER):
             sys.exit(f"{each['snapshots']} snapshots of {count} files")
@@ -76,6 +86,10 @@ def compared(store: str, count: int) -> Iterator[Figure]:
         yield Figure(f"{text}, {what}, plain listing by {THREADS} threads", round(hand[what], 2))
         yield Figure.at_most(f"{text}, {what}, ratio", ours[what] / hand[what], 1.2)
         yield Figure.at_most(f"{text}, {what}, second run, ratio", again[what] / hand[what], 0.1)
+    for who, look in looks.items():
+        yield Figure(f"{text}, {who}, listing, seconds", round(look["listing"], 3))
+        yield Figure(f"{text}, {who}, look before publication, seconds", round(look["look"], 3))
+        yield Figure.at_most(f"{text}, {who}, look / listing", look["look"] / look["listing"], 1.5)
     yield Figure(
         f"{count // 10:,} files, {store}, peak memory, MiB, Snaploom", round(few["memory"])
     )
@@ -102,12 +116,12 @@ def made(store: str, count: int) -> Iterator[str]:
 
 
 def fill(folder: Path, count: int) -> None:
-    """Make empty files; a bucket of this server is a folder."""
+    """Make files of a byte; a bucket of this server is a folder."""
     for number in range(-(-count // IN_A_FOLDER)):
         day = folder / f"at={FIRST_DAY + number * DAY}"
         day.mkdir(parents=True)
         for part in range(min(IN_A_FOLDER, count - number * IN_A_FOLDER)):
-            os.close(os.open(day / f"part-{part:05d}.json", os.O_CREAT | os.O_WRONLY))
+            (day / f"part-{part:05d}.json").write_bytes(b"\n")
 
 
 def once(who: str, uri: str) -> Measured:
@@ -121,6 +135,8 @@ def once(who: str, uri: str) -> Measured:
 
 def measured(who: str, uri: str) -> Measured:
     """The other side of `once`."""
+    if who in LOOKS:
+        return looked(uri, is_whole=who == LOOKS[1])
     listing = opened(uri) if who == "ours" else lambda: by_hand(uri)
     used, started = processor(), perf_counter()
     snapshots = listing()
@@ -132,6 +148,40 @@ def measured(who: str, uri: str) -> Measured:
     }
 
 
+def looked(uri: str, *, is_whole: bool) -> Measured:
+    """Seconds of the listing of what is read, and of the look at it."""
+    listing = SourceFiles(BucketFiles(os.environ)).like(
+        FileListing("DataSource/orders", declared(uri, is_whole=is_whole), NoOtherFiles())
+    )
+    snapshots, started = path_snapshots(listing), perf_counter()
+    if snapshots is None:
+        read = ReadFiles(listing, listing.files)
+    else:
+        (first, *_) = snapshots.listed.times
+        read = ReadFiles(listing, snapshots.files_of(first), first)
+    listed = perf_counter()
+    if read.change(SourceFiles(BucketFiles(os.environ))) is not None:
+        sys.exit("the files have changed")
+    return {"listing": listed - started, "look": perf_counter() - listed}
+
+
+def declared(uri: str, *, is_whole: bool) -> HdfsLike:
+    """The source: with its snapshots in paths, or with all files as one."""
+    spec = source_of(uri)
+    if is_whole:
+        spec["hdfsLike"] |= {"snapshot": READ_TIME}
+    found = a_bundle(spec).source("orders").spec.hdfs_like
+    assert found is not None
+    return found
+
+
+def source_of(uri: str) -> Raw:
+    """The source whose paths hold the snapshots."""
+    snapshot = by_field("at", "UNIX_SECONDS")
+    prefix = f"{uri}/at={{at:LONG}}/"
+    return files("json", f"{uri}/*/*.json", sourceUriPrefix=prefix, snapshot=snapshot)
+
+
 def processor() -> float:
     """Processor seconds of this process."""
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -140,10 +190,7 @@ def processor() -> float:
 
 def opened(uri: str) -> Callable[[], int]:
     """Our listing, as it is before there is a session."""
-    snapshot = by_field("at", "UNIX_SECONDS")
-    prefix = f"{uri}/at={{at:LONG}}/"
-    spec = files("json", f"{uri}/*/*.json", sourceUriPrefix=prefix, snapshot=snapshot)
-    bundle, listed = a_bundle(spec), SourceFiles(BucketFiles(os.environ))
+    bundle, listed = a_bundle(source_of(uri)), SourceFiles(BucketFiles(os.environ))
 
     def listing() -> int:
         found = listed_without_spark(bundle, "orders", listed)

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 import support
 from pyspark.sql import SparkSession
-from support.declared.shop import NOW
+from support.declared.shop import FIRST_DAY, NOW, SECOND_DAY
 from support.servers.s3servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, environment_of
 from support.weaving.blockedspark import without_spark
 from support.weaving.remoteloom import live, remote_shop
 from support.weaving.remoteuse import used
+from support.weaving.runstages import STORE_PAIRS, versions_after
 
 from snaploom.engine.committers import PROTOCOL
 from snaploom.hadoop.client import client_of
@@ -94,6 +95,16 @@ def test_nothing_that_is_printed_or_reported_has_a_key(in_bucket: dict[str, Any]
 def test_output_is_a_source_whose_committed_state_is_pinned(life: dict[str, Any]) -> None:
     second, third = "2024-05-02T00:00:00Z", "2024-05-03T00:00:00Z"
     assert life["used"]["as_source"] == {"times": [[second], [second], [third]], "rows": 2}
+
+
+@pytest.mark.parametrize(("first", "then"), STORE_PAIRS)
+def test_sources_replaced_during_a_run_are_published_of_one_moment(life, first, then) -> None:
+    found = life["used"]["moments"][f"{first} {then}"]
+    assert found == [*versions_after(first, then)]
+
+
+def test_marks_of_folders_are_no_snapshot_and_files_without_rows_are(life) -> None:
+    assert life["used"]["days"] == {FIRST_DAY: 1, SECOND_DAY: 0}
 
 
 def test_snapshots_of_a_column_are_read_from_footers(life: dict[str, Any]) -> None:

@@ -112,6 +112,26 @@ def test_limit_leaves_the_rest_for_the_next_run(spark, loom) -> None:
     assert loom.live_days() == [1, 2, 3]
 
 
+@pytest.mark.parametrize("lines", ["", "id\n1\n"])
+def test_file_without_a_byte_is_a_file_without_rows_and_is_reported(spark, loom, lines) -> None:
+    source = loom._source("order")
+    files = source["spec"]["hdfsLike"]
+    files |= {"format": "csv", "formatOptions": {"header": "true"}}
+    files["schemaFields"] = [{"name": "id", "dataType": {"long": {}}}]
+    files["sourceUriGlobs"] = [files["sourceUriGlobs"][0].replace("parquet", "csv")]
+    loom.more.append(source)
+    folder = loom.write("order", 1, ids(1)).parent
+    (folder / "a.csv").write_text("")
+    (folder / "b.csv").write_text(lines)
+    (published,) = loom.weave(spark).report.snapshots
+    count = "1 of 2" if lines else "2 of 2"
+    assert published.rows == len(lines.split()) // 2
+    assert f"DataSource/order: {count} files have zero bytes, and no rows" in str(
+        published.warnings
+    )
+    assert f"file:{folder}/a.csv" in str(published.warnings)
+
+
 def test_empty_snapshot_publishes_zero_rows(spark, loom) -> None:
     loom.write("order", 2, pa.table({"id": pa.array([], pa.int64())}))
     report = loom.weave(spark).report

@@ -20,6 +20,8 @@ from support.declared.sources import (
 )
 
 from snaploom.errors import SourceNotReadable
+from snaploom.listing.otherfiles import NoOtherFiles
+from snaploom.listing.sourcefiles import SourceFiles
 from snaploom.models.times import parse_instant
 from snaploom.planning.intervals import SourceSnapshots
 from snaploom.reader import read
@@ -120,8 +122,17 @@ def test_run_sees_one_version_whatever_is_committed_meanwhile(spark, tmp_path, d
     source = reader(spark, declared)
     first = parse_instant("2024-05-01T00:00:00Z")
     assert snapshot_times(source) == [first]
-    before = source.read(first).fingerprint
+    read = source.read(first)
+    before, listed = read.fingerprint, read.listed
+    assert listed is not None
+    assert listed.change(SourceFiles(NoOtherFiles())) is None
     write(spark, data_format, place, [*levels(DAYS[0], 5), *levels(DAYS[1])])
+    change = listed.change(SourceFiles(NoOtherFiles()))
+    assert change is not None
+    assert (change.expected.removeprefix("version "), change.is_of_read) == (
+        before.removeprefix(f"{data_format}:"),
+        False,
+    )
     assert len(rows_at(source, first)) == 3
     assert source.read(first).fingerprint == before
     later = reader(spark, declared)

@@ -22,6 +22,7 @@ SnaploomError
 │   ├── SnapshotValueInvalid  a snapshot value is NULL or cannot be parsed
 │   ├── SourceSchemaInvalid   columns that clash, or a query that Spark refuses
 │   ├── SnapshotMissing       no snapshot in the window, and the mode is ERROR
+│   ├── SourceChanged         it was written to while it was read, again and again
 │   ├── RootEmpty             the root has no snapshot, and that is to fail
 │   └── FieldMissing          a join or groupBy field is absent, and the mode is ERROR
 ├── RowsMultiplied            a join met a right key twice
@@ -186,6 +187,13 @@ class SnapshotMissing(SourceError):
     """No snapshot of a source lies in its window and `snapshotMissingMode` is ERROR."""
 
     reason = "SnapshotMissing"
+    retryable = True
+
+
+class SourceChanged(SourceError):
+    """What a snapshot was woven from was changed meanwhile, each time that it was woven."""
+
+    reason = "SourceChanged"
     retryable = True
 
 

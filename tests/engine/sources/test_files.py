@@ -115,6 +115,13 @@ def test_names_and_folders_that_spark_hides_are_hidden(spark, tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("glob", ["*/*", "{day=1,day=2_$folder$}/*", "day=2_$folder$", "*"])
+def test_objects_that_mark_folders_are_no_files(spark, tmp_path, glob):
+    touch(tmp_path, "day=2_$folder$", "day=1/sub_$folder$", "day=1/a.csv")
+
+    assert listed(spark, tmp_path, glob) == (["day=1/a.csv"] if "/" in glob else [])
+
+
 @pytest.mark.parametrize(
     ("uri", "glob", "expected"),
     [

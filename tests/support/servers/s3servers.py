@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from support.servers.gotools import go_tool
 from support.servers.ports import free_port
@@ -45,7 +45,7 @@ class S3Server:
 
     def put(self, key: str) -> None:
         """Make an empty object; its name may be one that no client of ours would give."""
-        signed = sign_url("PUT", self.endpoint, f"/{BUCKET}/{key}")
+        signed = sign_url("PUT", self.endpoint, f"/{BUCKET}/{quote(key)}")
         with urllib.request.urlopen(urllib.request.Request(signed, method="PUT"), timeout=30):
             return
 

@@ -6,13 +6,23 @@ import copy
 import io
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import SparkSession
-from support.declared.shop import NOW, ORDERS, CommandResult, Shop, snaploom
+from support.declared.shop import (
+    FIRST_DAY,
+    NOW,
+    ORDERS,
+    SECOND_DAY,
+    CommandResult,
+    Shop,
+    snaploom,
+)
 from support.declared.sources import by_field, files, reader, rows_at
+from support.weaving.runstages import STORE_PAIRS, Stages
 
 from snaploom import skipping
 from snaploom.engine.hadoopfiles import HadoopFiles
@@ -21,11 +31,20 @@ from snaploom.listing.bucketfiles import BucketFiles, is_in_bucket
 from snaploom.listing.listedfile import ListedFile
 from snaploom.models.times import format_instant
 from snaploom.planning.hadoopuris import hadoop_uri
+from snaploom.reader import read
 from snaploom.storage.objectstore import ObjectStore
 
 ORPHAN = "wide/data/snapshot_epoch=86400000/20240101T000000000Z-0123456789ab-00000000-00000.parquet"
 """Left by a run that died."""
 THIRD_DAY = "2024-05-03"
+MARKS = (
+    f"{THIRD_DAY}_$folder$",
+    f"{THIRD_DAY}/_SUCCESS",
+    f"{THIRD_DAY}/part_$folder$",
+    f"{FIRST_DAY}/.part.crc",
+    "_$folder$",
+)
+"""Objects without a byte, by which other tools mark folders that are there, or were written."""
 
 
 def used(base: str, shop: Shop, store: ObjectStore) -> dict[str, Any]:
@@ -42,6 +61,7 @@ def used(base: str, shop: Shop, store: ObjectStore) -> dict[str, Any]:
         "by_column": _by_footers(spark, base, store),
         "arranged": _arranged(spark, base, shop),
         "skipped": _skipped(spark, base),
+        **_moments(base, shop, store),
         "otherwise_listed": _otherwise_listed(spark, base) if is_in_bucket(base) else [],
     }
 
@@ -96,12 +116,53 @@ def _by_footers(spark: SparkSession, base: str, store: ObjectStore) -> dict[str,
     }
 
 
+def _moments(base: str, shop: Shop, store: ObjectStore) -> dict[str, Any]:
+    """Versions of child and root, by the stages of a run at which they were replaced.
+
+    Beside them stand files without a row, which are a snapshot, and objects that are none.
+    """
+    shop = Shop(shop.folder / "moments", copy.deepcopy(shop.documents[:4]))
+    shop.folder.mkdir()
+    for name in ("orders", "customers"):
+        place = f"{base}/moments/{name}"
+        shop.set(name, "hdfsLike.sourceUriGlobs", [f"{place}/*/*"])
+        put_table(store, f"moments/{name}/{SECOND_DAY}/part.parquet", _version("old").slice(0, 0))
+        for mark in MARKS:
+            store.put(f"moments/{name}/{mark}", b"")
+        shop.set(name, "hdfsLike.sourceUriPrefix", f"{place}/{{day:STRING}}/")
+    shop.set("wide", "outputFolder.folderUri", f"{base}/moments/wide/")
+    shop.raw("wide")["spec"]["outputFolder"].pop("snapshotAutoDelete")
+    command: tuple[object, ...] = ("run", "wide", "-f", shop.write(), "--now", NOW)
+    spark = SparkSession.Builder().getOrCreate()
+    found = {}
+    for first, then in STORE_PAIRS:
+        stages = Stages()
+        for stage, name in ((first, "customers"), (then, "orders")):
+            put = partial(put_table, store, f"moments/{name}/{FIRST_DAY}/part.parquet")
+            put(_version("old"))
+            stages.at(stage, partial(put, _version("new")))
+        with stages.in_runs():
+            _done(snaploom(*command))
+        when = ("--time", f"{FIRST_DAY}T00:00:00Z", "--acknowledge-readers")
+        command = ("restate", "wide", "-f", shop.model, *when)
+        (row,) = read(spark, f"{base}/moments/wide/").collect()
+        found[f"{first} {then}"] = [row.customers.data.version, row.data.version]
+    published = _done(snaploom("snapshots", f"{base}/moments/wide/", "-o", "json")).document
+    days = {one["time"][:10]: one["rows"] for one in published["snapshots"]}
+    return {"moments": found, "days": days}
+
+
+def _version(name: str) -> pa.Table:
+    """A row of one order or customer; files of all versions are equally long."""
+    return pa.table({"order_id": [1], "customer_id": [10], "version": [name]})
+
+
 def _otherwise_listed(spark: SparkSession, base: str) -> list[str]:
     """Globs of which we list something else than Hadoop's client does."""
     globs = [
         "*", "*/*", "*/*.parquet", "orders/*", "orders/2024-05-0?.parquet", "wide/data/*/*.parquet",
         "wide/*/s*/*", "orders", "orders/2024-05-01.parquet", "*/2024-05-01.parquet", "nowhere/*",
-        "orders/*/x",
+        "orders/*/x", "moments/orders/*", "moments/*/*/*",
     ]  # fmt: skip
     ours, theirs = BucketFiles(os.environ), HadoopFiles(client_of(spark))
     return [

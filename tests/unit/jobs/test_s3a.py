@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from snaploom.jobs.session.s3a import s3a_settings
+from snaploom.jobs.session.s3a import CLASSIC, s3a_settings
 
 PROVIDER = "software.amazon.awssdk.auth.credentials.WebIdentityTokenFileCredentialsProvider"
 
@@ -32,5 +32,6 @@ PROVIDER = "software.amazon.awssdk.auth.credentials.WebIdentityTokenFileCredenti
 def test_environment_becomes_settings_without_secrets(
     environment: Mapping[str, str], settings: Mapping[str, str]
 ) -> None:
+    settings = {"input.stream.type": CLASSIC, **settings}
     expected = {f"spark.hadoop.fs.s3a.{name}": value for name, value in settings.items()}
     assert s3a_settings(environment) == expected

@@ -110,15 +110,39 @@ def test_mark_of_a_folder_is_no_file(server, place) -> None:
     assert "/a/1/" in matches(place, "a/*")
 
 
+MARKS = ("a/1_$folder$", "a/2/below_$folder$", "a/3_$folder$", "a/4/below", "a/5/")
+"""Objects without a byte, by which clients mark folders; `a/4/below` is one where it has a file."""
+
+
+@pytest.mark.parametrize("glob", ["a/*", "a/*/*", "a/?/*", "a/3_$folder$", "a/*/below_$folder$"])
+def test_marks_of_folders_are_neither_files_nor_folders_with_some(
+    request, server, place, glob
+) -> None:
+    whole, store = f"{place}/{glob}", open_store(place, create=False)
+    store.put("a/4/below/x", b"1")
+    store.put("a/5/x", b"1")
+    is_file_system = request.node.callspec.params["server"] == "versitygw"
+
+    def listed() -> tuple[list[ListedFile], list[str]]:
+        files = BucketFiles(os.environ)
+        folders = files.folders(whole, partial(is_hidden, glob=whole))
+        return [*list_files([whole], "DataSource/x", files)], sorted(folders)
+
+    before = listed()
+    for key in MARKS:
+        if key != "a/4/below" or not is_file_system:  # in which a file is no folder
+            server.put(f"{place.removeprefix(f's3a://{BUCKET}/')}/{key}")
+    assert listed() == before
+
+
 @pytest.mark.parametrize("glob", ["a/{1,2}/*", "a/[12]/*", "a/../a/*", "a/\\*"])
 def test_globs_that_hadoop_reads_otherwise_are_left_to_it(place, glob) -> None:
     with pytest.raises(SparkNeeded):
         matches(place, glob)
 
 
-@pytest.mark.parametrize("name", ["a:b", "old_$folder$"])
-def test_folder_with_an_odd_name_is_left_to_hadoop(place, name) -> None:
-    open_store(place, create=True).put(f"a/1/{name}", b"1")
+def test_folder_with_an_odd_name_is_left_to_hadoop(place) -> None:
+    open_store(place, create=True).put("a/1/a:b", b"1")
     with pytest.raises(SparkNeeded):
         matches(place, "a/1/*")
     assert matches(place, "a/2/*") == ["/a/2/x.parquet"]

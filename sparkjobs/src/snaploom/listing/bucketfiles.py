@@ -17,6 +17,7 @@ from itertools import chain, islice
 from typing import TypeVar
 
 from snaploom.errors import SnaploomError
+from snaploom.listing.globs import FOLDER_MARK
 from snaploom.listing.listedfile import ListedFile
 from snaploom.listing.otherfiles import SparkNeeded
 from snaploom.models.times import NANOS_PER_MILLISECOND
@@ -35,8 +36,8 @@ then it is asked for them only."""
 _PLACE = re.compile(r"s3a://(?P<bucket>[a-z0-9][a-z0-9.-]*)/(?P<key>.*)", re.DOTALL)
 _WILD = re.compile(r"[*?]")
 _ONLY_HADOOP = re.compile(r"[{}\[\]\\]")
-_IN_DOUBT = re.compile(r"[:\\\x00-\x1f\x7f]|_\$folder\$$")
-"""Names that Hadoop cannot list, or takes for marks of folders."""
+_IN_DOUBT = re.compile(r"[:\\\x00-\x1f\x7f]")
+"""Names that Hadoop cannot list."""
 
 T = TypeVar("T")
 
@@ -166,7 +167,9 @@ class _Bucket:
                 if _IN_DOUBT.search(name):
                     raise SparkNeeded(f"s3a://{self.name}/{info.key}")
                 is_matched = "/" not in name and pattern.fullmatch(name)
-                if is_matched and not is_hidden(f"s3a://{self.name}/{info.key}"):
+                if not is_matched or is_hidden(f"s3a://{self.name}/{info.key}"):
+                    continue
+                if info.size or not any(self.store.list(f"{info.key}/")):
                     return True
         files = (file for file in self.members(step, above) if not file.folder)
         return any(not is_hidden(file.uri) for file in files)
@@ -175,8 +178,14 @@ class _Bucket:
         """Objects, and names of folders, directly below a folder."""
         pattern = re.compile(translate(step))
         objects, folders = self.store.list_folder(above)
-        names = [info.key.removeprefix(above) for info in objects]
-        all_names = [*names, *folders]
+        below = {*folders}
+        objects = [
+            info
+            for info in objects
+            if not info.key.endswith(FOLDER_MARK)
+            and (info.size or info.key.removeprefix(above) not in below)
+        ]
+        all_names = [*(info.key.removeprefix(above) for info in objects), *folders]
         if len({*all_names}) < len(all_names) or any(map(_IN_DOUBT.search, all_names)):
             raise SparkNeeded(f"s3a://{self.name}/{above}")
         matching = [info for info in objects if pattern.fullmatch(info.key.removeprefix(above))]

@@ -136,9 +136,13 @@ class FileListing:
         """Whether the files, or the folders that have some, are known already."""
         return self.is_listed or vars(self).get("folders") is not None
 
+    def asking_anew(self, others: OtherFiles) -> FileListing:
+        """The same source, of which nothing is known yet."""
+        return FileListing(self.resource, self.declared, others)
+
     def asking(self, others: OtherFiles) -> FileListing:
         """The same, as far as it is known, and others to list what is not."""
-        listing = FileListing(self.resource, self.declared, others)
+        listing = self.asking_anew(others)
         vars(listing).update((name, vars(self)[name]) for name in _LISTED if name in vars(self))
         return listing
 

@@ -4,24 +4,32 @@ Files are listed here rather than by Spark, because a file belongs to one snapsh
 read from exactly its files. What Spark would not read is not listed either: folders, and names
 that begin with `_` (without `=`) or `.`. The same holds for folders that a wildcard reaches, so
 that nobody reads what another job is still writing into `_temporary` or `.staging`; a glob that
-spells such a folder out reads it.
+spells such a folder out reads it. Nor are objects that only mark folders of a store without any:
+those called `<folder>_$folder$`, and empty ones of a folder's own name. Any other file of zero
+bytes is a file.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 
 from snaploom.listing.listedfile import ListedFile, with_local_tag
 from snaploom.listing.localfiles import local_files, local_folders, local_matches
 from snaploom.listing.otherfiles import OtherFiles
+from snaploom.planning.prefix import normal_uri
 
 _log = logging.getLogger(__name__)
 
+FOLDER_MARK = "_$folder$"
+"""How clients of buckets (s3n, EMRFS, older ones of GCS) end the name of an object that marks a
+folder; S3A lists none of these but by their names."""
 _SPECIAL = re.compile(r"[{}\[\]*?\\]")
+_CHOICES = re.compile(r"[{}\[\]\\]")
 
 
 def list_files(globs: Iterable[str], resource: str, others: OtherFiles) -> tuple[ListedFile, ...]:
@@ -40,7 +48,7 @@ def list_files(globs: Iterable[str], resource: str, others: OtherFiles) -> tuple
     for glob in globs:
         local = local_matches(glob)
         statuses = others.matches(glob, resource) if local is None else local
-        found.update((s.uri, s) for s in statuses if not s.folder and not is_hidden(s.uri, glob))
+        found.update((s.uri, s) for s in _files(statuses) if not is_hidden(s.uri, glob))
         if statuses and all(status.folder for status in statuses):
             of_folders.append(glob)
     # Not before all were listed: what needs Spark after all is listed again.
@@ -101,9 +109,17 @@ def files_of_folders(
     for folder in folders:
         glob = f"{escape_glob(folder.uri)}/{folder.step}"
         local = local_files(folder.uri, folder.step)
-        files = others.matches(glob, resource) if local is None else local
-        found.update((f.uri, f) for f in files if not f.folder and not is_hidden_name(f.name))
+        statuses = others.matches(glob, resource) if local is None else local
+        found.update((s.uri, s) for s in _files(statuses) if not is_no_data(s.name))
     return tuple(with_local_tag(found[uri]) for uri in sorted(found))
+
+
+def _files(statuses: Sequence[ListedFile]) -> Iterator[ListedFile]:
+    """Those that are files, without the empty objects by which stores mark folders."""
+    folders = {status.uri for status in statuses if status.folder}
+    for status in statuses:
+        if not status.folder and (status.length or status.uri not in folders):
+            yield status
 
 
 def escape_glob(uri: str) -> str:
@@ -114,7 +130,7 @@ def escape_glob(uri: str) -> str:
 def is_hidden(uri: str, glob: str) -> bool:
     """Whether Spark's rule for names hides a file, or a folder that the glob's wildcards reach."""
     *folders, name = uri.split("/")
-    if is_hidden_name(name):
+    if is_no_data(name):
         return True
     reached, spelled = _reach(glob)
     return any(
@@ -140,6 +156,28 @@ def is_hidden_name(name: str) -> bool:
         or (name.startswith("_") and "=" not in name)
         or name.endswith("._COPYING_")
     )
+
+
+def is_no_data(name: str) -> bool:
+    """Whether a file of a name is none of a source: hidden, or the mark of a folder."""
+    return is_hidden_name(name) or name.endswith(FOLDER_MARK)
+
+
+def glob_below(glob: str, folder: str) -> str | None:
+    """A glob for what a glob matches below a folder: empty for nothing, None where in doubt.
+
+    Args:
+        glob: as Hadoop reads it.
+        folder: its URI, without a final `/`.
+    """
+    place = normal_uri(folder)
+    steps, names = normal_uri(glob).split("/"), place.split("/")
+    if _CHOICES.search(glob) or {"", ".", ".."} & {*steps[2:]}:
+        return None
+    if len(steps) <= len(names) or not all(map(fnmatchcase, names, steps)):
+        return ""
+    start = "file:" if place.startswith("/") else ""
+    return "/".join([start + escape_glob(place), *steps[len(names) :]])
 
 
 def split_glob(glob: str) -> tuple[str, str] | None:

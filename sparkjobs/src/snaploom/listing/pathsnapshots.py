@@ -10,9 +10,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 
 from snaploom.errors import SnapshotValueInvalid
 from snaploom.listing.capturedfiles import CapturedFile, CapturedFolder, FileListing, shown
+from snaploom.listing.globs import glob_below
 from snaploom.listing.instants import (
     EXPECTED,
     NotAnInstant,
@@ -23,7 +25,7 @@ from snaploom.listing.instants import (
 from snaploom.models.datasource import FromFieldValue, TimeFormat
 from snaploom.models.times import EpochNanos
 from snaploom.planning.intervals import SourceSnapshots
-from snaploom.planning.prefix import Capture, CapturedValue
+from snaploom.planning.prefix import Capture, CapturedValue, normal_uri
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,24 @@ class PathSnapshots:
         if self._folders is None:
             return self.by_instant.get(snapshot, ())
         return self.listing.files_of(self._folders.get(snapshot, ()))
+
+    def globs_of(self, files: Sequence[CapturedFile]) -> tuple[str, ...]:
+        """Globs that match the files of a snapshot and few others; none where all are to be listed.
+
+        Args:
+            files: all that the snapshot has.
+        """
+        prefix = self.listing.prefix
+        assert prefix is not None  # it has the capture
+        before = takewhile(lambda part: part != self.capture, prefix.parts)
+        depth = sum(part.count("/") for part in before if isinstance(part, str)) + 1
+        paths = {tuple(normal_uri(file.file.uri).split("/")) for file in files}
+        if any(len(path) <= depth for path in paths):
+            return ()  # names of files hold it
+        folders = sorted({"/".join(path[:depth]) for path in paths})
+        globs = self.listing.declared.source_uri_globs
+        found = [glob_below(glob, folder) for glob in globs for folder in folders]
+        return () if None in found else tuple(glob for glob in found if glob)
 
     @cached_property
     def _folders(self) -> Mapping[EpochNanos, Sequence[CapturedFolder]] | None:

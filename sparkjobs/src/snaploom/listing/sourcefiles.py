@@ -1,16 +1,26 @@
-"""The files of all sources of one run; what was listed once stays as it was."""
+"""The files of all sources of one run; what was listed once stays as it was.
+
+What a snapshot was read from is looked at once more before it is published (`ReadFiles.change`):
+where each file is as it was listed, before any of them was opened, all sources were as they were
+read at one moment, the one between the last listing and the first look.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import cast
 
 from snaploom import lazyimport
 from snaploom.extras import PackageMissing
-from snaploom.listing.capturedfiles import FileListing
+from snaploom.listing.capturedfiles import CapturedFile, FileListing, shown
+from snaploom.listing.globs import list_files
 from snaploom.listing.icebergversions import iceberg_snapshots
+from snaploom.listing.listedfile import ListedFile, fingerprint
 from snaploom.listing.otherfiles import OtherFiles
 from snaploom.listing.pathsnapshots import path_snapshots
+from snaploom.listing.publishedfolder import only_live
+from snaploom.models.times import NANOS_PER_MILLISECOND, EpochNanos, format_instant
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.intervals import SourceSnapshots
 from snaploom.planning.sources.declared import DeclaredSource
@@ -23,7 +33,7 @@ ColumnSnapshots = Callable[[FileListing], SourceSnapshots | None]
 
 
 class SourceFiles:
-    """The files of sources, by name of the source."""
+    """The files of sources."""
 
     def __init__(self, others: OtherFiles) -> None:
         """Nothing is listed yet; `others` lists what is not on a local disk."""
@@ -32,21 +42,108 @@ class SourceFiles:
 
     def of(self, source: FileSource) -> FileListing:
         """The files of a source; listed when they are asked for."""
-        name = source.source.name
-        if name not in self._listings:
-            identity = source.source.identity
-            self._listings[name] = FileListing(identity, source.declared, self.others)
-        return self._listings[name]
+        return self.like(FileListing(source.source.identity, source.declared, self.others))
+
+    def like(self, listing: FileListing) -> FileListing:
+        """The files of the source that a listing is of; listed when they are asked for."""
+        return self._listings.setdefault(listing.resource, listing.asking_anew(self.others))
 
     def asking(self, others: OtherFiles) -> SourceFiles:
         """The same files, and others to list what has not been listed."""
         files = SourceFiles(others)
         files._listings.update(
-            (name, listing.asking(others))
-            for name, listing in self._listings.items()
+            (resource, listing.asking(others))
+            for resource, listing in self._listings.items()
             if listing.is_enumerated
         )
         return files
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is otherwise about a source than it was when it was listed."""
+
+    resource: str
+    """`Kind/name` of the source."""
+    path: str
+    """Field that gives its place."""
+    found: str
+    """What is there now."""
+    expected: str
+    """What was listed."""
+    is_of_read: bool
+    """Whether what was read is no longer there; otherwise there is only more beside it."""
+
+
+@dataclass(frozen=True)
+class ReadFiles:
+    """Files that a snapshot is read from, as they were listed before one of them was opened."""
+
+    listing: FileListing
+    """Of the source."""
+    read: tuple[CapturedFile, ...]
+    """Files of the snapshot."""
+    snapshot: EpochNanos | None = None
+    """Its time, where paths hold it; None where each file of the source may have rows of it."""
+
+    @property
+    def resource(self) -> str:
+        """`Kind/name` of the source."""
+        return self.listing.resource
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with any of the files."""
+        return fingerprint(each.file for each in self.read)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """That files have no byte, and so no row: whoever wrote them may not have finished."""
+        empty = [each.file.uri for each in self.read if not each.file.length]
+        if not empty:
+            return ()
+        count = f"{len(empty)} of {len(self.read)} files"
+        return (f"{self.resource}: {count} have zero bytes, and no rows: {shown(empty)}",)
+
+    def change(self, now: SourceFiles) -> Change | None:
+        """What is otherwise now, by one more listing; None where nothing is.
+
+        Args:
+            now: takes what is listed.
+
+        Raises:
+            SourceError: the files cannot be listed.
+        """
+        listed = self.read if self.snapshot is not None else self.listing.files
+        known = {each.file.uri: each.file for each in listed}
+        found = {file.uri: file for file in self._listed(now)}
+        if found == known:
+            return None
+        lost = [each.file for each in self.read if found.get(each.file.uri) != each.file]
+        others = [file for file in found.values() if known.get(file.uri) != file]
+        gone = [file for file in known.values() if file.uri not in found]
+        return Change(
+            self.resource,
+            "spec.hdfsLike.sourceUriGlobs",
+            shown([*map(_described, others), *(f"{file.uri} is gone" for file in gone)]),
+            shown([_described(file) for file in lost] or ["no more files than were listed"]),
+            bool(lost),
+        )
+
+    def _listed(self, now: SourceFiles) -> Iterable[ListedFile]:
+        listing = now.like(self.listing)
+        by_path = None if self.snapshot is None else path_snapshots(listing)
+        if by_path is None or self.snapshot is None:
+            return (each.file for each in listing.files)
+        globs = by_path.globs_of(self.read)
+        if globs:
+            return only_live(list_files(globs, self.resource, now.others), now.others)
+        return (each.file for each in by_path.files_of(self.snapshot))
+
+
+def _described(file: ListedFile) -> str:
+    when = format_instant(EpochNanos(file.modified * NANOS_PER_MILLISECOND))
+    return f"{file.uri}: {file.length} bytes of {when}{', tag ' * bool(file.etag)}{file.etag}"
 
 
 def file_snapshots(listing: FileListing) -> SourceSnapshots | None:

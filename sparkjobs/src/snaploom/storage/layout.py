@@ -158,5 +158,9 @@ def run_of(key: str) -> str | None:
 
 
 def is_data_file(name: str) -> bool:
-    """Whether a staged file is data: Spark's markers and checksums begin with `_` or `.`."""
-    return not name.startswith(("_", "."))
+    """Whether a staged file is data.
+
+    Spark's markers and checksums begin with `_` or `.`, marks of folders in buckets end with
+    `_$folder$`.
+    """
+    return not name.startswith(("_", ".")) and not name.endswith("_$folder$")

@@ -7,7 +7,7 @@ last, so that both can see it (rule W20).
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -64,8 +64,12 @@ class ShapedReader:
         if columns.snapshot_field:
             frame = self._without(frame, columns.snapshot_field)
         fingerprint = self._fingerprint(read.fingerprint)
-        return SourceFrame(
-            frame, read.time, fingerprint, unshaped=read.frame.schema, below=read.below
+        return replace(
+            read,
+            frame=frame,
+            fingerprint=fingerprint,
+            snapshot_field=(),
+            unshaped=read.frame.schema,
         )
 
     def _fingerprint(self, read: str) -> str:

@@ -2,17 +2,29 @@
 
 A source may be read in several places: as a node of the tree, and by virtual sources under one
 alias or more. All of them share its reader, and with it what the reader has listed.
+
+What a snapshot was read from is looked at again before it is published. Where all of it is as it
+was listed, before anything was read, there was a moment at which all sources were as they were
+read: after the last of them was listed, and before the first was looked at.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
 from snaploom.engine.hadoopfiles import HadoopFiles
 from snaploom.engine.sources.declaredcolumns import ShapedReader
-from snaploom.engine.sources.port import SourceReader
+from snaploom.engine.sources.port import (
+    Listed,
+    SourceFrame,
+    SourceReader,
+    change_of,
+    changed,
+)
 from snaploom.engine.sources.readercontext import ReaderContext
 from snaploom.engine.sources.registry import open_declared
 from snaploom.hadoop.client import client_of
@@ -21,6 +33,7 @@ from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.datasource import DataSource
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
+from snaploom.planning.sources.databases.source import DatabaseSource
 from snaploom.planning.sources.registry import declared
 from snaploom.storage.listingcache import Listings
 
@@ -64,6 +77,33 @@ class Sources:
             self._opened[name] = self._shaped(self._bundle.source(name))
         return self._opened[name]
 
+    def look_again(self, frames: Iterable[SourceFrame], *, had_moment: bool = False) -> None:
+        """Make sure that sources are as they were listed; one more listing, and no read of data.
+
+        Args:
+            frames: what was read.
+            had_moment: whether this was so already, after all was listed: then no more is asked
+                than that what was read is still there, and whatever came beside it is later.
+
+        Raises:
+            SourceChanged: they are not.
+        """
+        now = SourceFiles(self._context.files.others)
+        looked = (change_of(each, now) for each in listed_for(frames))
+        found = [change for change in looked if change is not None]
+        changes = [each for each in found if each.is_of_read or not had_moment]
+        if changes:
+            raise changed(changes)
+
+    def list_again(self) -> None:
+        """Forget what was listed; databases keep the moment that they have fixed."""
+        self._context = replace(self._context, files=SourceFiles(self._context.files.others))
+        self._opened = {
+            name: reader
+            for name, reader in self._opened.items()
+            if isinstance(declared(self._bundle.source(name)), DatabaseSource)
+        }
+
     def close(self) -> None:
         """Close connections to databases; frames of their tables cannot be read any more."""
         self._resources.close()
@@ -76,6 +116,15 @@ class Sources:
             tuple(self._transformers[used] for used in variant.field_transformers),
             tuple(self._applicators[used] for used in variant.metadata_applicators),
         )
+
+
+def listed_for(frames: Iterable[SourceFrame]) -> tuple[Listed, ...]:
+    """What frames, and those that they are queries over, are read from; each once."""
+    found: dict[int, Listed] = {}
+    for frame in frames:
+        below = listed_for(frame.below.values())
+        found |= {id(each): each for each in (frame.listed, *below) if each is not None}
+    return tuple(found.values())
 
 
 def open_source(

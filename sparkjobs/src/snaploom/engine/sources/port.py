@@ -2,16 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from snaploom.errors import SnapshotMissing
+from snaploom.errors import SnapshotMissing, SourceChanged, SourceError
+from snaploom.listing.capturedfiles import shown
+from snaploom.listing.otherfiles import OtherFiles
+from snaploom.listing.sourcefiles import Change, SourceFiles
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.intervals import SourceSnapshots
+
+
+class Listed(Protocol):
+    """What was listed of a source before any of it was read."""
+
+    @property
+    def resource(self) -> str:
+        """`Kind/name` of the source."""
+        ...
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a person should know of it."""
+        ...
+
+    def change(self, now: SourceFiles) -> Change | None:
+        """What is otherwise now, without reading data; None where nothing is.
+
+        Args:
+            now: takes what is listed of files.
+
+        Raises:
+            SourceError: the source cannot be listed.
+        """
+        ...
+
+
+def change_of(listed: Listed, now: SourceFiles) -> Change | None:
+    """`Listed.change`, with a source that cannot be listed any more as one that has changed."""
+    try:
+        return listed.change(now)
+    except SourceError as error:
+        path = error.path or "spec"
+        return Change(listed.resource, path, error.message, "what was listed", is_of_read=True)
+
+
+def changed(changes: Sequence[Change]) -> SourceChanged:
+    """The error of a snapshot whose sources have changed while they were read."""
+    first, *others = changes
+    return SourceChanged(
+        "the source was written to while it was read",
+        resource=first.resource,
+        path=first.path,
+        found=shown([first.found, *(f"{each.resource}: {each.found}" for each in others)]),
+        expected=first.expected,
+        hint="run again when nobody writes to it, or let it be written to a place that is read "
+        "only when it is complete",
+    )
+
+
+@contextmanager
+def read_as_listed(listed: Listed, others: OtherFiles) -> Iterator[None]:
+    """Report a failure to read as a change, where there was one since the listing.
+
+    Args:
+        listed: what is read.
+        others: lists what is not on a local disk.
+
+    Raises:
+        SourceChanged: what is read is not there any more.
+        SourceError: whatever the block raises, where it is.
+    """
+    try:
+        yield
+    except SourceError as error:
+        change = change_of(listed, SourceFiles(others))
+        if change is None or not change.is_of_read:
+            raise
+        raise changed([change]) from error
 
 
 @dataclass(frozen=True)
@@ -31,6 +104,8 @@ class SourceFrame:
     """Its columns before transformers and applicators; None where these have not had their turn."""
     below: Mapping[str, SourceFrame] = field(default_factory=dict)
     """What a query over other sources reads, by alias; nothing for a physical source."""
+    listed: Listed | None = None
+    """What it is read from; None for a query, and for a database, which fixes a moment itself."""
 
 
 class SourceReader(Protocol):

@@ -11,12 +11,15 @@ from collections.abc import Mapping
 from snaploom.storage.cloudstores import s3_endpoint
 
 _PREFIX = "spark.hadoop.fs.s3a."
+CLASSIC = "classic"
+"""How objects are read. Hadoop's own choice from 3.5 on keeps in memory what it knows of an object,
+for all readers: one that is replaced is asked for as the old one, which S3 refuses."""
 _OF_A_ROLE = "software.amazon.awssdk.auth.credentials.WebIdentityTokenFileCredentialsProvider"
 
 
 def s3a_settings(environment: Mapping[str, str]) -> dict[str, str]:
     """Settings of a session, from the variables that `snaploom.storage.cloudstores` goes by."""
-    settings = {}
+    settings = {"input.stream.type": CLASSIC}
     endpoint = s3_endpoint(environment)
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     if endpoint is not None:

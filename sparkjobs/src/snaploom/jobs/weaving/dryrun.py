@@ -48,6 +48,7 @@ def dry_woven(
 
     Raises:
         ArgumentInvalid: a run would not weave this snapshot.
+        SourceChanged: a source was written to before the rows were computed, at the end.
         SnaploomError: what preflight and the reading of sources find, as a run raises it.
     """
     store = folder_store(bundle.output, allow=allow)
@@ -76,6 +77,7 @@ def dry_woven(
             # Observations would be counted again by each query over the frame.
             woven = fold(Weave(prepared.plan.tree, frames, relationships), Recording())
         yield woven
+        prepared.sources.look_again(inputs.used.values())
 
 
 def _due(prepared: Prepared, time: EpochNanos) -> PlannedSnapshot:

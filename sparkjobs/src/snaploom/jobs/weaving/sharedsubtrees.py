@@ -131,6 +131,11 @@ class Sharing:
         """The snapshot of a time has ended: release what no later one shares."""
         self._memory.forget_all_but(self._later[time])
 
+    def forget(self) -> None:
+        """Release everything: sources have changed since."""
+        self._sources.clear()
+        self._memory.forget_all_but(())
+
     def close(self) -> None:
         """Release everything, and delete checkpoints that are no longer used."""
         self._memory.forget_all_but(())

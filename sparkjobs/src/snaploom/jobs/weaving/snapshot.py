@@ -1,7 +1,12 @@
-"""The weaving of one snapshot: visit its steps, count, stage, publish."""
+"""The weaving of one snapshot: visit its steps, count, stage, look at its sources again, publish.
+
+Where a source is otherwise than it was listed, the snapshot is woven again (rule W34): it would
+have rows of before and after the change.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,10 +23,12 @@ from snaploom.engine.retries import TASK_PATIENCE, await_tasks
 from snaploom.engine.rowcounts import RowCounts, Weaving, null_key_warnings
 from snaploom.engine.samples import sampled
 from snaploom.engine.schemachecks import MissingField
+from snaploom.engine.sources.opened import listed_for
 from snaploom.engine.sources.port import SourceFrame
 from snaploom.engine.subtrees import FoldedSubtree
 from snaploom.engine.unmatched import unmatched_warnings
 from snaploom.engine.write import count_written, write_frame
+from snaploom.errors import SnaploomError, SourceChanged
 from snaploom.jobs.lineageinput import ReadColumns, WovenColumns
 from snaploom.jobs.runevents import JoinPlanned
 from snaploom.jobs.session.errortranslation import translated
@@ -31,7 +38,7 @@ from snaploom.jobs.weaving.outputcontext import OutputRun
 from snaploom.jobs.weaving.schemahistory import SchemaHistory, compare_structure
 from snaploom.jobs.weaving.sharedsubtrees import Sharing
 from snaploom.jobs.weaving.snapshotinputs import InputReader, SnapshotInputs
-from snaploom.jobs.weaving.snapshotsahead import SnapshotsAhead, WovenAhead
+from snaploom.jobs.weaving.snapshotsahead import RUN_ENDS, SnapshotsAhead, WovenAhead
 from snaploom.models.outputfolder import DataCompression
 from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot
 from snaploom.models.times import format_instant
@@ -54,6 +61,12 @@ from snaploom.storage.restatement import restate
 from snaploom.storage.schemadocuments import model_nodes
 from snaploom.storage.state import FolderState
 from snaploom.storage.writeridentity import Run
+
+MOST_WEAVINGS = 4
+"""How often a snapshot is begun while its sources change, before it is given up: what is written to
+for so long is written to all the time."""
+
+_log = logging.getLogger(__name__)
 
 Publish = Callable[
     [Folder, Run, SnapshotTarget, Callable[[str], WriteResult], Revalidate],
@@ -106,6 +119,7 @@ class SnapshotWeaver:
         self._sharing = sharing
         self._history = SchemaHistory(folder.store)
         self._reading = Lock()
+        self._has_changed = False
         self._inputs = InputReader(run.prepared, self._history, self._folder.log.read, self._read)
         options = run.job.options
         is_ordered = options.parallel_snapshots > 1 or self._inputs.looks_at_published
@@ -144,13 +158,43 @@ class SnapshotWeaver:
         name = f"{self._run.output.identity}: snapshot {format_instant(planned.time)}"
         self._run.job.group.enter(self._run.spark, group, name)
         with translated():
-            woven = self._weave(planned, await_turn)
+            woven = self._weave_while_changing(planned, await_turn)
         elapsed = monotonic() - started - waited
         return replace(woven, seconds=elapsed + self._ahead.seconds(planned.time))
 
     def close(self) -> None:
         """Remove what was woven for snapshots that had no turn."""
-        self._ahead.close()
+        self._ahead.forget()
+
+    def _weave_while_changing(self, planned: PlannedSnapshot, turn: Turn) -> WovenSnapshot:
+        """Weave a snapshot, and again where sources change meanwhile.
+
+        Raises:
+            SourceChanged: they did each time.
+        """
+        warnings: list[str] = []
+        while True:
+            try:
+                woven = self._weave(planned, turn)
+            except SourceChanged as changed:
+                if len(warnings) + 1 == MOST_WEAVINGS:
+                    raise
+                warnings.append(f"woven again: {changed.resource}: {changed.message}")
+                _log.info("%s: %s", format_instant(planned.time), changed)
+                self._list_again()
+            else:
+                return replace(woven, warnings=(*warnings, *woven.warnings))
+
+    def _list_again(self) -> None:
+        with self._reading:
+            self._has_changed = True
+            self._run.prepared.sources.list_again()
+            self._sharing.forget()
+            self._ahead.forget()
+
+    def _look_again(self, inputs: SnapshotInputs, *, had_moment: bool = False) -> None:
+        """Make sure that what a snapshot is woven from has not changed since it was listed."""
+        self._run.prepared.sources.look_again(inputs.used.values(), had_moment=had_moment)
 
     def _weave(self, planned: PlannedSnapshot, turn: Turn) -> WovenSnapshot:
         plan = self._run.prepared.plan
@@ -162,12 +206,22 @@ class SnapshotWeaver:
         if outcome.stop is not None:
             turn()
             return WovenSnapshot(outcome.stop, 0.0)
+        had_moment = self._has_changed
+        if had_moment:  # what changes all the time is found before it is woven once more
+            self._look_again(inputs)
         target = SnapshotTarget(planned.time, planned.partition, plan.hash, model_nodes(plan.tree))
         written: list[_Written] = []
         history_warnings: tuple[str, ...] = ()
 
         def write(uri: str) -> WriteResult:
-            written.append(self._write(planned, inputs, uri))
+            try:
+                with translated():
+                    written.append(self._write(planned, inputs, uri))
+            except SnaploomError as error:
+                if not isinstance(error, RUN_ENDS) and self._run.job.interruption.cause is None:
+                    self._look_again(inputs, had_moment=had_moment)  # it may be for that
+                raise
+            self._look_again(inputs, had_moment=had_moment)
             turn()
             return written[-1].result
 
@@ -188,7 +242,7 @@ class SnapshotWeaver:
 
     def _read(self, step: ReadSource) -> SourceFrame:
         with translated(f"DataSource/{step.source}"):
-            reader = self._run.prepared.readers[step.source]
+            reader = self._run.prepared.sources.reader(step.source)
             found = self._sharing.source(step.source, step.time, lambda: reader.read(step.time))
         self._run.record.observations.see_schema(
             step.source, found.time, _fingerprint(found.frame.schema)
@@ -221,6 +275,7 @@ class SnapshotWeaver:
         warnings = (
             *_planned_warnings(planned),
             *inputs.outcome.warnings,
+            *(remark for each in listed_for(inputs.used.values()) for remark in each.remarks),
             *of_joins,
             *check_warnings(checks),
         )

@@ -47,7 +47,8 @@ MOST_COUNTERS = 240
 """Counts of one observation: twelve snapshots with nineteen joins to the root. Each costs every row
 some nanoseconds, while the joins cost it microseconds."""
 
-_ENDS = (Interrupted, SparkStopped, RunRevoked)
+RUN_ENDS = (Interrupted, SparkStopped, RunRevoked)
+"""What ends a run rather than a snapshot."""
 
 _log = logging.getLogger(__name__)
 
@@ -164,8 +165,9 @@ class SnapshotsAhead:
         """What is to be added to the time that a snapshot took: its share of a common job."""
         return self._seconds.pop(time, 0.0)
 
-    def close(self) -> None:
-        """Remove the files of snapshots that had no turn."""
+    def forget(self) -> None:
+        """Forget what was read and woven ahead of its turn, and remove its files."""
+        self._inputs.clear()
         self._woven.clear()
         while self._staging:
             remove_staged(self._folder.store, self._run.writer, self._staging.pop())
@@ -186,7 +188,7 @@ class SnapshotsAhead:
                 member = _Member(planned, self.inputs(planned))
                 self._inputs[planned.time] = member.inputs
                 size += _estimated_bytes(member.root) if member.inputs.used else 0
-            except _ENDS:
+            except RUN_ENDS:
                 raise
             except SnaploomError:
                 break  # it is reported when the snapshot has its turn
@@ -216,7 +218,7 @@ class SnapshotsAhead:
                 self._weave_into(prefix, members, compression, on_join)
         except SnaploomError as error:
             await_tasks(self._run.spark, TASK_PATIENCE)
-            if isinstance(error, _ENDS) or self._run.job.interruption.cause is not None:
+            if isinstance(error, RUN_ENDS) or self._run.job.interruption.cause is not None:
                 raise
             _log.info("snapshots are woven one by one, since together: %s", error)
             self._one_by_one |= {member.planned.time for member in members}

@@ -46,6 +46,13 @@ SOURCES = {
         "`snaploom plan NAME -f FOLDER` shows what each source offers.",
         see="how-to/missing-data.md",
     ),
+    "SourceChanged": Remedy(
+        "Files of a source were replaced or removed while a snapshot was woven from them, each "
+        "time that it was: its rows would have been of several moments. Nothing is published.",
+        "Nothing while attempts are left. Otherwise run when the source is not written to, or let "
+        "its writer make new files, and a new folder for each snapshot, instead of replacing any.",
+        see="how-to/missing-data.md",
+    ),
     "RootEmpty": Remedy(
         "The root has no snapshot at all, and `run.onEmptyRoot` is Fail (or `--strict` was given): "
         "the data is late, or the globs match nothing.",

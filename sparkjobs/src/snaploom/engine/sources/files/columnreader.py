@@ -28,13 +28,14 @@ from snaploom.engine.sources.files.schemas import (
     inferred_schemas,
     merged_schema,
 )
-from snaploom.engine.sources.port import SourceFrame, not_listed
+from snaploom.engine.sources.port import SourceFrame, not_listed, read_as_listed
 from snaploom.engine.sources.snapshotcolumn import RawValue, SnapshotColumn
 from snaploom.hadoop.client import client_of
 from snaploom.hadoop.fileends import FileEnds
 from snaploom.listing.capturedfiles import CapturedFile
 from snaploom.listing.footers import Footer, read_footers
-from snaploom.listing.listedfile import file_key, fingerprint
+from snaploom.listing.listedfile import file_key
+from snaploom.listing.sourcefiles import ReadFiles
 from snaploom.models.datasource import FromFieldValue
 from snaploom.models.times import NANOS_PER_MILLISECOND, EpochNanos
 from snaploom.planning.fieldpaths import split_path
@@ -89,10 +90,11 @@ class ColumnReader:
         if values is None:
             raise not_listed(self.name, snapshot)
         files = self._files_of(snapshot)
-        frame = self._column.select(self._frame_of(files), values)
+        listed = ReadFiles(self.files.listing, files)
+        with read_as_listed(listed, self.files.listing.others):
+            frame = self._column.select(self._frame_of(files), values)
         dropped = self._column.field.parts if self.settings.drop_field else ()
-        state = fingerprint(file.file for file in files)
-        return SourceFrame(frame, snapshot, state, dropped)
+        return SourceFrame(frame, snapshot, listed.fingerprint, dropped, listed=listed)
 
     def _files_of(self, snapshot: EpochNanos) -> tuple[CapturedFile, ...]:
         holding = self._enumerated.files

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from urllib.parse import unquote
+from uuid import uuid4
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -45,6 +46,10 @@ NAMES_IN_RECORDS = frozenset(["json", "xml"])
 MERGED_BY_SPARK = frozenset(["parquet", "orc"])
 """Formats of which Spark takes one file's schema for all, unless an option merges those of all."""
 
+MARK = "fs.snaploom.listing"
+"""An option that no format reads. Spark takes two frames over the same paths for one, and gives the
+rows that it keeps of the first, whatever the files hold by now."""
+
 _SCHEMA_OPTIONS = frozenset(["avroschema", "mergeschema"])
 """Options by which a reader takes another schema than that of each file."""
 
@@ -57,6 +62,8 @@ class FileSet:
     listing: FileListing
     allow: Allowances = NO_ALLOWANCES
     """What declarations may use beyond the built-in lists."""
+    mark: str = field(default_factory=lambda: uuid4().hex)
+    """Distinguishes its frames from those of an earlier listing."""
 
     @property
     def resource(self) -> str:
@@ -297,7 +304,7 @@ class FileSet:
 
     def _reader(self, spark: SparkSession, layout: CsvLayout = CsvLayout.LINES) -> DataFrameReader:
         options = dict(self.declared.format_options)
-        reader = spark.read.format(self._allowed_format())
+        reader = spark.read.format(self._allowed_format()).option(MARK, self.mark)
         # Spark's reader takes names of options in any case, and the last one holds.
         if self._format == "csv":
             reader = reader.options(**layout.options).options(**default_options(options))

@@ -15,11 +15,10 @@ from pyspark.sql.types import StructType
 from snaploom.engine.sources.files.columnreader import ColumnReader
 from snaploom.engine.sources.files.fileset import FileSet
 from snaploom.engine.sources.files.schemas import common_schema
-from snaploom.engine.sources.port import SourceFrame, SourceReader, not_listed
+from snaploom.engine.sources.port import SourceFrame, SourceReader, not_listed, read_as_listed
 from snaploom.engine.sources.readercontext import ReaderContext
-from snaploom.listing.capturedfiles import CapturedFile
-from snaploom.listing.listedfile import fingerprint
 from snaploom.listing.pathsnapshots import PathSnapshots, path_snapshots
+from snaploom.listing.sourcefiles import ReadFiles
 from snaploom.models.times import EpochNanos
 from snaploom.planning.intervals import SourceSnapshots
 from snaploom.planning.sources.declared import DeclaredSource
@@ -63,8 +62,10 @@ class ReadTimeReader:
         files = self.files.files
         if not files or snapshot != self.now:
             raise not_listed(self.name, snapshot)
-        frame = self.files.read(files, self._schema)
-        return SourceFrame(frame, snapshot, _fingerprint(files))
+        listed = ReadFiles(self.files.listing, files)
+        with read_as_listed(listed, self.files.listing.others):
+            frame = self.files.read(files, self._schema)
+        return SourceFrame(frame, snapshot, listed.fingerprint, listed=listed)
 
     @cached_property
     def _schema(self) -> StructType | None:
@@ -97,18 +98,16 @@ class PathReader:
         files = self.snapshots.files_of(snapshot)
         if not files:
             raise not_listed(self.name, snapshot)
-        if snapshot not in self._schemas:
-            self._schemas[snapshot] = common_schema(self.files, files)
-        frame = self.files.read(files, self._schemas[snapshot])
+        listed = ReadFiles(self.files.listing, files, snapshot)
+        with read_as_listed(listed, self.files.listing.others):
+            if snapshot not in self._schemas:
+                self._schemas[snapshot] = common_schema(self.files, files)
+            frame = self.files.read(files, self._schemas[snapshot])
         is_dropped = self.snapshots.settings.drop_field
         dropped = (self.snapshots.capture.name,) if is_dropped else ()
-        return SourceFrame(frame, snapshot, _fingerprint(files), dropped)
+        return SourceFrame(frame, snapshot, listed.fingerprint, dropped, listed=listed)
 
     @cached_property
     def _schemas(self) -> dict[EpochNanos, StructType | None]:
         """The schemas of snapshots that were read."""
         return {}
-
-
-def _fingerprint(files: tuple[CapturedFile, ...]) -> str:
-    return fingerprint(file.file for file in files)

@@ -25,6 +25,7 @@ from snaploom.engine.sources.schemas import check_schema
 from snaploom.engine.sources.snapshotcolumn import RawValue, SnapshotColumn
 from snaploom.errors import SnaploomError, SourceNotReadable
 from snaploom.hadoop.jvm import jvm_of
+from snaploom.listing.sourcefiles import Change, SourceFiles
 from snaploom.models.datasource import FromFieldValue
 from snaploom.models.times import EpochNanos
 from snaploom.planning.hadoopuris import hadoop_uri
@@ -32,6 +33,7 @@ from snaploom.planning.intervals import READ_TIME, SourceSnapshots
 from snaploom.planning.sources.declared import DeclaredSource
 from snaploom.planning.sources.tables.source import TableSource
 
+_PATH = "spec.hdfsLike.sourceUriGlobs[0]"
 _ICEBERG = "iceberg"
 _CLASSES: Mapping[str, str] = {
     _ICEBERG: "org.apache.iceberg.spark.source.IcebergSource",
@@ -106,6 +108,23 @@ class PinnedTable:
         return f"{self._format}:{self.version}"
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """Nothing."""
+        return ()
+
+    def change(self, now: SourceFiles) -> Change | None:
+        """The version that the table has now, where it is another; what was read is kept with it.
+
+        Raises:
+            SourceError: the table cannot be read any more.
+        """
+        version = PinnedTable(self.spark, self.source).version
+        if version == self.version:
+            return None
+        found, expected = f"version {version}", f"version {self.version}"
+        return Change(self.resource, _PATH, found, expected, is_of_read=False)
+
+    @property
     def _format(self) -> str:
         return self.source.format
 
@@ -143,15 +162,14 @@ class PinnedTable:
         )
 
     def _failure(self, error: PySparkException | Py4JError) -> SnaploomError:
-        path = "spec.hdfsLike.sourceUriGlobs[0]"
-        found = translate(error, resource=self.resource, path=path)
+        found = translate(error, resource=self.resource, path=_PATH)
         if isinstance(found, SourceNotReadable):
             return found
         called = self.source.called
         return SourceNotReadable(
             f"the table of {called} cannot be read",
             resource=self.resource,
-            path=path,
+            path=_PATH,
             found=found.message,
             expected=f"a table of {called} at {self._place}",
             hint="check the place, and that format is that of the table",
@@ -183,7 +201,7 @@ class TableReader:
         """
         if self.table.version is None or snapshot != self.now:
             raise not_listed(self.name, snapshot)
-        return SourceFrame(self.table.frame, snapshot, self.table.fingerprint)
+        return SourceFrame(self.table.frame, snapshot, self.table.fingerprint, listed=self.table)
 
 
 @dataclass(frozen=True)
@@ -215,7 +233,7 @@ class TableColumnReader:
             raise not_listed(self.name, snapshot)
         frame = self._column.select(self.table.frame, values)
         dropped = self._column.field.parts if self.settings.drop_field else ()
-        return SourceFrame(frame, snapshot, self.table.fingerprint, dropped)
+        return SourceFrame(frame, snapshot, self.table.fingerprint, dropped, listed=self.table)
 
     @cached_property
     def _column(self) -> SnapshotColumn:
