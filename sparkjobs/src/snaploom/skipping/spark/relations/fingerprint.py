@@ -52,6 +52,7 @@ HARMLESS_SETTINGS: Mapping[str, str] = {
     "spark.sql.join.preferSortMergeJoin": "how joins are executed",
     "spark.sql.optimizer.dynamicPartitionPruning.": "which files are read",
     "spark.sql.optimizer.excludedRules": "how an expression is written, which is compared",
+    "spark.sql.optimizer.nestedSchemaPruning.": "which fields of a file are read",
     "spark.sql.parquet.compression.codec": "how files are written",
     "spark.sql.parquet.output.committer.class": "how files are written",
     "spark.sql.pyspark.": "what errors and plots look like",
