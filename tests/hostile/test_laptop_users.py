@@ -56,7 +56,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, obje
     work.communicate("\n", timeout=60)
 
 
-class Stranger:
+class OtherUser:
     """Speaks to Spark's service for blocks as executors do, and knows no secret."""
 
     def __init__(self, host: str, port: int) -> None:
@@ -104,8 +104,8 @@ def test_cached_rows_are_shown_to_nobody_without_the_secret(session: dict[str, o
     ]
     assert len(listening) >= 2
     for address in listening:
-        stranger = Stranger("127.0.0.1", address.port)
-        assert stranger.block(str(session["application"]), str(session["block"])) == b""
+        other = OtherUser("127.0.0.1", address.port)
+        assert other.block(str(session["application"]), str(session["block"])) == b""
 
 
 def test_secret_is_in_no_setting_and_no_argument(session: dict[str, object]) -> None:
@@ -127,7 +127,7 @@ def test_temporary_files_are_where_nobody_else_can_enter(session: dict[str, obje
     assert all(folder in each.parents for each in opened), opened
 
 
-def test_private_folder_of_that_name_of_somebody_else_is_not_used(
+def test_folder_of_that_name_of_somebody_else_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

@@ -1,7 +1,7 @@
 """Files on this machine that users name: read where they are plain files, and replaced as a whole.
 
 A folder may be somebody else's, with links and pipes in it: what is written follows no link, and
-what is read never waits for whoever may write into a pipe.
+nobody has to write into a pipe before a file is read.
 """
 
 from __future__ import annotations

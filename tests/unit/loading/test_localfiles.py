@@ -71,7 +71,7 @@ def refused_by(*command: str) -> None:
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_declarations_are_plain_files_alone(tmp_path: Path, other: str) -> None:
+def test_only_plain_files_are_declarations(tmp_path: Path, other: str) -> None:
     OTHERS[other](tmp_path / NAME)
     for path in (tmp_path, tmp_path / NAME):
         findings = load([path]).findings

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from snaploom.discovery.thresholds import MOST_COLUMNS
-
 SEPARATORS = (",", ";", "\t", "|")
+MOST_COLUMNS = 2_000
+"""Columns of one source (`models.datasource`)."""
 _LINES_LOOKED_AT = 100
 _SAME_WIDTH = 0.8
 """Share of records that must have the same number of values."""

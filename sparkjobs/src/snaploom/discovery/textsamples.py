@@ -25,6 +25,7 @@ from snaploom.discovery.columntypes import (
     type_of_texts,
 )
 from snaploom.discovery.fileformat import (
+    MOST_COLUMNS,
     CsvFormat,
     JsonFormat,
     NotRecognised,
@@ -42,7 +43,6 @@ from snaploom.discovery.thresholds import (
     ENOUGH_ROWS,
     HEAD_BYTES,
     LONGEST_NAME,
-    MOST_COLUMNS,
     MOST_HEADS,
     SAMPLE_ROWS,
     TEXT_BYTES,

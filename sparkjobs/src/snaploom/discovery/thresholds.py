@@ -37,8 +37,6 @@ MOST_HEADS = 20
 """Files of one source whose columns are compared with those of its newest snapshot."""
 
 # What declarations hold (`models.datasource`).
-MOST_COLUMNS = 2_000
-"""Columns of one source."""
 LONGEST_NAME = 512
 """Characters of the name of a column."""
 LONGEST_URI = 1_900

@@ -104,8 +104,10 @@ def start_context(name: str, settings: Mapping[str, str], *, is_small: bool = Fa
     """
     conf = _conf(name, settings)
     home = _home()
+    with translated_start():
+        temporary = _temporary_files(settings)
     options = (
-        _temporary_files(settings),
+        temporary,
         settings.get(DEFAULT_JAVA, ""),
         options_of_small_work(home, settings) if is_small else "",
         archive_options(home, settings),

@@ -114,7 +114,8 @@ def build_session(
     silence_py4j()
     _refuse_unlisted(run, allow)
     asked = tuple(asked)
-    laptop = {} if _is_submitted() else {**LAPTOP_SETTINGS, **_temporary_folders()}
+    with translated_start():
+        laptop = {} if _is_submitted() else {**LAPTOP_SETTINGS, **_temporary_folders()}
     settings = _settings({**SCHEDULING, **SAFE_WORKERS, **laptop}, run, allow, asked)
     if laptop and _LOCAL.match(settings["spark.master"]):
         # Other users of the machine reach the ports of Spark, which shows them blocks of rows.
