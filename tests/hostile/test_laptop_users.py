@@ -45,14 +45,18 @@ RPC_RESPONSE, CHUNK = 4, 1
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]]:
     """What a session of the user has, while it is at work."""
-    environment = {**os.environ, "TMPDIR": str(tmp_path_factory.mktemp("tmp"))}
+    environment = {
+        **os.environ,
+        "TMPDIR": str(tmp_path_factory.mktemp("tmp")),
+        "SPARK_LOCAL_DIRS": str(tmp_path_factory.mktemp("local")),
+    }
     work = subprocess.Popen(
         [sys.executable, "-c", SESSION],
         env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
     assert work.stdout is not None
     found = json.loads(work.stdout.readline())
-    yield {**found, "temporary": environment["TMPDIR"]}
+    yield {**found, "temporary": environment["TMPDIR"], "local": environment["SPARK_LOCAL_DIRS"]}
     work.communicate("\n", timeout=60)
 
 
@@ -117,14 +121,14 @@ def test_secret_is_in_no_setting_and_no_argument(session: dict[str, object]) -> 
 
 
 def test_temporary_files_are_where_nobody_else_can_enter(session: dict[str, object]) -> None:
-    (folder,) = Path(str(session["temporary"])).glob("snaploom-*")
-    assert folder.stat().st_mode & 0o777 == 0o700
-    below = {each.name.partition("-")[0] for each in folder.iterdir()}
-    assert {"blockmgr", "spark"} <= below
+    (folder,) = Path(str(session["temporary"])).iterdir()
+    (local,) = Path(str(session["local"])).iterdir()
+    assert [each.stat().st_mode & 0o777 for each in (folder, local)] == [0o700, 0o700]
+    assert [*local.glob("blockmgr-*")]
     process = psutil.Process(int(str(session["java"])))
     shared = Path("/tmp")
     opened = [Path(each.path) for each in process.open_files() if shared in Path(each.path).parents]
-    assert all(folder in each.parents for each in opened), opened
+    assert all({folder, local} & {*each.parents} for each in opened), opened
 
 
 def test_folder_of_that_name_of_somebody_else_is_not_used(

@@ -39,6 +39,8 @@ _PATH_VARIABLES = frozenset({
     "YARN_CONF_DIR",
 })  # fmt: skip
 """Environment variables with lists of paths that the JVM or Python's workers read."""
+_LOCAL_FOLDERS, _LOCAL_VARIABLE = "spark.local.dir", "SPARK_LOCAL_DIRS"
+"""Setting and environment variable with the folders in which Spark keeps blocks of rows."""
 _TEMPORARY = "-Djava.io.tmpdir"
 _THREAD = re.compile(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?')
 
@@ -144,9 +146,13 @@ def launched(conf: SparkConf, printed: IO[str] | IO[bytes] | None = None) -> Jav
     for name, separator in ((JARS, ","), (CLASS_PATH, os.pathsep)):
         if conf.get(name, ""):
             conf.set(name, _absolute(conf.get(name, ""), separator))
+    if conf.get(_LOCAL_FOLDERS, ""):
+        conf.set(_LOCAL_FOLDERS, _private(conf.get(_LOCAL_FOLDERS, "")))
     variables = {"SPARK_HOME": str(_home()), "PYTHONSAFEPATH": "1"}
     for name in _PATH_VARIABLES & os.environ.keys():
         variables.setdefault(name, _absolute(os.environ[name], os.pathsep))
+    if os.environ.get(_LOCAL_VARIABLE):
+        variables[_LOCAL_VARIABLE] = _private(os.environ[_LOCAL_VARIABLE])
     options = {"cwd": private_folder(), "stdout": printed, "stderr": printed}
     with _variables(variables):
         gateway: JavaGateway = launch_gateway(conf, options)  # type: ignore[no-untyped-call]
@@ -154,6 +160,11 @@ def launched(conf: SparkConf, printed: IO[str] | IO[bytes] | None = None) -> Jav
     gateway.jvm.java.lang.System.setProperty("user.dir", os.getcwd())
     gateway.jvm.org.apache.hadoop.fs.FileSystem.closeAll()
     return gateway
+
+
+def _private(folders: str) -> str:
+    """Private folders in folders for blocks of rows that somebody has chosen."""
+    return ",".join(str(private_folder(each.strip())) for each in folders.split(",") if each)
 
 
 def _absolute(paths: str, separator: str) -> str:
