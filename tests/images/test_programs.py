@@ -55,6 +55,19 @@ print("rows", spark.range(3).select(plus("id").alias("x")).toArrow().to_pydict()
     assert "rows {'x': [1, 2, 3]}" in done.stdout
 
 
+def test_nothing_of_the_folder_of_a_container_is_imported(spark_image):
+    """Neither by the program that is started, nor by Spark's workers; `/tmp` can be written."""
+    program = "{ echo 'print(1 / 0)' | tee /tmp/pyspark.py /tmp/tempfile.py; } >/dev/null; cd /tmp"
+    python = """
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+print("rows", spark.sparkContext.parallelize([1, 2]).map(lambda row: row + 1).collect())
+"""
+    done = spark_image.run("bash", "-c", f'{program}; exec python3 -c "$0"', python)
+    assert "rows [2, 3]" in done.stdout, done.stderr
+
+
 def test_executor_is_sparks_own(spark_image):
     """It ends for want of a driver: its class and its options are known."""
     place = {"SPARK_DRIVER_URL": "spark://CoarseGrainedScheduler@127.0.0.1:9"}

@@ -107,12 +107,13 @@ def test_a_driver_of_coordinates_is_locked_by_the_hash_of_its_first_jar(
     file.parent.mkdir(parents=True)
     file.write_bytes(b"first")
     monkeypatch.setenv("SNAPLOOM_MAVEN_REPOSITORY", repository.as_uri())
-    assert install("org.example:other:1") == 0
+    assert install("org.example:other:1", "--unlisted") == 0
     (locked,) = read_lock(Path(LOCK_FILE)).values()
     assert locked.sha256 == hashlib.sha256(b"first").hexdigest()
+    assert install() == 0
     cached_jar(locked).unlink()
     file.write_bytes(b"second")
-    assert install() == 2
+    assert install("org.example:other:1", "--unlisted") == 2
 
 
 @pytest.mark.parametrize(

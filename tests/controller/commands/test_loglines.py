@@ -7,8 +7,11 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from snaploom.models.times import EpochNanos, parse_instant
+from snaploom.visibletext import visible_lines
 from snaploom_operator.cluster.podlogs import LogLine
 from snaploom_operator.commands.loglines import Line, driver_line, merged, operator_line
 from snaploom_operator.errors import ObjectMissing
@@ -52,6 +55,21 @@ def test_the_operators_form_for_people_is_understood() -> None:
 def test_a_traceback_follows_its_message() -> None:
     line = driver_line(logged(message="it failed", exception="Traceback\n  here"))
     assert line.text == "INFO    it failed\nTraceback\n  here"
+
+
+FORGED = "\n2026-01-01T00:00:02Z operator INFO    a run ended"
+
+
+@given(text=st.text(st.one_of(st.characters(), st.sampled_from("\x1b\x9b\r\n\u202e\u2028"))))
+@example(text=FORGED)
+@example(text="\x1b[2K\rpublished 9 rows")
+@example(text='{"message": ' + "[" * 100_000)
+@example(text=json.dumps({"message": f"it failed{FORGED}", "exception": FORGED}))
+def test_text_of_a_driver_moves_no_cursor_and_forges_no_line(text: str) -> None:
+    first, *more = str(driver_line(LogLine(AT, text))).split("\n")
+    assert first.startswith("2026-01-01T00:00:01.234Z driver   ")
+    assert all(line.startswith("  ") for line in more)
+    assert visible_lines("".join(more) + first) == "".join(more) + first
 
 
 async def lines_at(source: str, *times: int) -> AsyncIterator[Line]:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import io
+import json
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.declared.shop import CommandResult, snaploom
 from support.discovery.datasets import shop
+
+from snaploom.discovery import textsamples, typedfiles
 
 
 def refused(result: CommandResult, code: int, *texts: str) -> None:
@@ -103,3 +109,43 @@ def test_hostile_names_are_text_in_what_is_written(tmp_path: Path) -> None:
     assert "\x1b" not in result.out + text
     assert "\nkind: \x1b" not in text
     assert snaploom("validate", "-f", tmp_path / "model").code == 0
+
+
+WIDE = [f"c{number}" for number in range(2_001)]
+"""One column more than a source has."""
+
+
+def two_files(first: str, second: str, ending: str) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        for number, text in enumerate((first, second)):
+            (folder / f"a-2024-01-0{number + 1}.{ending}").write_text(text)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        two_files("a\n1\n", f"{','.join(WIDE)}\n{'1,' * 2_000}1\n", "csv"),
+        two_files("a\n1\n", f"{','.join(WIDE * 20)}\n1\n", "csv"),
+        two_files(f"a{'x' * 2_000_000}\n1\n", "a\n1\n", "csv"),
+        two_files(json.dumps(dict.fromkeys(WIDE, 1)), "{}", "json"),
+        two_files('{"a": 1}\n', "".join(f'{{"{name}": 1}}\n' for name in WIDE), "json"),
+        lambda folder: pq.write_table(
+            pa.table({name: [1] for name in WIDE}), folder / "a.parquet"
+        ),
+    ],
+    ids=["csv", "longer csv", "long csv", "json", "json lines", "parquet"],
+)  # fmt: skip
+def test_more_columns_than_a_source_has_are_one_sentence_and_not_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path], None]
+) -> None:
+    looked_at: list[str] = []
+    monkeypatch.setattr(textsamples, "profile_column", lambda name, *_: looked_at.append(name))
+    monkeypatch.setattr(typedfiles, "profile_column", lambda name, *_: looked_at.append(name))
+    (tmp_path / "data").mkdir()
+    write(tmp_path / "data")
+    found = snaploom("init", str(tmp_path / "new"), "--from", str(tmp_path / "data"))
+    refused(found, 1, "SourceNotReadable")
+    assert "more than 2,000 columns" in found.err or "a header of" in found.err
+    assert looked_at == []

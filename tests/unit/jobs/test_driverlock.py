@@ -90,7 +90,33 @@ def test_a_driver_that_is_not_here_is_an_error_with_the_command() -> None:
     write_lock(Path(LOCK_FILE), {POSTGRES.name: POSTGRES})
     with pytest.raises(ArgumentInvalid, match="not installed") as refused:
         jars_of(declare())
-    assert refused.value.hint == "run: snaploom drivers install postgresql"
+    assert str(refused.value.hint).endswith("run: snaploom drivers install postgresql")
+    assert refused.value.expected == f"{POSTGRES.coordinates}, which {LOCK_FILE} names"
+
+
+@pytest.mark.parametrize("name", [*(jar.name for jar in DRIVER_JARS), "org.example:other:3", "b"])
+@pytest.mark.parametrize("coordinates", ["org.example:postgresql:42.7.14", "org.example:other:2"])
+def test_a_name_in_a_lock_stands_for_no_other_jar(name: str, coordinates: str) -> None:
+    Path(LOCK_FILE).write_text(f"{name} {coordinates} sha256:{'0' * 64}\n")
+    for command in (["list"], ["install"], ["install", name, "--unlisted"]):
+        assert run_command(["drivers", *command]) == 2
+    with pytest.raises(ArgumentInvalid, match="to another jar") as refused:
+        jars_of(declare())
+    assert f"{LOCK_FILE}: {name} {coordinates}" in str(refused.value.found)
+
+
+@pytest.mark.parametrize("names", [[], [OTHER.name]])
+def test_an_unknown_jar_of_a_lock_is_not_fetched_without_a_word(
+    names: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_lock(Path(LOCK_FILE), {OTHER.name: OTHER})
+    assert run_command(["drivers", "install", *names]) == 2
+    printed = " ".join(capsys.readouterr().err.split())
+    assert f"{OTHER.coordinates}, which {LOCK_FILE} names" in printed
+    assert f"snaploom drivers install {OTHER.coordinates} --unlisted" in printed
+    with pytest.raises(ArgumentInvalid, match="not installed") as refused:
+        jars_of(declare(driverClass="org.example.Driver"))
+    assert "only if you trust it" in str(refused.value.hint)
 
 
 def test_a_jar_that_was_changed_is_refused_before_it_is_used() -> None:

@@ -60,3 +60,11 @@ def test_closed_stream_is_no_fault() -> None:
             raise BrokenPipeError
 
     JobLog(False, stream=Closed()).write("hello")
+
+
+@pytest.mark.parametrize("form", ["", "json"])
+def test_names_of_others_move_no_cursor(form: str) -> None:
+    log = JobLog.of({"SNAPLOOM_LOG_FORMAT": form}, "ods-1")
+    shown = written(log, "published \x1b[2K\x9b1A\u202e7 rows")
+    assert "\\x1b" in shown or "\\u001b" in shown
+    assert not {"\x1b", "\x9b", "\u202e"} & set(shown)

@@ -167,10 +167,6 @@ def test_files_as_such_can_be_wrong(tmp_path: Path) -> None:
     assert f"{MAX_BYTES:,}" in findings[0].expected
 
 
-def test_endless_files_are_not_read_to_their_end() -> None:
-    assert [f.code for f in load([Path("/dev/zero")]).findings] == ["SL102"]
-
-
 def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_bytes(b"\xef\xbb\xbf" + SOURCE.format(name="a").encode())
     assert load([tmp_path]).findings == ()

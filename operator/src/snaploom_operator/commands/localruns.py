@@ -41,5 +41,5 @@ async def local_run(cluster: Cluster, namespace: str, run: str) -> LocalRun | No
         "its full log is in the output of its `snaploom operator run --local`",
     )
     output = text_in(data, local.MESSAGE).splitlines()
-    lines = (*head, *(("end of its stderr:", *output) if output else ()))
+    lines = (*head, *(("end of its stderr:", *(f"  {line}" for line in output)) if output else ()))
     return LocalRun(lines, application.state.is_terminal)

@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from pydantic import JsonValue
 
 from snaploom.models.times import NANOS_PER_MILLISECOND, EpochNanos, format_instant
+from snaploom.visibletext import visible_lines
 from snaploom_operator.cluster.podlogs import LogLine
 from snaploom_operator.objects import Ref
 
@@ -34,8 +35,10 @@ class Line:
     text: str
 
     def __str__(self) -> str:
+        """The line for a terminal; further lines of its text are indented, as others never are."""
+        text = visible_lines(self.text).replace("\n", "\n  ")
         moment = EpochNanos(self.time // NANOS_PER_MILLISECOND * NANOS_PER_MILLISECOND)
-        return f"{format_instant(moment)} {self.source:<8} {self.text}"
+        return f"{format_instant(moment)} {self.source:<8} {text}"
 
 
 def driver_line(line: LogLine) -> Line:
@@ -66,7 +69,7 @@ def _object(text: str) -> dict[str, JsonValue] | None:
         return None
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and "message" in found else None
 

@@ -17,6 +17,7 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import CurrentRun, LastRun
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import now
+from snaploom.visibletext import visible
 from snaploom_operator.cluster.apiresources import PODS
 from snaploom_operator.cluster.podlogs import LogLine, pod_log
 from snaploom_operator.cluster.port import Cluster
@@ -112,7 +113,11 @@ async def _show(
     if driver is not None:
         logs.append(_of_driver(lines(place, driver)))
     async for line in merged(logs, is_followed=is_followed):
-        print(line, flush=True)  # noqa: T201 - the result
+        _print(line)
+
+
+def _print(line: Line | str) -> None:
+    print(line if isinstance(line, Line) else visible(line), flush=True)  # noqa: T201 - the result
 
 
 async def _of_driver(log: AsyncIterator[LogLine]) -> AsyncIterator[Line]:
@@ -134,7 +139,7 @@ async def _operators_in(cluster: Cluster, namespace: str) -> list[str]:
     try:
         pods = await cluster.list(PODS, namespace=namespace, selector=OPERATOR_SELECTOR)
     except ClusterError as error:
-        sys.stderr.write(f"operator log not available: {error.message}\n")
+        sys.stderr.write(f"operator log not available: {visible(error.message)}\n")
         return []
     if not pods.items:
         sys.stderr.write(
@@ -151,7 +156,7 @@ async def _print_past_events(cluster: Cluster, resource: Ref, missing: SnaploomE
         raise missing
     sys.stderr.write(f"{resource.kind}/{resource.name} was deleted; its events:\n")
     for line in lines:
-        print(line)  # noqa: T201 - the result
+        _print(line)
 
 
 async def _has_printed_events(cluster: Cluster, resource: Ref, run: str) -> bool:
@@ -160,7 +165,7 @@ async def _has_printed_events(cluster: Cluster, resource: Ref, run: str) -> bool
     if lines:
         sys.stderr.write(f"no log of the run {run} is left; its events:\n")
     for line in lines:
-        print(line)  # noqa: T201 - the result
+        _print(line)
     return bool(lines)
 
 
@@ -176,7 +181,7 @@ async def _has_printed_local_run(
         lines = (*found.lines, *progress)
         for line in lines:
             if line not in shown:
-                print(line, flush=True)  # noqa: T201 - the result
+                _print(line)
         shown = lines
         if found.is_over or not is_followed:
             return True

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from pydantic import JsonValue
 
 from snaploom.models.times import format_instant, now
+from snaploom.visibletext import visible_lines
 from snaploom_operator.cluster.apiresources import OURS
 from snaploom_operator.cluster.connection import COMMAND_LINE
 from snaploom_operator.commands.clusteroptions import ClusterOptions
@@ -48,7 +49,7 @@ def trigger(
     annotations: dict[str, JsonValue] = {ANNOTATION_RUN: token or format_instant(now())}
     named = parse_runnable(name)
     patched = _patch(named, lambda before: {"metadata": {"annotations": annotations}}, cluster)
-    print(f"{named}: run requested{_start_obstacle(patched.after)}")  # noqa: T201 - the result
+    print(visible_lines(f"{named}: run requested{_start_obstacle(patched.after)}"))  # noqa: T201 - the result
     return 0
 
 
@@ -64,7 +65,7 @@ def suspend(
     place = f" -n {cluster.namespace}" if cluster.namespace else ""
     done = "already suspended" if _is_suspended(patched.before) else "suspended"
     undone = f"{named}: {done}; `snaploom resume {name}{place}` undoes it"
-    print(f"{undone}{_declared_elsewhere(patched)}")  # noqa: T201 - the result
+    print(visible_lines(f"{undone}{_declared_elsewhere(patched)}"))  # noqa: T201 - the result
     return 0
 
 
@@ -83,7 +84,7 @@ def resume(
         done = f"no longer suspended, but {_PAUSED}"
     else:
         done = "resumed"
-    print(f"{named}: {done}{_declared_elsewhere(patched)}")  # noqa: T201 - the result
+    print(visible_lines(f"{named}: {done}{_declared_elsewhere(patched)}"))  # noqa: T201 - the result
     return 0
 
 

@@ -14,6 +14,7 @@ from rich.tree import Tree
 
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.times import now
+from snaploom.visibletext import json_visible
 from snaploom_operator.commands.clusteroptions import ClusterOptions, Form, OutputForm
 from snaploom_operator.commands.namespaceview import not_found_error, read_view
 from snaploom_operator.commands.resourcenames import Named, parse_name
@@ -117,7 +118,8 @@ def _print_json(view: NamespaceView, named: Named | None) -> None:
         "resources": [view.resources[identity].dump() for identity in chosen],
         "unread": dict(view.unread) if named is None else {},
     }
-    print(json.dumps(document, indent=2, ensure_ascii=False), flush=True)  # noqa: T201 - the result
+    text = json_visible(json.dumps(document, indent=2, ensure_ascii=False))
+    print(text, flush=True)  # noqa: T201 - the result
 
 
 def _console() -> Console:

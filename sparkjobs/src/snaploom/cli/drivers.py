@@ -17,7 +17,9 @@ from snaploom.jobs.driverlock import (
     COORDINATES,
     LOCK_FILE,
     REPOSITORY_VARIABLE,
+    UNLISTED,
     cached_jar,
+    install_hint,
     read_lock,
     write_lock,
 )
@@ -27,6 +29,7 @@ from snaploom.planning.sources.databases.driverjars import (
     DRIVER_JARS,
     DriverJar,
 )
+from snaploom.visibletext import visible
 
 InstallJar = Callable[[DriverJar, str], DriverJar]
 """`snaploom.jobs.driverfetch.install_jar`, which brings Spark along."""
@@ -59,6 +62,13 @@ def install(
     update: Annotated[
         bool, Parameter(help="Take the version that this Snaploom knows, not that of the lock.")
     ] = False,
+    unlisted: Annotated[
+        bool,
+        Parameter(
+            help="Also fetch a named jar that `drivers list` does not know: its code runs with "
+            "your rights."
+        ),
+    ] = False,
 ) -> int:
     """Fetch JDBC drivers, and lock their versions and hashes for everybody who has the project.
 
@@ -67,6 +77,10 @@ def install(
     file = folder / LOCK_FILE
     held = read_lock(file)
     wanted = [_wanted(name, held, update=update) for name in names or held]
+    for jar in wanted:
+        is_new = not (jar.sha256 and cached_jar(jar).is_file())
+        if not jar.is_known and is_new and not (unlisted and names):
+            raise _unlisted(jar, file if jar.name in held else None)
     if not wanted:
         raise ArgumentInvalid(
             "no driver is named, and none is locked",
@@ -96,6 +110,16 @@ def list_(*, folder: Folder = Path()) -> int:
         )
     result_console().print(table)
     return 0
+
+
+def _unlisted(jar: DriverJar, lock: Path | None) -> ArgumentInvalid:
+    return ArgumentInvalid(
+        "this jar is none of the drivers that Snaploom knows",
+        path="NAME",
+        found=visible(jar.coordinates + (f", which {lock} names" if lock is not None else "")),
+        expected=f"one of {', '.join(DRIVER_JAR_BY_NAME)}, or {UNLISTED} and its coordinates",
+        hint=install_hint(jar),
+    )
 
 
 def _wanted(name: str, held: dict[str, DriverJar], *, update: bool) -> DriverJar:

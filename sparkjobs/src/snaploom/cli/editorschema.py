@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 
+from snaploom.localfiles import write_file
 from snaploom.models.editor import EDITOR_SCHEMA_FILE, write_schemas
 from snaploom.models.projectfile import PROJECT_FILE
 
@@ -31,7 +32,7 @@ def add_editor_schema(folder: Path) -> list[Path]:
     for file in sorted(folder.rglob("*.yaml")):
         text = file.read_text("utf-8")
         if file.name != PROJECT_FILE and not text.startswith(SCHEMA_LINE):
-            file.write_text(with_schema_lines(text, schema_line(folder, file)), "utf-8")
+            write_file(file, with_schema_lines(text, schema_line(folder, file)), is_durable=True)
     return written
 
 

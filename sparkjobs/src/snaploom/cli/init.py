@@ -20,6 +20,7 @@ from snaploom.cli.console import counted, message_console, result_console
 from snaploom.cli.editorschema import add_editor_schema
 from snaploom.cli.options import writing_to
 from snaploom.errors import ArgumentInvalid, SnaploomError
+from snaploom.localfiles import write_file
 
 if TYPE_CHECKING:
     from snaploom.discovery.databases import DatabaseAddress, DatabaseContent, ReadDatabase
@@ -141,7 +142,7 @@ def _from_data(
     with writing_to(folder):
         target.mkdir(parents=True, exist_ok=True)
         for name, text in found.files.items():
-            (target / name).write_text(text, "utf-8")
+            write_file(target / name, text)
         add_editor_schema(target)
     console = result_console()
     for name in found.files:
@@ -226,6 +227,6 @@ def _copy(source: Traversable, target: Path, place: str) -> list[Path]:
         if item.is_dir():
             written.extend(_copy(item, path, place))
         elif not item.name.endswith(".py"):
-            path.write_text(item.read_text("utf-8").replace(PLACEHOLDER, place), "utf-8")
+            write_file(path, item.read_text("utf-8").replace(PLACEHOLDER, place))
             written.append(path)
     return written

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 SEPARATORS = (",", ";", "\t", "|")
+MOST_COLUMNS = 2_000
+"""Columns of one source (`models.datasource`)."""
 _LINES_LOOKED_AT = 100
 _SAME_WIDTH = 0.8
 """Share of records that must have the same number of values."""
@@ -70,6 +72,16 @@ class NotRecognised(ValueError):
     """The bytes are not of the format; the text is the reason, for people."""
 
 
+def refuse_width(columns: int) -> None:
+    """Refuse more columns than a source has, before any of them is looked at.
+
+    Raises:
+        NotRecognised: there are more.
+    """
+    if columns > MOST_COLUMNS:
+        raise NotRecognised(f"more than {MOST_COLUMNS:,} columns, and a source has no more")
+
+
 def encoding_of(head: bytes) -> str:
     """The character set of a text, as Spark names it."""
     for mark, encoding in _BOMS:
@@ -110,6 +122,7 @@ def csv_format(head: bytes, is_whole: bool) -> CsvFormat:
     escape = "\\" if re.search(r'\\"[^,;\t|\r\n]', text) and '""' not in text else '"'
     separator, rows = _separated(text, escape)
     header, *records = rows
+    refuse_width(len(header))
     has_header = _is_header(header, records)
     if has_header:
         given = [name.strip() for name in header]

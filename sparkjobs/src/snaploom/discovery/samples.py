@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from snaploom.discovery.databases import DatabaseAddress, DatabaseTable, ReadTable
 from snaploom.discovery.datecolumns import with_snapshot_column
-from snaploom.discovery.fileformat import NotRecognised
+from snaploom.discovery.fileformat import NotRecognised, refuse_width
 from snaploom.discovery.foundfiles import LeftOut
 from snaploom.discovery.layout import Layout
 from snaploom.discovery.names import words_of
@@ -28,12 +28,9 @@ from snaploom.discovery.siblings import siblings_of
 from snaploom.discovery.tablecontents import profile_table_folder
 from snaploom.discovery.tablefolders import TableFolder
 from snaploom.discovery.textsamples import profile_text
-from snaploom.discovery.thresholds import MOST_SNAPSHOTS_READ
+from snaploom.discovery.thresholds import LONGEST_NAME, LONGEST_URI, MOST_SNAPSHOTS_READ
 from snaploom.discovery.typedfiles import TYPED_FORMATS, DataFile, profile_rows, profile_typed
 from snaploom.errors import StorageError
-
-MOST_COLUMNS, LONGEST_NAME, LONGEST_URI = 2000, 512, 1900
-"""Bounds of declarations (`models.datasource`); a glob is longer than the path by a few."""
 
 
 def profiles_of(
@@ -149,8 +146,9 @@ def refuse_undeclarable(profile: SourceProfile) -> None:
         NotRecognised: with the reason.
     """
     names = [column.name for column in profile.columns]
-    if not names or len(names) > MOST_COLUMNS:
-        raise NotRecognised(f"{len(names):,} columns, and a source has 1 to {MOST_COLUMNS:,}")
+    if not names:
+        raise NotRecognised("no columns")
+    refuse_width(len(names))
     if not all(0 < len(name) <= LONGEST_NAME for name in names):
         raise NotRecognised(f"a column whose name is empty or longer than {LONGEST_NAME}")
     if len({name.casefold() for name in names}) < len(names):

@@ -25,12 +25,14 @@ from snaploom.discovery.columntypes import (
     type_of_texts,
 )
 from snaploom.discovery.fileformat import (
+    MOST_COLUMNS,
     CsvFormat,
     JsonFormat,
     NotRecognised,
     csv_format,
     encoding_of,
     json_format,
+    refuse_width,
     text_of,
 )
 from snaploom.discovery.foundfiles import FoundFile
@@ -40,6 +42,7 @@ from snaploom.discovery.profiles import Hashes, SourceProfile, profile_column
 from snaploom.discovery.thresholds import (
     ENOUGH_ROWS,
     HEAD_BYTES,
+    LONGEST_NAME,
     MOST_HEADS,
     SAMPLE_ROWS,
     TEXT_BYTES,
@@ -190,6 +193,7 @@ def _csv_table(
             others.append(_spelled(table, [*tables, *others]))
     rows = sum(len(table) for table in tables)
     whole = pa.concat_tables([*tables, *others], promote_options="default")
+    refuse_width(len(whole.column_names))
     options = dict(form.options)
     columns: list[tuple[str, ColumnType, pa.Array]] = []
     nulls: set[str] = set()
@@ -239,6 +243,8 @@ def _csv_rows(content: bytes, is_whole: bool, form: CsvFormat) -> tuple[pa.Table
     if form.has_header:
         end = text.find("\n")
         header = text[: end if end >= 0 else len(text)].rstrip("\r")
+        if len(header) > MOST_COLUMNS * LONGEST_NAME:
+            raise NotRecognised(f"a header of {len(header):,} characters")
         parsed = csv_format((header + "\n").encode(), is_whole=True) if header.strip() else form
         own = replace(parsed, separator=form.separator) if parsed.has_header else form
     names = own.columns if len(own.columns) > 1 or len(form.columns) == 1 else form.columns
@@ -274,14 +280,22 @@ def _json_table(
     form = json_format(contents[0][2][:HEAD_BYTES])
     records: list[dict[str, object]] = []
     ids: list[Hashes] = []
-    for number, _, content, is_whole in contents:
+    names: dict[str, None] = {}
+
+    def read(content: bytes, is_whole: bool) -> list[dict[str, object]]:
         found = json_records(content, is_whole, form)
+        for record in found:
+            names.update(dict.fromkeys(record))
+            refuse_width(len(names))
+        return found
+
+    for number, _, content, is_whole in contents:
+        found = read(content, is_whole)
         records.extend(found)
         ids.append(np.full(len(found), number, dtype=np.uint64))
-    others = [r for content, is_whole in heads for r in json_records(content, is_whole, form)]
+    others = [record for content, is_whole in heads for record in read(content, is_whole)]
     if not records:
         raise NotRecognised("no records")
-    names = list(dict.fromkeys(name for record in (*records, *others) for name in record))
     columns: list[tuple[str, ColumnType, pa.Array]] = []
     for name in names:
         values = [record.get(name) for record in records]

@@ -36,6 +36,12 @@ MOST_SNAPSHOTS_READ = 5
 MOST_HEADS = 20
 """Files of one source whose columns are compared with those of its newest snapshot."""
 
+# What declarations hold (`models.datasource`).
+LONGEST_NAME = 512
+"""Characters of the name of a column."""
+LONGEST_URI = 1_900
+"""Characters of a path; a glob is longer than it by a few."""
+
 # Keys.
 MOST_KEY_COLUMNS = 3
 """Columns of a compound key: four and more are found by chance in small samples."""

@@ -17,7 +17,7 @@ from snaploom.discovery.avrocolumns import avro_table
 from snaploom.discovery.avrofile import open_avro
 from snaploom.discovery.columntypes import type_of_arrow
 from snaploom.discovery.databases import DatabaseTable
-from snaploom.discovery.fileformat import NotRecognised
+from snaploom.discovery.fileformat import NotRecognised, refuse_width
 from snaploom.discovery.foundfiles import FoundFile
 from snaploom.discovery.layout import Layout
 from snaploom.discovery.objectfile import Meter, ObjectFile
@@ -58,6 +58,11 @@ class _OpenFile(Protocol):
         """In all of it; None where only reading shows that."""
         ...
 
+    @property
+    def width(self) -> int:
+        """Columns."""
+        ...
+
     def table(self, columns: Sequence[str] | None, limit: int) -> pa.Table:
         """The first rows, of some columns or of all."""
         ...
@@ -70,6 +75,10 @@ class _Parquet:
     @property
     def rows(self) -> int | None:
         return int(self._opened.metadata.num_rows)
+
+    @property
+    def width(self) -> int:
+        return len(self._opened.schema_arrow)
 
     def table(self, columns: Sequence[str] | None, limit: int) -> pa.Table:
         names = None if columns is None else list(columns)
@@ -85,6 +94,10 @@ class _Orc:
     def rows(self) -> int | None:
         return int(self._opened.nrows)
 
+    @property
+    def width(self) -> int:
+        return len(self._opened.schema)
+
     def table(self, columns: Sequence[str] | None, limit: int) -> pa.Table:
         names = None if columns is None else list(columns)
         stripes = (self._opened.read_stripe(n, names) for n in range(self._opened.nstripes))
@@ -98,6 +111,11 @@ class _Avro:
     @property
     def rows(self) -> int | None:
         return None
+
+    @property
+    def width(self) -> int:
+        fields = self._opened.schema.get("fields")
+        return len(fields) if isinstance(fields, list) else 0
 
     def table(self, columns: Sequence[str] | None, limit: int) -> pa.Table:
         records = list(islice(self._opened.records, min(limit, AVRO_ROWS)))
@@ -155,6 +173,7 @@ def profile_typed(
         if opened and data.snapshot != opened[-1].snapshot and read >= ENOUGH_ROWS:
             break
         found = _READERS[data.data_format](ObjectFile(data.file, meter))
+        refuse_width(found.width)
         opened.append(data)
         if read < SAMPLE_ROWS and (found.rows is not None or read < AVRO_ROWS):
             table = shape(found.table(None, SAMPLE_ROWS - read), data)

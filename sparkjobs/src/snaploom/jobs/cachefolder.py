@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from tempfile import gettempdir, mkdtemp
 
 CACHE_VARIABLE = "XDG_CACHE_HOME"
 """Environment variable that names the folder of caches, as on any desktop."""
@@ -40,6 +43,25 @@ def is_own_folder(folder: Path, depth: int) -> bool:
     for each in folders:
         each.mkdir(mode=0o700, parents=True, exist_ok=True)
     return all(map(is_own, folders))
+
+
+def private_folder(place: str = "") -> Path:
+    """The folder for this user's temporary files, which nobody else can enter; made if missing.
+
+    Args:
+        place: folder in which it is; empty for that of temporary files.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    folder = Path(place or gettempdir()).absolute() / f"snaploom-{os.geteuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    state = folder.lstat()
+    is_private = stat.S_ISDIR(state.st_mode) and not state.st_mode & 0o077
+    if is_private and state.st_uid == os.geteuid():
+        return folder
+    return Path(mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))  # somebody else has the name
 
 
 def is_own(path: Path) -> bool:

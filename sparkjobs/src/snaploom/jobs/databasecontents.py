@@ -48,8 +48,9 @@ def read_database(address: DatabaseAddress) -> DatabaseContent:
 def _jars(address: DatabaseAddress) -> tuple[Path, ...]:
     """The jar of the driver: the locked one, or one in the cache; none where Spark may have it."""
     name = address.driver.value.lower()
-    held = read_lock(Path(LOCK_FILE))
+    lock = Path(LOCK_FILE)
+    held = read_lock(lock)
     if name in held:
-        return (verified_jar(held[name]),)
+        return (verified_jar(held[name], lock),)
     known = DRIVER_JAR_BY_NAME.get(name)
-    return (verified_jar(known),) if known is not None and cached_jar(known).is_file() else ()
+    return (verified_jar(known, lock),) if known is not None and cached_jar(known).is_file() else ()

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from urllib.error import URLError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
-from py4j.java_gateway import JavaGateway
 from pyspark import SparkConf
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import launch_gateway
 
 from snaploom.errors import ArgumentInvalid
 from snaploom.jobs.cachefolder import CACHE_VARIABLE
 from snaploom.jobs.driverlock import REPOSITORY_VARIABLE, cached_jar, hash_of
+from snaploom.jobs.session.jvmstart import launched
 from snaploom.planning.sources.databases.driverjars import DriverJar
 
 FETCH_SECONDS = 60.0
@@ -30,8 +29,6 @@ FETCH_SECONDS = 60.0
 MOST_JAR_BYTES = 512 * 1024 * 1024
 """Bytes of a driver's jar; that of DuckDB, the largest of ours, has 80 MB."""
 _PIECE = 1024 * 1024
-_LAUNCH: Callable[..., JavaGateway] = launch_gateway
-"""PySpark declares no types for it."""
 
 
 def install_jar(jar: DriverJar, repository: str = "") -> DriverJar:
@@ -144,10 +141,8 @@ def _resolve_by_spark(jar: DriverJar, folder: Path, target: Path) -> None:
     }
     with TemporaryFile() as log:
         try:
-            gateway = _LAUNCH(
-                SparkConf(loadDefaults=False).setAll(list(settings.items())),
-                popen_kwargs={"stdout": log, "stderr": log},
-            )
+            conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+            gateway = launched(conf, log)
             gateway.shutdown()
             gateway.proc.stdin.close()
         except (PySparkException, OSError) as error:

@@ -44,6 +44,26 @@ SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Environment variable that `spark-submit` sets for a Python program whose JVM it started."""
 
 
+def spark_home(environment: Mapping[str, str]) -> Path | None:
+    """The folder of the Spark that a process starts; None without one.
+
+    PySpark's own search begins with the folder above the working folder, where others may have put
+    a `bin/spark-submit`.
+
+    Args:
+        environment: the process's.
+    """
+    named = environment.get("SPARK_HOME")
+    if named:
+        return Path(named).absolute()
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        return None
+    package = Path(found.origin).parent
+    places = (package / "spark-distribution", package, package.parents[1])
+    return next((each for each in places if (each / "bin" / "spark-submit").is_file()), None)
+
+
 def configured_elsewhere(run: RunSettings, environment: Mapping[str, str]) -> str:
     """What else configures Hadoop's client; empty where nothing does.
 
@@ -79,14 +99,11 @@ def _is_jar(entry: str) -> bool:
 
 def _files(environment: Mapping[str, str]) -> Iterator[str]:
     """Files with settings in Spark's own folder."""
-    home = environment.get("SPARK_HOME")
-    if not home:
-        found = find_spec("pyspark")
-        home = None if found is None or found.origin is None else str(Path(found.origin).parent)
+    home = spark_home(environment)
     if home is None:
         yield "no Spark whose settings could be read"
         return
-    for path in Path(home, "conf").glob("*"):
+    for path in (home / "conf").glob("*"):
         if not path.name.endswith(".template"):
             yield f"the file {path}"
 

@@ -17,6 +17,7 @@ from snaploom.confidential import without_secrets
 from snaploom.jobs.reports.identity import Owner
 from snaploom.models.times import NANOS_PER_MILLISECOND, EpochNanos, format_instant, now
 from snaploom.planning.jobvariables import LOG_FORMAT_VARIABLE
+from snaploom.visibletext import json_visible, visible_lines
 
 LOGGER = "snaploom.job"
 _LEVELS = ("error", "warning")
@@ -60,7 +61,8 @@ class JobLog:
         stream = self.stream or sys.stderr
         with suppress(OSError):
             for line in map(without_secrets, lines):
-                stream.write(f"{self._object(line, reason) if self.is_json else line}\n")
+                text = self._object(line, reason) if self.is_json else visible_lines(line)
+                stream.write(f"{text}\n")
             stream.flush()
 
     def _object(self, line: str, reason: str) -> str:
@@ -72,9 +74,8 @@ class JobLog:
             "message": line,
         }
         about = {"resource": self.resource, "run": self.run, "reason": reason}
-        return json.dumps(
-            entry | {name: value for name, value in about.items() if value}, ensure_ascii=False
-        )
+        known = entry | {name: value for name, value in about.items() if value}
+        return json_visible(json.dumps(known, ensure_ascii=False))
 
 
 def _level(line: str) -> str:

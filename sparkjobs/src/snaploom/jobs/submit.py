@@ -41,6 +41,7 @@ from snaploom.jobs.weaving.runs import weave_outputs
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.times import EpochNanos, format_instant, now, parse_instant
 from snaploom.processend import end_process
+from snaploom.visibletext import json_visible, visible_lines
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -156,13 +157,13 @@ def _weave(
 
 def _print(lines: Iterable[str]) -> None:
     for line in lines:
-        sys.stderr.write(f"{line}\n")
+        sys.stderr.write(f"{visible_lines(line)}\n")
     sys.stderr.flush()
 
 
 def _print_reports(reports: Iterable[Report]) -> None:
     for report in reports:
-        sys.stdout.write(json.dumps(report.dump(), ensure_ascii=False) + "\n")
+        sys.stdout.write(json_visible(json.dumps(report.dump(), ensure_ascii=False)) + "\n")
     sys.stdout.flush()
 
 

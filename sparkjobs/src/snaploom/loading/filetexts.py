@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from snaploom.localfiles import read_plain
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding
 
@@ -73,10 +74,8 @@ def _files(path: Path) -> Iterator[Path | Finding]:
 
 def _read(path: Path) -> SourceText | Finding:
     try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-            # What is no regular file has no size; what was read of it is enough to refuse it.
-            size = max(os.fstat(file.fileno()).st_size, len(raw))
+        raw = read_plain(path, MAX_BYTES)
+        size = max(os.stat(path).st_size, len(raw))
     except (OSError, ValueError) as error:
         return _not_readable(path, error)
     if len(raw) > MAX_BYTES:

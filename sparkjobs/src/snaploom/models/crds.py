@@ -12,6 +12,7 @@ from pathlib import Path
 import yaml
 from pydantic import JsonValue
 
+from snaploom.localfiles import write_file
 from snaploom.models.attributedocs import one_line
 from snaploom.models.common import GROUP, VERSION
 from snaploom.models.kinds import CATEGORY, KINDS, Kind, PrinterColumn
@@ -77,7 +78,7 @@ def write_crds(folder: Path) -> list[Path]:
     written = []
     for kind in KINDS:
         path = folder / _file_name(kind)
-        path.write_text(crd_text(kind), encoding="utf-8")
+        write_file(path, crd_text(kind))
         written.append(path)
     return written
 

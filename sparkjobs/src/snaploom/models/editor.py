@@ -16,6 +16,7 @@ from typing import cast
 from pydantic import JsonValue
 from pydantic.json_schema import models_json_schema
 
+from snaploom.localfiles import write_file
 from snaploom.models.base import ONE_OF_KEYWORD
 from snaploom.models.kinds import KINDS
 from snaploom.models.schema import (
@@ -65,7 +66,7 @@ def write_schemas(folder: Path) -> list[Path]:
     """Write the schema into a folder; the files written."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / EDITOR_SCHEMA_FILE
-    path.write_text(schema_text(), encoding="utf-8")
+    write_file(path, schema_text())
     return [path]
 
 

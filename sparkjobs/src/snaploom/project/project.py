@@ -53,6 +53,7 @@ from snaploom.site.collection import Clock, declared_pages
 from snaploom.storage.entries import SnapshotRecord
 from snaploom.storage.folder import is_unused, open_folder
 from snaploom.storage.readchoice import Time, instant_of
+from snaploom.visibletext import visible_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -689,5 +690,5 @@ def _lines(progress: Progress) -> Callable[[str], None]:
 
 
 def _print(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
+    sys.stderr.write(f"{visible_lines(line)}\n")
     sys.stderr.flush()

@@ -21,6 +21,7 @@ from snaploom.jobs.declarations.declarationfiles import (
 )
 from snaploom.jobs.namedfolders import open_named
 from snaploom.jobs.preflighterrors import preflight_finding
+from snaploom.localfiles import read_plain
 from snaploom.models.finding import Finding, InvalidDeclarations
 from snaploom.models.report import Report
 from snaploom.models.skippingindex import SkippingIndex
@@ -121,9 +122,9 @@ def read_reports(paths: Iterable[Path]) -> tuple[Report, ...]:
 def _reports(file: Path) -> tuple[Report, ...]:
     """The Reports of a file: one, or a list as `run --all` prints it."""
     try:
-        if file.stat().st_size > MOST_REPORT_BYTES:
+        text = read_plain(file, MOST_REPORT_BYTES)
+        if len(text) > MOST_REPORT_BYTES:
             raise ValueError(f"longer than {MOST_REPORT_BYTES:,} bytes")
-        text = file.read_bytes()
         if text.lstrip().startswith(b"["):
             return _REPORTS.validate_json(text)
         return (Report.model_validate_json(text),)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 from snaploom.errors import ArgumentInvalid
+from snaploom.localfiles import open_plain, write_file
 from snaploom.models.times import EpochNanos
 from snaploom.site.document import is_ours, output_document, overview_document
 from snaploom.site.pagedata import OutputPage
@@ -56,14 +55,14 @@ def write_site(folder: Path, site: dict[str, str]) -> tuple[Path, ...]:
     for path, document in site.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        _replace(target, document)
+        write_file(target, document)
         written.append(target)
     return tuple(written)
 
 
 def _refuse_other(path: Path) -> None:
     try:
-        with path.open("rb") as stream:
+        with open_plain(path) as stream:
             beginning = stream.read(_LOOKED_AT).decode("utf-8", errors="replace")
     except FileNotFoundError:
         return
@@ -75,26 +74,3 @@ def _refuse_other(path: Path) -> None:
             expected="a new folder, or one that `snaploom page` has written",
             hint="name another folder, or move the file away",
         )
-
-
-def _replace(path: Path, document: str) -> None:
-    """Put a file in place of another one, and of no file that a link leads to."""
-    with NamedTemporaryFile(
-        "w", encoding="utf-8", dir=path.parent, prefix=".page-", suffix=".tmp", delete=False
-    ) as stream:
-        temporary = Path(stream.name)
-        try:
-            stream.write(document)
-            stream.flush()
-            temporary.chmod(0o666 & ~_umask())
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-
-
-def _umask() -> int:
-    """The mask of this process, which can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

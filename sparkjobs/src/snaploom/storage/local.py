@@ -38,6 +38,7 @@ from snaploom.errors import (
     StorageError,
     StoreNotSafe,
 )
+from snaploom.localfiles import write_new
 from snaploom.models.times import EpochNanos
 from snaploom.storage.objectstore import (
     TEMPORARY_PREFIX,
@@ -73,7 +74,6 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _PASSED = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
 """For folders on the way: a process that may not list one may still name what is in it."""
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM)
 _KINDS = {
@@ -327,7 +327,7 @@ class LocalObjectStore:
         kept: list[int] = []
 
         def write(folder: int, name: str) -> None:
-            _write_new(folder, name, data)
+            write_new(name, data, folder)
             kept.append(os.dup(folder))
 
         try:
@@ -486,18 +486,6 @@ def _parts(key: str) -> tuple[Sequence[str], str]:
     """The folders on the way to a name, and the name."""
     *folders, name = key.split("/")
     return folders, name
-
-
-def _write_new(folder: int, name: str, data: bytes) -> None:
-    file = os.open(name, _NEW_FILE, 0o666, dir_fd=folder)
-    try:
-        with os.fdopen(file, "wb", buffering=0) as stream:
-            left = memoryview(data)
-            while left:
-                left = left[stream.write(left) :]
-    except BaseException:
-        os.unlink(name, dir_fd=folder)
-        raise
 
 
 def _entries(folder: int) -> list[os.DirEntry[str]]:

@@ -24,6 +24,7 @@ from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.jobs.indexes.targets import place_of_resource
 from snaploom.jobs.interruption import Interruption, signal_handlers
+from snaploom.localfiles import open_plain
 from snaploom.skipping.advice.report import Report
 from snaploom.skipping.statements.declaration import StorePlace
 
@@ -113,7 +114,8 @@ def readable_place(target: str, options: PlaceOptions) -> IndexedPlace:
 
 def _lines(log: Path) -> Sequence[str]:
     try:
-        return log.read_text(encoding="utf-8").splitlines()
+        with open_plain(log) as stream:
+            return stream.read().decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise refuse_request(
             "the log of queries cannot be read", "--log", found=f"{log}: {error}"

@@ -19,6 +19,7 @@ from pydantic import JsonValue, ValidationError
 from snaploom.errors import FormatTooNew, SnaploomError
 from snaploom.jobs.declarations.declarationfiles import refuse
 from snaploom.jobs.reports.identity import Owner
+from snaploom.localfiles import open_plain
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.finding import Finding, Severity
 from snaploom.models.outputdataset import OutputDataset
@@ -113,7 +114,8 @@ def read_bundle_file(place: Path) -> BundleFile:
     """
     path = _file_in(place) if os.path.isdir(place) else place
     try:
-        content = path.read_bytes()
+        with open_plain(path) as stream:
+            content = stream.read()
         raw = json.loads(gzip.decompress(content) if path.name.endswith(COMPRESSED) else content)
     except (OSError, EOFError, zlib.error, ValueError) as error:
         found = (isinstance(error, OSError) and error.strerror) or "no JSON"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from snaploom.jobs.reports.size import compact
 from snaploom.jobs.reports.writer import ReportNotWritten
+from snaploom.localfiles import write_file
 from snaploom.models.report import Report
 
 
@@ -23,10 +23,8 @@ class FileReport:
         Raises:
             ReportNotWritten: the file system refuses.
         """
-        beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
-            beside.write_text(compact(report) + "\n", "utf-8")
-            beside.replace(self._path)
+            write_file(self._path, compact(report) + "\n")
         except OSError as error:
             raise ReportNotWritten(
                 f"the Report is not written to {self._path}",

@@ -8,15 +8,25 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import IO
 
+from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 
 from snaploom.errors import SnaploomError
-from snaploom.jobs.hadoopsettings import DEFAULT_JAVA, SUBMITTED
+from snaploom.jobs.cachefolder import private_folder
+from snaploom.jobs.hadoopsettings import (
+    CLASS_PATH,
+    DEFAULT_JAVA,
+    JARS,
+    JAVA_SETTINGS,
+    JAVA_VARIABLES,
+    SUBMITTED,
+    spark_home,
+)
 from snaploom.jobs.session.classarchive import archive_options
 from snaploom.jobs.session.smallwork import options_of_small_work
 from snaploom.jobs.sessionserver.client import is_server_there, taken
@@ -24,6 +34,14 @@ from snaploom.jobs.sessionserver.launch import launch_of
 from snaploom.jobs.sessionserver.messages import Address
 from snaploom.planning.jobvariables import DEBUG_VARIABLE
 
+_PATH_VARIABLES = frozenset({
+    "HADOOP_CONF_DIR", "JAVA_HOME", "PYTHONPATH", "SPARK_CONF_DIR", "SPARK_DIST_CLASSPATH",
+    "YARN_CONF_DIR",
+})  # fmt: skip
+"""Environment variables with lists of paths that the JVM or Python's workers read."""
+_LOCAL_FOLDERS, _LOCAL_VARIABLE = "spark.local.dir", "SPARK_LOCAL_DIRS"
+"""Setting and environment variable with the folders in which Spark keeps blocks of rows."""
+_TEMPORARY = "-Djava.io.tmpdir"
 _THREAD = re.compile(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?')
 
 
@@ -48,7 +66,7 @@ def context_of(name: str, settings: Mapping[str, str], *, may_take: bool, is_sma
     """
     is_first = SparkContext._gateway is None and not os.environ.get(DEBUG_VARIABLE)
     if may_take and is_first and is_server_there():
-        launch = launch_of(Path(_find_spark_home()), settings, is_small=is_small)
+        launch = launch_of(_home(), settings, is_small=is_small)
         address = None if launch is None else taken(launch)
         if address is not None and _is_connected(address, name, settings):
             return
@@ -57,13 +75,8 @@ def context_of(name: str, settings: Mapping[str, str], *, may_take: bool, is_sma
 
 def _is_connected(address: Address, name: str, settings: Mapping[str, str]) -> bool:
     """Make the context that is in a JVM that of this process; false where the JVM has gone."""
-    variables = {SUBMITTED: str(address.port), "PYSPARK_GATEWAY_SECRET": address.secret}
-    try:
-        os.environ.update(variables)  # PySpark takes both from nowhere else
+    with _variables({SUBMITTED: str(address.port), "PYSPARK_GATEWAY_SECRET": address.secret}):
         gateway = launch_gateway()  # type: ignore[no-untyped-call]
-    finally:
-        for variable in variables:
-            del os.environ[variable]
     try:
         found = gateway.jvm.org.apache.spark.SparkContext.getOrCreate()
         context = gateway.jvm.JavaSparkContext.fromSparkContext(found)
@@ -92,8 +105,11 @@ def start_context(name: str, settings: Mapping[str, str], *, is_small: bool = Fa
         SparkNotStarted: no Java, or a configuration that Spark refuses.
     """
     conf = _conf(name, settings)
-    home = Path(_find_spark_home())
+    home = _home()
+    with translated_start():
+        temporary = _temporary_files(settings)
     options = (
+        temporary,
         settings.get(DEFAULT_JAVA, ""),
         options_of_small_work(home, settings) if is_small else "",
         archive_options(home, settings),
@@ -101,16 +117,93 @@ def start_context(name: str, settings: Mapping[str, str], *, is_small: bool = Fa
     if any(options):
         conf.set(DEFAULT_JAVA, " ".join(filter(None, options)))
     if os.environ.get(DEBUG_VARIABLE):
-        SparkContext(conf=conf).setLogLevel("WARN")
+        gateway = SparkContext._gateway or launched(conf)
+        SparkContext(conf=conf, gateway=gateway).setLogLevel("WARN")
         return
     with TemporaryFile(mode="w+", encoding="utf-8", errors="replace") as printed:
         try:
-            kept_back = {"stdout": printed, "stderr": printed}
-            gateway = SparkContext._gateway or launch_gateway(conf, kept_back)  # type: ignore[no-untyped-call]
+            gateway = SparkContext._gateway or launched(conf, printed)
             SparkContext(conf=conf, gateway=gateway).setLogLevel("OFF")
         except (PySparkException, Py4JError, OSError) as error:
             printed.seek(0)
             raise _not_started(_cause(printed.read()) or str(error)) from error
+
+
+def launched(conf: SparkConf, printed: IO[str] | IO[bytes] | None = None) -> JavaGateway:
+    """Start a JVM in the private folder, so that nothing in the folder of this process is run.
+
+    Python's workers, which Spark starts in the JVM's folder, would import modules from there, and
+    libraries of Java look there for settings that name classes (`hadoop-metrics2.properties`).
+    Relative paths of data still count from the folder of this process.
+
+    Args:
+        conf: settings of Spark, which are passed as arguments.
+        printed: takes what the JVM prints; by default it prints where this process does.
+
+    Raises:
+        PySparkException, OSError: it does not start.
+    """
+    for name, separator in ((JARS, ","), (CLASS_PATH, os.pathsep)):
+        if conf.get(name, ""):
+            conf.set(name, _absolute(conf.get(name, ""), separator))
+    if conf.get(_LOCAL_FOLDERS, ""):
+        conf.set(_LOCAL_FOLDERS, _private(conf.get(_LOCAL_FOLDERS, "")))
+    variables = {"SPARK_HOME": str(_home()), "PYTHONSAFEPATH": "1"}
+    for name in _PATH_VARIABLES & os.environ.keys():
+        variables.setdefault(name, _absolute(os.environ[name], os.pathsep))
+    if os.environ.get(_LOCAL_VARIABLE):
+        variables[_LOCAL_VARIABLE] = _private(os.environ[_LOCAL_VARIABLE])
+    options = {"cwd": private_folder(), "stdout": printed, "stderr": printed}
+    with _variables(variables):
+        gateway: JavaGateway = launch_gateway(conf, options)  # type: ignore[no-untyped-call]
+    # Hadoop's file systems go by this, those apart that the JVM has opened for jars.
+    gateway.jvm.java.lang.System.setProperty("user.dir", os.getcwd())
+    gateway.jvm.org.apache.hadoop.fs.FileSystem.closeAll()
+    return gateway
+
+
+def _private(folders: str) -> str:
+    """Private folders in folders for blocks of rows that somebody has chosen."""
+    return ",".join(str(private_folder(each.strip())) for each in folders.split(",") if each)
+
+
+def _absolute(paths: str, separator: str) -> str:
+    """A list of paths, in which those that are relative count from the folder of this process."""
+    found = paths.split(separator)
+    return separator.join(os.path.abspath(each) if each and ":" not in each else each
+                          for each in found)  # fmt: skip
+
+
+@contextmanager
+def _variables(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for what PySpark takes from nowhere else, and restore them."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _home() -> Path:
+    found = spark_home(os.environ)
+    if found is None:
+        raise _not_started("no Spark beside this Python")
+    return found
+
+
+def _temporary_files(settings: Mapping[str, str]) -> str:
+    """The option that has Java write temporary files where only this user can read them."""
+    texts = [settings.get(name, "") for name in JAVA_SETTINGS]
+    texts += [os.environ.get(name, "") for name in JAVA_VARIABLES]
+    if any(_TEMPORARY in text for text in texts):
+        return ""
+    folder = str(private_folder()).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{_TEMPORARY}={folder}"'
 
 
 def _cause(printed: str) -> str:

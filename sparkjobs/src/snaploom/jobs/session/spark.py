@@ -8,9 +8,9 @@ people should see is reported by Snaploom itself.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
-from tempfile import gettempdir
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -20,6 +20,7 @@ from snaploom.engine.settings import SESSION_SETTINGS
 from snaploom.errors import ArgumentInvalid, SnaploomError
 from snaploom.hadoop.client import HadoopClient
 from snaploom.hadoop.jvm import is_connect, jvm_of
+from snaploom.jobs.cachefolder import private_folder
 from snaploom.jobs.hadoopsettings import JARS, OF_HADOOP, SUBMITTED
 from snaploom.jobs.session.jvmstart import context_of, translated_start
 from snaploom.jobs.session.loggers import silence_py4j
@@ -38,11 +39,14 @@ LAPTOP_SETTINGS: Mapping[str, str] = {
     "spark.driver.memory": "2g",
     # Four tasks a core: enough to balance, far fewer than Spark's 200 for small data.
     "spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 2)),
-    "spark.sql.warehouse.dir": f"{gettempdir()}/snaploom-warehouse",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
 """Defaults of a laptop's session, which the resource's `run.spark` overrides."""
+
+SAFE_WORKERS: Mapping[str, str] = {"spark.executorEnv.PYTHONSAFEPATH": "1"}
+"""Python's workers import no modules of the folder that they are started in, which anybody may
+have filled."""
 
 RESULT_SETTINGS: Mapping[str, str] = {"spark.sql.session.timeZone": "UTC"}
 """What the result of a query depends on unless `run.spark` overrides it: without it, `to_date` of
@@ -62,6 +66,9 @@ tests of sources and builds), for paths in messages that do not help who reads t
 
 _LOGS_PASSWORDS = "org.apache.spark.sql.execution.datasources.jdbc.connection"
 """Logger that prints the properties of each connection to a database, its password among them."""
+
+_LOCAL = re.compile(r"local(\[|$)")
+"""Masters with which Spark makes the secret of an application itself, and keeps it in memory."""
 
 WORKER_PYTHON = "PYSPARK_PYTHON"
 """Environment variable that names the interpreter of Python workers."""
@@ -107,8 +114,12 @@ def build_session(
     silence_py4j()
     _refuse_unlisted(run, allow)
     asked = tuple(asked)
-    laptop = {} if _is_submitted() else LAPTOP_SETTINGS
-    settings = _settings({**SCHEDULING, **laptop}, run, allow, asked)
+    with translated_start():
+        laptop = {} if _is_submitted() else {**LAPTOP_SETTINGS, **_temporary_folders()}
+    settings = _settings({**SCHEDULING, **SAFE_WORKERS, **laptop}, run, allow, asked)
+    if laptop and _LOCAL.match(settings["spark.master"]):
+        # Other users of the machine reach the ports of Spark, which shows them blocks of rows.
+        settings.setdefault("spark.authenticate", "true")
     settings[EXECUTOR_JAVA] = in_utc(settings.get(EXECUTOR_JAVA) or _submitted(EXECUTOR_JAVA))
     if not _is_submitted():
         # PySpark takes the interpreter of workers from the environment, and the setting from no
@@ -123,6 +134,15 @@ def build_session(
         session = builder.getOrCreate()
         _keep_passwords_out_of_logs(session)
     return session
+
+
+def _temporary_folders() -> dict[str, str]:
+    """Where Spark and Hadoop's clients write beside `java.io.tmpdir`."""
+    folder = private_folder()
+    return {
+        "spark.sql.warehouse.dir": f"{folder}/warehouse",
+        f"{OF_HADOOP}hadoop.tmp.dir": f"{folder}/hadoop",
+    }
 
 
 def client_before_context(run: RunSettings, allow: Allowances) -> HadoopClient:

@@ -30,6 +30,22 @@ class DriverJar:
         return f"{artifact}-{version}.jar"
 
     @property
+    def group_and_artifact(self) -> str:
+        """The coordinates without the version."""
+        return self.coordinates.rpartition(":")[0]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is a version of a jar of the list, by its name there."""
+        known = DRIVER_JAR_BY_NAME.get(self.name)
+        return known is not None and known.group_and_artifact == self.group_and_artifact
+
+    @property
+    def is_rightly_named(self) -> bool:
+        """Whether nobody can take it for another one: by its name, or by its coordinates."""
+        return self.is_known or self.name == self.coordinates
+
+    @property
     def path(self) -> str:
         """Where the jar is in a repository of Maven's layout."""
         group, artifact, version = self.coordinates.split(":")
