@@ -79,7 +79,7 @@ def test_keys_of_a_join_drop_files_and_no_rows(
     pruned = rows(spark, query)
     assert [
         "InSet",
-        {"values": [17, 3], "type": "bigint"},
+        {"values": [17, 3], "type": "bigint", "legacyNullInEmptyBehavior": False},
         ["col", "id", "bigint"],
     ] in by_keys.filters
     assert "skipping: 2 of 4 files" in plan_text(spark.sql(query))
@@ -135,7 +135,7 @@ def test_keys_of_a_cast_column_are_values_of_the_cast(spark: SparkSession, by_ke
     query = "SELECT id FROM parts WHERE id + 1 IN (SELECT 4L UNION ALL SELECT 18L)"
     assert rows(spark, query) == ["17", "3"]
     (keys,) = [part for part in by_keys.filters if part[0] == "InSet"]
-    assert keys[1] == {"values": [18, 4], "type": "bigint"}
+    assert keys[1] == {"values": [18, 4], "type": "bigint", "legacyNullInEmptyBehavior": False}
     assert keys[2][0] == "Add"
 
 

@@ -28,7 +28,11 @@ final class Types {
       out.append("struct<");
       for (int i = 0; i < fields.length; i++) {
         out.append(i == 0 ? "" : ",");
-        Json.string(out, fields[i].name());
+        if (fields[i].name().matches("[A-Za-z0-9_]+")) {
+          out.append(fields[i].name());
+        } else {
+          Json.string(out, fields[i].name());
+        }
         out.append(':');
         element(out, fields[i].dataType(), fields[i].nullable());
         if (!fields[i].metadata().equals(Metadata.empty())) {
