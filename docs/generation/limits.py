@@ -279,6 +279,22 @@ OPERATOR = (
         "the newest ones; `snaploom snapshots` lists all",
     ),
     Limit(
+        "snaploom_operator.store.children:LONGEST_REPORT",
+        "a Report that is read",
+        "its run shows that there is no valid report",
+        "characters",
+    ),
+    Limit(
+        "snaploom_operator.store.children:MOST_VALUES",
+        "values of a Report that is read",
+        "its run shows that there is no valid report",
+    ),
+    Limit(
+        "snaploom_operator.cluster.requests:MOST_LEVELS",
+        "levels of nesting of an object that is read",
+        "the object is kept as unreadable",
+    ),
+    Limit(
         "snaploom_operator.conditions:LONGEST_MESSAGE",
         "the message of a condition",
         "it is cut",
@@ -339,6 +355,22 @@ WEBHOOK = (
         "`admission.failurePolicy` decides",
     ),
     Limit(
+        "snaploom_operator.admission.webhookserver:MOST_BODIES",
+        "bodies of reviews that are read at once, shared among senders",
+        "503 to the sender with most; `admission.failurePolicy` decides",
+    ),
+    Limit(
+        "snaploom_operator.admission.webhookserver:BODY_SECONDS",
+        "one body of a review",
+        "`admission.failurePolicy` decides",
+        "seconds",
+    ),
+    Limit(
+        "snaploom_operator.servers.httpserver:MOST_ANSWERS",
+        "requests for metrics, probes or pages at once, shared among senders",
+        "503 to the sender with most",
+    ),
+    Limit(
         "snaploom_operator.admission.judge:MOST_OF_A_NAMESPACE",
         "reviews of one namespace at once",
         "`admission.failurePolicy` decides",
@@ -377,6 +409,17 @@ WEBHOOK = (
     ),
 )
 PAGES = (
+    Limit(
+        "snaploom.site.server:MOST_AT_ONCE",
+        "requests to `snaploom serve` at once",
+        "503",
+    ),
+    Limit(
+        "snaploom.site.server:LONGEST_ANSWER",
+        "one request to `snaploom serve`",
+        "its connection is closed",
+        "seconds",
+    ),
     Limit(
         "snaploom_operator.pages.access:LONGEST_TOKEN",
         "a bearer token",

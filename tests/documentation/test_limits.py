@@ -93,7 +93,9 @@ OF_WORK = {
     "snaploom_operator.admission.judge:MOST_WAITING",
     "snaploom_operator.admission.throttle:LONGEST_WAIT_SECONDS",
     "snaploom_operator.admission.throttle:MOST_REMEMBERED",
+    "snaploom_operator.cluster.leaseobject:LONGEST_PROMISE",
     "snaploom_operator.cluster.requests:LONGEST_WAIT",
+    "snaploom_operator.pages.pageserver:MOST_DOCUMENTS",
     "snaploom_operator.watch.informer:LONGEST_RETRY_SECONDS",
 }
 """How work is divided, paused and sampled: the result is the same, or an estimate."""
