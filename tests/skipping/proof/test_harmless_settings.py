@@ -1,4 +1,4 @@
-"""Settings that are said to change no value are read by no class of Spark's expressions."""
+"""Settings that are listed as harmless are read by no class of Spark's expressions."""
 
 import re
 import subprocess

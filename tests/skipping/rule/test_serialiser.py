@@ -34,7 +34,9 @@ LITERALS = [
 COL = ["col", "id", "bigint"]
 TEXT = ["col", "text", "string"]
 
-CAST = {"timeZoneId": "UTC", "legacyCastToStr": False}
+CAST = {
+    "timeZoneId": "UTC", "legacyCastToStr": False, "leftBracket": "{", "rightBracket": "}",
+}  # fmt: skip
 EXPRESSIONS = [
     ("id", COL),
     ("upper(text)", ["Upper", {}, TEXT]),
@@ -42,7 +44,16 @@ EXPRESSIONS = [
     ("try_cast(text as int)", ["Cast", CAST | {"dataType": "int", "evalMode": "TRY"}]),
     ("text LIKE 'a%'", ["StartsWith", {}, TEXT, ["lit", "a", "string"]]),
     ("text LIKE '_a'", ["Like", {"escapeChar": "\\"}, TEXT, ["lit", "_a", "string"]]),
-    ("id IN (1, 2)", ["In", {}, COL, ["lit", 1, "bigint"], ["lit", 2, "bigint"]]),
+    (
+        "id IN (1, 2)",
+        [
+            "In",
+            {"legacyNullInEmptyBehavior": False},
+            COL,
+            ["lit", 1, "bigint"],
+            ["lit", 2, "bigint"],
+        ],
+    ),
     ("rand()", ["?", "rand()"]),
     ("_metadata.file_path", ["GetStructField", {"name": "file_path"}, ["?", "_metadata"]]),
 ]

@@ -122,6 +122,6 @@ class SkippingDefinition:
         labels = ", ".join(index.label for index in self.indexes if index.is_outdated)
         where = self.target.table or self.target.uri
         return labels and (
-            f"{labels}: an older Snaploom did not tell all expressions apart, so no query uses "
+            f"{labels}: an older Snaploom did not distinguish all expressions, so no query uses "
             f"it: build it again with `snaploom index refresh {where}`"
         )

@@ -132,7 +132,7 @@ def _other_term(before: Term, after: Term) -> str:
     if before.data_type != after.data_type:
         return f"{before.label} is {after.data_type}, was {before.data_type}"
     if before.is_outdated:
-        return f"{before.label} was indexed by an older Snaploom, which did not tell all literals apart"
+        return f"an older Snaploom, which did not distinguish all literals, indexed {before.label}"
     return f"Spark analyses {before.label} otherwise than when it was declared"
 
 

@@ -52,7 +52,7 @@ def _why_not(
         if name in unusable:
             return f"{name} {unusable[name]}"
     if index.is_outdated:
-        return "an older Snaploom did not tell all expressions apart: refresh it"
+        return "an older Snaploom did not distinguish all expressions: refresh it"
     if otherwise and any(term.names is None for term in index.terms):
         return f"its values may be others here: {otherwise[0]}"
     return ""

@@ -4,7 +4,7 @@ A node is `["col", name, type]`, `["lit", value, type]`, `["?", text]` for what 
 show (subqueries, Python functions, anything not deterministic), or
 `[ClassName, {argument: value}, child, ...]`, with all members of a chain of AND or of OR at once.
 A node with a part that has no text of its own is `["?", text]`, so that two equal texts without one
-are one computation; the writer in Java alone decides that (`Expressions.java`).
+are one computation; only the writer in Java decides that (`Expressions.java`).
 """
 
 from __future__ import annotations

@@ -345,7 +345,7 @@ def _options(header: Header, file_format: str) -> tuple[tuple[str, str], ...]:
 
 
 def _evaluation(header: Header) -> tuple[tuple[str, str], ...]:
-    """What the session says about values of expressions."""
+    """Return what values of expressions depend on in the session."""
     zone = str(header.get("zone", ""))
     session_zone = _object(header, "settings").get(TIME_ZONE) or zone
     found = {
