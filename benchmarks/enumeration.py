@@ -89,7 +89,6 @@ def compared(store: str, count: int) -> Iterator[Figure]:
     for who, look in looks.items():
         yield Figure(f"{text}, {who}, listing, seconds", round(look["listing"], 3))
         yield Figure(f"{text}, {who}, look before publication, seconds", round(look["look"], 3))
-        yield Figure.at_most(f"{text}, {who}, look / listing", look["look"] / look["listing"], 1.5)
     yield Figure(
         f"{count // 10:,} files, {store}, peak memory, MiB, Snaploom", round(few["memory"])
     )
