@@ -95,18 +95,18 @@ final class GuardedScans extends SparkStrategy {
         "package snaploom.skipping.generated;"
             + " import org.apache.spark.sql.execution.FileSourceScanExec;"
             + " import snaploom.skipping.Guard;"
-            + " public final class GuardedScan extends FileSourceScanExec {"
+            + " public final class GuardedFileSourceScanExec extends FileSourceScanExec {"
             + " private final Guard guard = new Guard();"
-            + (" public GuardedScan(" + parameters + ") { super(" + arguments + "); }")
+            + (" public GuardedFileSourceScanExec(" + parameters + ") { super(" + arguments + "); }")
             + (" public FileSourceScanExec copy(" + parameters + ") {")
-            + (" return new GuardedScan(" + arguments + "); }")
+            + (" return new GuardedFileSourceScanExec(" + arguments + "); }")
             + " public org.apache.spark.sql.execution.ScanFileListing selectedPartitions() {"
             + " guard.begin();"
             + " try { return super.selectedPartitions(); } finally { guard.end(); } }"
             + " public org.apache.spark.rdd.RDD inputRDD() {"
             + " return guard.over(super.inputRDD(), this); }"
             // Nodes of plans are put in the place of others only if they are not equal.
-            + " public boolean canEqual(Object other) { return other instanceof GuardedScan; }"
+            + " public boolean canEqual(Object other) { return other instanceof GuardedFileSourceScanExec; }"
             + " public boolean equals(Object other) { return canEqual(other) && super.equals(other); }"
             + " public int hashCode() { return super.hashCode(); }"
             + " public Object writeReplace() { return guard.plain(this); } }";
@@ -116,7 +116,7 @@ final class GuardedScans extends SparkStrategy {
       compiler.cook(source);
       return compiler
           .getClassLoader()
-          .loadClass("snaploom.skipping.generated.GuardedScan")
+          .loadClass("snaploom.skipping.generated.GuardedFileSourceScanExec")
           .getConstructors()[0];
     } catch (Exception unfit) {
       throw new IllegalStateException(unfit);
