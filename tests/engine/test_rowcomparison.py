@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -102,6 +103,55 @@ def test_counts_are_those_of_plain_python(spark: SparkSession, before: Any, afte
     columns = {one.path: one.rows for one in found.columns}
     counts = found.added, found.removed, found.changed, found.unchanged
     assert (*counts, columns) == expected(before, after)
+
+
+KEYED = "data struct<a: int, b: string, v: double>"
+parts = st.tuples(st.sampled_from([None, 1, 2]), st.sampled_from([None, "", "x"]), floats)
+many = st.lists(parts, max_size=12)
+
+
+def expected_of_many(before: list[Any], after: list[Any]) -> tuple[int, ...]:
+    """By key: equal rows pair off, then what is left pairs off in any order."""
+    sides = [Counter((a, b, plain(v)) for a, b, v in side) for side in (before, after)]
+    equal = sides[0] & sides[1]
+    lefts = [Counter() for _ in sides]
+    for side, left in zip(sides, lefts, strict=True):
+        for (a, b, _), rows in (side - equal).items():
+            left[a, b] += rows
+    changed = lefts[0] & lefts[1]
+    added, removed = ((lefts[n] - changed).total() for n in (1, 0))
+    return added, removed, changed.total(), equal.total()
+
+
+def counts_of_many(spark: SparkSession, before: list[Any], after: list[Any]) -> tuple[int, ...]:
+    frames = [spark.createDataFrame([(one,) for one in side], KEYED) for side in (before, after)]
+    found = compare_rows(*frames, ["a", "b"], 3)
+    assert len(found.samples) == sum(
+        min(3, rows) for rows in (found.added, found.removed, found.changed)
+    )
+    assert sum(one.rows for one in found.columns) == found.changed
+    return found.added, found.removed, found.changed, found.unchanged
+
+
+def test_key_with_a_null_part_is_one_changed_row(spark: SparkSession) -> None:
+    before, after = [(1, None, 1.5), (None, "x", 2.0)], [(None, "x", 2.0), (1, None, 2.5)]
+    assert counts_of_many(spark, before, after) == (0, 0, 1, 1)
+
+
+def test_row_that_stands_twice_is_one_added_row(spark: SparkSession) -> None:
+    row, other = (1, "x", 1.5), (2, "x", 1.5)
+    assert counts_of_many(spark, [row, other], [row, row, other]) == (1, 0, 0, 2)
+
+
+@pytest.mark.slow
+@settings(
+    deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(many, many)
+def test_rows_with_any_keys_are_paired_as_in_plain_python(
+    spark: SparkSession, before: Any, after: Any
+) -> None:
+    assert counts_of_many(spark, before, after) == expected_of_many(before, after)
 
 
 def row(text: str | None, number: int | None = None) -> Values:

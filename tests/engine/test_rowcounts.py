@@ -3,12 +3,14 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Container
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from support.weaving.smallmodels import Loom, Woven, same_key, weave_into
 
+from snaploom.engine.probes import Counts, Observing, Point
 from snaploom.engine.rowcounts import null_key_warnings
 from snaploom.errors import RowsMultiplied
 from snaploom.models.report import JoinMeasure
@@ -110,6 +112,50 @@ def test_task_that_failed_once_is_confirmed_by_exact_counts(tmp_path: Path) -> N
         "rows": 8,
         "joins": [[8, 8, 4, 0, 0]],
     }
+
+
+def seen_nothing(
+    monkeypatch: pytest.MonkeyPatch, change: Callable[[Counts], Counts], unseen: Container[Point]
+) -> None:
+    """Let observations at some points come back as if no row had passed them."""
+    read = Observing.read
+
+    def changed(observing: Observing, patience: float) -> dict[Point, Counts]:
+        found = read(observing, patience)
+        return {
+            point: change(counts) if point in unseen else counts for point, counts in found.items()
+        }
+
+    monkeypatch.setattr(Observing, "read", changed)
+
+
+POINTS = [Point(number, is_out=out) for number in range(3) for out in (False, True)]
+EMPTY: dict[str, Callable[[Counts], Counts]] = {
+    "zeros": lambda counts: dict.fromkeys(counts, 0),
+    "no metrics": lambda counts: {},
+}
+
+
+@pytest.mark.parametrize("unseen", [POINTS, POINTS[:2], POINTS[2:4], POINTS[1:2], POINTS[4:]])
+@pytest.mark.parametrize("change", EMPTY.values(), ids=EMPTY)
+def test_observations_that_saw_nothing_prove_nothing(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    unseen: list[Point],
+    change: Callable[[Counts], Counts],
+) -> None:
+    frames = {
+        "l": values(spark, "k", (1,), (2,)),
+        "r": values(spark, "k j", (1, 5), (2, 6)),
+        "s": values(spark, "j", (5,), (6,)),
+    }
+    seen_nothing(monkeypatch, change, unseen)
+    woven = weave_into(tmp_path / "right", CHAIN.weave(frames), spark)
+    assert counted(woven) == [(2, 2, 2, 0, 0), (2, 2, 2, 0, 0)]
+    frames["s"] = values(spark, "j", (5,), (6,), (6,))
+    with pytest.raises(RowsMultiplied):
+        weave_into(tmp_path / "multiplied", CHAIN.weave(frames), spark)
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,14 @@ def test_rows_without_a_unique_key_are_refused_with_the_keys(shop) -> None:
     assert (missing.code, "declares no key" in missing.err, missing.out) == (2, True, "")
 
 
+def test_published_rows_that_share_a_key_are_paired(shop) -> None:
+    shop.set("wide", "dataModel.rootDataSource.rootKey", ["customer_id"])
+    same = diff(shop, FIRST_DAY, FIRST_DAY, "-o", "json")
+    assert (same.code, same.document["rows"]["unchanged"]) == (0, len(ORDERS))
+    found = diff(shop, FIRST_DAY, SECOND_DAY, "-o", "json").document
+    assert found["before"]["rows"] == found["after"]["rows"] == len(ORDERS)
+
+
 @pytest.mark.parametrize(
     ("versions", "found"),
     [

@@ -3,12 +3,18 @@
 Values are the same where Spark's `<=>` takes them for the same: NULL is NULL, NaN is NaN, and -0.0
 is 0.0. Lists are compared in their order, maps without one. A struct is compared field by field;
 where it is NULL on one side only, the struct itself differs too.
+
+Keys match in the same way, NULL with NULL. Where a key stands in several rows of a side, rows that
+are equal as a whole are matched first, one by one, and the others in the order of their values: no
+row is compared with two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as sf
@@ -29,6 +35,7 @@ from snaploom.planning.rowchanges import (
 )
 
 _BEFORE, _AFTER, _CHANGE, _PLACE = "before", "after", "change", "place"
+_SIDE, _CONTENT, _NUMBER, _IS_EQUAL = "side", "content", "number", "is_equal"
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,7 @@ def compare_rows(
     """Match rows by key, and compare all other columns.
 
     Args:
-        before: rows, with a unique key that is never NULL.
+        before: rows; the fewer share a key, the faster.
         after: the same, under the same schema.
         root_key: the `rootKey`.
         samples: rows of each kind to show.
@@ -86,6 +93,9 @@ def compare_rows(
         )
         for frame, side in ((before, _BEFORE), (after, _AFTER))
     ]
+    matched = names
+    if any(_has_repeated(side, names) for side in sides):
+        sides, matched = _numbered(sides, names, before.schema), [*names, _IS_EQUAL, _NUMBER]
     # Rows are compared as a whole: a condition with a part for each column, which the optimizer
     # copies to wherever it is used, takes minutes to plan for some hundred columns.
     whole = orderable_form(sf.col(_BEFORE), before.schema).eqNullSafe(
@@ -96,7 +106,7 @@ def compare_rows(
         .when(sf.col(_AFTER).isNull(), RowChange.REMOVED.value)
         .when(~whole, RowChange.CHANGED.value)
     )
-    joined = sides[0].join(sides[1], names, "full_outer").withColumn(_CHANGE, change)
+    joined = _joined(sides[0], sides[1], matched).withColumn(_CHANGE, change)
     counts = _counts(joined, fields)
     differing = sorted(
         (-counts[f"f{number}"], number) for number in range(len(fields)) if counts[f"f{number}"]
@@ -110,6 +120,52 @@ def compare_rows(
         unchanged=counts["rows"] - sum(changes.values()),
         columns=tuple(ColumnChange(fields[number].path, -rows) for rows, number in differing),
         samples=tuple(_samples(joined, fields, names, root_key, shown)) if shown else (),
+    )
+
+
+def _has_repeated(side: DataFrame, names: Sequence[str]) -> bool:
+    return not side.groupBy(*names).count().where("count > 1").isEmpty()
+
+
+def _numbered(
+    sides: Sequence[DataFrame], names: Sequence[str], schema: spark.StructType
+) -> list[DataFrame]:
+    """Both sides with the number of each row among those of its key that it may be matched with."""
+    both = reduce(
+        DataFrame.union,
+        [
+            side.select(
+                *names,
+                sf.col(name).alias("row"),
+                orderable_form(sf.col(name), schema).alias(_CONTENT),
+                sf.lit(name).alias(_SIDE),
+            )
+            for side, name in zip(sides, (_BEFORE, _AFTER), strict=True)
+        ],
+    )
+    equal = Window.partitionBy(*names, _CONTENT)
+    pairs = sf.least(
+        *(sf.count_if(sf.col(_SIDE) == name).over(equal) for name in (_BEFORE, _AFTER))
+    )
+    own = Window.partitionBy(*names, _CONTENT, _SIDE).orderBy(sf.lit(0))
+    others = Window.partitionBy(*names, _SIDE, _IS_EQUAL).orderBy(_CONTENT)
+    numbered = both.withColumn(_IS_EQUAL, sf.row_number().over(own) <= pairs).withColumn(
+        _NUMBER, sf.row_number().over(others)
+    )
+    return [
+        numbered.where(sf.col(_SIDE) == name).select(
+            *names, _IS_EQUAL, _NUMBER, sf.col("row").alias(name)
+        )
+        for name in (_BEFORE, _AFTER)
+    ]
+
+
+def _joined(before: DataFrame, after: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Rows with equal keys beside each other, NULL being equal to NULL, and those without."""
+    one, other = before.alias("b"), after.alias("a")
+    same = [sf.col(f"b.{key}").eqNullSafe(sf.col(f"a.{key}")) for key in keys]
+    return one.join(other, reduce(and_, same), "full_outer").select(
+        *(sf.coalesce(f"b.{key}", f"a.{key}").alias(key) for key in keys), _BEFORE, _AFTER
     )
 
 
@@ -185,9 +241,7 @@ def _sample(
 ) -> RowSample:
     return RowSample(
         RowChange(row[_CHANGE]),
-        tuple(
-            (part, without_secrets(row[name])) for part, name in zip(root_key, names, strict=True)
-        ),
+        tuple((part, _shown(row[name])) for part, name in zip(root_key, names, strict=True)),
         tuple(
             ChangedValue(
                 fields[value["field"]].path, *(_shown(value[side]) for side in (_BEFORE, _AFTER))

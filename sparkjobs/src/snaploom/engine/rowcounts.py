@@ -2,8 +2,9 @@
 
 out = in proves that every left row met at most one right row (rule W24). Counts come
 from the job itself, by `snaploom.engine.probes.Observing`; they are believed when they are complete
-and every task ran once. Otherwise (optimised away, retried, or a mismatch) exact queries decide, so
-that neither a lost nor a doubled metric can publish multiplied rows or refuse good ones (rule W25).
+and every task ran once. Otherwise (optimised away, empty, retried, or a mismatch) exact queries
+decide, so that neither a lost nor a doubled metric can publish multiplied rows or refuse good ones
+(rule W25).
 """
 
 from __future__ import annotations
@@ -94,8 +95,7 @@ class Weaving:
         counts = self._observing.read(patience=0.0 if heard else LISTENER_PATIENCE)
         exact = _Exact(self.weave)
         suspect = not (heard and ran_exactly_once(spark, job_group))
-        if suspect:
-            counts = {}
+        counts = {} if suspect else self._believed(counts, rows_written)
         for point in self._observing.observations:
             if point not in counts:
                 counts[point] = exact.count(point)
@@ -122,6 +122,26 @@ class Weaving:
             RowCounts(one[_TOP][ROWS], self._measures(one), bool(exact.queries), fresh)
             for one in self._of_each(counts)
         )
+
+    def _believed(
+        self, counts: Mapping[Point, Counts], rows_written: Callable[[], int]
+    ) -> dict[Point, Counts]:
+        """The counts without those of no rows at all where there were some.
+
+        An observation that saw nothing is 0 before a join and 0 after it, which would prove every
+        join. Rows in the files passed the root, and partners of a join its child.
+        """
+        found = {point: of for point, of in counts.items() if ROWS in of}
+        if _TOP in found and not found[_TOP][ROWS] and rows_written():
+            return {}
+        for node in self.weave.joins:
+            parent = found.get(Point(node.parent_number, is_out=True))
+            if parent is not None and not _matches(parent, node):
+                continue
+            for point in (Point(node.number, is_out=out) for out in (False, True)):
+                if point in found and not found[point][ROWS]:
+                    del found[point]
+        return found
 
     def _of_each(self, counts: Mapping[Point, Counts]) -> Iterable[Mapping[Point, Counts]]:
         """The counts as they would be, were each snapshot woven by itself."""
@@ -187,6 +207,12 @@ def null_key_warnings(
                 f"({join.null_keys / join.in_:.1%}; warnNullKeyRatio is {ratio:g})"
             )
     return tuple(warnings)
+
+
+def _matches(parent: Counts, child: JoinNode) -> bool:
+    """Whether a row of a child met one of its parent, in one of the snapshots."""
+    name = f"matched_{child.number}"
+    return any(count for each, count in parent.items() if each.split("@")[0] == name)
 
 
 def _is_even(counts: Mapping[Point, Counts], node: JoinNode) -> bool:

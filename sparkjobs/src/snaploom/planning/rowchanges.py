@@ -24,9 +24,9 @@ class RowChange(StrEnum):
     """What became of a row."""
 
     ADDED = "ADDED"
-    """Its key is only in the second snapshot."""
+    """Its key is only in the second snapshot, or in more of its rows."""
     REMOVED = "REMOVED"
-    """Its key is only in the first snapshot."""
+    """Its key is only in the first snapshot, or in more of its rows."""
     CHANGED = "CHANGED"
     """Its key is in both, and a column that both have differs."""
 
@@ -66,8 +66,8 @@ class RowSample:
 
     change: RowChange
     """What became of it."""
-    key: tuple[tuple[str, str], ...]
-    """Column and value of each part of `rootKey`."""
+    key: tuple[tuple[str, str | None], ...]
+    """Column and value of each part of `rootKey`, None for NULL."""
     values: tuple[ChangedValue, ...] = ()
     """Columns that differ; none where the whole row is new or gone."""
     omitted: int = 0
@@ -89,9 +89,9 @@ class RowChanges:
     """How many rows and columns differ, and some of them."""
 
     added: int
-    """Rows whose key is only in the second."""
+    """Rows whose key is only in the second, or in more of its rows."""
     removed: int
-    """Rows whose key is only in the first."""
+    """Rows whose key is only in the first, or in more of its rows."""
     changed: int
     """Rows with equal keys and other values."""
     unchanged: int
@@ -198,7 +198,7 @@ _SIGNS = {RowChange.ADDED: "+", RowChange.REMOVED: "-", RowChange.CHANGED: "~"}
 
 
 def _sample_lines(sample: RowSample) -> Iterator[str]:
-    key = ", ".join(f"{name} = {value}" for name, value in sample.key)
+    key = ", ".join(f"{name} = {_shown(value)}" for name, value in sample.key)
     yield f"{_SIGNS[sample.change]} row {key}"
     for value in sample.values:
         yield f"    {value.path}: {_shown(value.before)} -> {_shown(value.after)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -42,10 +42,6 @@ class _Side:
     time: str
     sequence: int | None
 
-    def __str__(self) -> str:
-        origin = "dry run" if self.sequence is None else f"manifest {self.sequence}"
-        return f"{self.time} ({origin})"
-
 
 def compare_data(
     request: DataDiffRequest,
@@ -66,7 +62,7 @@ def compare_data(
         open_session: gives the session.
 
     Raises:
-        CheckFailed: a key is not unique, or NULL, in one of them.
+        CheckFailed: a key is not unique, or NULL, in a dry run.
         CheckInvalid: one of them has no column of the key.
         SnaploomError: what keeps a dry run from its rows, as a run would raise it.
         SparkNotStarted: there is no Spark to work with.
@@ -82,7 +78,7 @@ def compare_data(
             sides = _Sides(spark, request, store, moment, allow, interruption.check)
             before, after = (sides.open(side, held) for side in (request.before, request.after))
             interruption.check()
-            return _compared(request, before, after, interruption.check)
+            return _compared(request, before, after)
 
     return run_in_group(work, group, interruption)
 
@@ -122,27 +118,15 @@ class _Sides:
         return _Side(frame, schema, time, record.seq)
 
 
-def _compared(
-    request: DataDiffRequest, before: _Side, after: _Side, check: Callable[[], None]
-) -> DataComparison:
+def _compared(request: DataDiffRequest, before: _Side, after: _Side) -> DataComparison:
     output = request.bundle.output
     key = output.spec.data_model.root_data_source.root_key
     fields = common_fields(before.schema, after.schema)
     common = struct_from(fields.schema)
     for side in (before, after):
         columns = key_columns(side.frame.schema, key, output.identity)
-        unique = uniqueness(side.frame, columns)
-        if not unique.holds:
-            raise CheckFailed(
-                f"rows of {side} cannot be matched by their key",
-                resource=output.identity,
-                path="spec.dataModel.rootDataSource.rootKey",
-                found=f"{', '.join(key)}: {unique.measured}",
-                expected="every key once, and no NULL in it",
-                hint="name columns in rootKey that identify a row, or compare versions that were "
-                "published since rootKey is declared",
-            )
-        check()
+        if side.sequence is None:
+            _refuse_what_a_run_would(request, side, columns)
     # A key whose types have nothing in common is in neither: the same error names the column.
     key_columns(common, key, output.identity)
     frames = [conform_frame(side.frame, common) for side in (before, after)]
@@ -158,7 +142,26 @@ def _compared(
     )
 
 
+def _refuse_what_a_run_would(
+    request: DataDiffRequest, woven: _Side, columns: Sequence[str]
+) -> None:
+    """A dry run proves no counts of joins: rows that one multiplied are found by their key."""
+    unique = uniqueness(woven.frame, columns)
+    if unique.holds:
+        return
+    output = request.bundle.output
+    key = output.spec.data_model.root_data_source.root_key
+    raise CheckFailed(
+        f"a run would not publish the rows of {woven.time}",
+        resource=output.identity,
+        path="spec.dataModel.rootDataSource.rootKey",
+        found=f"{', '.join(key)}: {unique.measured}",
+        expected="every key once, and no NULL in it",
+        hint="name columns in rootKey that identify a row, or correct the sources",
+    )
+
+
 def _row_counts(rows: RowChanges) -> tuple[int, int]:
-    """Rows of both sides; keys are unique, so that each row is counted once."""
+    """Rows of both sides: each is counted once."""
     both = rows.changed + rows.unchanged
     return both + rows.removed, both + rows.added

@@ -1,6 +1,7 @@
 package snaploom.skipping;
 
 import java.math.BigInteger;
+import java.util.List;
 import org.apache.spark.util.Utils;
 import scala.math.BigInt;
 
@@ -10,7 +11,9 @@ final class Decision {
   final Listing listing;
   final Kept kept;
   private final String signs;
-  private final String[] tags;
+
+  /** The local files that are dropped; null without an answer. */
+  final Freshness dropped;
 
   /** Whether there was an answer at all. */
   final boolean isInformed;
@@ -22,7 +25,7 @@ final class Decision {
     this.question = question;
     this.listing = listing;
     this.signs = answer == null ? null : answer.signs;
-    this.tags = answer == null ? null : answer.tags;
+    this.dropped = answer == null ? null : Freshness.of(signs, answer.tags, listing);
     this.kept = listing.keep(signs);
     this.isInformed = answer != null;
     this.label = answer == null ? "" : answer.label;
@@ -32,10 +35,16 @@ final class Decision {
     return question.equals(other) && listing.isSameAs(files);
   }
 
-  /** What is kept by the time of reading: what changed since it was listed is kept as well. */
-  Kept confirmed() throws Exception {
-    String now = signs == null ? null : Freshness.confirmed(signs, tags, listing);
-    return now == signs ? kept : listing.keep(now);
+  /** What is kept with some positions more. */
+  Kept keptWith(List changed) {
+    if (changed.isEmpty()) {
+      return kept;
+    }
+    StringBuilder now = new StringBuilder(signs);
+    for (int i = 0; i < changed.size(); i++) {
+      now.setCharAt(((Integer) changed.get(i)).intValue(), '1');
+    }
+    return listing.keep(now.toString());
   }
 
   /** The kept bytes' share of something, rounded upwards. */

@@ -6,31 +6,109 @@ import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.Callable;
 import org.apache.hadoop.fs.FileStatus;
+import org.apache.spark.sql.execution.datasources.BucketingUtils;
+import scala.Option;
 
 /**
- * Whether local files are still as Spark listed them, and as they were indexed.
+ * Whether dropped local files are still as Spark listed them, and as they were indexed.
  *
  * <p>Frames and tables hold their listing as long as they live, and Spark reads what a file holds
- * by the time it reads it. So a file that is about to be dropped is looked at once more where that
- * costs microseconds; elsewhere the listing counts.
+ * by the time it reads it. So a file that is dropped is looked at once more where that costs
+ * microseconds; elsewhere the listing counts.
  */
 final class Freshness {
   /** Files that one task looks at: some milliseconds, far more than a thread costs. */
   private static final int PART = 2000;
 
-  private Freshness() {}
+  private final Listing listing;
+  private final int[] dropped;
+  private final String[] tags;
+
+  private Freshness(Listing listing, int[] dropped, String[] tags) {
+    this.listing = listing;
+    this.dropped = dropped;
+    this.tags = tags;
+  }
+
+  /** Of the files that an answer drops; tags are in their order, none at all where none is known. */
+  static Freshness of(String signs, String[] tags, Listing listing) {
+    int[] positions = new int[signs.length()];
+    String[] known = new String[positions.length];
+    int count = 0;
+    int dropped = 0;
+    for (int i = 0; i < positions.length; i++) {
+      if (signs.charAt(i) == '0') {
+        if (Tags.isLocal(listing.file(i).getPath())) {
+          positions[count] = i;
+          known[count] = dropped < tags.length && !tags[dropped].isEmpty() ? tags[dropped] : null;
+          count++;
+        }
+        dropped++;
+      }
+    }
+    return new Freshness(
+        listing, Arrays.copyOf(positions, count), (String[]) Arrays.copyOf(known, count));
+  }
+
+  boolean isEmpty() {
+    return dropped.length == 0;
+  }
+
+  FileStatus file(Object position) {
+    return listing.file(((Integer) position).intValue());
+  }
+
+  /** All but those at some positions, in order. */
+  Freshness without(List changed) {
+    if (changed.isEmpty()) {
+      return this;
+    }
+    int[] owners = new int[dropped.length];
+    for (int i = 0, k = 0; i < dropped.length; i++) {
+      if (k < changed.size() && ((Integer) changed.get(k)).intValue() == dropped[i]) {
+        owners[i] = 1;
+        k++;
+      }
+    }
+    return parts(owners, 2)[0];
+  }
+
+  /** By partitions of a bucketed scan: each reads the buckets with its remainder. */
+  Freshness[] byBucket(int partitions) {
+    int[] owners = new int[dropped.length];
+    for (int i = 0; i < dropped.length; i++) {
+      Option bucket = BucketingUtils.getBucketId(listing.file(dropped[i]).getPath().getName());
+      owners[i] = bucket.isEmpty() ? 0 : ((Integer) bucket.get()).intValue() % partitions;
+    }
+    return parts(owners, partitions);
+  }
+
+  private Freshness[] parts(int[] owners, int count) {
+    int[] sizes = new int[count];
+    for (int i = 0; i < owners.length; i++) {
+      sizes[owners[i]]++;
+    }
+    Freshness[] parts = new Freshness[count];
+    for (int k = 0; k < count; k++) {
+      parts[k] = new Freshness(listing, new int[sizes[k]], new String[sizes[k]]);
+    }
+    for (int i = owners.length - 1; i >= 0; i--) {
+      Freshness part = parts[owners[i]];
+      sizes[owners[i]]--;
+      part.dropped[sizes[owners[i]]] = dropped[i];
+      part.tags[sizes[owners[i]]] = tags[i];
+    }
+    return parts;
+  }
 
   /**
-   * The signs of an answer, with that of every dropped file that changed since turned to keep.
+   * Positions of the files that are not what was indexed any more.
    *
-   * <p>Tags are of the dropped files, in order; none at all where the indexes know none. Many files
-   * are looked at by all processors: a look is a call to the system, and little else.
+   * <p>Many files are looked at by all processors: a look is a call to the system, and little else.
    */
-  static String confirmed(String signs, final String[] tags, final Listing listing)
-      throws Exception {
-    final int[] dropped = dropped(signs);
-    if (dropped.length == 0) {
-      return signs;
+  List changed() throws Exception {
+    if (dropped.length <= PART) {
+      return changed(0);
     }
     List parts = new ArrayList();
     for (int first = 0; first < dropped.length; first += PART) {
@@ -38,45 +116,23 @@ final class Freshness {
       parts.add(
           new Callable() {
             public Object call() {
-              return changed(dropped, begin, tags, listing);
+              return changed(begin);
             }
           });
     }
-    List found =
-        parts.size() == 1
-            ? Collections.singletonList(changed(dropped, 0, tags, listing))
-            : Parallel.all(parts, Runtime.getRuntime().availableProcessors());
-    StringBuilder confirmed = new StringBuilder(signs);
-    boolean isChanged = false;
-    for (int i = 0; i < found.size(); i++) {
-      List positions = (List) found.get(i);
-      for (int k = 0; k < positions.size(); k++) {
-        confirmed.setCharAt(((Integer) positions.get(k)).intValue(), '1');
-        isChanged = true;
-      }
+    List found = new ArrayList();
+    List all = Parallel.all(parts, Runtime.getRuntime().availableProcessors());
+    for (int i = 0; i < all.size(); i++) {
+      found.addAll((List) all.get(i));
     }
-    return isChanged ? confirmed.toString() : signs;
+    return found;
   }
 
-  /** Positions of the files that are dropped. */
-  private static int[] dropped(String signs) {
-    int[] positions = new int[signs.length()];
-    int count = 0;
-    for (int i = 0; i < positions.length; i++) {
-      if (signs.charAt(i) == '0') {
-        positions[count] = i;
-        count++;
-      }
-    }
-    return Arrays.copyOf(positions, count);
-  }
-
-  /** Which of the dropped files from `begin` on are not what was indexed any more. */
-  private static List changed(int[] dropped, int begin, String[] tags, Listing listing) {
-    List positions = new ArrayList();
+  private List changed(int begin) {
+    List positions = Collections.EMPTY_LIST;
     for (int i = begin; i < Math.min(dropped.length, begin + PART); i++) {
-      String tag = i < tags.length ? tags[i] : "";
-      if (!isAsListed(listing.file(dropped[i]), tag.isEmpty() ? null : tag)) {
+      if (!isAsListed(listing.file(dropped[i]), tags[i])) {
+        positions = positions.isEmpty() ? new ArrayList() : positions;
         positions.add(Integer.valueOf(dropped[i]));
       }
     }
@@ -84,9 +140,6 @@ final class Freshness {
   }
 
   private static boolean isAsListed(FileStatus listed, String tag) {
-    if (!Tags.isLocal(listed.getPath())) {
-      return true;
-    }
     try {
       return Tags.isAsListed(listed, tag);
     } catch (Exception gone) {

@@ -47,6 +47,7 @@ final class Sessions {
 
   static synchronized void ensure(SparkSession session, Slot slot) {
     ExperimentalMethods methods = session.experimental();
+    ensureStrategy(methods);
     Iterator rules = Scala.iterator(methods.extraOptimizations());
     while (rules.hasNext()) {
       Object rule = rules.next();
@@ -57,6 +58,18 @@ final class Sessions {
     methods.extraOptimizations_$eq(
         (scala.collection.immutable.Seq)
             methods.extraOptimizations().appended(new SkippingRule(slot)));
+  }
+
+  private static void ensureStrategy(ExperimentalMethods methods) {
+    Iterator strategies = Scala.iterator(methods.extraStrategies());
+    while (strategies.hasNext()) {
+      if (strategies.next() instanceof GuardedScans) {
+        return;
+      }
+    }
+    methods.extraStrategies_$eq(
+        (scala.collection.immutable.Seq)
+            methods.extraStrategies().appended(new GuardedScans()));
   }
 }
 

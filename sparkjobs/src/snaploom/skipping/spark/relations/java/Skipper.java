@@ -60,12 +60,22 @@ final class Skipper {
 
   Seq list(Seq partitionFilters, Seq dataFilters) {
     Seq directories = base().listFiles(partitionFilters, dataFilters);
-    if (partitionFilters.isEmpty() && dataFilters.isEmpty() && further.isEmpty()) {
+    Guard guard = Guard.listing();
+    if (guard == null
+        || (partitionFilters.isEmpty() && dataFilters.isEmpty() && further.isEmpty())) {
       return directories;
     }
     try {
       Listing listing = new Listing(directories);
-      return decide("list", listing, partitionFilters, dataFilters).confirmed().directories;
+      Decision decision = decide("list", listing, partitionFilters, dataFilters);
+      if (decision.dropped == null) {
+        return directories;
+      }
+      // What changed since it was listed is kept, and the rest is guarded.
+      List changed = decision.dropped.changed();
+      Seq kept = decision.keptWith(changed).directories;
+      guard.hold(decision.dropped.without(changed));
+      return kept;
     } catch (Throwable failure) {
       Failures.add(failure);
       return directories;

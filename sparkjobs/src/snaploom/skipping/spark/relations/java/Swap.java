@@ -185,10 +185,11 @@ final class Swap extends AbstractPartialFunction {
   private LogicalPlan scan(DataSourceV2ScanRelation node, List joinKeys) throws Exception {
     FileRelation relation = FileRelation.of(node);
     if (relation == null || !(node.scan() instanceof Product)) {
+      // Or it is guarded: a proxy, which was swapped before.
       return null;
     }
     FileScan files = (FileScan) node.scan();
-    if (files.fileIndex() instanceof SkippingFileIndexV2 || hasAggregate((Product) files)) {
+    if (hasAggregate((Product) files)) {
       return null;
     }
     boolean hasFilters = !files.partitionFilters().isEmpty() || !files.dataFilters().isEmpty();
@@ -203,9 +204,8 @@ final class Swap extends AbstractPartialFunction {
       return null;
     }
     Object index = new SkippingFileIndexV2(session, skipper);
-    Product swapped =
-        (Product)
-            Scala.copyWith(node, "scan", Scala.copyWith((Product) files, "fileIndex", index));
+    FileScan skipping = (FileScan) Scala.copyWith((Product) files, "fileIndex", index);
+    Product swapped = (Product) Scala.copyWith(node, "scan", GuardedFiles.of(skipping, files));
     return (LogicalPlan)
         Scala.copyWith(swapped, "relation", named((DataSourceV2Relation) node.relation(), decision));
   }
