@@ -116,23 +116,42 @@ def test_index_of_other_settings_loses_no_row(
         assert case.kept(condition.text) < 3
 
 
-def test_settings_that_change_between_two_collects_lose_no_row(case: ProofCase) -> None:
+@pytest.mark.parametrize("indexed_under", ["false", "true"])
+@pytest.mark.parametrize(
+    ("name", "text", "values"),
+    [
+        (
+            "spark.sql.legacy.truncateForEmptyRegexSplit",
+            "split(s, '', 2)[1]",
+            ("'yz'", "'y'"),
+        ),
+        (
+            "spark.sql.jsonGenerator.ignoreNullFields",
+            "to_json(named_struct('p', nullif(s, s)))",
+            ("'{}'", """'{"p":null}'"""),
+        ),
+    ],
+)
+def test_settings_that_change_between_two_collects_lose_no_row(
+    case: ProofCase, name: str, text: str, values: Sequence[str], indexed_under: str
+) -> None:
     case.write_sql("SELECT 'abc' s", "SELECT 'xyz' s")
-    name, text = "spark.sql.legacy.truncateForEmptyRegexSplit", "split(s, '', 2)[1]"
-    with setting(case.spark, name, "true"):
+    with setting(case.spark, name, indexed_under):
         case.index(lambda builder: builder.add_expression("VALUE_SET", text))
 
-    def collected_twice() -> list[list[Row]]:
-        frame = case.read().where(f"{text} = 'yz'")
-        first = frame.collect()
-        with setting(case.spark, name, "true"):
-            return [first, frame.collect()]
+    def collected_twice(value: str) -> list[list[Row]]:
+        frame = case.read().where(f"{text} = {value}")
+        found = []
+        for each in ("false", "true", "false"):
+            with setting(case.spark, name, each):
+                found.append(sorted(frame.collect()))
+        return found
 
     with skipping_by(case.spark, case.location):
-        on = collected_twice()
-        with without_skipping(case.spark):
-            assert on == collected_twice()
-    assert on[0]
+        for value in values:
+            on = collected_twice(value)
+            with without_skipping(case.spark):
+                assert on == collected_twice(value)
 
 
 @pytest.mark.slow

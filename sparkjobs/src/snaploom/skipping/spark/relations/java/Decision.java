@@ -2,6 +2,7 @@ package snaploom.skipping;
 
 import java.math.BigInteger;
 import java.util.List;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.util.Utils;
 import scala.math.BigInt;
 
@@ -12,7 +13,7 @@ final class Decision {
   final Kept kept;
   private final String signs;
 
-  /** The local files that are dropped; null without an answer. */
+  /** The files that are dropped; null without an answer. */
   final Freshness dropped;
 
   /** Whether there was an answer at all. */
@@ -21,11 +22,12 @@ final class Decision {
   private final String label;
 
   /** Without an answer (null), every file is kept. */
-  Decision(String question, Listing listing, Answer answer) {
+  Decision(String question, Listing listing, Answer answer, Settings settings, SQLConf conf) {
     this.question = question;
     this.listing = listing;
     this.signs = answer == null ? null : answer.signs;
-    this.dropped = answer == null ? null : Freshness.of(signs, answer.tags, listing);
+    this.dropped =
+        answer == null ? null : Freshness.of(signs, answer.tags, listing, settings, conf);
     this.kept = listing.keep(signs);
     this.isInformed = answer != null;
     this.label = answer == null ? "" : answer.label;

@@ -7,14 +7,16 @@ import java.util.List;
 import java.util.concurrent.Callable;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.sql.execution.datasources.BucketingUtils;
+import org.apache.spark.sql.internal.SQLConf;
 import scala.Option;
 
 /**
- * Whether dropped local files are still as Spark listed them, and as they were indexed.
+ * Whether dropped files are still as Spark listed them, and as they were indexed.
  *
  * <p>Frames and tables hold their listing as long as they live, and Spark reads what a file holds
- * by the time it reads it. So a file that is dropped is looked at once more where that costs
- * microseconds; elsewhere the listing counts.
+ * by the time it reads it. So a local file that is dropped is looked at once more, which costs
+ * microseconds; elsewhere the listing counts. And what an expression gives depends on the settings
+ * by the time it is evaluated: where these are others, no file is as it was indexed.
  */
 final class Freshness {
   /** Files that one task looks at: some milliseconds, far more than a thread costs. */
@@ -23,31 +25,43 @@ final class Freshness {
   private final Listing listing;
   private final int[] dropped;
   private final String[] tags;
+  private final Settings settings;
+  private final SQLConf conf;
 
-  private Freshness(Listing listing, int[] dropped, String[] tags) {
+  private Freshness(
+      Listing listing, int[] dropped, String[] tags, Settings settings, SQLConf conf) {
+    this.settings = settings;
+    this.conf = conf;
     this.listing = listing;
     this.dropped = dropped;
     this.tags = tags;
   }
 
-  /** Of the files that an answer drops; tags are in their order, none at all where none is known. */
-  static Freshness of(String signs, String[] tags, Listing listing) {
+  /**
+   * Of the files that an answer drops.
+   *
+   * @param tags in their order, none at all where none is known
+   * @param settings with which it was decided
+   * @param conf the settings of the session, as they are at any time
+   */
+  static Freshness of(
+      String signs, String[] tags, Listing listing, Settings settings, SQLConf conf) {
     int[] positions = new int[signs.length()];
     String[] known = new String[positions.length];
-    int count = 0;
     int dropped = 0;
     for (int i = 0; i < positions.length; i++) {
       if (signs.charAt(i) == '0') {
-        if (Tags.isLocal(listing.file(i).getPath())) {
-          positions[count] = i;
-          known[count] = dropped < tags.length && !tags[dropped].isEmpty() ? tags[dropped] : null;
-          count++;
-        }
+        positions[dropped] = i;
+        known[dropped] = dropped < tags.length && !tags[dropped].isEmpty() ? tags[dropped] : null;
         dropped++;
       }
     }
     return new Freshness(
-        listing, Arrays.copyOf(positions, count), (String[]) Arrays.copyOf(known, count));
+        listing,
+        Arrays.copyOf(positions, dropped),
+        (String[]) Arrays.copyOf(known, dropped),
+        settings,
+        conf);
   }
 
   boolean isEmpty() {
@@ -90,7 +104,7 @@ final class Freshness {
     }
     Freshness[] parts = new Freshness[count];
     for (int k = 0; k < count; k++) {
-      parts[k] = new Freshness(listing, new int[sizes[k]], new String[sizes[k]]);
+      parts[k] = new Freshness(listing, new int[sizes[k]], new String[sizes[k]], settings, conf);
     }
     for (int i = owners.length - 1; i >= 0; i--) {
       Freshness part = parts[owners[i]];
@@ -107,6 +121,13 @@ final class Freshness {
    * <p>Many files are looked at by all processors: a look is a call to the system, and little else.
    */
   List changed() throws Exception {
+    if (!settings.isEvaluatedAlike(conf)) {
+      List all = new ArrayList();
+      for (int i = 0; i < dropped.length; i++) {
+        all.add(Integer.valueOf(dropped[i]));
+      }
+      return all;
+    }
     if (dropped.length <= PART) {
       return changed(0);
     }
@@ -141,7 +162,7 @@ final class Freshness {
 
   private static boolean isAsListed(FileStatus listed, String tag) {
     try {
-      return Tags.isAsListed(listed, tag);
+      return !Tags.isLocal(listed.getPath()) || Tags.isAsListed(listed, tag);
     } catch (Exception gone) {
       return false;
     }

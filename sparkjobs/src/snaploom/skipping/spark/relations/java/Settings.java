@@ -15,12 +15,14 @@ final class Settings {
   private static final String HARMLESS = "!";
 
   private final Map values = new TreeMap();
+  private final String[] names;
 
   /** All settings of SQL that differ from Spark's defaults and may change an expression's value. */
   private final Map changed = new TreeMap();
 
   /** Only what was set; null for a name that has its default. */
   Settings(SQLConf conf, String[] names) {
+    this.names = names;
     for (int i = 0; i < names.length; i++) {
       if (!names[i].startsWith(HARMLESS)) {
         values.put(names[i], conf.contains(names[i]) ? conf.getConfString(names[i]) : null);
@@ -61,6 +63,11 @@ final class Settings {
 
   boolean evaluatesAs(Settings other) {
     return changed.equals(other.changed);
+  }
+
+  /** Whether expressions still have the same values with the settings that there are now. */
+  boolean isEvaluatedAlike(SQLConf now) {
+    return evaluatesAs(new Settings(now, names));
   }
 
   void write(StringBuilder out) {

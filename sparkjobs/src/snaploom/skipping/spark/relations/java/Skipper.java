@@ -108,7 +108,7 @@ final class Skipper {
       }
       answer = installation.decide(header.toString(), listing);
     }
-    Decision decision = new Decision(question, listing, answer);
+    Decision decision = new Decision(question, listing, answer, settings, conf());
     last = decision;
     return decision;
   }
@@ -129,9 +129,11 @@ final class Skipper {
 
   /** Readers take some settings from the relation's session and some from the running one. */
   private boolean isReadBy(Settings settings) {
-    SQLConf conf =
-        ((org.apache.spark.sql.classic.SparkSession) session).sessionState().conf();
-    return new Settings(conf, installation.settingNames).isSameAs(settings);
+    return new Settings(conf(), installation.settingNames).isSameAs(settings);
+  }
+
+  private SQLConf conf() {
+    return ((org.apache.spark.sql.classic.SparkSession) session).sessionState().conf();
   }
 
   private void filters(StringBuilder out, Seq partitionFilters, Seq dataFilters) {
