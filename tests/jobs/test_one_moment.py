@@ -195,11 +195,14 @@ def test_source_that_changes_each_time_is_refused_by_name(spark, loom) -> None:
     assert loom.is_clean()
 
 
-@pytest.mark.parametrize("stage", ["planned", "read", "writing"])
-def test_file_that_is_cut_short_while_it_is_read_is_read_again(spark, loom, stage) -> None:
-    stages, whole = Stages(), file_of(loom, "order").read_bytes()
-    stages.at(stage, lambda: file_of(loom, "order").write_bytes(whole[:50]))
-    stages.at("again", lambda: file_of(loom, "order").write_bytes(whole))
+@pytest.mark.parametrize(("stage", "kind"), [("planned", by_read_time), ("writing", by_path)])
+def test_file_that_is_cut_short_while_it_is_read_is_read_again(spark, loom, stage, kind) -> None:
+    loom.others.clear()
+    loom.join(kind(loom), snapshot={"timeAfter": {"day": 30}})
+    stages, file = Stages(), file_of(loom, "customer")
+    whole = file.read_bytes()
+    stages.at(stage, lambda: file.write_bytes(whole[:50]))
+    stages.at("again", lambda: file.write_bytes(whole))
     report = weave(stages, spark, loom).report
     assert report.phase is RunPhase.SUCCEEDED, report.message
     assert versions(spark, loom) == {("old", "old")}

@@ -171,7 +171,7 @@ def test_files_that_a_dead_run_wove_ahead_are_found_as_garbage(
     spark, tmp_path, monkeypatch
 ) -> None:
     loom = shop(tmp_path)
-    monkeypatch.setattr(SnapshotsAhead, "close", lambda self: None)  # a dead run removes nothing
+    monkeypatch.setattr(SnapshotsAhead, "forget", lambda self: None)  # a dead run removes nothing
     weave_the_first(loom, spark)
     folder, state = loom.opened(), loom.state()
     left = loom.data_files() - set(state.live_files)
