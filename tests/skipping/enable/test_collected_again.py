@@ -179,3 +179,39 @@ def test_every_frame_gives_again_what_it_gives_without_skipping(
     finally:
         skipping.sql("DROP TABLE again")
         skipping.sql("DROP TABLE bucketed")
+
+
+def test_cached_frame_is_filled_again_as_without_skipping(
+    skipping: SparkSession, location: str, tmp_path: Path
+) -> None:
+    path = write(skipping, tmp_path / "t", "parquet")
+    build_index(skipping, location, path, ("i",))
+    frame = skipping.read.parquet(path).where(WANTED).cache()
+    assert [row.i for row in frame.collect()] == [10]
+    kept = frame.rdd
+    frame.unpersist(blocking=True)
+    replace(skipping, path, "parquet")
+    assert sorted(row.i for row in kept.collect()) == [10, 95]
+
+
+def test_static_side_of_a_stream_is_looked_at_with_each_batch(
+    skipping: SparkSession, location: str, tmp_path: Path
+) -> None:
+    path = write(skipping, tmp_path / "t", "parquet")
+    build_index(skipping, location, path, ("i",))
+    events = tmp_path / "events"
+    skipping.range(100).selectExpr("id as i").write.json(str(events))
+    static = skipping.read.parquet(path).where(WANTED)
+    joined = skipping.readStream.schema("i bigint").json(str(events)).join(static, "i")
+    found: list[list[int]] = []
+    query = joined.writeStream.foreachBatch(
+        lambda batch, _: found.append(sorted(row.i for row in batch.collect()))
+    ).start()
+    try:
+        query.processAllAvailable()
+        replace(skipping, path, "parquet")
+        skipping.range(100).selectExpr("id as i").write.mode("append").json(str(events))
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert (found[0], found[-1]) == ([10], [10, 95])

@@ -71,8 +71,8 @@ final class Skipper {
       if (decision.dropped == null) {
         return directories;
       }
-      // What changed since it was listed is kept, and the rest is guarded.
-      List changed = decision.dropped.changed();
+      // What is seen to have changed since it was listed is kept, and the rest is guarded.
+      List changed = decision.dropped.changedIfMany();
       Seq kept = decision.keptWith(changed).directories;
       guard.hold(decision.dropped.without(changed));
       return kept;
