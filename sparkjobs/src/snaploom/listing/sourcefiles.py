@@ -98,7 +98,7 @@ class ReadFiles:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """That files have no byte, and so no row: whoever wrote them may not have finished."""
+        """That files have no byte, and so no row: their writer may not have finished."""
         empty = [each.file.uri for each in self.read if not each.file.length]
         if not empty:
             return ()
