@@ -67,9 +67,14 @@ final class Sessions {
         return;
       }
     }
-    methods.extraStrategies_$eq(
-        (scala.collection.immutable.Seq)
-            methods.extraStrategies().appended(new GuardedScans()));
+    try {
+      methods.extraStrategies_$eq(
+          (scala.collection.immutable.Seq)
+              methods.extraStrategies().appended(new GuardedScans()));
+    } catch (LinkageError unfit) {
+      // Scans of a Spark that it does not fit are not guarded, and read every file.
+      Failures.add(unfit);
+    }
   }
 }
 
