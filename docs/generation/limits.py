@@ -81,6 +81,23 @@ DECLARATIONS = (
         "the rest is left out, and named",
     ),
     Limit(
+        "snaploom.discovery.fileformat:MOST_COLUMNS",
+        "columns of a source that `init --from` declares",
+        "the source is left out, and named",
+    ),
+    Limit(
+        "snaploom.discovery.thresholds:LONGEST_NAME",
+        "the name of a column that `init --from` declares",
+        "the source is left out, and named",
+        "characters",
+    ),
+    Limit(
+        "snaploom.discovery.thresholds:LONGEST_URI",
+        "a path that `init --from` declares",
+        "the source is left out, and named",
+        "characters",
+    ),
+    Limit(
         "snaploom.discovery.avrofile:LONGEST_BLOCK",
         "a block of Avro that `init --from` reads, unpacked",
         "the source is left out, and named",
