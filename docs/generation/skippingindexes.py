@@ -142,6 +142,10 @@ time, and the tag where both the index and the query's listing have it |
 was created, where the listing has it |
 | other stores, HDFS behind `viewfs` | path, length, modification time |
 
+Files on a local disk are looked at whenever a query runs, also when a frame is collected again. In
+other stores a frame goes by the listing that Spark made for it: read the folder anew after files in
+it were replaced.
+
 Where there are only the last three, a file that is rewritten with the same length and whose time is
 set back by hand looks like the one before: refresh with mode FULL after such a change. On HDFS a
 file that is replaced (`-put -f`, `distcp`, a rename) has another number; one that is cut off and
