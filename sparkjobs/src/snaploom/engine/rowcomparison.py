@@ -124,7 +124,7 @@ def compare_rows(
 
 
 def _has_repeated(side: DataFrame, names: Sequence[str]) -> bool:
-    return not side.groupBy(*names).count().where("count > 1").isEmpty()
+    return not side.groupBy(*names).count().where(sf.col("count") > 1).isEmpty()
 
 
 def _numbered(
