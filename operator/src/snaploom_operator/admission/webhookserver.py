@@ -121,7 +121,12 @@ class Webhook:
         async with asyncio.timeout(self._deadline):
             body = await self._body(request)
             if self._under_way >= self._most:
-                raise TooManyReviews("too many concurrent reviews")
+                raise TooManyReviews(
+                    "too many concurrent reviews",
+                    found=f"{self._under_way} under way",
+                    expected=f"at most {self._most} at a time",
+                    hint="apply again in some seconds",
+                )
             self._under_way += 1
             try:
                 return await self._judge(body)
