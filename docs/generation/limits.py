@@ -66,6 +66,11 @@ DECLARATIONS = (
         "characters",
     ),
     Limit(
+        "snaploom.jobs.weaving.snapshot:MOST_WEAVINGS",
+        "attempts to weave a snapshot while its sources change",
+        "`SourceChanged`, and nothing is published",
+    ),
+    Limit(
         "snaploom.jobs.weaving.runoptions:MOST_PARALLEL_SNAPSHOTS",
         "snapshots of an output that are woven at a time",
         "the command is refused",
