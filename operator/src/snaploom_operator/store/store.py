@@ -19,6 +19,7 @@ from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.run import CurrentPhase, CurrentRun, Submitter
+from snaploom.visibletext import visible
 from snaploom_operator.logcontext import about
 from snaploom_operator.objectmetadata import mapping_in, text_in
 from snaploom_operator.objects import JsonObject, Ref
@@ -354,7 +355,7 @@ class Store:
             self._unreadable.pop(ref, None)
         elif ref not in self._unreadable:
             self._unreadable[ref] = None
-            _log.warning("%s", trouble[:_LONGEST_TROUBLE], extra=about(ref))
+            _log.warning("%s", visible(trouble[:_LONGEST_TROUBLE]), extra=about(ref))
 
     def _link(self, entry: Entry) -> None:
         self._in_namespace[entry.ref.namespace][entry.ref] = None
