@@ -214,7 +214,7 @@ def questions(frame: DataFrame, texts: Sequence[str]) -> list[Condition]:
         shown = as_text(text)
         try:
             rows = frame.selectExpr(f"{shown} AS value").distinct().collect()
-        except (PySparkException, UnicodeDecodeError):
+        except (PySparkException, Py4JJavaError, UnicodeDecodeError):
             continue
         values = sorted(row[0] for row in rows if row[0] is not None)
         about = frozenset({shown})
