@@ -18,7 +18,7 @@ from snaploom_operator.objects import JsonObject
 LONGEST_PROMISE = 3_600
 """Seconds; a Lease with more was written by nobody who leads, and would be waited for for years."""
 _MOST_TRANSITIONS = 2**31 - 1
-"""What the API server takes."""
+"""Upper bound of the API server."""
 
 
 class LeaseObject:

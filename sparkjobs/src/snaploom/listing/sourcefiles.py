@@ -61,16 +61,16 @@ class SourceFiles:
 
 @dataclass(frozen=True)
 class Change:
-    """What is otherwise about a source than it was when it was listed."""
+    """Difference between a source and its listing."""
 
     resource: str
     """`Kind/name` of the source."""
     path: str
     """Field that gives its place."""
     found: str
-    """What is there now."""
+    """State now."""
     expected: str
-    """What was listed."""
+    """State when it was listed."""
     is_of_read: bool
     """Whether what was read is no longer there; otherwise there is only more beside it."""
 
@@ -106,7 +106,7 @@ class ReadFiles:
         return (f"{self.resource}: {count} have zero bytes, and no rows: {shown(empty)}",)
 
     def change(self, now: SourceFiles) -> Change | None:
-        """What is otherwise now, by one more listing; None where nothing is.
+        """Return what is otherwise now, by one more listing; None where nothing is.
 
         Args:
             now: takes what is listed.

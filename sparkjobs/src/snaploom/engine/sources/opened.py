@@ -119,7 +119,7 @@ class Sources:
 
 
 def listed_for(frames: Iterable[SourceFrame]) -> tuple[Listed, ...]:
-    """What frames, and those that they are queries over, are read from; each once."""
+    """Return the listings of frames and of those that they are queries over; each once."""
     found: dict[int, Listed] = {}
     for frame in frames:
         below = listed_for(frame.below.values())

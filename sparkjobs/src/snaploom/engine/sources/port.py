@@ -19,7 +19,7 @@ from snaploom.planning.intervals import SourceSnapshots
 
 
 class Listed(Protocol):
-    """What was listed of a source before any of it was read."""
+    """Listing of a source before any of it was read."""
 
     @property
     def resource(self) -> str:
@@ -28,11 +28,11 @@ class Listed(Protocol):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a person should know of it."""
+        """Remarks for people."""
         ...
 
     def change(self, now: SourceFiles) -> Change | None:
-        """What is otherwise now, without reading data; None where nothing is.
+        """Return what is otherwise now, without reading data; None where nothing is.
 
         Args:
             now: takes what is listed of files.
@@ -105,7 +105,7 @@ class SourceFrame:
     below: Mapping[str, SourceFrame] = field(default_factory=dict)
     """What a query over other sources reads, by alias; nothing for a physical source."""
     listed: Listed | None = None
-    """What it is read from; None for a query, and for a database, which fixes a moment itself."""
+    """Listing that it is read from; None for a query, and for a database, which fixes a moment itself."""
 
 
 class SourceReader(Protocol):

@@ -48,7 +48,7 @@ MOST_COUNTERS = 240
 some nanoseconds, while the joins cost it microseconds."""
 
 RUN_ENDS = (Interrupted, SparkStopped, RunRevoked)
-"""What ends a run rather than a snapshot."""
+"""Errors that end a run rather than a snapshot."""
 
 _log = logging.getLogger(__name__)
 
