@@ -105,7 +105,7 @@ class SourceFrame:
     below: Mapping[str, SourceFrame] = field(default_factory=dict)
     """What a query over other sources reads, by alias; nothing for a physical source."""
     listed: Listed | None = None
-    """Listing that it is read from; None for a query, and for a database, which fixes a moment itself."""
+    """Listing of its source; None for a query, and for a database, which fixes a moment itself."""
 
 
 class SourceReader(Protocol):
