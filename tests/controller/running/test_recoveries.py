@@ -1,5 +1,6 @@
 """The operator recovers from outside faults, and counts and logs them."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.cluster.cluster import Cluster, ControlPlane
 from support.cluster.sparkcrds import install_spark_crds
 from support.declared.declarations import files
-from support.operator.clusters import until
+from support.operator.clusters import DEADLINE, until
 from support.operator.operatorharness import RealHarness, real_settings
 from support.operator.operatorprocess import WORKS, OperatorProcess, operator_process
 
@@ -26,6 +27,14 @@ def metrics_of(process: OperatorProcess) -> dict[str, float]:
     families = text_string_to_metric_families(process.get("metrics", "/metrics"))
     samples = (sample for family in families for sample in family.samples)
     return {each.name + "".join(sorted(each.labels.values())): each.value for each in samples}
+
+
+def await_metrics(process: OperatorProcess, **wanted: float) -> None:
+    """Wait until metrics have these values: they are computed for some seconds."""
+    deadline = time.monotonic() + DEADLINE
+    while not wanted.items() <= metrics_of(process).items():
+        assert time.monotonic() < deadline, metrics_of(process)
+        time.sleep(0.2)
 
 
 def test_one_answer_that_is_lost_is_no_outage(caplog: pytest.LogCaptureFixture) -> None:
@@ -49,14 +58,13 @@ def test_an_outage_of_the_api_server_is_counted_and_logged(
         began = metrics_of(process)["snaploom_watch_beginnings_totalDataSource"]
         plane.apiserver.kill()
         process.await_output("the API server is unreachable")
-        assert metrics_of(process)["snaploom_api_reachable"] == 0
+        await_metrics(process, snaploom_api_reachable=0)
         plane.apiserver.start()
         plane.await_ready()
         process.await_output("the API server is reachable again")
-        after = metrics_of(process)
-        assert (after["snaploom_api_reachable"], after["snaploom_api_outages_total"]) == (1, 1)
+        await_metrics(process, snaploom_api_reachable=1, snaploom_api_outages_total=1)
         process.await_output("the watch of DataSource started", times=2)
-        assert metrics_of(process)["snaploom_watch_beginnings_totalDataSource"] == began + 1
+        await_metrics(process, snaploom_watch_beginnings_totalDataSource=began + 1)
 
 
 async def test_a_lost_lease_is_counted_and_logged(
