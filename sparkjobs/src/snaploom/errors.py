@@ -191,7 +191,7 @@ class SnapshotMissing(SourceError):
 
 
 class SourceChanged(SourceError):
-    """What a snapshot was woven from was changed meanwhile, each time that it was woven."""
+    """The sources of a snapshot changed each time that it was woven."""
 
     reason = "SourceChanged"
     retryable = True

@@ -1,6 +1,5 @@
 """The operator recovers from outside faults, and counts and logs them."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.cluster.cluster import Cluster, ControlPlane
 from support.cluster.sparkcrds import install_spark_crds
 from support.declared.declarations import files
-from support.operator.clusters import DEADLINE, until
+from support.documentation.commands import wait_until
+from support.operator.clusters import until
 from support.operator.operatorharness import RealHarness, real_settings
 from support.operator.operatorprocess import WORKS, OperatorProcess, operator_process
 
@@ -31,10 +31,7 @@ def metrics_of(process: OperatorProcess) -> dict[str, float]:
 
 def await_metrics(process: OperatorProcess, **wanted: float) -> None:
     """Wait until metrics have these values: they are computed for some seconds."""
-    deadline = time.monotonic() + DEADLINE
-    while not wanted.items() <= metrics_of(process).items():
-        assert time.monotonic() < deadline, metrics_of(process)
-        time.sleep(0.2)
+    wait_until(lambda: wanted.items() <= metrics_of(process).items(), process.process)
 
 
 def test_one_answer_that_is_lost_is_no_outage(caplog: pytest.LogCaptureFixture) -> None:

@@ -43,7 +43,7 @@ class ReaderFingerprint:
     """The whole data schema as JSON, where reading one column depends on the others (CSV, JSON);
     else empty: columns are compared one by one, by their term's type."""
     evaluation: tuple[tuple[str, str], ...] = ()
-    """What values of expressions may depend on beside their text: Spark's version, time zones, and
+    """Surroundings that may change values of expressions: Spark's version, time zones, and
     every SQL setting that differs from Spark's default, in order; empty where nothing is kept
     about an expression."""
 

@@ -142,8 +142,8 @@ SETTINGS: tuple[str, ...] = tuple(
 """Names of the settings on which readers depend."""
 
 REQUESTED: tuple[str, ...] = (*SETTINGS, *(f"!{prefix}" for prefix in HARMLESS_SETTINGS))
-"""What the optimizer rule is asked for: settings of readers and, behind `!`, how the names begin of
-those that it leaves out of what expressions may read."""
+"""Names that the optimizer rule is asked for: settings of readers and, behind `!`, how the names
+begin of those that it leaves out of what expressions may read."""
 
 _HARMLESS = frozenset({
     # Which files are read: that is the listing's business, whose every file is matched.
@@ -286,7 +286,7 @@ def differences(indexed: ReaderFingerprint, now: ReaderFingerprint) -> tuple[Dif
 def evaluation_differences(
     indexed: ReaderFingerprint, now: ReaderFingerprint
 ) -> tuple[Difference, ...]:
-    """What expressions may depend on that is otherwise than when they were indexed."""
+    """Return the surroundings of expressions that differ from those they were indexed in."""
     return tuple(_differing(indexed.evaluation, now.evaluation))
 
 
