@@ -199,7 +199,7 @@ def test_logs_of_a_local_run_name_its_host_and_its_last_lines(
     record_local_run(kubectl, namespace, "FAILED", message="no disk\nexit 1")
     result = snaploom("logs", "wide", "--run", LOCAL_RUN, *place).out.splitlines()
     assert result[0] == f"local run {LOCAL_RUN}, process 4711 of desk: FAILED"
-    assert result[2:] == ["end of its stderr:", "no disk", "exit 1"]
+    assert result[2:] == ["end of its stderr:", "  no disk", "  exit 1"]
 
 
 def test_logs_follow_a_local_run_until_it_ends(
@@ -214,7 +214,7 @@ def test_logs_follow_a_local_run_until_it_ends(
         rest = following.stdout.read().splitlines()
     assert following.returncode == 0
     assert rest[1:] == [
-        f"local run {LOCAL_RUN}, process 4711 of desk: FAILED", "end of its stderr:", "no disk"
+        f"local run {LOCAL_RUN}, process 4711 of desk: FAILED", "end of its stderr:", "  no disk"
     ]  # fmt: skip
 
 

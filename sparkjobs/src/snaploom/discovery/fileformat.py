@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 SEPARATORS = (",", ";", "\t", "|")
 MOST_COLUMNS = 2_000
-"""Columns of one source (`models.datasource`)."""
+"""Columns of one source, as many as a DataSource may declare."""
 _LINES_LOOKED_AT = 100
 _SAME_WIDTH = 0.8
 """Share of records that must have the same number of values."""
