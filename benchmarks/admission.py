@@ -110,7 +110,7 @@ def serve(folder: str, control: Connection) -> None:
             threads = ThreadPoolExecutor(4)
             judge = Judge(store, AdmissionSettings(), threads, workers)
             metrics = AdmissionMetrics(CollectorRegistry())
-            webhook = Webhook(judge.judge, metrics, lambda: "")
+            webhook = Webhook(judge.judge, metrics)
             application = webhook.application()
             most = MOST_CONNECTIONS
             async with serving(application, "127.0.0.1", 0, context, answers=most) as port:

@@ -115,6 +115,7 @@ class Bench:
             "namespace": HOME,
             "healthPort": 0,
             "metricsPort": 0,
+            "readinessPort": 0,
             "admission": {"isCertificateRotated": False},
         }
         folder = self.plane.folder / f"operator-{time.time_ns()}"

@@ -379,7 +379,9 @@ class Values(ApiModel):
     logs: Logs = Logs()
     """What is logged."""
     health_port: OwnPort = DEFAULTS.health_port
-    """Where `/healthz` and `/readyz` answer, from 1024 on."""
+    """Where `/healthz` answers, from 1024 on: it does once the container has started."""
+    readiness_port: OwnPort = DEFAULTS.readiness_port
+    """Where `/readyz` answers, from 1024 on."""
     operator: Operator = Operator()
     """The Deployment that reconciles."""
     admission: Admission = Admission()

@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from kubernetes.client import ApiClient, Configuration, CoordinationV1Api, CoreV1Api
 from kubernetes.config import load_kube_config
+from snaploom_operator.watch.informer import Informer
+from snaploom_operator.watch.watchedkinds import DECLARATIONS
 from support.cluster.auditlog import Asked, AuditedControlPlane
 from support.cluster.chart import NAMESPACE, Raw
 from support.cluster.cluster import Cluster as AnyCluster
@@ -51,8 +53,6 @@ from snaploom_operator.observed import Unparsable
 from snaploom_operator.operatorsettings import OperatorSettings
 from snaploom_operator.store.store import Store
 from snaploom_operator.submitters.sparkoperator import SparkOperatorForm
-from snaploom_operator.watch.informer import Informer
-from snaploom_operator.watch.watchedkinds import DECLARATIONS
 
 JOBS_NAMESPACE = "jobs"
 """Where resources are."""
@@ -142,7 +142,7 @@ async def test_the_operator_has_the_rights_that_it_uses(
 ) -> None:
     account = (release.namespace, "snaploom-operator")
     kubeconfig = plane.kubeconfig_of(*account)
-    ports = {"health_port": 0, "metrics_port": 0}
+    ports = {"health_port": 0, "metrics_port": 0, "readiness_port": 0}
     settings = release.manifest().settings().model_copy(update=ports)
     async with open_cluster(plane.kubeconfig) as cluster:
         harness = InstalledHarness(cluster, kubeconfig, settings)

@@ -12,10 +12,9 @@ from support.declared.declarations import files
 from support.hostile.rawhttp import certificate_of, raw_connection, request
 from support.operator.fakecluster import FakeCluster
 from support.operator.reviews import a_review
-from support.operator.webhooks import HOST, install, settings_for
+from support.operator.webhooks import HOST, install, serving_webhook, settings_for
 from support.servers.certificates import Authority
 
-from snaploom_operator.admission.webhookprocess import running_webhook
 from snaploom_operator.servers import tls
 
 ROTATIONS = 5
@@ -65,9 +64,7 @@ async def test_no_review_fails_while_certificates_rotate(
         while len(served) < number:
             await asyncio.sleep(0.01)
 
-    webhook = running_webhook(
-        FakeCluster(namespaces=["team"]), settings_for(folder), host=HOST, drain=0
-    )
+    webhook = serving_webhook(FakeCluster(namespaces=["team"]), settings_for(folder))
     async with webhook as ports, asyncio.TaskGroup() as group:
         for _ in range(ASKERS):
             group.create_task(ask(ports.review))

@@ -16,7 +16,7 @@ from prometheus_client import generate_latest
 from support.declared.declarations import document, files, model
 from support.operator.clusters import an_object
 from support.operator.controllerobjects import driver_pod, report
-from support.operator.fakecluster import FakeCluster
+from support.operator.fakecluster import Change, ChangeType, FakeCluster
 from support.operator.operatorharness import NAMESPACE, FakeHarness, deliver, is_ready
 
 from snaploom.models.run import Submitter
@@ -35,7 +35,7 @@ from snaploom_operator.cluster.apiresources import (
     VALIDATING_WEBHOOKS,
 )
 from snaploom_operator.cluster.leaseobject import LONGEST_PROMISE, LeaseObject
-from snaploom_operator.cluster.port import ApiResource, Change, ChangeType, Page
+from snaploom_operator.cluster.port import ApiResource, Page
 from snaploom_operator.cluster.requests import MOST_LEVELS, parse_json
 from snaploom_operator.objects import LABEL_ROLE, LABEL_RUN, JsonObject, Ref
 from snaploom_operator.operatorsettings import OperatorSettings

@@ -2,7 +2,7 @@
 Values that cannot work together, or for a reason that a schema cannot tell: refused, with the reason.
 */}}
 {{- define "snaploom.checks" -}}
-{{- $ports := dict "healthPort" .Values.healthPort "metrics.port" .Values.metrics.port }}
+{{- $ports := dict "healthPort" .Values.healthPort "readinessPort" .Values.readinessPort "metrics.port" .Values.metrics.port }}
 {{- if .Values.admission.enabled }}{{- $_ := set $ports "admission.port" .Values.admission.port }}{{- end }}
 {{- $seen := dict }}
 {{- range $name := keys $ports | sortAlpha }}
@@ -13,7 +13,7 @@ Values that cannot work together, or for a reason that a schema cannot tell: ref
 {{- $_ := set $seen $port $name }}
 {{- end }}
 {{- if .Values.pages.enabled }}
-{{- range $name, $other := dict "healthPort" .Values.healthPort "metrics.port" .Values.metrics.port }}
+{{- range $name, $other := dict "healthPort" .Values.healthPort "readinessPort" .Values.readinessPort "metrics.port" .Values.metrics.port }}
 {{- if eq (int64 $other) (int64 $.Values.pages.port) }}
 {{- fail (printf "pages.port: found %d, which is also %s; expected a port of its own: one container listens on both. Choose another one for either." (int64 $other) $name) }}
 {{- end }}

@@ -5,7 +5,7 @@ The template of the pods of one Deployment. Takes a dict:
   component  the label that distinguishes them
   account    their ServiceAccount
   command    arguments of the program
-  ports      ports of the container besides those for health and metrics, by name
+  ports      ports of the container besides those for probes and metrics, by name
   volumes    volumes besides the settings and /tmp, as a list
   mounts     where these appear
   more       fields of the pod besides
@@ -47,6 +47,9 @@ spec:
         - name: health
           containerPort: {{ $root.Values.healthPort }}
           protocol: TCP
+        - name: readiness
+          containerPort: {{ $root.Values.readinessPort }}
+          protocol: TCP
         - name: metrics
           containerPort: {{ $root.Values.metrics.port }}
           protocol: TCP
@@ -55,14 +58,17 @@ spec:
           containerPort: {{ $port }}
           protocol: TCP
         {{- end }}
-      {{- /* On a busy node it may take long until Python has read all modules. */}}
+      {{- /*
+      On a busy node it may take long until Python has read all modules. An operator that waits for the
+      Lease has not started; it may wait for as long as another one leads.
+      */}}
       startupProbe:
         httpGet:
           path: /healthz
           port: health
         periodSeconds: 2
         timeoutSeconds: 5
-        failureThreshold: 90
+        failureThreshold: {{ eq .component "operator" | ternary 2147483647 90 }}
       livenessProbe:
         httpGet:
           path: /healthz
@@ -71,7 +77,7 @@ spec:
       readinessProbe:
         httpGet:
           path: /readyz
-          port: health
+          port: readiness
         {{- toYaml $pods.readinessProbe | nindent 8 }}
       resources:
         {{- toYaml $pods.resources | nindent 8 }}

@@ -9,6 +9,7 @@ resyncSeconds: {{ .Values.operator.resyncSeconds }}
 limits:
   {{- toYaml .Values.operator.limits | nindent 2 }}
 healthPort: {{ .Values.healthPort }}
+readinessPort: {{ .Values.readinessPort }}
 metricsPort: {{ .Values.metrics.port }}
 logFormat: {{ .Values.logs.format }}
 logLevel: {{ .Values.logs.level }}

@@ -138,7 +138,9 @@ class OperatorSettings(ApiModel):
     resync_seconds: Annotated[int, Ge(10), Le(86_400)] = 600
     """Seconds between two full resyncs, besides the watches."""
     health_port: Port = 8080
-    """Where `/healthz` and `/readyz` answer; 0 for any free port."""
+    """Where `/healthz` answers; 0 for any free port."""
+    readiness_port: Port = 8081
+    """Where `/readyz` answers; 0 for any free port."""
     metrics_port: Port = 9090
     """Where `/metrics` answers; 0 for any free port."""
     log_format: LogFormat = "json"

@@ -51,11 +51,6 @@ class Recoveries:
             ["kind"],
             registry=registry,
         )
-        self._restarts = Counter(
-            "snaploom_watch_restarts",
-            "Restarts of all watches, after one stopped delivering events.",
-            registry=registry,
-        )
         self._jumps = Counter(
             "snaploom_clock_jumps", "Changes of the system clock.", registry=registry
         )
@@ -92,22 +87,14 @@ class Recoveries:
             self._outages.inc()
             _log.warning("the API server is unreachable")
 
-    def watch_died(self, kind: str) -> None:
-        """Log a watch that missed changes; `watches_restarted` counts the restart."""
-        _log.warning("the watch of %s delivers no events; restarting all watches", kind)
-
-    def watch_began(self, kind: str, objects: int) -> None:
-        """Record the start of a watch, which listed some objects."""
+    def watch_began(self, kind: str) -> None:
+        """Record the start of a watch."""
         self._beginnings.labels(kind).inc()
-        _log.info("the watch of %s started with %d objects", kind, objects)
+        _log.info("the watch of %s started", kind)
 
     def watch_missed(self, kind: str, changes: int) -> None:
         """Count changes that a list found before the watch reported them."""
         self._missed.labels(kind).inc(changes)
-
-    def watches_restarted(self) -> None:
-        """Count a restart of all watches."""
-        self._restarts.inc()
 
     def clock_jumped(self, seconds: float) -> None:
         """Record a change of the system clock."""

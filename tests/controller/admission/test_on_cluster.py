@@ -24,10 +24,9 @@ from support.operator.webhookprocess import (
     configuration,
     run_kubectl,
 )
-from support.operator.webhooks import HOST, asking, install
+from support.operator.webhooks import HOST, Ports, asking, install
 from support.servers.certificates import Authority
 
-from snaploom_operator.admission.webhookprocess import Ports
 from snaploom_operator.certificates.rotator import CertificateRotator
 from snaploom_operator.cluster.adapter import open_cluster
 from snaploom_operator.cluster.apiresources import OURS
@@ -313,7 +312,7 @@ def reviewed_anew(cluster: Cluster, space: str, reader: Raw) -> str:
 
 
 async def asked_directly(webhook: WebhookProcess, authority: Authority, space: str) -> Raw:
-    ports = Ports(webhook.port, webhook.health, webhook.metrics)
+    ports = Ports(webhook.port, webhook.ready, webhook.metrics)
     async with asking(ports, authority) as client:
         return await client.review(output(), namespace=space)
 

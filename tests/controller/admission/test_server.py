@@ -18,13 +18,21 @@ from support.operator.clusters import until
 from support.operator.fakecluster import FakeCluster
 from support.operator.reviews import a_review
 from support.operator.textverdicts import VerdictsInProcess
-from support.operator.webhooks import HOST, WebhookClient, a_webhook, asking, install, settings_for
+from support.operator.webhooks import (
+    HOST,
+    Ports,
+    WebhookClient,
+    a_webhook,
+    asking,
+    install,
+    serving_webhook,
+    settings_for,
+)
 from support.servers.certificates import Authority
 
 from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
 from snaploom_operator.admission.judge import Judge, Judgement
 from snaploom_operator.admission.request import LARGEST_BODY
-from snaploom_operator.admission.webhookprocess import Ports, running_webhook
 from snaploom_operator.admission.webhookserver import Webhook
 from snaploom_operator.cluster.apiresources import OURS
 from snaploom_operator.operatorsettings import AdmissionSettings
@@ -131,7 +139,7 @@ async def a_server(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(issued.certificate, issued.key)
     registry = CollectorRegistry()
-    webhook = Webhook(judge, AdmissionMetrics(registry), lambda: "", **limits)  # type: ignore[arg-type]
+    webhook = Webhook(judge, AdmissionMetrics(registry), **limits)  # type: ignore[arg-type]
     async with (
         serving(webhook.application(), HOST, 0, context) as port,
         serving(metrics_application(registry), HOST, 0) as metrics,
@@ -258,11 +266,10 @@ async def test_it_is_ready_once_there_is_a_certificate(
 ) -> None:
     folder = tmp_path / "certificates"
     async with (
-        running_webhook(cluster, settings_for(folder), host=HOST, drain=0) as ports,
+        serving_webhook(cluster, settings_for(folder)) as ports,
         asking(ports, authority) as client,
     ):
         assert await client.readiness() == "no certificate is loaded yet"
-        assert await client.text(ports.health, "/healthz") == (200, "ok\n")
         install(authority.issue(HOST), folder)
         await client.until_ready()
         assert (await client.review(files("a")))["allowed"]
@@ -294,7 +301,7 @@ async def test_a_new_certificate_is_served_without_a_restart(
         (folder / name).symlink_to(f"..data/{name}")
     other = Authority(tmp_path, "other")
     async with (
-        running_webhook(cluster, settings_for(folder), host=HOST, drain=0) as ports,
+        serving_webhook(cluster, settings_for(folder)) as ports,
         asking(ports, authority) as before,
         asking(ports, other) as after,
     ):

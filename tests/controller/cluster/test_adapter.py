@@ -1,14 +1,12 @@
 """The adapter against a scripted server: pages, time-outs, broken connections."""
 
 import asyncio
-import json
-from contextlib import AsyncExitStack, aclosing
+from contextlib import aclosing
 
 import pytest
 from support.operator.clusters import a_config_map
 from support.operator.scriptedapi import (
     Answer,
-    a_change,
     a_page,
     a_status,
     failing,
@@ -20,7 +18,6 @@ from snaploom_operator.cluster import adapter as adapters
 from snaploom_operator.cluster.adapter import KubernetesCluster
 from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS
 from snaploom_operator.cluster.connection import connect
-from snaploom_operator.cluster.port import ChangeType
 from snaploom_operator.cluster.requests import ATTEMPTS, Requests
 from snaploom_operator.errors import (
     ApiUnavailable,
@@ -34,7 +31,6 @@ from snaploom_operator.errors import (
     ResourceUnknown,
     SettingsInvalid,
     TooManyRequests,
-    WatchExpired,
 )
 from snaploom_operator.objectmetadata import Metadata
 
@@ -237,93 +233,6 @@ async def test_message_of_the_server_is_cut_where_it_has_no_end(cluster, api):
     with pytest.raises(ObjectRefused) as failure:
         await cluster.create(CONFIG_MAPS, "default", a_config_map("a"))
     assert len(failure.value.message) < 1_100
-
-
-async def watched(cluster, count, since="5"):
-    found = []
-    async with aclosing(cluster.watch(CONFIG_MAPS, since=since)) as stream:
-        async for change in stream:
-            found.append((change.type, Metadata.of(change.object).name))
-            if len(found) == count:
-                return found
-    raise AssertionError("the watch ended")
-
-
-async def test_watch_that_ends_begins_again_where_it_stood(cluster, api, pauses):
-    api.answers(
-        Answer(lines=(a_change("ADDED", "a", 6), a_change("BOOKMARK", "", 9))),
-        Answer(lines=(a_change("MODIFIED", "a", 12),)),
-    )
-    found = await watched(cluster, 3)
-    assert found == [
-        (ChangeType.ADDED, "a"),
-        (ChangeType.BOOKMARK, ""),
-        (ChangeType.MODIFIED, "a"),
-    ]
-    assert [asked.query["resourceVersion"] for asked in api.asked] == ["5", "9"]
-    assert {asked.query["timeoutSeconds"] for asked in api.asked} == {"290"}
-    assert 0 < pauses[0] <= 1
-
-
-async def test_watches_of_many_namespaces_hold_up_no_request(cluster, api):
-    """The client library's limit is 100 connections."""
-    api.answers(Answer(lines=(a_change("ADDED", "a", 6),), is_silent=True))
-    watches = [cluster.watch(CONFIG_MAPS, namespace=f"n{each}", since="5") for each in range(101)]
-    async with asyncio.timeout(DEADLINE), AsyncExitStack() as stack:
-        for watch in watches:
-            await stack.enter_async_context(aclosing(watch))
-            await anext(watch)
-        api.answers(Answer(body=a_config_map("a")))
-        found = await cluster.get(CONFIG_MAPS, "default", "a")
-    assert Metadata.of(found).name == "a"
-
-
-@pytest.mark.parametrize(
-    "trouble", [{"is_broken": True}, {"lines": (b'{"type": "ADDED", "obj',)}, {"is_silent": True}]
-)
-async def test_watch_that_breaks_begins_again_where_it_stood(cluster, api, monkeypatch, trouble):
-    monkeypatch.setattr(adapters, "READ_SECONDS", 0.2)
-    line = a_change("ADDED", "a", 6)
-    lines = (line, *trouble.pop("lines", ()))
-    api.answers(Answer(lines=lines, **trouble), Answer(lines=(a_change("ADDED", "b", 7),)))
-    assert await watched(cluster, 2) == [(ChangeType.ADDED, "a"), (ChangeType.ADDED, "b")]
-    assert [asked.query["resourceVersion"] for asked in api.asked] == ["5", "6"]
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        pytest.param(failing(410, "Expired"), id="at once"),
-        pytest.param(
-            Answer(lines=({"type": "ERROR", "object": a_status(410, "Expired")},)), id="later"
-        ),
-    ],
-)
-async def test_watch_that_is_too_late_raises_its_own_error(cluster, api, answer):
-    api.answers(answer)
-    with pytest.raises(WatchExpired):
-        await watched(cluster, 1)
-
-
-async def test_watch_that_cannot_begin_fails_after_a_while(cluster, api):
-    api.answers(failing(503, "ServiceUnavailable"))
-    with pytest.raises(ApiUnavailable):
-        await watched(cluster, 1)
-    assert len(api.asked) == ATTEMPTS
-
-
-async def test_watch_whose_right_is_revoked_raises_its_own_error(cluster, api):
-    api.answers(Answer(lines=(a_change("ADDED", "a", 6),)), failing(403, "Forbidden"))
-    with pytest.raises(NotAllowed):
-        await watched(cluster, 2)
-
-
-async def test_lines_of_a_watch_may_be_long_and_come_in_pieces(cluster, api):
-    line = a_change("ADDED", "a", 6)
-    line["object"]["data"] = {"report.json": "x" * 5_000_000}
-    raw = json.dumps(line).encode() + b"\n"
-    api.answers(Answer(lines=(raw[:10], raw[10:4_500_000], raw[4_500_000:] + raw)))
-    assert await watched(cluster, 2) == [(ChangeType.ADDED, "a")] * 2
 
 
 async def test_path_of_a_resource_names_group_and_version(cluster, api):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from support.declared.declarations import model, spoilt
-from support.operator.fakecluster import FakeCluster
+from support.operator.fakecluster import Change, ChangeType, FakeCluster
 from support.operator.faultycluster import Call, Fault, FaultyCluster, first
 from support.operator.jobdouble import JobDouble
 from support.operator.jobscripts import through
@@ -20,7 +20,7 @@ from support.operator.operatorharness import (
 )
 
 from snaploom_operator.cluster.apiresources import NAMESPACES, OURS, SPARK_APPLICATIONS
-from snaploom_operator.cluster.port import Change, ChangeType, Cluster
+from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.errors import ApiUnavailable, NotAllowed, ObjectRefused, TooManyRequests
 from snaploom_operator.objects import ApplicationState as State
 from snaploom_operator.objects import Ref

@@ -85,10 +85,10 @@ async def test_every_panel_shows_metrics_of_a_live_system(
         harness.double = JobDouble(cluster, played, namespace=namespace)
         await harness.start()
         try:
-            assert harness.running is not None
+            assert harness.thread is not None
             async with a_webhook(cluster, tmp_path, Authority(tmp_path, "authority")) as webhook:
                 targets = {
-                    "operator": [harness.running.metrics_port],
+                    "operator": [harness.thread.running.metrics_port],
                     "webhook": [webhook.ports.metrics],
                 }
                 with running_prometheus(tmp_path, targets) as prometheus:

@@ -17,7 +17,7 @@ from support.operator.operatorharness import FakeHarness, is_ready
 from snaploom_operator.logcontext import about
 from snaploom_operator.objects import Ref
 from snaploom_operator.process.logformat import set_up_logs
-from snaploom_operator.servers.health import health_application, metrics_application
+from snaploom_operator.servers.health import metrics_application, readiness_application
 
 
 @pytest.fixture
@@ -198,12 +198,9 @@ async def answered(application: Any, path: str) -> tuple[int, str]:
         return response.status, await response.text()
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"), [("/healthz", (503, "it is stuck\n")), ("/readyz", (200, "ok\n"))]
-)
-async def test_a_probe_names_the_fault(path: str, expected: tuple[int, str]) -> None:
-    application = health_application(lambda: "it is stuck", lambda: "")
-    assert await answered(application, path) == expected
+async def test_a_probe_names_what_is_missing() -> None:
+    application = readiness_application(lambda: "the cache is not filled yet")
+    assert await answered(application, "/readyz") == (503, "the cache is not filled yet\n")
 
 
 async def test_metrics_are_in_the_form_of_prometheus() -> None:

@@ -8,7 +8,8 @@ import pytest
 from support.cluster.cluster import Cluster
 from support.declared.declarations import files, model, spoilt
 from support.operator.clusters import a_config_map, an_object, until
-from support.operator.operatorharness import RealHarness, deliver, has_reason, is_ready
+from support.operator.fakecluster import Change, ChangeType
+from support.operator.operatorharness import RealHarness, has_reason, is_ready
 
 from snaploom_operator.cluster.adapter import open_cluster
 from snaploom_operator.cluster.apiresources import (
@@ -17,7 +18,6 @@ from snaploom_operator.cluster.apiresources import (
     EVENTS,
     SPARK_APPLICATIONS,
 )
-from snaploom_operator.cluster.port import Change, ChangeType
 from snaploom_operator.objects import LABEL_OWNER, LABEL_ROLE, LABEL_RUN
 
 Raw = dict[str, Any]
@@ -74,22 +74,10 @@ async def test_a_deletion_without_an_event_is_found_by_the_next_list(
     await harness.delete("DataSource/customer")
     await harness.wait_for("OutputDataset/wide", has_reason("ReferenceMissing"))
     # as if its end had not been heard of
-    deliver(harness.operator, Change(ChangeType.MODIFIED, ghost))
+    await harness.deliver(Change(ChangeType.MODIFIED, ghost))
     await harness.wait_for("OutputDataset/wide", is_ready)
-    await harness.operator.informer.list_all()
+    await harness.list_all()
     await harness.wait_for("OutputDataset/wide", has_reason("ReferenceMissing"))
-
-
-async def test_watches_begin_anew_when_asked(harness: RealHarness) -> None:
-    harness.operator.informer.restart()
-    registry = harness.operator.metrics.registry
-
-    async def has_begun_anew() -> bool:
-        return registry.get_sample_value("snaploom_watch_restarts_total") == 1.0
-
-    await until(has_begun_anew)
-    await harness.apply(*model())
-    await harness.wait_for("OutputDataset/wide", is_ready)
 
 
 async def test_watches_ask_for_no_name_of_a_user(

@@ -25,6 +25,6 @@ async def test_two_operators_at_once_start_one_run(
             0,
         )
         assert len(await harness.all(SPARK_APPLICATIONS)) == 1
-        assert second.failures == []
+        assert second.failure is None
     finally:
         await second.stop()

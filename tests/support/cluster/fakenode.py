@@ -95,8 +95,8 @@ class FakeNode:
         self.settings.append(settings)
         folder = self.folder / f"operator-{len(self.settings)}"
         folder.mkdir(parents=True)
-        health, metrics = free_ports(2)
-        ports = {"healthPort": health, "metricsPort": metrics}
+        health, ready, metrics = free_ports(3)
+        ports = {"healthPort": health, "readinessPort": ready, "metricsPort": metrics}
         (folder / "settings.yaml").write_text(yaml.safe_dump(settings | ports))
         account = self.cluster.kubeconfig_of(NAMESPACE, spec["serviceAccountName"])
         place = ["--settings", str(folder / "settings.yaml"), "--kubeconfig", str(account)]

@@ -130,7 +130,10 @@ class Platform:
         folder = self.plane.folder / "operator"
         folder.mkdir()
         file = folder / "settings.yaml"
-        file.write_text(yaml.safe_dump(settings | {"healthPort": 0, "metricsPort": 0}), "utf-8")
+        file.write_text(
+            yaml.safe_dump(settings | {"healthPort": 0, "metricsPort": 0, "readinessPort": 0}),
+            "utf-8",
+        )
         kubeconfig = self.plane.kubeconfig_of(NAMESPACE, ACCOUNT)
         arguments = ("--settings", str(file), "--kubeconfig", str(kubeconfig))
         operator = OperatorProcess(folder, arguments)

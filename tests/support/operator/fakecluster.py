@@ -7,13 +7,12 @@ namespaces emptied, within the call that is their cause.
 
 from __future__ import annotations
 
-import asyncio
-import bisect
 import itertools
 import json
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from support.operator.fakerules import refuse_wrong
@@ -21,7 +20,7 @@ from support.operator.fakeselectors import selects
 
 from snaploom.models.times import EpochNanos, format_instant, now
 from snaploom_operator.cluster import apiresources as kinds
-from snaploom_operator.cluster.port import ApiResource, Change, ChangeType, Listing, Page
+from snaploom_operator.cluster.port import ApiResource, Listing, Page
 from snaploom_operator.errors import (
     NamespaceTerminating,
     ObjectChanged,
@@ -29,12 +28,10 @@ from snaploom_operator.errors import (
     ObjectMissing,
     ObjectRefused,
     ResourceUnknown,
-    WatchExpired,
 )
 from snaploom_operator.objects import JsonObject
 
 Raw = dict[str, Any]
-Subscriber = Callable[[ApiResource, Change], None]
 
 PAGE = 2
 """Objects of a page."""
@@ -60,19 +57,23 @@ _KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "generation", "namespa
 """Metadata that no write changes."""
 
 
+class ChangeType(StrEnum):
+    """The type of a change, as watches name it."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
 @dataclass(frozen=True)
-class _Past:
-    """One change, for watches."""
+class Change:
+    """A change of an object, as a watch reports it."""
 
-    version: int
-    resource: ApiResource
-    before: Raw | None
-    after: Raw | None
+    type: ChangeType
+    object: Raw
 
-    @property
-    def namespace(self) -> str:
-        result: str = (self.after or self.before or {})["metadata"].get("namespace", "")
-        return result
+
+Subscriber = Callable[[ApiResource, Change], None]
 
 
 class FakeCluster:
@@ -94,12 +95,9 @@ class FakeCluster:
         self._objects: dict[ApiResource, dict[tuple[str, str], Raw]] = {r: {} for r in resources}
         self._versions = itertools.count(1)
         self._version = 0
-        self._forgotten = 0
-        self._past: list[_Past] = []
         self._uids: set[str] = set()
         self._owner_uids: set[str] = set()
         self._subscribers: list[Subscriber] = []
-        self._watchers: list[asyncio.Event] = []
         for name in namespaces:
             self.add_namespace(name)
 
@@ -133,11 +131,6 @@ class FakeCluster:
                 self._subscribers.remove(subscriber)
 
         return stop
-
-    def forget_past(self) -> None:
-        """Make every watch that starts from an earlier version expire."""
-        self._past.clear()
-        self._forgotten = self._version
 
     # The port
 
@@ -194,29 +187,6 @@ class FakeCluster:
         stored = self._kind(resource).get((namespace, name))
         if stored is not None and stored["metadata"]["uid"] == uid:
             self._delete(resource, stored)
-
-    async def watch(
-        self, resource: ApiResource, *, namespace: str | None = None, since: str, selector: str = ""
-    ) -> AsyncGenerator[Change, None]:
-        self._kind(resource)
-        if int(since) < self._forgotten:
-            raise WatchExpired(f"too old resource version: {since}")
-        is_wanted = selects(selector)
-        position = int(since)
-        grown = asyncio.Event()
-        self._watchers.append(grown)
-        try:
-            while True:
-                grown.clear()
-                start = bisect.bisect_right(self._past, position, key=lambda past: past.version)
-                for past in self._past[start:]:
-                    position = past.version
-                    is_seen = past.resource == resource and namespace in (None, past.namespace)
-                    if is_seen and (change := _change(past, is_wanted)) is not None:
-                        yield change
-                await grown.wait()
-        finally:
-            self._watchers.remove(grown)
 
     # How it works
 
@@ -320,7 +290,7 @@ class FakeCluster:
         self._objects[resource][metadata.get("namespace", ""), metadata["name"]] = new
         self._uids.add(metadata["uid"])
         self._owner_uids.update(owner["uid"] for owner in metadata.get("ownerReferences") or ())
-        self._notify(_Past(self._version, resource, old, new))
+        self._notify(resource, ChangeType.MODIFIED if old else ChangeType.ADDED, new)
         return _copy(new)
 
     def _remove(self, resource: ApiResource, stored: Raw) -> None:
@@ -330,7 +300,7 @@ class FakeCluster:
         self._uids.remove(metadata["uid"])
         last = _copy(stored)
         last["metadata"]["resourceVersion"] = str(self._tick())
-        self._notify(_Past(self._version, resource, last, None))
+        self._notify(resource, ChangeType.DELETED, last)
         if metadata["uid"] in self._owner_uids or self._is_closing(namespace):
             self._collect()
 
@@ -338,13 +308,9 @@ class FakeCluster:
         self._version = next(self._versions)
         return self._version
 
-    def _notify(self, past: _Past) -> None:
-        self._past.append(past)
+    def _notify(self, resource: ApiResource, type_: ChangeType, stored: Raw) -> None:
         for subscriber in tuple(self._subscribers):
-            if (change := _change(past, lambda labels: True)) is not None:
-                subscriber(past.resource, change)
-        for watcher in self._watchers:
-            watcher.set()
+            subscriber(resource, Change(type_, _copy(stored)))
 
     def _collect(self) -> None:
         """Delete objects without an owner, and those in namespaces that are being deleted."""
@@ -384,16 +350,6 @@ def merged(target: Any, patch: Any) -> Any:
         else:
             result[key] = merged(result.get(key), value)
     return result
-
-
-def _change(past: _Past, is_wanted: Callable[[Raw], bool]) -> Change | None:
-    """What a watch with a selector sees of a change."""
-    was = past.before is not None and is_wanted(_labels(past.before))
-    if past.after is not None and is_wanted(_labels(past.after)):
-        return Change(ChangeType.MODIFIED if was else ChangeType.ADDED, _copy(past.after))
-    if was:
-        return Change(ChangeType.DELETED, _copy(past.after or past.before))
-    return None
 
 
 def _is_orphan(raw: Raw, living: set[str]) -> bool:

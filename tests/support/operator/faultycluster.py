@@ -13,7 +13,7 @@ from typing import Any
 
 from support.storage.faultystore import Killed
 
-from snaploom_operator.cluster.port import ApiResource, Change, Cluster, Listing, Page
+from snaploom_operator.cluster.port import ApiResource, Cluster, Listing, Page
 from snaploom_operator.errors import ApiUnavailable
 from snaploom_operator.objects import JsonObject
 
@@ -135,20 +135,6 @@ class FaultyCluster:
             self._call("delete", resource, namespace, name),
             lambda: self.inner.delete(resource, namespace, name, uid=uid),
         )
-
-    async def watch(
-        self, resource: ApiResource, *, namespace: str | None = None, since: str, selector: str = ""
-    ) -> AsyncGenerator[Change, None]:
-        """A fault "after" breaks the watch when it saw its first change."""
-        call = self._call("watch", resource, namespace)
-        fault = await self._begin(call)
-        stream = self.inner.watch(resource, namespace=namespace, since=since, selector=selector)
-        try:
-            async for change in stream:
-                yield change
-                self._end(fault)
-        finally:
-            await stream.aclose()
 
     def _call(
         self,

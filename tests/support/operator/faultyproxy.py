@@ -65,6 +65,7 @@ class Fault(StrEnum):
 _ANY = (Fault.PATIENCE, Fault.BROKEN, Fault.SILENT, Fault.SLOW, Fault.LOST_REQUEST)
 _OF_WRITES = (*_ANY, Fault.CONFLICT, Fault.LOST_ANSWER)
 FAULTS_OF: dict[str, tuple[Fault, ...]] = {
+    "discover": _ANY,
     "get": (*_ANY, Fault.STALE),
     "list": (*_ANY, Fault.EXPIRED, Fault.STALE),
     "watch": (
@@ -285,6 +286,8 @@ def _meant(request: web.BaseRequest) -> tuple[str, str]:
     """Verb and plural, from the path."""
     parts = [part for part in request.path.split("/") if part]
     rest = parts[2:] if parts[0] == "api" else parts[3:]
+    if not rest:
+        return "discover", request.path
     if len(rest) > 2 and rest[0] == "namespaces":
         rest = rest[2:]
     what = "/".join((rest[0], *rest[2:]))

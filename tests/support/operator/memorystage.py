@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import yaml
-from support.operator.fakecluster import FakeCluster
+from support.operator.fakecluster import ChangeType, FakeCluster
 from support.operator.faultycluster import FaultyCluster, Plan, nothing
 from support.operator.jobdouble import JobDouble
 from support.operator.operatorharness import FakeHarness, Predicate
@@ -14,7 +14,6 @@ from support.operator.stories import Ending, Story, ending
 from support.storage.faultystore import Killed
 
 from snaploom_operator.cluster.apiresources import OURS, SPARK_APPLICATIONS
-from snaploom_operator.cluster.port import ChangeType
 from snaploom_operator.errors import ClusterError
 
 Raw = dict[str, Any]

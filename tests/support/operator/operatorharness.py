@@ -14,27 +14,32 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import yaml
 from prometheus_client import CollectorRegistry
-from support.operator.fakecluster import FakeCluster
+from support.operator.fakecluster import Change, ChangeType, FakeCluster
 from support.operator.jobdouble import JobDouble
 from support.operator.textverdicts import VerdictsAtOnce
 
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, parse_instant
 from snaploom_operator.cluster.apiresources import OURS
-from snaploom_operator.cluster.port import ApiResource, Change, Cluster
+from snaploom_operator.cluster.connection import USER_AGENT
+from snaploom_operator.cluster.port import ApiResource, Cluster
 from snaploom_operator.decision import Note
 from snaploom_operator.errors import ObjectChanged, ObjectExists, ObjectMissing
+from snaploom_operator.handlers.process import Connection, serve
 from snaploom_operator.objects import Ref
 from snaploom_operator.operatormetrics import Metrics
 from snaploom_operator.operatorsettings import OperatorSettings
-from snaploom_operator.process.operator import Clocks, Operator
+from snaploom_operator.process.operator import Clocks, Operator, operator_kinds
 from snaploom_operator.process.operatorprocess import Running, RunOptions, running_operator
+from snaploom_operator.process.process import Process
 from snaploom_operator.store.references import ref_of
 
 Raw = dict[str, Any]
@@ -188,7 +193,7 @@ class FakeHarness(OperatorHarness):
 
     async def start(self) -> None:
         """List everything, and reconcile it."""
-        await self.operator.informer.list_all()
+        await self.operator.feed.list_all()
         self._unsubscribe = self.fake.subscribe(self._observe)
         await self.settle()
 
@@ -240,8 +245,82 @@ class FakeHarness(OperatorHarness):
         raise AssertionError(f"{identity} is not as it should be: {yaml.safe_dump(found)}")
 
 
+class OperatorThread:
+    """The operator as kopf runs it, in a thread of its own: kopf ends with every task of its loop.
+
+    Args:
+        settings: the operator's.
+        options: where it runs.
+        clocks: the clocks; None for those of this machine.
+    """
+
+    def __init__(
+        self, settings: OperatorSettings, options: RunOptions, clocks: Clocks | None = None
+    ) -> None:
+        opened = partial(running_operator, settings=settings, options=options, clocks=clocks)
+        self.process: Process[Running] = Process(self._looped(opened))
+        self.failure: Exception | None = None
+        connection = Connection(options.kubeconfig, options.context, USER_AGENT)
+        kinds = operator_kinds(settings, is_local=options.is_local)
+        self._serve = partial(serve, self.process, connection, settings, kinds)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._running: Running | None = None
+        self._thread = Thread(target=self._run, name="operator")
+
+    def _looped(self, opened: Any) -> Any:
+        @asynccontextmanager
+        async def within(process: Process[Running]) -> AsyncIterator[Running]:
+            self._loop = asyncio.get_running_loop()
+            async with opened(process) as running:
+                self._running = running
+                yield running
+
+        return within
+
+    def _run(self) -> None:
+        try:
+            self._serve()
+        except Exception as error:  # noqa: BLE001 - the test looks at it
+            self.failure = error
+
+    @property
+    def running(self) -> Running:
+        assert self._running is not None
+        return self._running
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it began and has not ended."""
+        is_ending = self.process.ending.is_set() or not self._thread.is_alive()
+        return self._running is not None and not is_ending
+
+    async def begin(self) -> None:
+        """Start it, and wait until it works.
+
+        Raises:
+            Exception: it ended instead.
+        """
+        self._thread.start()
+        while self._running is None and self._thread.is_alive():
+            await asyncio.sleep(0.02)
+        if self._running is None and self.failure is not None:
+            raise self.failure
+
+    async def end(self) -> None:
+        """End it as a signal does."""
+        if self._loop is not None and self._thread.is_alive():
+            with suppress(RuntimeError):  # its loop is closed already
+                self._loop.call_soon_threadsafe(self.process.ending.set)
+        await asyncio.to_thread(self._thread.join)
+
+    async def do(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run something in its loop."""
+        assert self._loop is not None
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+
 class RealHarness(OperatorHarness):
-    """Over a real API server, with watches of it, in the loop of the test.
+    """Over a real API server, with watches of it.
 
     Args:
         cluster: the cluster, for the test.
@@ -253,31 +332,53 @@ class RealHarness(OperatorHarness):
     def __init__(self, cluster: Cluster, kubeconfig: Path, namespace: str, **changes: Any) -> None:
         super().__init__(cluster, namespace, JobDouble(cluster, namespace=namespace))
         self._place = RunOptions(kubeconfig)
-        self._settings = real_settings(namespace, **changes)
-        self._stack = AsyncExitStack()
-        self.failures: list[Exception] = []
-        self.running: Running | None = None
+        self.thread: OperatorThread | None = None
+        self.configure(**changes)
+
+    def configure(self, **changes: Any) -> None:
+        """Give the next operator other settings than tests usually have."""
+        self._settings = real_settings(self.namespace, **changes)
 
     @property
     def operator(self) -> Operator:
         """The operator that runs."""
-        assert self.running is not None
-        return self.running.operator
+        assert self.thread is not None
+        return self.thread.running.operator
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why the operator ended or is about to, if it failed."""
+        assert self.thread is not None
+        return self.thread.failure or self.thread.process.failure
 
     async def start(self) -> None:
-        """Begin to work, and wait until the watches do."""
-        context = running_operator(self._settings, self._place, self.failures.append)
-        self.running = await self._stack.enter_async_context(context)
+        """Begin to work."""
+        self.thread = OperatorThread(self._settings, self._place)
+        await self.thread.begin()
 
     async def stop(self) -> None:
         """Finish what is in hand, and end."""
-        await self._stack.aclose()
-        self.running = None
+        if self.thread is not None:
+            await self.thread.end()
 
     async def restart(self) -> None:
         """End, and begin again, knowing nothing."""
         await self.stop()
         await self.start()
+
+    async def list_all(self) -> None:
+        """Let the operator list everything, as in a resync."""
+        assert self.thread is not None
+        await self.thread.do(self.operator.feed.list_all())
+
+    async def deliver(self, change: Change) -> None:
+        """Let the operator receive an event."""
+
+        async def received() -> None:
+            deliver(self.operator, change)
+
+        assert self.thread is not None
+        await self.thread.do(received())
 
     async def wait_for(self, identity: str, predicate: Predicate) -> Raw:
         deadline = time.monotonic() + DEADLINE
@@ -285,7 +386,7 @@ class RealHarness(OperatorHarness):
             found = await self.get(identity)
             if predicate(found):
                 return found
-            assert not self.failures, self.failures
+            assert self.failure is None, self.failure
             assert time.monotonic() < deadline, (
                 f"{identity} is not as it should be: {yaml.safe_dump(found)}"
             )
@@ -295,12 +396,10 @@ class RealHarness(OperatorHarness):
 
 def deliver(operator: Operator, change: Change) -> None:
     """Let the operator receive an event, as from the watch of its kind and namespace."""
-    ref = ref_of(change.object)
-    for reflector in operator.informer.reflectors:
-        if reflector.watched.key == ref.kind and reflector.namespace in (None, ref.namespace):
-            woken = reflector.take(change)
-            if operator.store.is_synced:
-                operator.queue.add_all(woken)
+    ref, feed = ref_of(change.object), operator.feed
+    is_seen = not feed.namespaces or ref.namespace in feed.namespaces
+    if is_seen and any(watched.key == ref.kind for watched in feed.kinds):
+        operator.feed.take(change.object, is_deleted=change.type is ChangeType.DELETED)
 
 
 def real_settings(namespace: str, **changes: Any) -> OperatorSettings:
@@ -309,6 +408,7 @@ def real_settings(namespace: str, **changes: Any) -> OperatorSettings:
         "namespace": namespace,
         "watchNamespaces": [namespace],
         "healthPort": 0,
+        "readinessPort": 0,
         "metricsPort": 0,
         "resyncSeconds": 600,
         "admission": {"isCertificateRotated": False},

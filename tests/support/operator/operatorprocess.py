@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -60,7 +61,7 @@ class OperatorProcess:
 
     def port(self, name: str) -> int:
         """The port of an endpoint, as it was logged."""
-        found = re.search(rf"{name} on port (\d+)", self.output)
+        found = re.search(rf"{name} (?:on port |at http://\S+:)(\d+)", self.output)
         assert found is not None, self.output
         return int(found[1])
 
@@ -69,6 +70,16 @@ class OperatorProcess:
         url = f"http://127.0.0.1:{self.port(name)}{path}"
         with urllib.request.urlopen(url, timeout=DEADLINE) as answer:
             return str(answer.read().decode())
+
+    def status(self, name: str, path: str) -> int:
+        """The code of an endpoint's answer; 0 without one."""
+        try:
+            self.get(name, path)
+        except urllib.error.HTTPError as error:
+            return error.code
+        except OSError:
+            return 0
+        return 200
 
 
 @contextmanager

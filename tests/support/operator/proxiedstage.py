@@ -6,7 +6,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,13 @@ import yaml
 from support.operator.clusters import an_object
 from support.operator.faultyproxy import FaultyProxy, Plan, no_fault, running_proxy
 from support.operator.jobdouble import JobDouble
-from support.operator.operatorharness import START, OperatorHarness, Predicate, real_settings
+from support.operator.operatorharness import (
+    START,
+    OperatorHarness,
+    OperatorThread,
+    Predicate,
+    real_settings,
+)
 from support.operator.scriptedapi import write_plain_kubeconfig
 from support.operator.stories import Ending, Story, ending
 
@@ -26,7 +32,7 @@ from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.errors import ObjectMissing
 from snaploom_operator.objectmetadata import Metadata
 from snaploom_operator.process.operator import Clocks
-from snaploom_operator.process.operatorprocess import Running, RunOptions, running_operator
+from snaploom_operator.process.operatorprocess import RunOptions
 
 Raw = dict[str, Any]
 DEADLINE = 120.0
@@ -70,39 +76,39 @@ class ProxiedStage(OperatorHarness):
         self._place = RunOptions(kubeconfig)
         self._settings = real_settings(namespace, resyncSeconds=RESYNC)
         self._clock = MovedClock()
-        self._stack = AsyncExitStack()
         self._failures: list[Exception] = []
-        self._running: Running | None = None
+        self._thread: OperatorThread | None = None
 
     async def begin(self) -> None:
         """An operator begins, as often as it takes."""
-        while self._running is None:
+        while self._thread is None:
             self.lives += 1
             assert self.lives < MOST_LIVES, self._failures
             self.proxy.is_dead = False
-            context = running_operator(
-                self._settings, self._place, self._failures.append, Clocks(self._clock.now)
-            )
-            beginning = asyncio.create_task(self._stack.enter_async_context(context))
+            thread = OperatorThread(self._settings, self._place, Clocks(self._clock.now))
+            beginning = asyncio.create_task(thread.begin())
             while not beginning.done():
                 await asyncio.wait([beginning], timeout=LOOKS)
                 if self.proxy.is_dead:  # it would wait for its Lease, as one does that is cut off
-                    beginning.cancel()
+                    await thread.end()
             try:
-                self._running = await beginning
-            except asyncio.CancelledError:
-                if not beginning.cancelled():
-                    raise
-                await self.end()
+                await beginning
             except SnaploomError as error:
-                await self.end()
                 self._failures.append(error)
+            if thread.is_running:
+                self._thread = thread
+            else:
+                await self._free_lease()
 
     async def end(self) -> None:
         """End the operator, without waiting until its Lease expires."""
-        await self._stack.aclose()
-        self._running = None
+        if self._thread is not None:
+            await self._thread.end()
+        self._thread = None
         self._failures.clear()
+        await self._free_lease()
+
+    async def _free_lease(self) -> None:
         try:
             lease = await self.cluster.get(LEASES, self.namespace, self._settings.lease)
         except ObjectMissing:
@@ -132,15 +138,15 @@ class ProxiedStage(OperatorHarness):
 
     async def pass_time(self, seconds: float) -> None:
         self._clock.moved += seconds
-        if self._running is not None:
-            self._running.operator.handle_clock_jump()
+        if self._thread is not None:
+            self._thread.running.operator.handle_clock_jump()
 
     def release(self) -> None:
         self.double.release()
 
     async def go_on(self) -> None:
         """Let jobs go on, and restart the operator where it died."""
-        if self.proxy.is_dead or self._failures:
+        if self.proxy.is_dead or self._thread is None or not self._thread.is_running:
             await self.restart()
         await self.double.step()
         await asyncio.sleep(LOOKS)
@@ -159,8 +165,8 @@ class ProxiedStage(OperatorHarness):
         deadline = time.monotonic() + DEADLINE / 4
         while True:
             ended = await ending(story, self, self.proxy.created)
-            running = None if self.proxy.is_dead else self._running
-            is_idle = running is not None and running.operator.queue.is_idle
+            thread = None if self.proxy.is_dead else self._thread
+            is_idle = thread is not None and thread.running.operator.queue.is_idle
             if (is_idle and wanted in (None, ended)) or time.monotonic() > deadline:
                 return ended
             await self.go_on()

@@ -28,7 +28,7 @@ class ServedProcess:
     """
 
     def __init__(self, command: str, folder: Path, kubeconfig: Path, *options: str) -> None:
-        self.port, self.health, self.metrics = free_ports(3)
+        self.port, self.health, self.ready, self.metrics = free_ports(4)
         self._folder = folder
         file = folder / "settings.yaml"
         where = ("--settings", str(file), "--kubeconfig", str(kubeconfig))
@@ -38,7 +38,12 @@ class ServedProcess:
 
     def configure(self, settings: Mapping[str, Any]) -> None:
         """Write its settings; ports and the form of its log are added."""
-        usual = {"healthPort": self.health, "metricsPort": self.metrics, "logFormat": "text"}
+        usual = {
+            "healthPort": self.health,
+            "readinessPort": self.ready,
+            "metricsPort": self.metrics,
+            "logFormat": "text",
+        }
         (self._folder / "settings.yaml").write_text(json.dumps({**usual, **settings}))
 
     def start(self) -> None:
@@ -54,7 +59,7 @@ class ServedProcess:
     def readiness(self) -> str:
         """Its answer about being ready; empty when it does not answer."""
         try:
-            url = f"http://{HOST}:{self.health}/readyz"
+            url = f"http://{HOST}:{self.ready}/readyz"
             with urllib.request.urlopen(url, timeout=5) as answer:
                 return str(answer.read().decode().strip())
         except urllib.error.HTTPError as error:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import kopf
 from support.declared.declarations import Raw
 from support.operator.clusters import until
+from support.operator.fakecluster import Change, ChangeType, FakeCluster
 from support.operator.reviews import a_review
 from support.servers.certificates import Authority, Issued
 
-from snaploom_operator.admission.webhookprocess import Ports, running_webhook
-from snaploom_operator.cluster.port import Cluster
+from snaploom_operator.admission.webhookprocess import Admission, running_webhook
+from snaploom_operator.cluster.apiresources import OURS
+from snaploom_operator.cluster.port import ApiResource, Cluster
+from snaploom_operator.handlers.admission import ReviewServer
 from snaploom_operator.operatorsettings import AdmissionSettings, OperatorSettings
+from snaploom_operator.process.process import Process
 from snaploom_operator.servers.tls import CERTIFICATE, KEY
 
 HOST = "127.0.0.1"
@@ -27,6 +34,7 @@ def settings_for(folder: Path, **admission: Any) -> OperatorSettings:
     """Free ports, and certificates in a folder."""
     return OperatorSettings(
         health_port=0,
+        readiness_port=0,
         metrics_port=0,
         admission=AdmissionSettings(port=0, certificate_folder=str(folder), **admission),
     )
@@ -37,6 +45,15 @@ def install(issued: Issued, folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     (folder / CERTIFICATE).write_bytes(issued.certificate.read_bytes())
     (folder / KEY).write_bytes(issued.key.read_bytes())
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Where a webhook answers."""
+
+    review: int
+    ready: int
+    metrics: int
 
 
 @dataclass
@@ -67,7 +84,7 @@ class WebhookClient:
 
     async def readiness(self) -> str:
         """Its answer about being ready."""
-        return (await self.text(self.ports.health, "/readyz"))[1].strip()
+        return (await self.text(self.ports.ready, "/readyz"))[1].strip()
 
     async def until_ready(self) -> None:
         async def is_ready() -> bool:
@@ -93,8 +110,41 @@ async def a_webhook(
     install(authority.issue(HOST), certificates)
     settings = settings_for(certificates, **admission)
     async with (
-        running_webhook(cluster, settings, host=HOST, drain=0) as ports,
+        serving_webhook(cluster, settings) as ports,
         asking(ports, authority) as client,
     ):
         await client.until_ready()
         yield client
+
+
+@asynccontextmanager
+async def serving_webhook(
+    cluster: Cluster, settings: OperatorSettings, clock: Callable[[], float] = time.monotonic
+) -> AsyncIterator[Ports]:
+    """A webhook, with a cluster that need not be one that kopf can watch."""
+    opened = partial(
+        running_webhook, cluster=cluster, settings=settings, host=HOST, drain=0, clock=clock
+    )
+    process: Process[Admission] = Process(opened)
+    server = ReviewServer(process)
+
+    async def dispatched(request: Any, *, headers: Any = None, **_: Any) -> Any:
+        with suppress(kopf.PermanentError):
+            await server.judge(headers["number"])
+
+    await process.begin()
+
+    def watched(resource: ApiResource, change: Change) -> None:
+        if resource in OURS.values():
+            process.parts.feed.take(change.object, is_deleted=change.type is ChangeType.DELETED)
+
+    if isinstance(cluster, FakeCluster):
+        cluster.subscribe(watched)
+    try:
+        serving = server(dispatched)
+        url = (await anext(serving))["url"]
+        port = int(url.rsplit(":")[2].split("/")[0])
+        yield Ports(port, process.parts.readiness_port, process.parts.metrics_port)
+        await serving.aclose()
+    finally:
+        await process.end()

@@ -85,6 +85,17 @@ class Judgement:
         return answer_document(self.request, self.answer)
 
 
+Dispatch = Callable[[AdmissionRequest, Callable[[], Awaitable[Judgement]]], Awaitable[Judgement]]
+"""Begins the judgement of a request, and returns it."""
+
+
+async def directly(
+    request: AdmissionRequest, judge: Callable[[], Awaitable[Judgement]]
+) -> Judgement:
+    """Judge at once, without kopf."""
+    return await judge()
+
+
 class Judge:
     """Answers reviews.
 
@@ -125,11 +136,17 @@ class Judge:
         """Reviews of a namespace in progress."""
         return self._under_way[namespace]
 
-    async def judge(self, body: bytes) -> Judgement:
+    async def judge(self, body: bytes, dispatch: Dispatch = directly) -> Judgement:
         """Answer a review.
 
-        Raises: ReviewUnreadable: the body is not an AdmissionReview. TooManyReviews: its namespace
-            has too many reviews in progress.
+        Args:
+            body: the AdmissionReview.
+            dispatch: begins the judgement of a request that must be judged.
+
+        Raises:
+            ReviewUnreadable: the body is not an AdmissionReview.
+            TooManyReviews: its namespace has too many reviews in progress.
+            TextNotJudged: the verdict about a text is missing.
         """
         is_small = len(body) <= SMALL_BODY
         request = (
@@ -139,6 +156,9 @@ class Judge:
         )
         if passes_unread(request, self._passed_users):
             return Judgement(request, PASSED, Outcome.PASSED)
+        return await dispatch(request, partial(self._judged, request, is_small))
+
+    async def _judged(self, request: AdmissionRequest, is_small: bool) -> Judgement:
         if request.operation is Operation.DELETE:
             ref = Ref(request.kind.kind, request.namespace, request.name)
             return _judged(request, review_deletion(request, users_of(ref, self._known)))

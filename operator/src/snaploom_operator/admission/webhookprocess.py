@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -15,19 +15,18 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
-from snaploom_operator.admission.judge import Judge
+from snaploom_operator.admission.judge import Judge, Judgement
 from snaploom_operator.admission.webhookserver import Webhook
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.operatorsettings import OperatorSettings
-from snaploom_operator.servers.background import in_background
-from snaploom_operator.servers.health import health_application, metrics_application, nothing
+from snaploom_operator.process.process import Process
+from snaploom_operator.servers.health import metrics_application, readiness_application
 from snaploom_operator.servers.httpserver import MOST_CONNECTIONS, serving
 from snaploom_operator.servers.readiness import Readiness
 from snaploom_operator.servers.tls import ServedCertificate
+from snaploom_operator.store.feed import DECLARATIONS, Feed
 from snaploom_operator.store.store import Store
 from snaploom_operator.textworkers import running_workers
-from snaploom_operator.watch.informer import Informer
-from snaploom_operator.watch.watchedkinds import DECLARATIONS
 
 THREADS = 4
 """Threads for reviews: a slow review does not block the next."""
@@ -44,73 +43,108 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Ports:
-    """The bound ports."""
+class Admission:
+    """A running webhook, but for its HTTPS endpoint."""
 
-    review: int
-    health: int
-    metrics: int
+    feed: Feed
+    judge: Judge
+    metrics: AdmissionMetrics
+    certificate: ServedCertificate
+    readiness: Readiness
+    port: int
+    host: str | None
+    drain: float
+    readiness_port: int
+    metrics_port: int
+    trouble: str = ""
+    """None: while it answers liveness probes, it works."""
+
+    @asynccontextmanager
+    async def answering(self, judge: Callable[[bytes], Awaitable[Judgement]]) -> AsyncIterator[int]:
+        """Answer reviews until the end of the context, and for the drain from then on.
+
+        Args:
+            judge: answers the body of a review.
+
+        Raises:
+            SettingsInvalid: the port is in use or not allowed.
+        """
+        webhook = Webhook(judge, self.metrics)
+        endpoint = serving(
+            webhook.application(),
+            self.host,
+            self.port,
+            self.certificate.context,
+            answers=MOST_CONNECTIONS,  # it bounds reviews itself
+        )
+        async with endpoint as port:
+            _log.info("the webhook listens on port %d", port)
+            try:
+                yield port
+            finally:
+                self.readiness.end()
+                _log.info("the webhook is shutting down")
+                await asyncio.sleep(self.drain)
 
 
 @asynccontextmanager
 async def running_webhook(
+    process: Process[Admission],
     cluster: Cluster,
     settings: OperatorSettings,
     *,
     host: str | None = None,
     drain: float = DRAIN_SECONDS,
     clock: Callable[[], float] = time.monotonic,
-) -> AsyncIterator[Ports]:
-    """Run the webhook until the end of the context.
+) -> AsyncIterator[Admission]:
+    """Run what the webhook answers from until the end of the context.
 
-    Args: cluster: the cluster. settings: the operator's settings. host: address to listen on; None
-        for all. drain: seconds between becoming not ready and shutdown. clock: monotonic seconds.
+    Args:
+        process: runs what goes on beside.
+        cluster: the cluster.
+        settings: the operator's settings.
+        host: address to listen on; None for all.
+        drain: seconds between becoming not ready and shutdown.
+        clock: monotonic seconds.
+
+    Raises:
+        SettingsInvalid: a port is in use or not allowed.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     admission = settings.admission
     store = Store()
     metrics = AdmissionMetrics(CollectorRegistry())
-    informer = Informer(store, cluster, DECLARATIONS, settings.watch_namespaces, clock)
+    feed = Feed(store, cluster, DECLARATIONS, settings.watch_namespaces, clock)
     certificate = ServedCertificate(Path(admission.certificate_folder), metrics.certified_until)
-    readiness = Readiness(informer, certificate, admission.view_age_limit_seconds)
-    metrics.show_informer(lambda: informer.age, lambda: informer.size)
+    readiness = Readiness(feed, certificate, admission.view_age_limit_seconds)
+    metrics.show_informer(lambda: feed.age, lambda: feed.size)
     async with AsyncExitStack() as stack:
-        threads = stack.enter_context(ThreadPoolExecutor(THREADS, "review"))
         judge = Judge(
             store,
             admission,
-            threads,
+            stack.enter_context(ThreadPoolExecutor(THREADS, "review")),
             await stack.enter_async_context(running_workers()),
             allow_jdbc_url=settings.allow_jdbc_url,
             allow=settings.allow,
         )
-        webhook = Webhook(judge.judge, metrics, lambda: readiness.trouble)
         certificate.reload()
-        for work in (informer.run(settings.resync_seconds), certificate.follow()):
-            await stack.enter_async_context(in_background(work))
-        ports = Ports(
-            review=await stack.enter_async_context(
-                serving(
-                    webhook.application(),
-                    host,
-                    admission.port,
-                    certificate.context,
-                    answers=MOST_CONNECTIONS,  # it bounds reviews itself
-                )
+        process.spawn("list", feed.follow(settings.resync_seconds))
+        process.spawn("certificate", certificate.follow())
+        probed = readiness_application(lambda: readiness.trouble)
+        measured = metrics_application(metrics.registry)
+        yield Admission(
+            feed,
+            judge,
+            metrics,
+            certificate,
+            readiness,
+            admission.port,
+            host,
+            drain,
+            readiness_port=await stack.enter_async_context(
+                serving(probed, host, settings.readiness_port)
             ),
-            health=await stack.enter_async_context(
-                serving(
-                    health_application(nothing, lambda: readiness.trouble),
-                    host,
-                    settings.health_port,
-                )
-            ),
-            metrics=await stack.enter_async_context(
-                serving(metrics_application(metrics.registry), host, settings.metrics_port)
+            metrics_port=await stack.enter_async_context(
+                serving(measured, host, settings.metrics_port)
             ),
         )
-        _log.info("the webhook listens on port %d", ports.review)
-        yield ports
-        readiness.end()
-        _log.info("the webhook is shutting down")
-        await asyncio.sleep(drain)

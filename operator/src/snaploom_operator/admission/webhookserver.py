@@ -1,7 +1,6 @@
 """The webhook's HTTPS endpoint.
 
-Probes are also answered over HTTP at a port of their own, because they must be before there is a
-certificate. Whatever fails in a review, the API server gets a well-formed answer in time; if that
+Whatever fails in a review, the API server gets a well-formed answer in time; if that
 is not an AdmissionReview, its failure policy decides.
 """
 
@@ -20,7 +19,6 @@ from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
 from snaploom_operator.admission.judge import Judgement, Outcome
 from snaploom_operator.admission.request import LARGEST_BODY
 from snaploom_operator.errors import ReviewUnreadable, TextNotJudged, TooManyReviews
-from snaploom_operator.servers.health import add_probes, nothing
 from snaploom_operator.servers.httpserver import NoTurn, Turns, peer_of
 
 REVIEW_SECONDS = 4.0
@@ -48,22 +46,22 @@ class _Reply:
 class Webhook:
     """Handles HTTP requests.
 
-    Args: judge: answers reviews. metrics: the webhook's metrics. trouble: returns why it is not
-        ready; empty if it is. deadline: time limit of a review in seconds. most: limit of
-        concurrent reviews.
+    Args:
+        judge: answers the body of a review.
+        metrics: the webhook's metrics.
+        deadline: time limit of a review in seconds.
+        most: limit of concurrent reviews.
     """
 
     def __init__(
         self,
         judge: Callable[[bytes], Awaitable[Judgement]],
         metrics: AdmissionMetrics,
-        trouble: Callable[[], str],
         deadline: float = REVIEW_SECONDS,
         most: int = MOST_AT_ONCE,
     ) -> None:
         self._judge = judge
         self._metrics = metrics
-        self._trouble = trouble
         self._deadline = deadline
         self._most = most
         self._under_way = 0
@@ -74,7 +72,6 @@ class Webhook:
         """The HTTPS application."""
         application = web.Application(client_max_size=LARGEST_BODY)
         application.router.add_post("/validate", self._validate)
-        add_probes(application, nothing, self._trouble)
         return application
 
     async def _validate(self, request: web.Request) -> web.Response:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from snaploom_operator.cluster.apierrors import NO_ANSWER, failure_of
 from snaploom_operator.cluster.connection import USER_AGENT, connect
-from snaploom_operator.cluster.port import ApiResource, Change, ChangeType, Listing, Page
-from snaploom_operator.cluster.requests import Observer, Request, Requests, parse_json
+from snaploom_operator.cluster.port import ApiResource, Listing, Page
+from snaploom_operator.cluster.requests import Observer, Request, Requests
 from snaploom_operator.errors import (
-    ApiUnavailable,
     ObjectChanged,
     ObjectMissing,
     WatchExpired,
@@ -28,15 +24,6 @@ PAGE = 500
 """Objects per page, as in kubectl and client-go."""
 PAGED_TRIES = 3
 """Expired paged lists before an unpaged one is requested."""
-WATCH_SECONDS = 290
-"""Server-side timeout of a watch: less than the five minutes after which load balancers close idle
-connections."""
-READ_SECONDS = 90.0
-"""Read timeout of a watch: the API server sends a bookmark every minute, so that without one the
-connection is broken."""
-SHORTEST_WATCH_SECONDS = 1.0
-"""Shortest interval between two starts of a watch."""
-
 _log = logging.getLogger(__name__)
 
 
@@ -47,11 +34,9 @@ class KubernetesCluster:
         self,
         requests: Requests,
         page: int = PAGE,
-        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._requests = requests
         self._page = page
-        self._pause = pause
 
     async def list(
         self, resource: ApiResource, *, namespace: str | None = None, selector: str = ""
@@ -164,26 +149,6 @@ class KubernetesCluster:
         except (ObjectMissing, ObjectChanged):
             return  # it is gone, or was recreated
 
-    async def watch(
-        self, resource: ApiResource, *, namespace: str | None = None, since: str, selector: str = ""
-    ) -> AsyncGenerator[Change, None]:
-        """See `Cluster.watch`."""
-        while True:
-            started = time.monotonic()
-            request = Request(
-                "watch", resource, namespace, query=(*_selected(selector), *_watched(since))
-            )
-            async with self._requests.lines(request, READ_SECONDS) as lines:
-                try:
-                    async for line in lines:
-                        change = _change(request, line)
-                        since = Metadata.of(change.object).resource_version
-                        yield change
-                except ApiUnavailable as error:
-                    _log.info("restarting a watch: %s", error.message)
-            # A server that ends watches immediately must not be called in a busy loop.
-            await self._pause(max(0.0, started + SHORTEST_WATCH_SECONDS - time.monotonic()))
-
 
 @asynccontextmanager
 async def open_cluster(
@@ -209,33 +174,6 @@ async def open_cluster(
 
 def _selected(selector: str) -> tuple[tuple[str, str], ...]:
     return (("labelSelector", selector),) if selector else ()
-
-
-def _watched(since: str) -> tuple[tuple[str, str], ...]:
-    return (
-        ("watch", "true"),
-        ("allowWatchBookmarks", "true"),
-        ("timeoutSeconds", str(WATCH_SECONDS)),
-        ("resourceVersion", since),
-    )
-
-
-def _change(request: Request, line: bytes) -> Change:
-    """Parse one line of a watch.
-
-    Raises: WatchExpired: the resourceVersion is too old. ClusterError: another error of the server.
-    """
-    try:
-        event = parse_json(line)
-    except ValueError as error:
-        raise ApiUnavailable(f"{request.target}: a line is no JSON", hint=NO_ANSWER) from error
-    event = event if isinstance(event, dict) else {}
-    stored = mapping_in(event, "object")
-    if event.get("type") == "ERROR":
-        code = stored.get("code")
-        known = code if isinstance(code, int) else 500
-        raise failure_of(request.target, known, json.dumps(stored).encode(), None)
-    return Change(ChangeType(text_in(event, "type")), _read(request.resource, stored))
 
 
 def _page(resource: ApiResource, answer: JsonObject, *, is_first: bool) -> Page:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Protocol
 
 from snaploom_operator.objects import JsonObject
@@ -46,28 +45,6 @@ class Page(Listing):
 
     is_first: bool
     """Whether it is the first page of a list; a list that expired starts again."""
-
-
-class ChangeType(StrEnum):
-    """The type of a watch event, as the API names it."""
-
-    ADDED = "ADDED"
-    """The object was created."""
-    MODIFIED = "MODIFIED"
-    """The object was changed."""
-    DELETED = "DELETED"
-    """The object was deleted."""
-    BOOKMARK = "BOOKMARK"
-    """No change: the watch has reached the object's `resourceVersion`."""
-
-
-@dataclass(frozen=True)
-class Change:
-    """An event of a watch."""
-
-    type: ChangeType
-    object: JsonObject
-    """The current or last state; of a bookmark, its `resourceVersion` only."""
 
 
 class Cluster(Protocol):
@@ -142,19 +119,4 @@ class Cluster(Protocol):
 
     async def delete(self, resource: ApiResource, namespace: str, name: str, *, uid: str) -> None:
         """Delete an object in the background if it has this UID; a missing object is ignored."""
-        ...
-
-    def watch(
-        self, resource: ApiResource, *, namespace: str | None = None, since: str, selector: str = ""
-    ) -> AsyncGenerator[Change, None]:
-        """Stream all changes after a listing, endlessly.
-
-        A connection that ends is reopened from the last event. After any error the caller lists
-        again and watches from there. Close it with `contextlib.aclosing`.
-
-        Args: resource: the kind. namespace: namespace; None for all. since: `resource_version` of
-            the listing. selector: label selector.
-
-        Raises: WatchExpired: `since` is too old. ResourceUnknown: the cluster has no such kind.
-        """
         ...

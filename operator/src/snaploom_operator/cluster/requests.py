@@ -57,7 +57,7 @@ class Request:
     """One request."""
 
     verb: str
-    """`list`, `get`, `create`, `replace`, `patch`, `delete` or `watch`."""
+    """`list`, `get`, `create`, `replace`, `patch` or `delete`."""
     resource: ApiResource
     namespace: str | None
     """None for all namespaces, empty for kinds that have none."""
@@ -74,7 +74,7 @@ class Request:
     @property
     def is_repeatable(self) -> bool:
         """Whether it is idempotent."""
-        return self.verb in ("list", "get", "watch", "delete")
+        return self.verb in ("list", "get", "delete")
 
     @property
     def method(self) -> str:
@@ -203,10 +203,7 @@ class Requests:
     async def _request(self, request: Request, timeout: ClientTimeout) -> RESTResponse:
         client = self._client
         headers = {**client.default_headers, "Accept": JSON, "Content-Type": request.content_type}
-        # Read for every request: tokens of service accounts are renewed every hour.
-        await client.update_params_for_auth(
-            headers, [], ["BearerToken"], request.path, request.method, None
-        )
+        headers |= await authorization(client, request.path, request.method)
         response: RESTResponse = await client.rest_client.request(
             request.method,
             client.configuration.host + request.path,
@@ -227,6 +224,19 @@ async def _lines(request: Request, response: RESTResponse) -> AsyncGenerator[byt
                 yield bytes(begun + line)
                 begun.clear()
             begun += rest
+
+
+async def authorization(client: ApiClient, path: str, method: str) -> dict[str, str]:
+    """The headers that identify this process, read anew: tokens are renewed every hour.
+
+    Args:
+        client: client of the API server.
+        path: path of a request.
+        method: its method.
+    """
+    headers: dict[str, str] = {}
+    await client.update_params_for_auth(headers, [], ["BearerToken"], path, method, None)
+    return headers
 
 
 @contextmanager
@@ -254,18 +264,32 @@ def _parsed(request: Request, body: bytes) -> JsonObject:
 
 
 def parse_json(body: bytes) -> JsonValue:
-    """JSON of the API server, in which one object may be nested deeper than any parser goes.
+    """Parse JSON of the API server, in which an object may be nested deeper than any parser goes.
 
     Values deeper than `MOST_LEVELS` become a text that no model takes there, so that the object is
     refused and those beside it are read.
 
-    Raises: ValueError: it is no JSON.
+    Raises:
+        ValueError: it is no JSON.
     """
     try:
         result: JsonValue = from_json(body)  # twice as fast as json; lists take most of the start
     except ValueError:
         result = from_json(_without_deep_values(body))
     return result
+
+
+def readable_json(body: bytes) -> bytes:
+    """Replace values that are nested too deeply for a parser, as `parse_json` does.
+
+    Args:
+        body: JSON of the API server, or anything else, which stays as it is.
+    """
+    try:
+        from_json(body, cache_strings=False)
+    except ValueError:
+        return _without_deep_values(body)
+    return body
 
 
 def _without_deep_values(body: bytes) -> bytes:

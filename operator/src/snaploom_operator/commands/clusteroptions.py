@@ -1,4 +1,4 @@
-"""Options of the commands that use a cluster, named as in kubectl."""
+"""Options of the commands that use a cluster or run a process, named as in kubectl."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ from cyclopts import Parameter
 
 from snaploom_operator.cluster.adapter import KubernetesCluster, open_cluster
 from snaploom_operator.cluster.connection import COMMAND_LINE, default_namespace
+
+SettingsFile = Annotated[
+    Path | None, Parameter(help="Settings file (YAML); default: built-in defaults.")
+]
+Kubeconfig = Annotated[
+    Path | None,
+    Parameter(help="Kubeconfig; default as in kubectl, or the pod's service account."),
+]
 
 
 class OutputForm(StrEnum):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from snaploom_operator.cluster.adapter import open_cluster
 from snaploom_operator.cluster.connection import PAGES
-from snaploom_operator.commands.processoptions import Kubeconfig, SettingsFile, stop_requested
+from snaploom_operator.commands.clusteroptions import Kubeconfig, SettingsFile
+from snaploom_operator.handlers.process import Connection, serve
 from snaploom_operator.operatorsettings import OperatorSettings
-from snaploom_operator.pages.pagesprocess import running_pages
+from snaploom_operator.pages.pagesprocess import SHOWN_KINDS, Pages, running_pages
 from snaploom_operator.process.logformat import set_up_logs
+from snaploom_operator.process.process import Process
 from snaploom_operator.process.settingsfile import read_settings
 
 
@@ -26,14 +30,17 @@ def pages(
     """
     read = read_settings(settings)
     set_up_logs(read.log_format, read.log_level)
-    asyncio.run(_serve(read, kubeconfig))
+    process = Process[Pages](partial(_opened, settings=read, kubeconfig=kubeconfig))
+    serve(process, Connection(kubeconfig, None, PAGES), read, SHOWN_KINDS)
     return 0
 
 
-async def _serve(settings: OperatorSettings, kubeconfig: Path | None) -> None:
-    stop = stop_requested()
+@asynccontextmanager
+async def _opened(
+    process: Process[Pages], settings: OperatorSettings, kubeconfig: Path | None
+) -> AsyncIterator[Pages]:
     async with (
         open_cluster(kubeconfig, user_agent=PAGES) as cluster,
-        running_pages(cluster, settings),
+        running_pages(process, cluster, settings) as pages,
     ):
-        await stop.wait()
+        yield pages

@@ -1,30 +1,30 @@
 """`snaploom operator run`: runs the operator.
 
-Exit codes: 0 stopped by SIGTERM; 1 a request to the cluster failed; 2 the settings or the
-kubeconfig are invalid; 130 stopped by Ctrl-C.
+Exit codes: 0 stopped by SIGTERM or Ctrl-C; 1 a request to the cluster failed; 2 the settings or the
+kubeconfig are invalid.
 """
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import signal
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter, validators
 
 from snaploom.models.run import Submitter
-from snaploom_operator.commands.processoptions import Kubeconfig, SettingsFile
+from snaploom_operator.cluster.connection import USER_AGENT
+from snaploom_operator.commands.clusteroptions import Kubeconfig, SettingsFile
 from snaploom_operator.errors import SettingsInvalid
+from snaploom_operator.handlers.process import Connection, serve
 from snaploom_operator.operatorsettings import OperatorSettings
 from snaploom_operator.process.logformat import set_up_logs
-from snaploom_operator.process.operator import allowed_submitters
+from snaploom_operator.process.operator import allowed_submitters, operator_kinds
 from snaploom_operator.process.operatorprocess import RunOptions, running_operator
+from snaploom_operator.process.process import Process
 from snaploom_operator.process.settingsfile import read_settings
 
-INTERRUPTED = 130
 NEW_OBJECTS = 10_000
 """Threshold of Python's garbage collection; with the default of 700, listing ten thousand resources
 takes a tenth longer."""
@@ -66,7 +66,14 @@ def run(
     _require_submitter(read, settings, is_local=local)
     set_up_logs(read.log_format, read.log_level)
     gc.set_threshold(NEW_OBJECTS)
-    return asyncio.run(_run(read, RunOptions(kubeconfig, context, local, local_workers)))
+    options = RunOptions(kubeconfig, context, local, local_workers)
+    serve(
+        Process(partial(running_operator, settings=read, options=options)),
+        Connection(kubeconfig, context, USER_AGENT),
+        read,
+        operator_kinds(read, is_local=local),
+    )
+    return 0
 
 
 def _with_options(
@@ -83,7 +90,7 @@ def _with_options(
     if file is None:
         changes["log_format"] = "text"
     if file is None and is_local:
-        changes |= {"health_port": 0, "metrics_port": 0}
+        changes |= {"health_port": 0, "readiness_port": 0, "metrics_port": 0}
     return read.model_copy(update=changes)
 
 
@@ -101,47 +108,3 @@ def _require_submitter(read: OperatorSettings, file: Path | None, *, is_local: b
         expected=f"{Submitter.SPARK_OPERATOR}, {Submitter.APACHE_SPARK}, or both",
         hint="name one, or leave the field out; `--local` lets the operator run jobs itself",
     )
-
-
-async def _run(settings: OperatorSettings, options: RunOptions) -> int:
-    """Run until a signal; the exit code.
-
-    Raises: SnaploomError: it cannot start or continue.
-    """
-    loop = asyncio.get_running_loop()
-    ending: asyncio.Future[int] = loop.create_future()
-
-    def end(code: int) -> None:
-        if not ending.done():
-            ending.set_result(code)
-
-    def on_failure(error: Exception) -> None:
-        if not ending.done():
-            ending.set_exception(error)
-
-    loop.add_signal_handler(signal.SIGTERM, end, 0)
-    loop.add_signal_handler(signal.SIGINT, end, INTERRUPTED)
-    has_begun = asyncio.Event()
-    working = asyncio.create_task(_work(settings, options, on_failure, ending, has_begun))
-    await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
-    if not has_begun.is_set():
-        working.cancel()  # it waits for the Lease or a response: no work is in progress
-    try:
-        return await working
-    except asyncio.CancelledError:
-        return ending.result()
-
-
-async def _work(
-    settings: OperatorSettings,
-    options: RunOptions,
-    on_failure: Callable[[Exception], None],
-    ending: asyncio.Future[int],
-    has_begun: asyncio.Event,
-) -> int:
-    async with running_operator(settings, options, on_failure):
-        has_begun.set()
-        # Listed objects are permanent: collecting ten thousand resources takes 0.3 s each time.
-        gc.collect()
-        gc.freeze()
-        return await asyncio.shield(ending)

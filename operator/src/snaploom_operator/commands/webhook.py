@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from snaploom_operator.admission.webhookprocess import DRAIN_SECONDS, running_webhook
+from snaploom_operator.admission.webhookprocess import DRAIN_SECONDS, Admission, running_webhook
 from snaploom_operator.cluster.adapter import open_cluster
 from snaploom_operator.cluster.connection import WEBHOOK
-from snaploom_operator.commands.processoptions import Kubeconfig, SettingsFile, stop_requested
+from snaploom_operator.commands.clusteroptions import Kubeconfig, SettingsFile
+from snaploom_operator.handlers.admission import ReviewServer, admission_registry
+from snaploom_operator.handlers.process import Connection, serve
 from snaploom_operator.operatorsettings import OperatorSettings
 from snaploom_operator.process.logformat import set_up_logs
+from snaploom_operator.process.process import Process
 from snaploom_operator.process.settingsfile import read_settings
+from snaploom_operator.store.feed import DECLARATIONS
 
 
 def webhook(
@@ -29,14 +35,27 @@ def webhook(
     """Run the admission webhook until SIGTERM or Ctrl-C."""
     read = read_settings(settings)
     set_up_logs(read.log_format, read.log_level)
-    asyncio.run(_serve(read, kubeconfig, drain))
+    process = Process[Admission](
+        partial(_opened, settings=read, kubeconfig=kubeconfig, drain=drain)
+    )
+    server = ReviewServer(process)
+    serve(
+        process,
+        Connection(kubeconfig, None, WEBHOOK),
+        read,
+        DECLARATIONS,
+        admission_registry(server),
+        server,
+    )
     return 0
 
 
-async def _serve(settings: OperatorSettings, kubeconfig: Path | None, drain: float) -> None:
-    stop = stop_requested()
+@asynccontextmanager
+async def _opened(
+    process: Process[Admission], settings: OperatorSettings, kubeconfig: Path | None, drain: float
+) -> AsyncIterator[Admission]:
     async with (
         open_cluster(kubeconfig, user_agent=WEBHOOK) as cluster,
-        running_webhook(cluster, settings, drain=drain),
+        running_webhook(process, cluster, settings, drain=drain) as admission,
     ):
-        await stop.wait()
+        yield admission

@@ -14,8 +14,11 @@ from typing import Literal, TextIO
 
 from snaploom_operator.logcontext import FIELDS
 
-_QUIET = ("aiohttp.access", "kubernetes", "urllib3", "asyncio")
-"""Verbose loggers of libraries, of which only warnings are logged."""
+_QUIET = {
+    **dict.fromkeys(("aiohttp.access", "kubernetes", "urllib3", "asyncio"), logging.WARNING),
+    "kopf": logging.ERROR,  # at an end it warns of each unfinished stream, 300 KB with 10,000
+}
+"""Verbose loggers of libraries, and the lowest level that is logged of them."""
 
 
 def set_up_logs(form: Literal["json", "text"], level: str, stream: TextIO | None = None) -> None:
@@ -32,8 +35,8 @@ def set_up_logs(form: Literal["json", "text"], level: str, stream: TextIO | None
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     if level != "debug":
-        for name in _QUIET:
-            logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+        for name, least in _QUIET.items():
+            logging.getLogger(name).setLevel(max(least, root.level))
 
 
 class JsonLines(logging.Formatter):

@@ -1,7 +1,7 @@
 """Composes the operator over any cluster.
 
-Watches and endpoints are added in `operatorprocess`, signals in `commands/run.py`. Tests compose
-the same parts over a cluster in memory, with clocks of their own.
+Endpoints and the Lease are added in `operatorprocess`, watches and signals by kopf in `handlers`.
+Tests compose the same parts over a cluster in memory, with clocks of their own.
 """
 
 from __future__ import annotations
@@ -28,11 +28,10 @@ from snaploom_operator.operatormetrics import Metrics, StateCollector
 from snaploom_operator.operatorsettings import OperatorSettings
 from snaploom_operator.process.controller import Controller
 from snaploom_operator.process.reconciler import Reconciler
+from snaploom_operator.store.feed import Feed, Watched, watched_kinds
 from snaploom_operator.store.store import Store
 from snaploom_operator.submitters.forms import FORMS
 from snaploom_operator.textverdicts import TextVerdicts
-from snaploom_operator.watch.informer import Informer
-from snaploom_operator.watch.watchedkinds import watched_kinds
 from snaploom_operator.workqueue import WorkQueue
 
 STOP_SECONDS = 20.0
@@ -71,17 +70,17 @@ class Operator:
     ) -> None:
         clocks = clocks or Clocks()
         allowed = allowed_submitters(settings.submitters, is_local=is_local)
-        forms = {submitter: FORMS[submitter] for submitter in FORMS if submitter in allowed}
+        forms = [FORMS[submitter] for submitter in FORMS if submitter in allowed]
         self._settings = settings
         self._clocks = clocks
         self._drift = self._difference()
         self.metrics = metrics
-        self.store = Store(forms.values(), settings.limits)
+        self.store = Store(forms, settings.limits)
         self.queue: WorkQueue[Ref] = WorkQueue(clocks.seconds, chance=chance)
-        self.informer = Informer(
+        self.feed = Feed(
             self.store,
             cluster,
-            watched_kinds(forms.values(), is_namespaced=bool(settings.watch_namespaces)),
+            operator_kinds(settings, is_local=is_local),
             settings.watch_namespaces,
             clocks.seconds,
             on_change=self.queue.add_all,
@@ -118,7 +117,7 @@ class Operator:
             metrics,
         )
         self.metrics.registry.register(
-            StateCollector(self.store, self.queue, self.informer.ages, clocks.now)
+            StateCollector(self.store, self.queue, self.feed.ages, clocks.now)
         )
 
     async def start(self) -> None:
@@ -126,7 +125,7 @@ class Operator:
 
         Raises: ClusterError: a list failed, or our kinds are not installed.
         """
-        await self.informer.list_all()
+        await self.feed.list_all()
         self.controller.start(self._settings.workers)
 
     async def stop(self) -> None:
@@ -159,3 +158,10 @@ def allowed_submitters(asked: Iterable[Submitter], *, is_local: bool) -> frozens
     """The usable submitters: `Local` is added with `--local`, and removed without it."""
     others = frozenset(asked) - {Submitter.LOCAL}
     return others | {Submitter.LOCAL} if is_local else others
+
+
+def operator_kinds(settings: OperatorSettings, *, is_local: bool) -> tuple[Watched, ...]:
+    """The kinds that the operator watches."""
+    allowed = allowed_submitters(settings.submitters, is_local=is_local)
+    forms = (FORMS[submitter] for submitter in FORMS if submitter in allowed)
+    return watched_kinds(forms, is_namespaced=bool(settings.watch_namespaces))

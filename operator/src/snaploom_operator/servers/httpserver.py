@@ -260,9 +260,15 @@ async def _listen(site: _Site, port: int) -> None:
     try:
         await site.start()
     except OSError as error:
-        raise SettingsInvalid(
-            "this port cannot be listened on",
-            found=f"port {port}: {error.strerror or error}",
-            expected="a port that is free",
-            hint="set another admission.port, pages.port, healthPort or metricsPort; 0 takes any",
-        ) from error
+        raise port_unusable(port, error) from error
+
+
+def port_unusable(port: int, error: OSError) -> SettingsInvalid:
+    """The error for a port that cannot be listened on."""
+    return SettingsInvalid(
+        "this port cannot be listened on",
+        found=f"port {port}: {error.strerror or error}",
+        expected="a port that is free",
+        hint="set another admission.port, pages.port, healthPort, readinessPort or metricsPort; "
+        "0 takes any",
+    )

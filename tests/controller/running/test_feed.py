@@ -1,22 +1,25 @@
 """Lists and watches together: nothing is missed, and unchanged objects queue no work."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from support.declared.declarations import files, model
 from support.operator.clusters import until
-from support.operator.fakecluster import BUILT_IN, CUSTOM, FakeCluster
+from support.operator.fakecluster import BUILT_IN, CUSTOM, Change, ChangeType, FakeCluster
 from support.operator.faultycluster import Fault, FaultyCluster
-from support.operator.operatorharness import FakeHarness, deliver, has_reason, is_ready
+from support.operator.operatorharness import Clock, FakeHarness, deliver, has_reason, is_ready
 
 from snaploom.models.run import Submitter
 from snaploom_operator.cluster.apiresources import OURS, PODS, SPARK_APPLICATIONS
-from snaploom_operator.cluster.port import ApiResource, Change, ChangeType, Page
-from snaploom_operator.errors import ResourceUnknown
+from snaploom_operator.cluster.port import Cluster
+from snaploom_operator.errors import ApiUnavailable, ClusterError, ResourceUnknown
 from snaploom_operator.objects import Ref
 from snaploom_operator.operatorsettings import OperatorSettings
+from snaploom_operator.store.feed import DECLARATIONS, Feed
+from snaploom_operator.store.store import Store
 
 WIDE = "OutputDataset/wide"
 CUSTOMER = Ref("DataSource", "default", "customer")
@@ -35,7 +38,7 @@ async def started(**options: Any) -> FakeHarness:
 async def test_the_first_list_has_everything_looked_at() -> None:
     harness = FakeHarness()
     await harness.apply(*model())
-    await harness.operator.informer.list_all()
+    await harness.operator.feed.list_all()
     assert set(harness.operator.queue.ready) == set(harness.operator.store.refs())
 
 
@@ -55,7 +58,7 @@ async def test_a_later_list_queues_only_what_changed() -> None:
     await harness.settle()
     harness.kill()
     await harness.apply(files("customer", format="orc"))
-    await harness.operator.informer.list_all()
+    await harness.operator.feed.list_all()
     woken = {str(ref) for ref in harness.operator.queue.ready}
     assert woken == {
         "DataSource/default/customer",
@@ -70,7 +73,7 @@ async def test_an_object_deleted_without_an_event_is_dropped_by_the_next_list() 
     await harness.wait_for(WIDE, is_ready)
     harness.kill()
     await harness.delete("DataSource/customer")
-    await harness.operator.informer.list_all()
+    await harness.operator.feed.list_all()
     assert harness.operator.store.get(CUSTOMER) is None
     await harness.wait_for(WIDE, has_reason("ReferenceMissing"))
 
@@ -79,13 +82,12 @@ async def test_what_is_newer_than_the_list_is_not_taken_for_vanished() -> None:
     harness = await started()
     await harness.apply(files("customer"))
     store, pages = harness.operator.store, harness.fake.pages
-    before = [page async for page in pages(OURS["DataSource"])]
+    before = {kind: [page async for page in pages(kind)] for kind in (*BUILT_IN, *CUSTOM)}
     await harness.apply(files("address"))
-    harness.fake.pages = lambda *_, **__: _pages_of(before)  # type: ignore[method-assign]
-    (reflector,) = (
-        each for each in harness.operator.informer.reflectors if each.watched.key == "DataSource"
-    )
-    assert [woken async for woken in reflector.list() if woken] == []
+    await harness.settle()
+    harness.fake.pages = lambda kind, **_: _pages_of(before[kind])  # type: ignore[method-assign]
+    await harness.operator.feed.list_all()
+    assert harness.operator.queue.depth == 0
     assert store.get(Ref("DataSource", "default", "address")) is not None
 
 
@@ -100,7 +102,7 @@ async def test_a_cluster_without_a_spark_operator_stalls_runs_until_there_is_one
     await harness.apply(*model())
     await harness.wait_for(WIDE, has_reason("SubmitterNotAvailable"))
     cluster.add_kind(SPARK_APPLICATIONS)
-    await harness.operator.informer.list_all()
+    await harness.operator.feed.list_all()
     await harness.wait_for(WIDE, is_ready)
 
 
@@ -109,14 +111,14 @@ async def test_a_spark_operator_that_is_removed_is_noticed() -> None:
     await harness.apply(*model())
     await harness.wait_for(WIDE, is_ready)
     harness.fake.remove_kind(SPARK_APPLICATIONS)
-    await harness.operator.informer.list_all()
+    await harness.operator.feed.list_all()
     await harness.wait_for(WIDE, has_reason("SubmitterNotAvailable"))
 
 
 async def test_a_cluster_without_our_kinds_is_an_error() -> None:
     harness = FakeHarness(cluster=without(OURS["DataSource"]))
     with pytest.raises(ResourceUnknown):
-        await harness.operator.informer.list_all()
+        await harness.operator.feed.list_all()
 
 
 @pytest.mark.parametrize("is_local", [True, False])
@@ -133,66 +135,16 @@ async def test_only_the_namespaces_that_are_asked_for_are_listed() -> None:
     settings = OperatorSettings(watch_namespaces=("other",))
     harness = await started(cluster=cluster, settings=settings)
     await harness.apply(*model())
-    await harness.operator.informer.list_all()
+    await harness.operator.feed.list_all()
     assert harness.operator.store.refs() == ()
 
 
 async def test_the_kinds_of_a_namespaced_operator_are_all_namespaced() -> None:
     settings = OperatorSettings(watch_namespaces=("default",))
     harness = await started(settings=settings)
-    kinds = {each.watched.resource.kind for each in harness.operator.informer.reflectors}
+    kinds = {each.resource.kind for each in harness.operator.feed.kinds}
     assert "Namespace" not in kinds
     assert PODS.kind in kinds
-
-
-async def test_a_watch_that_begins_anew_has_its_kind_listed() -> None:
-    harness = await started()
-    await harness.apply(*model())
-    await harness.wait_for(WIDE, is_ready)
-    harness.kill()
-    await harness.delete("DataSource/customer")
-    harness.fake.forget_past()  # so that no watch can go on
-    watching = asyncio.create_task(harness.operator.informer.run(interval=600))
-
-    async def is_gone() -> bool:
-        return harness.operator.store.get(CUSTOMER) is None
-
-    await until(is_gone)
-    watching.cancel()
-    await asyncio.gather(watching, return_exceptions=True)
-
-
-async def test_watches_go_on_from_the_list_without_another() -> None:
-    harness = await started()
-    lists = []
-
-    def pages(resource: ApiResource, **_: object) -> AsyncGenerator[Page, None]:
-        lists.append(resource)
-        return _pages_of([])
-
-    harness.kill()
-    harness.fake.pages = pages  # type: ignore[method-assign]
-    watching = asyncio.create_task(harness.operator.informer.run(interval=600))
-    await harness.apply(files("customer"))
-
-    async def is_known() -> bool:
-        return harness.operator.store.get(CUSTOMER) is not None
-
-    await until(is_known)
-    watching.cancel()
-    await asyncio.gather(watching, return_exceptions=True)
-    assert lists == []
-
-
-async def test_stop_while_a_list_is_unanswered_logs_nothing(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    harness = FakeHarness(through=lambda fake: FaultyCluster(fake, lambda call: Fault(delay=60)))
-    watching = asyncio.create_task(harness.operator.informer.run(interval=600))
-    await asyncio.sleep(0)
-    watching.cancel()
-    await asyncio.gather(watching, return_exceptions=True)
-    assert [each.getMessage() for each in caplog.records] == []
 
 
 async def test_changes_that_no_watch_delivered_are_counted() -> None:
@@ -200,27 +152,83 @@ async def test_changes_that_no_watch_delivered_are_counted() -> None:
     harness.kill()
     harness.clock.elapsed += 60
     await harness.apply(files("customer"))
-    await harness.operator.informer.list_all()
+    await harness.operator.feed.list_all()
     registry = harness.operator.metrics.registry
     labels = {"kind": "DataSource"}
     assert registry.get_sample_value("snaploom_watch_missed_total", labels) == 1.0
-    assert harness.operator.informer.ages()["DataSource"] == 0.0
+    assert harness.operator.feed.ages()["DataSource"] == 60.0
 
 
 @pytest.mark.parametrize("comes_late", [True, False])
-async def test_a_watch_without_events_for_what_a_list_found_is_dead(
-    comes_late: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_a_watch_that_reports_nothing_of_what_a_list_found_is_dead(
+    comes_late: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("snaploom_operator.watch.informer.WATCH_LAG_SECONDS", 0.0)
+    monkeypatch.setattr("snaploom_operator.store.feed.WATCH_LAG_SECONDS", 0.1)
     harness = await started()
-    informer = harness.operator.informer
-    assert not await informer.is_a_watch_dead()
     harness.kill()
-    harness.clock.elapsed += 60
     await harness.apply(files("customer"))
-    await informer.list_all()
+    resync = asyncio.create_task(harness.operator.feed.resync(interval=0.0))
+
+    async def is_found() -> bool:
+        harness.clock.elapsed += 0 if comes_late else 60
+        return resync.done() or harness.operator.store.get(CUSTOMER) is not None
+
+    await until(is_found)
     if comes_late:
         stored = harness.fake.all(OURS["DataSource"])[0]
         deliver(harness.operator, Change(ChangeType.ADDED, stored))
-    assert await informer.is_a_watch_dead() is not comes_late
-    assert ("the watch of DataSource delivers no events" in caplog.text) is not comes_late
+        harness.clock.elapsed += 60
+        resync.cancel()
+        await asyncio.gather(resync, return_exceptions=True)
+        assert resync.cancelled()
+    else:
+        with pytest.raises(ClusterError, match="the watch of DataSource reports no changes"):
+            await resync
+
+
+@asynccontextmanager
+async def following(
+    cluster: Cluster, clock: Clock, namespaces: Iterable[str] = ()
+) -> AsyncIterator[Feed]:
+    """A feed as of the webhook: it begins whether the cluster answers or not."""
+    feed = Feed(Store(), cluster, DECLARATIONS, namespaces, clock.seconds)
+    task = asyncio.create_task(feed.follow(interval=600))
+    try:
+        yield feed
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def until_synced(feed: Feed) -> None:
+    async def is_synced() -> bool:
+        return feed.is_synced
+
+    await until(is_synced)
+
+
+async def test_a_feed_that_waits_for_nothing_goes_on_when_the_cluster_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("snaploom_operator.store.feed.FIRST_RETRY_SECONDS", 0.01)
+    refusals = iter([Fault(ApiUnavailable("away"))] * 3)
+    cluster = FaultyCluster(FakeCluster(), lambda call: next(refusals, None))
+    async with following(cluster, Clock()) as feed:
+        await until_synced(feed)
+        assert next(refusals, None) is None
+
+
+async def test_its_age_counts_from_what_was_heard_longest_ago() -> None:
+    clock = Clock()
+    async with following(FakeCluster(), clock) as feed:
+        await until_synced(feed)
+        clock.elapsed += 100
+        feed.hear("snaploom.io", "datasources", is_new=False)
+        assert feed.ages()["DataSource"] == 0
+        assert feed.age == 100  # of the other kinds nothing was heard
+
+
+async def test_a_kind_that_does_not_exist_yet_holds_up_nothing() -> None:
+    async with following(without(OURS["SkippingIndex"]), Clock()) as feed:
+        await until_synced(feed)
+        assert "SkippingIndex" not in feed.ages()

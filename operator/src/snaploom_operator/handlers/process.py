@@ -1,0 +1,197 @@
+"""Runs a process of the operator by kopf: its start, its end, its login and its liveness."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import kopf
+
+from snaploom_operator.cluster.apiresources import NAMESPACES
+from snaploom_operator.cluster.watching import watching_session
+from snaploom_operator.errors import ClusterError
+from snaploom_operator.handlers.resources import add_event_handlers
+from snaploom_operator.operatorsettings import OperatorSettings
+from snaploom_operator.process.process import AnyParts, Process
+from snaploom_operator.servers.health import liveness_endpoint
+from snaploom_operator.store.feed import Watched
+
+if TYPE_CHECKING:
+    from kopf._core.engines.peering import Identity
+
+CHUNK = 500
+"""Objects per page, as in kubectl and client-go."""
+WATCH_SECONDS = 290
+"""Server-side timeout of a watch: less than the five minutes after which load balancers close idle
+connections."""
+SILENT_SECONDS = 70.0
+"""Seconds without a line after which a watch is restarted: a bookmark comes every minute."""
+CONNECT_SECONDS = 10.0
+REQUEST_SECONDS = 30.0
+BACKOFFS = (1, 1, 2, 3, 5, 8, 13)
+"""Seconds between the attempts of a request; the last one repeats without end."""
+IDLE_SECONDS = 0.1
+"""Seconds for which kopf keeps a task for an object; ten thousand tasks take 120 MB."""
+
+
+class Connection:
+    """How kopf reaches the API server.
+
+    Args:
+        kubeconfig: see `snaploom_operator.cluster.connection.connect`.
+        context: see there.
+        user_agent: see there.
+    """
+
+    def __init__(self, kubeconfig: Path | None, context: str | None, user_agent: str) -> None:
+        self.kubeconfig, self.context, self.user_agent = kubeconfig, context, user_agent
+
+
+def serve(
+    process: Process[AnyParts],
+    connection: Connection,
+    settings: OperatorSettings,
+    kinds: tuple[Watched, ...],
+    registry: kopf.OperatorRegistry | None = None,
+    server: Any = None,
+) -> None:
+    """Run a process until SIGTERM or Ctrl-C.
+
+    Args:
+        process: the process.
+        connection: how it reaches the API server.
+        settings: the operator's settings.
+        kinds: the kinds that it watches.
+        registry: its further handlers.
+        server: serves reviews, by kopf's protocol; None for nothing.
+
+    Raises:
+        SettingsInvalid: no cluster is configured, or a port is in use.
+        ClusterError: a request failed, or our kinds are not installed.
+    """
+    registry = registry or kopf.OperatorRegistry()
+    add_process_handlers(registry, connection)
+    add_event_handlers(registry, kinds)
+    endpoint = liveness_endpoint(settings.health_port)
+    logging.getLogger(__name__).info("health at %s", endpoint)
+    sees_definitions = any(watched.resource == NAMESPACES for watched in kinds)
+    configured = kopf_settings(kinds, sees_definitions=sees_definitions)
+    configured.admission.server = server
+    try:
+        kopf.run(
+            registry=registry,
+            settings=configured,
+            memo=process,
+            # By itself kopf asks for the user's name, and a pod may run as a number without one.
+            identity=cast("Identity", connection.user_agent),
+            stop_flag=process.ending,
+            liveness_endpoint=endpoint,
+            clusterwide=not settings.watch_namespaces,
+            namespaces=settings.watch_namespaces,
+        )
+    except Exception as error:  # noqa: BLE001 - kopf raises what ended one of its tasks
+        process.failure = process.failure or ClusterError(
+            "watching the cluster failed",
+            found=f"{type(error).__name__}: {error}",
+            hint="nothing: the pod starts again; if it repeats, check the API server",
+        )
+    if process.failure is not None:
+        raise process.failure
+
+
+def add_process_handlers(registry: kopf.OperatorRegistry, connection: Connection) -> None:
+    """Register the handlers of a process."""
+
+    @kopf.on.startup(registry=registry)
+    async def begin(memo: Process[AnyParts], **_: object) -> None:
+        await memo.begin()
+
+    @kopf.on.cleanup(registry=registry)
+    async def end(memo: Process[AnyParts], **_: object) -> None:
+        await memo.end()
+
+    @kopf.on.login(registry=registry)
+    async def login(memo: Process[AnyParts], **_: object) -> kopf.AiohttpSession:
+        server, session = await watching_session(
+            connection.kubeconfig, connection.context, connection.user_agent, memo.parts.feed.hear
+        )
+        return kopf.AiohttpSession(server=server, aiohttp_session=session)
+
+    @kopf.on.probe(registry=registry, id="trouble")
+    async def alive(memo: Process[AnyParts], **_: object) -> None:
+        if memo.parts.trouble:
+            raise kopf.PermanentError(memo.parts.trouble)
+
+
+def kopf_settings(kinds: tuple[Watched, ...], *, sees_definitions: bool) -> kopf.OperatorSettings:
+    """The settings of kopf: it watches, and writes nothing.
+
+    Args:
+        kinds: the watched kinds.
+        sees_definitions: whether it may watch definitions, and so sees kinds that come later.
+    """
+    result = kopf.OperatorSettings()
+    # kopf takes its finalizer from every object for which it has no handler: one that none has.
+    result.persistence.finalizer = "snaploom.io/kopf"
+    result.persistence.diffbase_storage = Unstored()
+    result.persistence.progress_storage = Unprogressed()
+    result.posting.enabled = False
+    result.peering.standalone = True
+    result.queueing.idle_timeout = IDLE_SECONDS
+    result.watching.chunk_size = CHUNK
+    result.watching.server_timeout = WATCH_SECONDS
+    result.watching.inactivity_timeout = SILENT_SECONDS
+    result.watching.connect_timeout = CONNECT_SECONDS
+    for watched in kinds:
+        if watched.selector:
+            result.watching.label_selectors[watched.resource.plural] = watched.selector
+    result.networking.request_timeout = REQUEST_SECONDS
+    result.networking.error_backoffs = Endless()
+    result.scanning.disabled = not sees_definitions
+    return result
+
+
+class Endless:
+    """Waits between attempts: kopf ends when they are used up, and an outage must not end it."""
+
+    def __iter__(self) -> Iterator[float]:
+        yield from BACKOFFS
+        while True:
+            yield BACKOFFS[-1]
+
+
+class Unstored(kopf.DiffBaseStorage):
+    """No last state of an object, which kopf would copy for each event: it detects no changes."""
+
+    def build(self, **_: Any) -> kopf.BodyEssence:
+        """Nothing."""
+        return kopf.BodyEssence()
+
+    def fetch(self, **_: Any) -> kopf.BodyEssence | None:
+        """Nothing."""
+        return None
+
+    def store(self, **_: Any) -> None:
+        """Store nothing."""
+
+
+class Unprogressed(kopf.ProgressStorage):
+    """No progress of handlers: there are none that kopf would call again."""
+
+    def fetch(self, **_: Any) -> None:
+        """Nothing."""
+
+    def store(self, **_: Any) -> None:
+        """Store nothing."""
+
+    def purge(self, **_: Any) -> None:
+        """Purge nothing."""
+
+    def touch(self, **_: Any) -> None:
+        """Touch nothing."""
+
+    def clear(self, *, essence: kopf.BodyEssence) -> kopf.BodyEssence:
+        """Leave it as it is."""
+        return essence

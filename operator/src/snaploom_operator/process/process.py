@@ -1,0 +1,101 @@
+"""One process of the operator: what its handlers share, opened at its start and closed at its end.
+
+kopf gives it to every handler as its memo, and copies a memo for each object: this one stays the
+same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Generic, Protocol, Self, TypeVar
+
+from snaploom_operator.store.feed import Feed
+
+_log = logging.getLogger(__name__)
+
+
+class Parts(Protocol):
+    """The parts that handlers of every process need."""
+
+    @property
+    def feed(self) -> Feed:
+        """Takes what watches report."""
+        ...
+
+    @property
+    def trouble(self) -> str:
+        """Why the process should be restarted; empty if it works."""
+        ...
+
+
+AnyParts = TypeVar("AnyParts", bound=Parts)
+
+
+class Process(Generic[AnyParts]):
+    """A process from its start to its end.
+
+    Args:
+        opened: opens its parts; closes them at the end.
+    """
+
+    def __init__(
+        self, opened: Callable[[Process[AnyParts]], AbstractAsyncContextManager[AnyParts]]
+    ) -> None:
+        self._opened = opened
+        self._stack = AsyncExitStack()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._parts: AnyParts | None = None
+        self.ending = asyncio.Event()
+        """Set when the process is to end."""
+        self.failure: Exception | None = None
+        """Why it ended, if it failed."""
+
+    def __copy__(self) -> Self:
+        return self
+
+    @property
+    def parts(self) -> AnyParts:
+        """Its parts, between `begin` and `end`."""
+        assert self._parts is not None
+        return self._parts
+
+    async def begin(self) -> None:
+        """Open its parts; returns where they failed too, with `failure` set."""
+        try:
+            self._parts = await self._stack.enter_async_context(self._opened(self))
+        except Exception as error:  # noqa: BLE001 - whoever runs the process reports it
+            self.fail(error)
+
+    async def end(self) -> None:
+        """Close its parts, after what runs beside them."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._stack.aclose()
+        self._parts = None
+
+    def spawn(self, name: str, work: Coroutine[None, None, None]) -> None:
+        """Run something until the process ends; if it fails, so does the process.
+
+        Args:
+            name: for the log.
+            work: what to run.
+        """
+
+        def ended(task: asyncio.Task[None]) -> None:
+            error = None if task.cancelled() else task.exception()
+            if isinstance(error, Exception):
+                _log.error("task %s failed: %s", name, error)
+                self.fail(error)
+
+        task = asyncio.create_task(work, name=name)
+        task.add_done_callback(ended)
+        self._tasks.append(task)
+
+    def fail(self, error: Exception) -> None:
+        """End the process because of an error."""
+        self.failure = self.failure or error
+        self.ending.set()

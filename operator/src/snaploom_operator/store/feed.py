@@ -1,0 +1,330 @@
+"""Keeps the store in step with the cluster: lists of everything, and what watches report.
+
+kopf watches; it reports neither the end of its first list nor what vanished while a watch was away.
+So everything is listed at the start and in each resync. A list that finds what no watch reports
+afterwards proves that a watch is dead, and ends the process. Known versions requeue nothing, so
+that a restart among thousands of unchanged resources writes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Iterable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from snaploom.models.run import Submitter
+from snaploom_operator.cluster.apiresources import CONFIG_MAPS, NAMESPACES, OURS, PODS
+from snaploom_operator.cluster.port import ApiResource, Cluster
+from snaploom_operator.errors import ClusterError, ResourceUnknown
+from snaploom_operator.objectmetadata import metadata_of, text_in
+from snaploom_operator.objects import LABEL_OWNER, JsonObject, Ref
+from snaploom_operator.store.references import kind_key, ref_of, version_of
+from snaploom_operator.store.store import Store
+from snaploom_operator.submitters.base import ApplicationForm
+
+OF_RUNS = LABEL_OWNER
+"""Selects objects with the label, of any value."""
+DRIVERS = f"{LABEL_OWNER},spark-role=driver"
+JITTER = 0.2
+"""Random share of the resync interval, so that processes do not resync simultaneously."""
+TURN_SECONDS = 0.02
+"""Seconds of parsing after which the event loop runs other tasks: some 50 objects, or a single one
+that is hard to parse."""
+WATCH_LAG_SECONDS = 100.0
+"""Seconds in which a watch must report what a list found: longer than kopf takes to notice a silent
+connection (70), and to retry after an outage (13)."""
+FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 0.5, 15.0
+"""Seconds before a failed first list is retried."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """One kind that is watched."""
+
+    resource: ApiResource
+    selector: str = ""
+    """Label selector, which the API server applies."""
+    submitter: Submitter | None = None
+    """The submitter of these applications, whose kind is optional."""
+
+    @property
+    def key(self) -> str:
+        """The kind in keys."""
+        return kind_key(self.resource.group, self.resource.kind)
+
+
+DECLARATIONS = tuple(Watched(resource) for resource in OURS.values())
+"""The kinds of declarations, in the order of dependence: all that the webhook watches."""
+
+
+def watched_kinds(forms: Iterable[ApplicationForm], *, is_namespaced: bool) -> tuple[Watched, ...]:
+    """Every kind to watch, declarations first, in the order of dependence.
+
+    Args:
+        forms: the application forms of the usable submitters.
+        is_namespaced: whether there are permissions in single namespaces only. Namespaces
+            themselves are not watched then: a terminating one is noticed by a refused write.
+    """
+    applications = (
+        Watched(form.resource, OF_RUNS, form.submitter)
+        for form in forms
+        if form.resource != CONFIG_MAPS
+    )
+    return (
+        *(() if is_namespaced else (Watched(NAMESPACES),)),
+        *DECLARATIONS,
+        Watched(CONFIG_MAPS, OF_RUNS),
+        *applications,
+        Watched(PODS, DRIVERS),
+    )
+
+
+class FeedObserver(Protocol):
+    """Notices what happens to watches; `recoveries` counts and logs it."""
+
+    def watch_began(self, kind: str) -> None:
+        """A watch started, or restarted."""
+        ...
+
+    def watch_missed(self, kind: str, changes: int) -> None:
+        """A list found changes before the watch reported them."""
+        ...
+
+
+class Feed:
+    """Fills the store.
+
+    Args:
+        store: the store to fill.
+        cluster: the cluster, for lists.
+        kinds: the watched kinds.
+        namespaces: watched namespaces; empty for all.
+        clock: monotonic seconds.
+        on_change: receives the resources to reconcile, once everything was listed.
+        submitters: the allowed submitters.
+        observer: notices what happens to watches; None for nobody.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        cluster: Cluster,
+        kinds: Iterable[Watched],
+        namespaces: Iterable[str],
+        clock: Callable[[], float],
+        *,
+        on_change: Callable[[Iterable[Ref]], None] = lambda woken: None,
+        submitters: Iterable[Submitter] = (),
+        observer: FeedObserver | None = None,
+    ) -> None:
+        self.kinds = tuple(kinds)
+        self.namespaces = tuple(namespaces)
+        self._store = store
+        self._cluster = cluster
+        self._clock = clock
+        self._on_change = on_change
+        self._submitters = frozenset(submitters)
+        self._observer = observer
+        self._heard: dict[str, float] = {}
+        self._absent: set[str] = set()
+        self._unreported: set[Ref] = set()
+        self._is_due = asyncio.Event()
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether every kind was listed once."""
+        return self._store.is_synced
+
+    @property
+    def size(self) -> int:
+        """Number of cached resources."""
+        return len(self._store.refs())
+
+    @property
+    def age(self) -> float:
+        """Seconds since the slowest watch was heard; 0 before the first list."""
+        return max(self.ages().values(), default=0.0)
+
+    def ages(self) -> dict[str, float]:
+        """Seconds since the last list, event or bookmark of each installed kind."""
+        now = self._clock()
+        return {key: now - at for key, at in self._heard.items() if key not in self._absent}
+
+    def hear(self, group: str, plural: str, *, is_new: bool) -> None:
+        """Take note that a watch received a line.
+
+        Args:
+            group: API group of its kind.
+            plural: plural of its kind.
+            is_new: whether the watch just started.
+        """
+        for watched in self.kinds:
+            if (watched.resource.group, watched.resource.plural) == (group, plural):
+                self._heard[watched.key] = self._clock()
+                if watched.key in self._absent:
+                    self._is_due.set()  # the kind was installed: its submitter is usable now
+                if is_new and self._observer is not None:
+                    self._observer.watch_began(watched.key)
+
+    def take(self, stored: JsonObject, *, is_deleted: bool) -> None:
+        """Put what a watch reported into the store, and requeue whom it concerns.
+
+        Args:
+            stored: the object, in its current or last state.
+            is_deleted: whether it was deleted.
+        """
+        metadata = stored.get("metadata")
+        if isinstance(metadata, dict):
+            metadata.pop("managedFields", None)  # half of an object, and costly to parse
+        ref = ref_of(stored)
+        self._unreported.discard(ref)
+        if is_deleted:
+            self._wake(self._store.remove(ref, text_in(metadata_of(stored), "uid")))
+        else:
+            self._wake(self._store.put(stored))
+
+    async def list_all(self, *, needs_all: bool = True) -> None:
+        """List everything.
+
+        The first time every resource is requeued; later changed ones, and those with a run.
+
+        Args:
+            needs_all: whether kinds that are not installed are an error; those of submitters never
+                are.
+
+        Raises:
+            ClusterError: a list failed, or our kinds are not installed.
+        """
+        for watched in self.kinds:
+            for namespace in self.namespaces or (None,):
+                try:
+                    await self._list(watched, namespace)
+                except ResourceUnknown:
+                    if needs_all and watched.submitter is None:
+                        raise
+                    self._absent.add(watched.key)
+                    self._remove(ref for ref, _, _ in self._known(watched, namespace))
+        installed = {each.submitter for each in self.kinds if each.key not in self._absent}
+        optional = {each.submitter for each in self.kinds if each.submitter is not None}
+        available = self._submitters - (optional - installed)
+        self._wake(self._store.set_available(available))
+        if not self._store.is_synced:
+            self._store.is_synced = True
+            self._on_change(self._store.refs())
+        self._on_change(self._store.queue.all)
+
+    async def follow(self, interval: float) -> None:
+        """List until it succeeds, and resync from then on: for a process that waits for nothing.
+
+        Args:
+            interval: seconds between two lists.
+
+        Raises:
+            ClusterError: a watch reports no changes.
+        """
+        pause = FIRST_RETRY_SECONDS
+        while not self.is_synced:
+            try:
+                await self.list_all(needs_all=False)
+            except ClusterError as error:
+                _log.warning("cannot list: %s", error.message)
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+                pause = min(pause * 2, LONGEST_RETRY_SECONDS)
+        await self.resync(interval)
+
+    async def resync(self, interval: float) -> None:
+        """List periodically, and when a kind was installed, until cancelled.
+
+        Args:
+            interval: seconds between two lists.
+
+        Raises:
+            ClusterError: a watch reports no changes.
+        """
+        while True:
+            with suppress(TimeoutError):
+                pause = interval * (1 + JITTER * random.uniform(-1, 1))
+                await asyncio.wait_for(self._is_due.wait(), pause)
+            self._is_due.clear()
+            self._unreported.clear()
+            try:
+                await self.list_all(needs_all=False)
+            except ClusterError as error:
+                _log.warning("resync failed: %s", error.message)
+            await self._require_reports()
+
+    async def _require_reports(self) -> None:
+        """Wait until the watches reported what the list found."""
+        deadline = self._clock() + WATCH_LAG_SECONDS
+        while self._unreported:
+            if self._clock() >= deadline:
+                kind = min(self._unreported).kind
+                raise ClusterError(
+                    f"the watch of {kind} reports no changes",
+                    hint="nothing: the pod starts again; if it repeats, check the network to the "
+                    "API server",
+                )
+            await asyncio.sleep(min(1.0, WATCH_LAG_SECONDS / 10))
+
+    async def _list(self, watched: Watched, namespace: str | None) -> None:
+        """List one kind page by page, since raw objects take much memory."""
+        listed: set[Ref] = set()
+        version = ""
+        missed = 0
+        turn = time.perf_counter()
+        pages = self._cluster.pages(
+            watched.resource, namespace=namespace, selector=watched.selector
+        )
+        async with aclosing(pages):
+            async for page in pages:
+                version = page.resource_version
+                if page.is_first:
+                    listed.clear()
+                for stored in page.items:
+                    listed.add(ref_of(stored))
+                    missed += self._put_listed(stored)
+                    if time.perf_counter() - turn > TURN_SECONDS:
+                        await asyncio.sleep(0)
+                        turn = time.perf_counter()
+        self._absent.discard(watched.key)
+        self._heard.setdefault(watched.key, self._clock())
+        newest = version_of({"metadata": {"resourceVersion": version}})
+        vanished = [
+            ref
+            for ref, known, _ in self._known(watched, namespace)
+            if ref not in listed and known <= newest
+        ]
+        self._remove(vanished)
+        missed += len(vanished)
+        if self._store.is_synced and missed and self._observer is not None:
+            self._observer.watch_missed(watched.key, missed)
+            _log.info("a list of %s found %d missed changes", watched.key, missed)
+
+    def _put_listed(self, stored: JsonObject) -> bool:
+        """Put one object of a list into the store; whether it was not known."""
+        if self._store.is_known(stored):
+            return False
+        if self._store.is_synced:
+            self._unreported.add(ref_of(stored))
+        self._wake(self._store.put(stored))
+        return True
+
+    def _remove(self, refs: Iterable[Ref]) -> None:
+        for ref in tuple(refs):
+            self._unreported.discard(ref)
+            self._wake(self._store.remove(ref))
+
+    def _known(self, watched: Watched, namespace: str | None) -> Iterable[tuple[Ref, int, str]]:
+        known = self._store.known_refs(watched.key)
+        return (each for each in known if namespace in (None, each[0].namespace))
+
+    def _wake(self, woken: Iterable[Ref]) -> None:
+        if self._store.is_synced:
+            self._on_change(woken)
