@@ -103,27 +103,30 @@ class Bench:
 
     @asynccontextmanager
     async def operator(
-        self, kubeconfig: Path | None = None, **changes: object
+        self, kubeconfig: Path | None = None, python: str | None = None, **changes: object
     ) -> AsyncIterator[OperatorUnderTest]:
         """The operator, over all namespaces.
 
         Args:
             kubeconfig: how it reaches the API server; None for its own.
+            python: the interpreter of an earlier version; None for this one.
             changes: settings besides those of the benchmark.
         """
         settings = {
             "namespace": HOME,
             "healthPort": 0,
             "metricsPort": 0,
-            "readinessPort": 0,
             "admission": {"isCertificateRotated": False},
+            **({} if python else {"readinessPort": 0}),  # which earlier ones do not know
         }
         folder = self.plane.folder / f"operator-{time.time_ns()}"
         folder.mkdir()
         file = folder / "settings.yaml"
         file.write_text(yaml.safe_dump(settings | changes))
         started = OperatorProcess(
-            folder, ["--settings", str(file), "--kubeconfig", str(kubeconfig or self.kubeconfig)]
+            folder,
+            ["--settings", str(file), "--kubeconfig", str(kubeconfig or self.kubeconfig)],
+            python=python,
         )
         try:
             yield OperatorUnderTest(started)

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from statistics import quantiles
+from statistics import median, quantiles
 from typing import Any
 
 from figures import Figure, print_figures, publish
@@ -53,9 +53,14 @@ OF_GOALS = 10_000
 A_NAMESPACE = 500
 """Objects in a namespace, about."""
 SETTLED_SECONDS = 45.0
-RESTART_SECONDS = 8.0
-MEMORY_MB = 200.0
-IDLE_PERCENT = 2.0
+MEMORY_MB = 240.0
+IDLE_PERCENT = 0.5
+WRITES = 1.1
+"""Writes of a new object, until its status is final."""
+RESTARTS = 4
+"""Restarts of each version, in turns; their medians count."""
+RATIO = 1.5
+"""How much longer a restart may take than one of the earlier version, and how much more it may use."""
 ENDED = 10.0
 """Seconds from the first of many ends to the last status."""
 LATE = 1.0
@@ -94,6 +99,9 @@ def main() -> int:
     parser.add_argument("--flights", type=int, default=50, help="runs that end one by one")
     parser.add_argument("--chaos", type=int, default=100, help="runs on a rough API server")
     parser.add_argument("--seconds", type=float, default=60.0, help="of changes, and of rest")
+    parser.add_argument(
+        "--before", help="Python of an earlier version, whose restarts are compared"
+    )
     parser.add_argument("--only", choices=(FLEET, *SCENARIOS), nargs="*")
     parser.add_argument("--print", action="store_true", help="leave docs/benchmarks.md as it is")
     arguments = parser.parse_args()
@@ -110,7 +118,7 @@ async def measured(arguments: argparse.Namespace) -> list[Figure]:
     figures: list[Figure] = []
     for name in arguments.only:
         if name == FLEET:
-            figures += await fleets(arguments.objects, arguments.seconds)
+            figures += await fleets(arguments.objects, arguments.seconds, arguments.before)
             continue
         async with a_bench() as bench:
             figures += await SCENARIOS[name](bench, arguments)
@@ -125,18 +133,20 @@ async def a_bench() -> AsyncIterator[Bench]:
             yield bench
 
 
-async def fleets(counts: list[int], seconds: float) -> list[Figure]:
+async def fleets(counts: list[int], seconds: float, before: str | None) -> list[Figure]:
     """Fleets of several sizes, and what each further 10,000 objects cost."""
     found = []
     for count in counts:
         async with a_bench() as bench:
-            found.append(await fleet_scenario(bench, count, seconds))
+            found.append(await fleet_scenario(bench, count, seconds, before))
     further = slopes(found[0], found[-1], counts[-1] - counts[0]) if len(counts) > 1 else []
     return [*itertools.chain(*found), *further]
 
 
-async def fleet_scenario(bench: Bench, count: int, seconds: float) -> list[Figure]:
-    """New objects, rest, and a restart."""
+async def fleet_scenario(
+    bench: Bench, count: int, seconds: float, before: str | None
+) -> list[Figure]:
+    """New objects, rest, and restarts; of an earlier version too, in turns."""
     namespaces = await bench.namespaces(1 + count // A_NAMESPACE)
     async with bench.operator() as operator:
         await operator.settled()
@@ -160,29 +170,47 @@ async def fleet_scenario(bench: Bench, count: int, seconds: float) -> list[Figur
                 f"{count} new objects, CPU ms an object",
                 round((operator.cpu - used) / count * 1000, 2),
             ),
-            Figure(f"{count} new objects, writes an object", round(len(writes) / count, 2)),
+            Figure.at_most(f"{count} new objects, writes an object", len(writes) / count, WRITES),
             of_size(count, "new objects, peak memory, MB", operator.peak, MEMORY_MB),
             await idle(operator, seconds, f"{count} objects"),
         ]
-    async with bench.operator() as operator:
-        await operator.settled(count)
-        settled = time.time()
-        used = operator.cpu
-        await asyncio.sleep(QUIET)
-        writes = [request for request in bench.requests(operator.began) if request.is_write]
-        return [
-            *created,
-            of_size(
-                count,
-                "objects, restarted and settled, seconds",
-                settled - operator.began,
-                RESTART_SECONDS,
-            ),
-            Figure(f"{count} objects, restarted, CPU seconds", round(used, 1)),
-            Figure(f"{count} objects, restarted, CPU ms an object", round(used / count * 1000, 2)),
-            Figure.at_most(f"{count} objects, restarted, writes", len(writes), 0),
-            of_size(count, "objects, restarted, peak memory, MB", operator.peak, MEMORY_MB),
+    ours, theirs = [], []
+    for _ in range(RESTARTS if before else 1):
+        if before:
+            theirs.append(await restarted(bench, count, before))
+        ours.append(await restarted(bench, count))
+    seconds_, used, peak, written = map(median, zip(*ours, strict=True))
+    name = f"{count} objects, restarted"
+    found = [
+        *created,
+        Figure(f"{name} and settled, seconds", round(seconds_, 1)),
+        Figure(f"{name}, CPU seconds", round(used, 1)),
+        Figure(f"{name}, CPU ms an object", round(used / count * 1000, 2)),
+        Figure.at_most(f"{name}, writes", written, 0),
+        of_size(count, "objects, restarted, peak memory, MB", peak, MEMORY_MB),
+    ]
+    if theirs:
+        earlier = [median(each) for each in zip(*theirs, strict=True)]
+        found += [
+            Figure(f"{name} and settled, the version before, seconds", round(earlier[0], 1)),
+            Figure(f"{name}, the version before, CPU seconds", round(earlier[1], 1)),
+            Figure(f"{name}, the version before, peak memory, MB", round(earlier[2], 1)),
+            Figure.at_most(f"{name} and settled, ratio to before", seconds_ / earlier[0], RATIO),
+            Figure.at_most(f"{name}, CPU, ratio to before", used / earlier[1], RATIO),
         ]
+    return found
+
+
+async def restarted(
+    bench: Bench, count: int, python: str | None = None
+) -> tuple[float, float, float, float]:
+    """A restart with nothing to do: seconds, CPU seconds, peak memory in MB, writes."""
+    async with bench.operator(python=python) as operator:
+        await operator.settled(count)
+        seconds = time.time() - operator.began
+        await asyncio.sleep(QUIET)  # until the library's own lists are through
+        writes = [request for request in bench.requests(operator.began) if request.is_write]
+        return seconds, operator.cpu, operator.peak, len(writes)
 
 
 def of_size(count: int, name: str, value: float, limit: float) -> Figure:

@@ -63,7 +63,7 @@ async def cluster(api, tmp_path, pauses, exchanges):
         pauses.append(seconds)
 
     client = await connect(write_plain_kubeconfig(tmp_path / "kubeconfig", api.url, TOKEN))
-    yield KubernetesCluster(Requests(client, exchanges.append, pause), page=2, pause=pause)
+    yield KubernetesCluster(Requests(client, exchanges.append, pause), page=2)
     await client.close()
 
 

@@ -26,14 +26,26 @@ class OperatorProcess:
         folder: where settings and output are kept.
         arguments: of the command.
         environment: on top of the test's own.
+        python: the interpreter of another version; None for this one.
     """
 
     def __init__(
-        self, folder: Path, arguments: Sequence[str], environment: dict[str, str] | None = None
+        self,
+        folder: Path,
+        arguments: Sequence[str],
+        environment: dict[str, str] | None = None,
+        python: str | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._file = folder / "output.txt"
-        command = [sys.executable, "-m", "snaploom.cli.main", "operator", "run", *arguments]
+        command = [
+            python or sys.executable,
+            "-m",
+            "snaploom.cli.main",
+            "operator",
+            "run",
+            *arguments,
+        ]
         with self._file.open("w") as output:
             self.process = subprocess.Popen(
                 command,
