@@ -60,7 +60,7 @@ WRITES = 1.1
 RESTARTS = 4
 """Restarts of each version, in turns; their medians count."""
 RATIO = 1.5
-"""How much longer a restart may take than one of the earlier version, and how much more it may use."""
+"""How much longer a restart may take than of the earlier version, and how much more CPU."""
 ENDED = 10.0
 """Seconds from the first of many ends to the last status."""
 LATE = 1.0
@@ -99,9 +99,7 @@ def main() -> int:
     parser.add_argument("--flights", type=int, default=50, help="runs that end one by one")
     parser.add_argument("--chaos", type=int, default=100, help="runs on a rough API server")
     parser.add_argument("--seconds", type=float, default=60.0, help="of changes, and of rest")
-    parser.add_argument(
-        "--before", help="Python of an earlier version, whose restarts are compared"
-    )
+    parser.add_argument("--before", help="Python of an earlier version, to compare restarts")
     parser.add_argument("--only", choices=(FLEET, *SCENARIOS), nargs="*")
     parser.add_argument("--print", action="store_true", help="leave docs/benchmarks.md as it is")
     arguments = parser.parse_args()
