@@ -38,17 +38,10 @@ class OperatorProcess:
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._file = folder / "output.txt"
-        command = [
-            python or sys.executable,
-            "-m",
-            "snaploom.cli.main",
-            "operator",
-            "run",
-            *arguments,
-        ]
+        program = [python or sys.executable, "-m", "snaploom.cli.main"]
         with self._file.open("w") as output:
             self.process = subprocess.Popen(
-                command,
+                [*program, "operator", "run", *arguments],
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **(environment or {})},
