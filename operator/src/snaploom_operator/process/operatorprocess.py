@@ -141,6 +141,7 @@ async def running_operator(
         parts = [
             ("watches", operator.informer.run(settings.resync_seconds)),
             ("clock", _watch_clock(operator)),
+            ("kinds", operator.follow_kinds()),
         ]
         if options.is_local:
             environment = stack.enter_context(job_environment(options.kubeconfig, options.context))
