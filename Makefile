@@ -88,6 +88,12 @@ test-whole-way: install java components ## Build the images, and go the whole wa
 	@echo "Not run: the flights example in a bucket, which 'make test-upgrade' has."
 	$(BIN)/python -m pytest -m "not in_a_bucket" tests/images tests/whole_way --durations 10 --durations-min 15
 
+.PHONY: test-kind
+test-kind: ## Go the whole way in a cluster of kind's, with Docker, Podman or nerdctl
+	@.ci/kind # before much is installed for nothing
+	@$(MAKE) --no-print-directory install java
+	.ci/kind $(BIN)/python -m pytest -m "not in_a_bucket" tests/whole_way --durations 10 --durations-min 15
+
 .PHONY: test-release
 test-release: install java components ## Use what a release has: in empty environments, and in a cluster
 	$(BIN)/python -m pytest tests/release tests/installed --durations 10

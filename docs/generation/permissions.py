@@ -91,6 +91,10 @@ refused, and no right is idle.
 No rule has a wildcard; nobody may bind, escalate or impersonate. The operator reads no Secret but
 the one it writes, and can create neither pods nor accounts. `helm test` asks the API server for all
 of this in your own cluster.
+
+Without a rule, the operator reads how the API server describes our kinds (`/openapi/v3`), which
+Kubernetes lets every account do. Where that was taken away it logs that it cannot see whether the
+CRDs are older than itself, and goes on.
 """
 
 _INSTALLING = """\

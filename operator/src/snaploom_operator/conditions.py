@@ -66,6 +66,9 @@ class Reason(StrEnum):
     REFERENCE_NOT_READY = "ReferenceNotReady"
     """A referenced resource is invalid; Stalled after the same ten seconds as
     `ReferenceMissing`."""
+    CRD_OUTDATED = "CustomResourceDefinitionOutdated"
+    """The CustomResourceDefinition of the kind is older than the operator: the API server drops
+    fields that the operator knows, so that no run is started."""
     TREE_AMBIGUOUS = "TreeAmbiguous"
     """Several join trees have the same cost."""
     SOURCE_UNREACHABLE = "SourceUnreachable"

@@ -82,6 +82,8 @@ class Unparsable:
     generation: int
     findings: tuple[Finding, ...]
     status: ResourceStatus | None
+    outdated: str = ""
+    """Why the CustomResourceDefinition of its kind is outdated; empty if it is not."""
     is_deleting: bool = False
     """Whether it is being deleted."""
     has_finalizer: bool = False
@@ -105,6 +107,8 @@ class ObservedResource:
     """What the latest run observed of it; for a DataSource."""
     refusal: Refusal | None = None
     """Why the last action failed; None if it did not."""
+    outdated: str = ""
+    """Why the CustomResourceDefinition of its kind is outdated; empty if it is not."""
 
     @property
     def uid(self) -> str:

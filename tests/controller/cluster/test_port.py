@@ -11,6 +11,7 @@ from support.operator.clusters import (
     until_gone,
 )
 
+from snaploom.models.kinds import KINDS
 from snaploom_operator.cluster.apiresources import (
     CONFIG_MAPS,
     NAMESPACES,
@@ -26,6 +27,7 @@ from snaploom_operator.errors import (
     ObjectRefused,
     ResourceUnknown,
 )
+from snaploom_operator.gather.servedkinds import outdated_kinds
 from snaploom_operator.objectmetadata import Metadata
 
 UNKNOWN = (
@@ -41,6 +43,12 @@ async def test_created_object_is_what_is_read(cluster, own_namespace):
     assert created == await cluster.get(CONFIG_MAPS, own_namespace, "settings")
     assert created["data"] == {"a": "1"}
     assert Metadata.of(created).namespace == own_namespace
+
+
+async def test_served_kinds_are_described(cluster):
+    served = await cluster.schemas()
+    assert {kind.name for kind in KINDS} <= served.keys()
+    assert outdated_kinds(served) == {}
 
 
 async def test_managed_fields_are_not_shown(cluster, own_namespace):

@@ -175,6 +175,7 @@ def _common(draw: st.DrawFn, base: Any, status: type[ApiModel]) -> Any:
         resource=resource,
         findings=draw(findings),
         faulty=draw(st.sampled_from([(), ("DataSource/a",)])),
+        outdated=draw(st.sampled_from(["", "the API server drops spec.run"])),
         refusal=draw(st.none() | st.builds(Refusal, st.just("NameTaken"), texts)),
         runs=draw(observed_runs),
         bundle=base.bundle if is_known else None,

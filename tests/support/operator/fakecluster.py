@@ -10,14 +10,17 @@ from __future__ import annotations
 import itertools
 import json
 import uuid
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 from support.operator.fakerules import refuse_wrong
 from support.operator.fakeselectors import selects
 
+from snaploom.models.crds import crd
+from snaploom.models.kinds import KINDS
 from snaploom.models.times import EpochNanos, format_instant, now
 from snaploom_operator.cluster import apiresources as kinds
 from snaploom_operator.cluster.port import ApiResource, Listing, Page
@@ -63,6 +66,16 @@ class ChangeType(StrEnum):
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
     DELETED = "DELETED"
+
+
+@cache
+def served_schemas() -> dict[str, Raw]:
+    """Schemas of our kinds as an API server has them that was given our CRDs."""
+    crds: dict[str, Any] = {kind.name: crd(kind) for kind in KINDS}
+    return {
+        name: made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        for name, made in crds.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -153,6 +166,13 @@ class FakeCluster:
 
     async def get(self, resource: ApiResource, namespace: str, name: str) -> JsonObject:
         return _copy(self._stored(resource, namespace, name))
+
+    async def schemas(self) -> Mapping[str, JsonObject]:
+        made = served_schemas()
+        served = {name: made[name] for name in made if kinds.OURS[name] in self._objects}
+        if not served:
+            raise ResourceUnknown("the server could not find the requested resource")
+        return served
 
     async def create(
         self, resource: ApiResource, namespace: str, manifest: JsonObject

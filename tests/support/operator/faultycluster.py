@@ -7,12 +7,13 @@ repeat it with a fault at each of them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from support.storage.faultystore import Killed
 
+from snaploom_operator.cluster.apiresources import OPENAPI
 from snaploom_operator.cluster.port import ApiResource, Cluster, Listing, Page
 from snaploom_operator.errors import ApiUnavailable
 from snaploom_operator.objects import JsonObject
@@ -99,6 +100,9 @@ class FaultyCluster:
             self._call("get", resource, namespace, name),
             lambda: self.inner.get(resource, namespace, name),
         )
+
+    async def schemas(self) -> Mapping[str, JsonObject]:
+        return await self._do(self._call("get", OPENAPI, None), self.inner.schemas)
 
     async def create(
         self, resource: ApiResource, namespace: str, manifest: JsonObject

@@ -9,6 +9,8 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from snaploom.models.common import API_VERSION
+from snaploom_operator.cluster.apiresources import OPENAPI
 from snaploom_operator.cluster.connection import USER_AGENT, connect
 from snaploom_operator.cluster.port import ApiResource, Listing, Page
 from snaploom_operator.cluster.requests import Observer, Request, Requests
@@ -93,6 +95,17 @@ class KubernetesCluster:
     async def get(self, resource: ApiResource, namespace: str, name: str) -> JsonObject:
         """See `Cluster.get`."""
         return _read(resource, await self._requests.send(Request("get", resource, namespace, name)))
+
+    async def schemas(self) -> dict[str, JsonObject]:
+        """See `Cluster.schemas`."""
+        path = f"/openapi/v3/apis/{API_VERSION}"
+        answer = await self._requests.send(Request("get", OPENAPI, None, own_path=path))
+        schemas = mapping_in(mapping_in(answer, "components"), "schemas")
+        return {
+            name.rpartition(".")[2]: schema
+            for name, schema in schemas.items()
+            if isinstance(schema, dict) and "x-kubernetes-group-version-kind" in schema
+        }
 
     async def managers(
         self, resource: ApiResource, namespace: str, name: str, path: tuple[str, ...]

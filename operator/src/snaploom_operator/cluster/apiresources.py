@@ -12,6 +12,8 @@ OURS = {
 }
 """Our six kinds by name."""
 
+OPENAPI = ApiResource("", "v3", "openapi", "OpenAPI")
+"""The description of our kinds: no resource, and at a path of its own."""
 CONFIG_MAPS = ApiResource("", "v1", "configmaps", "ConfigMap")
 NAMESPACES = ApiResource("", "v1", "namespaces", "Namespace")
 PODS = ApiResource("", "v1", "pods", "Pod")

@@ -8,7 +8,7 @@ read. Cluster-scoped objects have an empty namespace.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -74,6 +74,13 @@ class Cluster(Protocol):
         """Read one object.
 
         Raises: ObjectMissing: it does not exist.
+        """
+        ...
+
+    async def schemas(self) -> Mapping[str, JsonObject]:
+        """Read the OpenAPI schemas by which our kinds are served, by kind.
+
+        Raises: ResourceUnknown: none of them is served.
         """
         ...
 

@@ -65,6 +65,8 @@ class Request:
     subresource: str = ""
     query: tuple[tuple[str, str], ...] = ()
     body: JsonObject | None = None
+    own_path: str = ""
+    """Path of what is no resource."""
 
     @property
     def target(self) -> RequestTarget:
@@ -90,6 +92,8 @@ class Request:
     @property
     def path(self) -> str:
         """Path and query."""
+        if self.own_path:
+            return self.own_path
         group = self.resource.group
         parts = ["apis", group] if group else ["api"]
         parts.append(self.resource.version)

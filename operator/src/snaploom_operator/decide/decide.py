@@ -59,9 +59,10 @@ def _decided(observed: ObservedResource | Unparsable, settings: DecideSettings) 
 
 
 def _unparsable(observed: Unparsable) -> Decision:
-    message = findings_text(observed.findings)
+    message = observed.outdated or findings_text(observed.findings)
+    reason = Reason.CRD_OUTDATED if observed.outdated else Reason.INVALID
     decided = _stalled(
-        observed.status, observed.generation, observed.now, Reason.INVALID, message, is_valid=False
+        observed.status, observed.generation, observed.now, reason, message, is_valid=False
     )
     if not (observed.is_deleting and observed.has_finalizer):
         return decided

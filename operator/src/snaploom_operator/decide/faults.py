@@ -37,6 +37,8 @@ class Fault:
 
 def fault_of(observed: ObservedResource) -> Fault | None:
     """The most severe fault of a resource; None without one."""
+    if observed.outdated:
+        return Fault(Reason.CRD_OUTDATED, observed.outdated)
     errors = errors_of(observed.findings)
     groups = {
         Reason.REFERENCE_MISSING: [f for f in errors if f.code == MISSING],

@@ -78,6 +78,7 @@ class _Every(TypedDict):
     faulty: tuple[str, ...]
     used_by: UsedBy
     refusal: Refusal | None
+    outdated: str
 
 
 class _Runnable(_Every):
@@ -306,6 +307,7 @@ class Gatherer:
             generation=refused.generation,
             findings=refused.findings,
             status=refused.status,
+            outdated=self._store.outdated.get(refused.ref.kind, ""),
         )
 
     def _observed(
@@ -314,9 +316,10 @@ class Gatherer:
         every = _Every(
             now=self._clock(),
             findings=checked.findings,
-            faulty=checked.faulty,
+            faulty=checked.faulty or self._incomplete(entry.ref),
             used_by=self._used_by(entry.ref),
             refusal=refusal,
+            outdated=self._store.outdated.get(entry.ref.kind, ""),
         )
         if not isinstance(resource, OutputDataset | SkippingIndex):
             seen = self._last_seen(entry.ref, resource)
@@ -343,6 +346,14 @@ class Gatherer:
             is_overdue=any(_is_overdue(resource, output) for output in outputs),
             **runnable,
         )
+
+    def _incomplete(self, ref: Ref) -> tuple[str, ...]:
+        """`Kind/name` of resources that it needs and that the API server may have cut."""
+        outdated = self._store.outdated
+        if not outdated:
+            return ()
+        members = needed(self._store.closure(ref), ref)
+        return _identities(each for each in members if each.ref.kind in outdated)
 
     def _used_by(self, ref: Ref) -> UsedBy:
         users = self._store.referrers(ref)

@@ -6,6 +6,8 @@ Tests compose the same parts over a cluster in memory, with clocks of their own.
 
 from __future__ import annotations
 
+import asyncio
+import math
 import random
 import time
 from collections.abc import Callable, Iterable
@@ -23,6 +25,7 @@ from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.decide.decide import decide
 from snaploom_operator.decide.decisionsettings import DecideSettings
 from snaploom_operator.gather.gatherer import Gatherer
+from snaploom_operator.gather.servedkinds import compare_kinds
 from snaploom_operator.objects import Ref
 from snaploom_operator.operatormetrics import Metrics, StateCollector
 from snaploom_operator.operatorsettings import OperatorSettings
@@ -72,6 +75,7 @@ class Operator:
         allowed = allowed_submitters(settings.submitters, is_local=is_local)
         forms = [FORMS[submitter] for submitter in FORMS if submitter in allowed]
         self._settings = settings
+        self._cluster = cluster
         self._clocks = clocks
         self._drift = self._difference()
         self.metrics = metrics
@@ -125,8 +129,16 @@ class Operator:
 
         Raises: ClusterError: a list failed, or our kinds are not installed.
         """
+        await compare_kinds(self._cluster, self.store)
         await self.feed.list_all()
         self.controller.start(self._settings.workers)
+
+    async def follow_kinds(self) -> None:
+        """Compare the served kinds in the interval of resyncs, and while one is outdated sooner."""
+        while True:
+            often = OUTDATED_SECONDS if self.store.outdated else math.inf
+            await asyncio.sleep(min(often, self._settings.resync_seconds))
+            self.queue.add_all(await compare_kinds(self._cluster, self.store))
 
     async def stop(self) -> None:
         """Finish the current passes."""
@@ -150,6 +162,8 @@ class Operator:
         return self._clocks.now() / NANOS_PER_SECOND - self._clocks.seconds()
 
 
+OUTDATED_SECONDS = 20.0
+"""Interval of looking at served kinds while one of them is outdated."""
 SMALLEST_JUMP = 5.0
 """Seconds: synchronized clocks are adjusted by less between two checks."""
 

@@ -157,6 +157,7 @@ async def running_operator(
         stack.push_async_callback(operator.stop)
         process.spawn("resync", operator.feed.resync(settings.resync_seconds))
         process.spawn("clock", _watch_clock(operator))
+        process.spawn("kinds", operator.follow_kinds())
         if options.is_local:
             environment = stack.enter_context(job_environment(options.kubeconfig, options.context))
             environment[ALLOW_VARIABLE] = settings.allow.dump_json()

@@ -47,6 +47,14 @@ CONDITIONS = {
         "Fix the resources that the message names: `snaploom status NAME` shows them as a tree, "
         "with the reason of each.",
     ),
+    Reason.CRD_OUTDATED: Remedy(
+        "The operator was upgraded and the CustomResourceDefinitions were not: `crds.enabled` of "
+        "the chart is false, or something else installs them.",
+        "Update them: `snaploom crds | kubectl apply --server-side --force-conflicts -f -`, by the "
+        "`snaploom` of the operator's version. The resources continue within half a minute. Fields "
+        "that were dropped meanwhile are lost: apply again what has those that the message names.",
+        see="operating/upgrade.md",
+    ),
     Reason.TREE_AMBIGUOUS: Remedy(
         "Two paths of the same length and cost lead from the root to a source.",
         "The message has the paths, and priorities that decide. `snaploom graph NAME -f FOLDER` "

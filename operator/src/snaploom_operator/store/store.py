@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from snaploom.loading.nearmisses import Guesses
@@ -69,6 +69,7 @@ class Store:
         """Whether everything was listed once; nothing is decided before."""
         self.queue = RunQueue(limits or Limits())
         self._available: frozenset[Submitter] = frozenset()
+        self._outdated: Mapping[str, str] = {}
         self._reader = ChildReader(forms)
         self._entries: dict[Ref, Entry] = {}
         self._by_uid: dict[str, Ref] = {}
@@ -155,7 +156,19 @@ class Store:
         self._available = submitters
         return frozenset(ref for ref in self._entries if ref.kind in RUNNABLE)
 
+    def set_outdated(self, kinds: Mapping[str, str]) -> frozenset[Ref]:
+        """Set the outdated kinds (see `outdated`); the resources to reconcile."""
+        if kinds == self._outdated:
+            return NOTHING
+        self._outdated = kinds
+        return frozenset(self._entries)
+
     # Reads
+
+    @property
+    def outdated(self) -> Mapping[str, str]:
+        """Kinds whose CustomResourceDefinition is older than this operator, and the details."""
+        return self._outdated
 
     @property
     def available(self) -> frozenset[Submitter]:
