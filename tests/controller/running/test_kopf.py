@@ -237,20 +237,22 @@ def test_a_kind_that_is_installed_later_and_again_is_watched(
     kubectl.apply(*placed)
     with operator_process(tmp_path, plane.kubeconfig, "default", watchNamespaces=[]) as process:
         process.await_output(WORKS)
-        await_reason(kubectl, "SubmitterNotAvailable")
+        reason = '{.status.conditions[?(@.type=="Ready")].reason}'
+        await_status(kubectl, f"{reason}=SubmitterNotAvailable")
         install_spark_crds(kubectl)
         process.await_output("the watch of SparkApplication.sparkoperator.k8s.io started")
-        await_reason(kubectl, "RunPending")
+        await_status(kubectl, "{.status.currentRun.phase}=Submitted")
         kubectl("delete", "crd", "sparkapplications.sparkoperator.k8s.io")
         install_spark_crds(kubectl)
         text = "the watch of SparkApplication.sparkoperator.k8s.io started"
         process.await_output(text, times=2)
 
 
-def await_reason(kubectl: Kubectl, reason: str) -> None:
-    """Wait for a reason of the output `wide` being Ready, or not."""
-    path = f'jsonpath={{.status.conditions[?(@.type=="Ready")].reason}}={reason}'
-    kubectl("wait", "outputdataset/wide", "-n", "default", f"--for={path}", "--timeout=60s")
+def await_status(kubectl: Kubectl, wanted: str) -> None:
+    """Wait for a value in the status of the output `wide`."""
+    kubectl(
+        "wait", "outputdataset/wide", "-n", "default", f"--for=jsonpath={wanted}", "--timeout=60s"
+    )
 
 
 def test_a_standby_is_alive_by_no_probe_and_not_ready_until_it_leads(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,6 +108,8 @@ def add_process_handlers(registry: kopf.OperatorRegistry, connection: Connection
     @kopf.on.startup(registry=registry)
     async def begin(memo: Process[AnyParts], **_: object) -> None:
         await memo.begin()
+        if memo.failure is not None:
+            await asyncio.Event().wait()  # kopf is about to end, and would go on until then
 
     @kopf.on.cleanup(registry=registry)
     async def end(memo: Process[AnyParts], **_: object) -> None:
