@@ -7,7 +7,6 @@ have been a refusal.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -17,8 +16,6 @@ from typing import Any
 import pytest
 from kubernetes.client import ApiClient, Configuration, CoordinationV1Api, CoreV1Api
 from kubernetes.config import load_kube_config
-from snaploom_operator.watch.informer import Informer
-from snaploom_operator.watch.watchedkinds import DECLARATIONS
 from support.cluster.auditlog import Asked, AuditedControlPlane
 from support.cluster.chart import NAMESPACE, Raw
 from support.cluster.cluster import Cluster as AnyCluster
@@ -30,6 +27,9 @@ from support.operator.jobreports import report
 from support.operator.operatorharness import RealHarness, is_ready
 from support.operator.pagesprocess import PagesProcess, expired, user_of
 from support.operator.runrequests import a_request, an_output
+from support.operator.webhookprocess import WebhookProcess
+from support.operator.webhooks import HOST
+from support.servers.certificates import Authority
 
 from snaploom.jobs.clusterlease import ClusterLease
 from snaploom.jobs.reports.configmap import ConfigMapPlace, ConfigMapReport
@@ -51,7 +51,6 @@ from snaploom_operator.objectmetadata import Metadata
 from snaploom_operator.objects import Ref
 from snaploom_operator.observed import Unparsable
 from snaploom_operator.operatorsettings import OperatorSettings
-from snaploom_operator.store.store import Store
 from snaploom_operator.submitters.sparkoperator import SparkOperatorForm
 
 JOBS_NAMESPACE = "jobs"
@@ -260,22 +259,16 @@ def application_of(owner: OutputDataset) -> Create:
     return Create(SPARK_APPLICATIONS, manifest)
 
 
-async def test_the_webhook_has_the_rights_that_it_uses(
-    plane: AuditedControlPlane, release: Release
+def test_the_webhook_has_the_rights_that_it_uses(
+    plane: AuditedControlPlane, release: Release, tmp_path: Path
 ) -> None:
     account = (release.namespace, "snaploom-webhook")
     watched = release.manifest().settings().watch_namespaces
-    async with open_cluster(plane.kubeconfig_of(*account)) as cluster:
-        view = Informer(Store(), cluster, DECLARATIONS, watched, time.monotonic)
-        looking = asyncio.create_task(view.run(interval=600))
-
-        async def has_watches() -> bool:
-            asked = plane.asked_by(*account)
-            return view.is_synced and not idle(release.manifest().rules("webhook"), asked)
-
-        await until(has_watches)
-        looking.cancel()
-        await asyncio.gather(looking, return_exceptions=True)
+    issued = Authority(tmp_path, "authority").issue(HOST)
+    kubeconfig = plane.kubeconfig_of(*account)
+    with WebhookProcess(tmp_path / "webhook", kubeconfig, issued, watched).running() as process:
+        rules = release.manifest().rules("webhook")
+        process.until(lambda: not idle(rules, plane.asked_by(*account)))
     assert refused(plane.asked_by(*account)) == []
 
 

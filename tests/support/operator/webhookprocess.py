@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,22 @@ WRONG = spoilt(output("wrong"), "spec.outputFolder.folderUri", "relative/")
 
 
 class WebhookProcess(ServedProcess):
-    """One webhook."""
+    """One webhook, of the whole cluster or of namespaces."""
 
-    def __init__(self, folder: Path, kubeconfig: Path, issued: Issued, **admission: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        kubeconfig: Path,
+        issued: Issued,
+        watched: Iterable[str] = (),
+        **admission: Any,
+    ) -> None:
         super().__init__("webhook", folder, kubeconfig, "--drain", "0")
         self.certificates = folder / "certificates"
         install(issued, self.certificates)
         certificates = {"certificateFolder": str(self.certificates)}
-        self.configure({"admission": {"port": self.port, **certificates, **admission}})
+        own = {"port": self.port, **certificates, **admission}
+        self.configure({"admission": own, "watchNamespaces": list(watched)})
 
 
 def run_kubectl(kubectl: Kubectl, *arguments: str, stdin: Raw | None = None) -> tuple[int, str]:

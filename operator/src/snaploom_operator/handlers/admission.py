@@ -114,7 +114,7 @@ def admission_registry(server: ReviewServer) -> kopf.OperatorRegistry:
 
 
 def _asked(request: AdmissionRequest) -> Any:  # kopf exports no type of it
-    """The review for kopf: which handlers it concerns, and an object that says nothing."""
+    """The review for kopf: which handlers it concerns, and an object without content."""
     resource = OURS[request.kind.kind]
     body = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"uid": ""}}
     return {

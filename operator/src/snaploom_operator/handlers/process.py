@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import kopf
 
 from snaploom_operator.cluster.apiresources import NAMESPACES
-from snaploom_operator.cluster.watching import watching_session
+from snaploom_operator.cluster.watchsession import watching_session
 from snaploom_operator.errors import ClusterError
 from snaploom_operator.handlers.resources import add_event_handlers
 from snaploom_operator.operatorsettings import OperatorSettings

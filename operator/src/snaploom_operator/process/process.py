@@ -66,7 +66,7 @@ class Process(Generic[AnyParts]):
         """Open its parts; returns where they failed too, with `failure` set."""
         try:
             self._parts = await self._stack.enter_async_context(self._opened(self))
-        except Exception as error:  # noqa: BLE001 - whoever runs the process reports it
+        except Exception as error:  # noqa: BLE001 - what runs the process raises it
             self.fail(error)
 
     async def end(self) -> None:
