@@ -96,7 +96,7 @@ OF_WORK = {
     "snaploom_operator.cluster.leaseobject:LONGEST_PROMISE",
     "snaploom_operator.cluster.requests:LONGEST_WAIT",
     "snaploom_operator.pages.pageserver:MOST_DOCUMENTS",
-    "snaploom_operator.watch.informer:LONGEST_RETRY_SECONDS",
+    "snaploom_operator.store.feed:LONGEST_RETRY_SECONDS",
 }
 """How work is divided, paused and sampled: the result is the same, or an estimate."""
 

@@ -238,7 +238,7 @@ async def test_an_old_state_is_read_afresh_when_a_write_is_refused() -> None:
     harness = await started()
     harness.kill()  # no event arrives from here on
     await harness.apply(*model())
-    await harness.operator.informer.list_all()
+    await harness.operator.feed.list_all()
     await harness.apply(spoilt(model()[-1], "spec.dataModel.dataRelationships", []))
     await harness.settle()
     await harness.advance(2)
@@ -289,7 +289,7 @@ async def test_passes_that_write_at_the_same_time_start_one_run_where_one_may_be
         ),
     )
     await harness.apply(*two_outputs())
-    await harness.operator.informer.list_all()
+    await harness.operator.feed.list_all()
     keys = (KEY, Ref("OutputDataset", "default", "second"))
     await asyncio.gather(*(harness.operator.controller.reconcile(key) for key in keys))
     found = [await harness.get(f"OutputDataset/{key.name}") for key in keys]

@@ -95,11 +95,11 @@ def test_models_are_built_when_they_are_first_used():
     )
 
 
-def test_only_one_module_of_the_operator_watches():
+def test_only_one_module_of_the_operator_lists():
     root = Path(snaploom_operator.__file__).parent
-    watching = {
+    listing = {
         file.relative_to(root).as_posix()
         for file in root.rglob("*.py")
-        if re.search(r"\b_?cluster\.(watch|pages)\(", file.read_text("utf-8"))
+        if re.search(r"\b_?cluster\.pages\(", file.read_text("utf-8"))
     }
-    assert watching == {"watch/reflector.py"}
+    assert listing == {"store/feed.py"}
