@@ -38,7 +38,8 @@ that is hard to parse."""
 WATCH_LAG_SECONDS = 100.0
 """Seconds in which a watch must report what a list found: longer than kopf takes to notice a silent
 connection (70), and to retry after an outage (13)."""
-FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 0.5, 15.0
+FIRST_RETRY_SECONDS = 0.5
+LONGEST_RETRY_SECONDS = 15.0
 """Seconds before a failed first list is retried."""
 
 _log = logging.getLogger(__name__)
