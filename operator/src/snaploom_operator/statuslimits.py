@@ -58,5 +58,10 @@ def fit_texts(texts: Iterable[str], most: int, most_each: int) -> tuple[str, ...
     return tuple(kept)
 
 
+def joined(*parts: str) -> str:
+    """The parts that are not empty, separated by colons."""
+    return ": ".join(part for part in parts if part)
+
+
 def _bytes(text: str) -> int:
     return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass"))

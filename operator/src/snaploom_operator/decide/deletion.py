@@ -19,7 +19,6 @@ from snaploom.models.run import (
 )
 from snaploom_operator.actions import RemoveFinalizer
 from snaploom_operator.conditions import Reason
-from snaploom_operator.decide.decisionsettings import DecideSettings
 from snaploom_operator.decide.due import ASKED_FOR, DECLARATIONS_CHANGED, Due, changed, retry_at
 from snaploom_operator.decide.runobservation import is_alive
 from snaploom_operator.decide.runsteps import Step, begin, follow_run
@@ -28,36 +27,41 @@ from snaploom_operator.decision import EventType, Note
 from snaploom_operator.instants import is_past, later
 
 STOP_LIMIT_SECONDS = 120.0
-"""How long the deletion waits for the current run to end: a pod has thirty seconds by default, and
+"""Longest wait of the deletion for the current run to end: a pod has thirty seconds by default, and
 watches and the submitter need some more."""
 LOOK_SECONDS = 5.0
 """Interval of checking for its end, in case no event arrives."""
 
 
-def advance_deletion(view: RunView, current: CurrentRun | None, settings: DecideSettings) -> Step:
+def advance_deletion(view: RunView, current: CurrentRun | None) -> Step:
     """The next step of a resource that is being deleted."""
     if not view.has_finalizer or view.is_paused:
         return Step(current)
     note = _removal_note(view, current)
     if note is not None and _may_still_publish(view, current):
-        return _stopping(view, current, settings)
+        return _stopping(view, current)
     if note is not None:
         return Step(current, actions=(RemoveFinalizer(),), notes=(note,))
     if current is not None and current.action is RunAction.RUN:
         is_waiting = current.phase is CurrentPhase.QUEUED
-        return Step(None) if is_waiting else follow_run(view, current, None, settings)
+        return Step(None) if is_waiting else follow_run(view, current, None)
     wanted = _wanted(view)
     if current is not None:
-        return follow_run(view, current, wanted, settings)
+        return follow_run(view, current, wanted)
     if wanted is not None:
-        return _started(begin(view, wanted, RunAction.DELETE, settings))
+        step = begin(view, wanted, RunAction.DELETE)
+        if step.fault is None:
+            return step
+        text = f"no job can delete it: {step.fault.message}"
+        note = _data_left(text, EventType.WARNING)
+        return Step(None, actions=(RemoveFinalizer(),), notes=(note,))
     last = view.last
     again = retry_at(view, last) if last is not None else None
     return Step(None, wakes=(again,) if again is not None else ())
 
 
 def _may_still_publish(view: RunView, current: CurrentRun | None) -> bool:
-    """Whether a run may still publish, so that what stays is not known yet.
+    """Return whether a run may still publish.
 
     Its application is deleted first, and its driver's pod has its grace period. After
     `STOP_LIMIT_SECONDS` the deletion continues without it.
@@ -77,20 +81,19 @@ def _may_still_publish(view: RunView, current: CurrentRun | None) -> bool:
     return not is_over and is_alive(view.runs.driver_pods.get(last.id))
 
 
-def _stopping(view: RunView, current: CurrentRun | None, settings: DecideSettings) -> Step:
-    """The next step of stopping the current run."""
+def _stopping(view: RunView, current: CurrentRun | None) -> Step:
     wakes = (later(view.now, LOOK_SECONDS),)
     if current is None:
         return Step(None, wakes=wakes)
     if view.application(current.name) is None:
         # Deleted by someone else, such as the namespace controller: do not wait for a Report.
         current = current.model_copy(update={"stopping": Reason.DELETING})
-    step = follow_run(view, current, None, settings)
+    step = follow_run(view, current, None)
     return replace(step, wakes=(*step.wakes, *wakes))
 
 
 def is_stuck(view: RunView, current: CurrentRun | None, last: LastRun) -> bool:
-    """Whether deleting the data of a deleted resource failed finally."""
+    """Return whether deleting the data of a deleted resource failed finally."""
     if current is not None or not view.has_finalizer or last.action is not RunAction.DELETE:
         return False
     return not _has_succeeded(last) and _wanted(view) is None and retry_at(view, last) is None
@@ -129,14 +132,6 @@ def _wanted(view: RunView) -> Due | None:
         return Due(view.trigger, 0, why)
     at = retry_at(view, last)
     return Due(view.trigger, last.attempt + 1, why) if at is not None and at <= view.now else None
-
-
-def _started(step: Step) -> Step:
-    """Remove the finalizer if the deleting job cannot be created."""
-    if step.fault is None:
-        return step
-    text = f"no job can delete it: {step.fault.message}"
-    return Step(None, actions=(RemoveFinalizer(),), notes=(_data_left(text, EventType.WARNING),))
 
 
 def _has_succeeded(last: LastRun) -> bool:

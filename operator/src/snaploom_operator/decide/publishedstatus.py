@@ -10,7 +10,6 @@ from snaploom.models.report import (
     Exclusion,
     LatestSnapshot,
     ManifestPointer,
-    PublishedSnapshots,
     Report,
     RunPhase,
 )
@@ -32,12 +31,8 @@ def with_published(
 ) -> OutputDatasetStatus:
     """The status with the snapshots of a report; unchanged if the report is older.
 
-    Args:
-        status: as it was.
-        report: of a run.
-        is_over: whether that run has ended. Before, the status shows its snapshots, and the pointer
-            to the manifest stays: outputs that read this one run when it is done, and not after
-            each of its snapshots.
+    Until the run is over the pointer to the manifest stays: outputs that read this one run when it
+    is done, and not after each of its snapshots.
     """
     if report.removed is not None and report.phase is RunPhase.SUCCEEDED:
         gone = ("latest_snapshot", "snapshot_count", "manifest")
@@ -49,7 +44,9 @@ def with_published(
     return status.model_copy(
         update={
             "latest_snapshot": latest if known or latest else status.latest_snapshot,
-            "snapshots": _newest(report) if known else status.snapshots,
+            "snapshots": fit_items(report.published[:_MOST], _SNAPSHOTS_BYTES)
+            if known
+            else status.snapshots,
             "snapshot_count": report.snapshot_count if known else status.snapshot_count,
             "manifest": _pointer(report.manifest) if is_over else status.manifest,
         }
@@ -58,10 +55,6 @@ def with_published(
 
 def _is_older(report: ManifestPointer, known: ManifestPointer | None) -> bool:
     return known is not None and report.uri == known.uri and report.sequence < known.sequence
-
-
-def _newest(report: Report) -> PublishedSnapshots:
-    return fit_items(report.published[:_MOST], _SNAPSHOTS_BYTES)
 
 
 def _bounded(newest: LatestSnapshot) -> LatestSnapshot:

@@ -9,7 +9,6 @@ from snaploom.models.report import RunPhase
 from snaploom.models.run import CurrentRun
 from snaploom.models.times import EpochNanos
 from snaploom_operator.actions import Delete
-from snaploom_operator.decide.decisionsettings import DecideSettings
 from snaploom_operator.decide.runactions import config_map_deletion, deletion
 from snaploom_operator.decide.runview import RunView
 from snaploom_operator.instants import known_instant
@@ -30,13 +29,8 @@ class _Finished:
     started_at: EpochNanos
 
 
-def outdated(view: RunView, kept: Iterable[str], settings: DecideSettings) -> tuple[Delete, ...]:
-    """Deletions of runs beyond `run.historyLimit`.
-
-    Args: view: the resource. kept: names of runs that are kept: the current and the last one.
-        settings: of the operator.
-    """
-    namespace = view.owner.metadata.namespace or ""
+def outdated(view: RunView, kept: Iterable[str]) -> tuple[Delete, ...]:
+    """Deletions of runs beyond `run.historyLimit`, except those to be kept by name."""
     limits = view.settings.history_limit
     protected = set(kept) | {a.name for a in view.runs.applications if not a.state.is_terminal}
     finished = _finished(view)
@@ -46,37 +40,29 @@ def outdated(view: RunView, kept: Iterable[str], settings: DecideSettings) -> tu
         others = [run.name for run in of_kind if run.name not in protected]
         protected.update(others[: max(limit - spared, 0)])
     applications = (
-        deletion(application, namespace, settings)
+        deletion(view, application)
         for application in view.runs.applications
         if application.name not in protected and not application.is_deleting
     )
     config_maps = (
-        config_map_deletion(config_map, namespace)
+        config_map_deletion(config_map, view.namespace)
         for config_map in view.runs.config_maps
         if config_map.role in _OF_RUNS and config_map.run not in protected
     )
     return (*applications, *config_maps)[:_MOST_AT_ONCE]
 
 
-def repeated(
-    view: RunView, current: CurrentRun | None, settings: DecideSettings
-) -> tuple[Delete, ...]:
+def repeated(view: RunView, current: CurrentRun | None) -> tuple[Delete, ...]:
     """Deletions of applications that were created again after their run ended.
 
     A create request of a paused process that lost its Lease can arrive after another process
     followed the run to its end.
-
-    Args:
-        view: the resource.
-        current: the run in flight.
-        settings: of the operator.
     """
     last = view.last
     if last is None or last.uid is None or (current is not None and current.name == last.id):
         return ()
-    namespace = view.owner.metadata.namespace or ""
     return tuple(
-        deletion(application, namespace, settings)
+        deletion(view, application)
         for application in view.runs.applications
         if application.name == last.id
         and application.uid != last.uid

@@ -49,7 +49,7 @@ from snaploom_operator.manifests.configmaps import BUNDLE_KEY, COMPRESSED
 from snaploom_operator.objectmetadata import Metadata, mapping_in, text_in
 from snaploom_operator.objects import Application, ApplicationState, JsonObject
 from snaploom_operator.submitters import local
-from snaploom_operator.submitters.arguments import local_arguments
+from snaploom_operator.submitters.arguments import run_arguments
 
 JOB = (sys.executable, "-m", "snaploom.jobs.clusterjob")
 """The program of a run, the same as in the image."""
@@ -250,8 +250,9 @@ class LocalRunner:
             )
 
     def _arguments(self, one: _Found, folder: Path) -> list[str]:
-        bundle, report = str(folder / BUNDLE_KEY), text_in(one.data, local.REPORT)
-        return local_arguments(one.application, bundle, one.metadata.namespace, report)
+        run, bundle = one.application, str(folder / BUNDLE_KEY)
+        report = text_in(one.data, local.REPORT)
+        return run_arguments(run, run.owner_uid, bundle, one.metadata.namespace, report)
 
     async def _unpack(self, one: _Found, folder: Path) -> None:
         """Write the Bundle into a private file.

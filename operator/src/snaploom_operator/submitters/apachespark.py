@@ -18,6 +18,7 @@ from snaploom_operator.cluster.apiresources import APACHE_SPARK_APPLICATIONS
 from snaploom_operator.cluster.port import ApiResource
 from snaploom_operator.objectmetadata import Metadata, mapping_in, number_of, text_in
 from snaploom_operator.objects import Application, ApplicationState, JsonObject
+from snaploom_operator.statuslimits import joined
 from snaploom_operator.submitters.applications import (
     application_metadata,
     checked_settings,
@@ -113,7 +114,7 @@ class ApacheSparkForm:
 
 def _configuration(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, str]:
     own = {
-        "spark.app.name": request.name,
+        "spark.app.name": request.run.name,
         "spark.driver.cores": str(sized.driver_cores),
         "spark.driver.memory": sized.driver_memory,
         "spark.driver.memoryOverhead": sized.driver_overhead,
@@ -124,7 +125,7 @@ def _configuration(request: RunRequest, spark: SparkSettings, sized: Sizes) -> d
         "spark.kubernetes.container.image.pullPolicy": spark.image_pull_policy or "IfNotPresent",
         "spark.kubernetes.container.image.pullSecrets": ",".join(spark.image_pull_secrets),
         "spark.kubernetes.driver.master": sized.local_master,
-        "spark.kubernetes.driver.pod.name": _driver_pod(request.name),
+        "spark.kubernetes.driver.pod.name": _driver_pod(request.run.name),
         **_executors(sized),
     }
     return {**PROTECTION, **spark.spark_conf, **{key: value for key, value in own.items() if value}}
@@ -155,7 +156,7 @@ def _driver_pod(run: str) -> str:
 
 
 def _ending(status: JsonObject, message: str) -> tuple[ApplicationState, str]:
-    """The outcome of an ended application: its state before the end."""
+    """State and message of an ended application, from its last state before the end."""
     history = mapping_in(status, "stateTransitionHistory")
     states = [history[key] for key in sorted(history, key=number_of)]
     before = [state for state in states if _word(state) not in ("", *_ENDED)]
@@ -165,7 +166,7 @@ def _ending(status: JsonObject, message: str) -> tuple[ApplicationState, str]:
     if not word:
         return ApplicationState.FAILED, message or "it ended without a reason"
     cause = text_in(before[-1], "message") if isinstance(before[-1], Mapping) else ""
-    return ApplicationState.FAILED, ": ".join(part for part in (word, cause or message) if part)
+    return ApplicationState.FAILED, joined(word, cause or message)
 
 
 def _word(state: JsonValue) -> str:

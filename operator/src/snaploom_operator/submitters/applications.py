@@ -39,22 +39,23 @@ class RunNote(ApiModel):
     action: RunAction = RunAction.RUN
     """Its action."""
     attempt: int = 0
-    """Which attempt it is."""
+    """Number of the attempt, from 0."""
     started_at: TimestampText
-    """When the operator decided it."""
+    """Time of the operator's decision."""
     trigger: Trigger = Trigger()
-    """What started it."""
+    """The trigger that started it."""
 
 
 def application_metadata(request: RunRequest, role: str | None = None) -> dict[str, JsonValue]:
     """Metadata of the object that runs the job."""
+    run = request.run
     note = RunNote(
-        action=request.action,
-        attempt=request.attempt,
+        action=run.action,
+        attempt=run.attempt,
         started_at=format_instant(request.started_at),
-        trigger=request.trigger,
+        trigger=run.trigger,
     )
-    metadata = child_metadata(request.owner, request.name, request.name, role)
+    metadata = child_metadata(request.owner, run.name, run.name, role)
     return {**metadata, "annotations": {ANNOTATION_TRIGGER: note.dump_json()}}
 
 
@@ -109,11 +110,12 @@ def checked_settings(request: RunRequest) -> SparkSettings:
     The operator's settings are trusted; those of the resource are checked again here, whether they
     were validated or not.
 
-    Raises: SparkSettingsRefused: they reach beyond the run's own pods, or contradict each other.
+    Raises:
+        SparkSettingsRefused: they reach beyond the run's own pods, or contradict each other.
     """
-    spark = request.spark
+    spark, allow = request.spark, request.settings.allow
     own = request.owner.spec.run.spark
-    refused = (*refusals(own, request.allow), *_shown_elsewhere(own, spark, request.allow))
+    refused = (*refusals(own, allow), *_shown_elsewhere(own, spark, allow))
     if refused:
         shown = [f"{one.found} ({one.reason})" for one in refused[:_SHOWN]]
         raise SparkSettingsRefused(

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from snaploom.models.run import Submitter
 from snaploom_operator.cluster.apiresources import CONFIG_MAPS
 from snaploom_operator.cluster.port import ApiResource
+from snaploom_operator.manifests.configmaps import report_name
 from snaploom_operator.objectmetadata import Metadata, mapping_in, text_in
 from snaploom_operator.objects import LABEL_ROLE, Application, ApplicationState, JsonObject
 from snaploom_operator.submitters.applications import (
@@ -58,7 +59,7 @@ class LocalForm:
         """The ConfigMap of a run; Spark's settings are in the Bundle."""
         data: dict[str, JsonValue] = {
             BUNDLE: request.bundle,
-            REPORT: request.report,
+            REPORT: report_name(request.run.name),
             STATE: ApplicationState.NEW.value,
         }
         return {
