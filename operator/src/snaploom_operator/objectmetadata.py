@@ -27,7 +27,6 @@ class Metadata:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     finalizers: tuple[str, ...]
-    owner_uids: tuple[str, ...]
     is_deleting: bool
 
     @classmethod
@@ -35,7 +34,6 @@ class Metadata:
         """The metadata of an object as the API server writes it."""
         metadata = metadata_of(stored)
         generation = metadata.get("generation")
-        owners = _list_in(metadata, "ownerReferences")
         return cls(
             name=text_in(metadata, "name"),
             namespace=text_in(metadata, "namespace"),
@@ -45,7 +43,6 @@ class Metadata:
             labels=_texts(mapping_in(metadata, "labels")),
             annotations=_texts(mapping_in(metadata, "annotations")),
             finalizers=tuple(str(name) for name in _list_in(metadata, "finalizers")),
-            owner_uids=tuple(text_in(o, "uid") for o in owners if isinstance(o, Mapping)),
             is_deleting=bool(metadata.get("deletionTimestamp")),
         )
 

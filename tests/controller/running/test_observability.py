@@ -33,11 +33,11 @@ def log() -> Iterator[io.StringIO]:
 
 
 def test_a_line_names_what_it_is_about(log: io.StringIO) -> None:
-    context = about(Ref("OutputDataset", "team", "wide"), run="ods-1", reason="NameTaken")
+    context = about(Ref("OutputDataset", "team", "wide"), reason="NameTaken")
     logging.getLogger("snaploom").warning("it is %s", "taken", extra=context)
     line = json.loads(log.getvalue())
     assert line["resource"] == "OutputDataset/team/wide"
-    assert (line["run"], line["reason"]) == ("ods-1", "NameTaken")
+    assert line["reason"] == "NameTaken"
     assert (line["level"], line["message"]) == ("warning", "it is taken")
 
 

@@ -29,10 +29,10 @@ def cluster_findings(
     """An error for everything in a resource that this cluster does not accept.
 
     Args:
-        resource: what is declared.
-        validated: what `validate` found about it, secrets included; None if it was not validated.
-        allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
-        allow: what declarations may use beyond the built-in lists.
+        resource: the declaration.
+        validated: its findings of `validate`, secrets included; None if it was not validated.
+        allow_jdbc_url: True if the operator's settings allow whole JDBC URLs.
+        allow: additions to the built-in lists.
     """
     if validated is None:
         validated = secret_findings(resource)

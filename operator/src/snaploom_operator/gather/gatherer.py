@@ -11,26 +11,24 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from heapq import nsmallest
 from itertools import islice
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.datasource import DataSource, LastSeen, UsedBy
 from snaploom.models.finding import Finding, errors_of
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
-from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
+from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import EpochNanos
-from snaploom.planning.bundle import Bundle
 from snaploom.planning.dependence import upstream_outputs
 from snaploom_operator.gather.checks import (
     Checked,
     ResourceContext,
     check,
-    identity_of,
     is_runnable,
     needed,
     own_findings,
@@ -42,12 +40,12 @@ from snaploom_operator.observed import (
     ObservedIndex,
     ObservedOutput,
     ObservedResource,
+    ObservedRunnable,
     ObservedRuns,
     OwnedConfigMap,
     Refusal,
     Unparsable,
 )
-from snaploom_operator.store.children import Child
 from snaploom_operator.store.entries import Entry
 from snaploom_operator.store.lastseen import newer
 from snaploom_operator.store.resourceparser import Refused
@@ -68,25 +66,6 @@ USERS_NAMED = 20
 
 _Judged = dict[Ref, tuple[tuple[Finding, ...], bool]]
 """By resource: its own findings, and whether all its verdicts were known."""
-
-
-class _Every(TypedDict):
-    """Fields of every observation."""
-
-    now: EpochNanos
-    findings: tuple[Finding, ...]
-    faulty: tuple[str, ...]
-    used_by: UsedBy
-    refusal: Refusal | None
-
-
-class _Runnable(_Every):
-    """Fields of every observation with runs."""
-
-    runs: ObservedRuns
-    bundle: Bundle | None
-    declarations: str
-    unpublished: tuple[str, ...]
 
 
 class _Kept(NamedTuple):
@@ -117,9 +96,9 @@ class Gatherer:
         clock: the current time.
         verdicts: computes verdicts, outside the event loop.
         wake: requeues a resource once its verdicts are known.
-        refusal: why the last action for a resource failed.
-        allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
-        allow: what declarations may use beyond the built-in lists.
+        refusal: the failure of the last action for a resource.
+        allow_jdbc_url: True if the operator's settings allow whole JDBC URLs.
+        allow: additions to the built-in lists.
     """
 
     def __init__(
@@ -149,9 +128,6 @@ class Gatherer:
 
     async def observe(self, ref: Ref) -> ObservedResource | Unparsable | Unjudged | None:
         """The observation of one resource; None if it is deleted.
-
-        Args:
-            ref: its key.
 
         Raises:
             TextNotJudged: a text of it could not be analysed.
@@ -208,7 +184,7 @@ class Gatherer:
         if judge.missing:
             self._pending.begin(entry.ref)
             return Unjudged()
-        names = _identities(faulty)
+        names = tuple(entry.ref.identity for entry in faulty)
         if is_runnable(resource, findings, names):
             checked = await asyncio.to_thread(check, context, findings)
         else:
@@ -222,7 +198,6 @@ class Gatherer:
         return checked
 
     def _is_still(self, entry: Entry, resource: Resource, basis: int) -> bool:
-        """Whether the inputs of a check are unchanged."""
         return self._store.entry(entry.ref) is entry and self._basis(entry, resource) == basis
 
     def _basis(self, entry: Entry, resource: Resource) -> int:
@@ -306,47 +281,41 @@ class Gatherer:
             generation=refused.generation,
             findings=refused.findings,
             status=refused.status,
+            is_deleting=refused.is_deleting,
+            has_finalizer=refused.has_finalizer,
         )
 
     def _observed(
         self, entry: Entry, resource: Resource, checked: Checked, refusal: Refusal | None
     ) -> ObservedResource:
-        every = _Every(
-            now=self._clock(),
-            findings=checked.findings,
-            faulty=checked.faulty,
-            used_by=self._used_by(entry.ref),
-            refusal=refusal,
-        )
+        now, used_by = self._clock(), self._used_by(entry.ref)
+        findings, faulty = checked.findings, checked.faulty
         if not isinstance(resource, OutputDataset | SkippingIndex):
             seen = self._last_seen(entry.ref, resource)
-            return ObservedResource(resource=resource, last_seen=seen, **every)
-        outputs = (
-            self._upstream(checked)
-            if isinstance(resource, OutputDataset)
-            else self._indexed(resource)
-        )
-        runnable = _Runnable(
+            return ObservedResource(now, resource, findings, faulty, used_by, seen, refusal)
+        if isinstance(resource, OutputDataset):
+            outputs = self._upstream(checked)
+            observed: ObservedRunnable = ObservedOutput(
+                now, resource, findings, faulty, used_by, refusal=refusal, plan=checked.plan
+            )
+        else:
+            outputs = self._indexed(resource)
+            overdue = any(_is_overdue(resource, output) for output in outputs)
+            observed = ObservedIndex(
+                now, resource, findings, faulty, used_by, refusal=refusal, is_overdue=overdue
+            )
+        return replace(
+            observed,
             runs=self._runs(entry, refusal),
             bundle=checked.bundle,
             declarations=checked.declarations,
-            unpublished=_unpublished(outputs),
-            **every,
-        )
-        if isinstance(resource, OutputDataset):
-            return ObservedOutput(
-                resource=resource, plan=checked.plan, upstream=_progress(outputs), **runnable
-            )
-        return ObservedIndex(
-            resource=resource,
-            upstream=_progress(outputs) if _follows(resource) else "",
-            is_overdue=any(_is_overdue(resource, output) for output in outputs),
-            **runnable,
+            upstream=_progress(outputs),
+            unpublished=tuple(sorted(each.name for each in outputs if _sequence(each) is None)),
         )
 
     def _used_by(self, ref: Ref) -> UsedBy:
         users = self._store.referrers(ref)
-        names = tuple(identity_of(user) for user in nsmallest(USERS_NAMED, users))
+        names = tuple(user.identity for user in nsmallest(USERS_NAMED, users))
         return UsedBy(count=len(users), names=names)
 
     def _last_seen(self, ref: Ref, resource: Resource) -> LastSeen | None:
@@ -379,28 +348,19 @@ class Gatherer:
         ]
         applications = [c.view for c in children if isinstance(c.view, Application)]
         applications.sort(key=lambda each: (each.started_at, each.name), reverse=True)
+        config_maps = [c.view for c in children if isinstance(c.view, OwnedConfigMap)]
         # Without permission to watch Namespaces only a refused write shows a terminating one.
         was_refused = refusal is not None and refusal.is_namespace_terminating
         namespace = entry.ref.namespace
         return ObservedRuns(
             applications=tuple(applications),
-            application_objects={c.run: c.stored for c in children if c.stored is not None},
             reports={c.run: c.report for c in children if c.report is not None},
-            config_maps=tuple(_config_maps(children)),
+            config_maps=tuple(sorted(config_maps, key=lambda each: each.name)),
             driver_pods={c.run: c.view for c in children if isinstance(c.view, DriverPod)},
             queue=self._store.place_of(entry.ref),
             available=self._store.available,
             is_namespace_terminating=was_refused or self._store.is_terminating(namespace),
         )
-
-
-def _identities(entries: Iterable[Entry]) -> tuple[str, ...]:
-    return tuple(identity_of(entry.ref) for entry in entries)
-
-
-def _config_maps(children: Iterable[Child]) -> list[OwnedConfigMap]:
-    found = [child.view for child in children if isinstance(child.view, OwnedConfigMap)]
-    return sorted(found, key=lambda each: each.name)
 
 
 def _sequence(output: OutputDataset) -> int | None:
@@ -422,16 +382,7 @@ def _progress(outputs: Iterable[OutputDataset]) -> str:
     )
 
 
-def _unpublished(outputs: Iterable[OutputDataset]) -> tuple[str, ...]:
-    return tuple(sorted(output.name for output in outputs if _sequence(output) is None))
-
-
-def _follows(index: SkippingIndex) -> bool:
-    return index.spec.refresh.trigger is RefreshTrigger.ON_PUBLISH
-
-
 def _is_overdue(index: SkippingIndex, output: OutputDataset) -> bool:
-    """Whether an output published after the last refresh of an index."""
     latest = output.status.latest_snapshot if output.status is not None else None
     refreshed = known_instant(index.status.last_refreshed if index.status is not None else None)
     published = known_instant(latest.published_at if latest is not None else None)

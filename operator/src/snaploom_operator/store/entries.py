@@ -40,14 +40,14 @@ class Entry:
 
     @property
     def generation(self) -> int:
-        """Counts the changes of its spec."""
+        """Number of its spec's version."""
         if isinstance(self.content, Refused):
             return self.content.generation
         return self.content.metadata.generation or 0
 
     @property
     def trouble(self) -> str:
-        """Why it cannot be read; empty if it can."""
+        """The cause if it cannot be read; empty if it can."""
         if not isinstance(self.content, Refused):
             return ""
         first = next(iter(self.content.findings), None)
@@ -100,7 +100,7 @@ def declared(entry: Entry | None) -> object:
 
 
 def has_spec_of(resource: Resource, known: Resource | Refused | None) -> bool:
-    """Whether a resource shares the spec of another version of it."""
+    """Return whether a resource shares the spec of another version of it."""
     return isinstance(known, Resource) and _spec(resource) is _spec(known)
 
 
@@ -125,7 +125,7 @@ def current_run(content: Resource | Refused | None) -> CurrentRun | None:
 
 
 def is_stalled_by_reference(entry: Entry | None) -> bool:
-    """Whether a resource is stalled because a reference leads to nothing."""
+    """Return whether a resource is stalled because a reference leads to nothing."""
     status: object = getattr(entry.content, "status", None) if entry is not None else None
     return isinstance(status, ResourceStatus) and any(
         each.type == ConditionType.STALLED and each.reason == Reason.REFERENCE_MISSING
@@ -134,7 +134,7 @@ def is_stalled_by_reference(entry: Entry | None) -> bool:
 
 
 def may_start(content: Resource | Refused | None) -> bool:
-    """Whether a resource is neither paused nor suspended."""
+    """Return whether a resource is neither paused nor suspended."""
     if not isinstance(content, OutputDataset | SkippingIndex):
         return False
     paused = is_pause(content.metadata.annotations)

@@ -21,11 +21,7 @@ class LastSeenIndex:
         self._newest: dict[Ref, LastSeen] = {}
 
     def put(self, namespace: str, found: FoundReport | None, declared: Container[Ref]) -> set[Ref]:
-        """Add a report; the sources with a newer observation.
-
-        Args: namespace: of the report. found: the report; None for none. declared: the sources to
-            remember.
-        """
+        """Add a report about sources that are declared; those with a newer observation."""
         report = None if found is None else found.report
         if report is None:
             return set()
@@ -59,10 +55,9 @@ class LastSeenIndex:
 
 
 def newer(look: LastSeen, other: LastSeen | None) -> bool:
-    """Whether one observation is newer than another."""
+    """Return whether one observation is newer than another; an invalid time is the oldest."""
     return other is None or _age(look) > _age(other)
 
 
 def _age(look: LastSeen) -> tuple[EpochNanos, str]:
-    """Sort key of observations; an invalid time sorts first."""
     return known_instant(look.at) or EpochNanos(0), look.run

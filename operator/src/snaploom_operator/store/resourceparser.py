@@ -18,8 +18,8 @@ from snaploom.models.common import ResourceStatus
 from snaploom.models.finding import Finding
 from snaploom.models.kinds import KIND_BY_NAME, KINDS
 from snaploom.models.resource import ObjectMeta, Resource
-from snaploom_operator.objectmetadata import metadata_of, text_in
-from snaploom_operator.objects import JsonObject, Ref
+from snaploom_operator.objectmetadata import Metadata, metadata_of, text_in
+from snaploom_operator.objects import FINALIZER, JsonObject, Ref
 from snaploom_operator.store.references import ref_of
 
 _STATUSES: Mapping[str, type[ResourceStatus]] = {
@@ -37,13 +37,13 @@ class Refused:
     generation: int
     findings: tuple[Finding, ...]
     status: ResourceStatus | None
+    is_deleting: bool
+    has_finalizer: bool
+    """True if it has our finalizer."""
 
 
 def parse_resource(stored: JsonObject, known: Resource | None = None) -> Resource | Refused:
-    """Parse one object of our kinds; never raises for its content.
-
-    Args: stored: the object. known: another version of it that is parsed already.
-    """
+    """Parse one object of our kinds, by another version of it; never raises for its content."""
     try:
         return _parsed(stored) if known is None else _parsed_version(stored, known)
     except Exception as error:  # noqa: BLE001 - no object may end what reads all of them
@@ -106,14 +106,15 @@ def _without_managed_fields(stored: JsonObject) -> dict[str, JsonValue]:
 
 
 def _refused(stored: JsonObject, findings: tuple[Finding, ...]) -> Refused:
-    metadata = metadata_of(stored)
-    generation = metadata.get("generation")
+    metadata = Metadata.of(stored)
     return Refused(
         ref=ref_of(stored),
-        uid=text_in(metadata, "uid"),
-        generation=generation if isinstance(generation, int) else 0,
+        uid=metadata.uid,
+        generation=metadata.generation,
         findings=findings,
         status=_status(stored.get("status")),
+        is_deleting=metadata.is_deleting,
+        has_finalizer=FINALIZER in metadata.finalizers,
     )
 
 

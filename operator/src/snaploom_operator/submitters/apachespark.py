@@ -16,7 +16,7 @@ from snaploom.models.run import SparkSettings, Submitter
 from snaploom.planning.podsettings import BUNDLE_FOLDER
 from snaploom_operator.cluster.apiresources import APACHE_SPARK_APPLICATIONS
 from snaploom_operator.cluster.port import ApiResource
-from snaploom_operator.objectmetadata import Metadata, mapping_in, number_of, text_in
+from snaploom_operator.objectmetadata import mapping_in, number_of, text_in
 from snaploom_operator.objects import Application, ApplicationState, JsonObject
 from snaploom_operator.statuslimits import joined
 from snaploom_operator.submitters.applications import (
@@ -107,9 +107,7 @@ class ApacheSparkForm:
             state, message = _ending(status, message)
         else:
             state, message = known_state(word, _STATES, message)
-        has_driver = word not in ("", "Submitted", "ScheduledToRestart")
-        pod = _driver_pod(Metadata.of(stored).name) if has_driver else ""
-        return read_application(stored, self.submitter, state, message, pod)
+        return read_application(stored, self.submitter, state, message)
 
 
 def _configuration(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, str]:
@@ -125,7 +123,7 @@ def _configuration(request: RunRequest, spark: SparkSettings, sized: Sizes) -> d
         "spark.kubernetes.container.image.pullPolicy": spark.image_pull_policy or "IfNotPresent",
         "spark.kubernetes.container.image.pullSecrets": ",".join(spark.image_pull_secrets),
         "spark.kubernetes.driver.master": sized.local_master,
-        "spark.kubernetes.driver.pod.name": _driver_pod(request.run.name),
+        "spark.kubernetes.driver.pod.name": f"{request.run.name}-driver",
         **_executors(sized),
     }
     return {**PROTECTION, **spark.spark_conf, **{key: value for key, value in own.items() if value}}
@@ -149,10 +147,6 @@ def _executors(sized: Sizes) -> dict[str, str]:
             if number is not None
         },
     }
-
-
-def _driver_pod(run: str) -> str:
-    return f"{run}-driver"
 
 
 def _ending(status: JsonObject, message: str) -> tuple[ApplicationState, str]:

@@ -17,7 +17,7 @@ from snaploom.planning.sparksettings import hint_of, refusals
 from snaploom_operator.errors import SparkSettingsRefused
 from snaploom_operator.instants import known_instant
 from snaploom_operator.manifests.childmetadata import child_metadata
-from snaploom_operator.objectmetadata import Metadata, mapping_in, text_in
+from snaploom_operator.objectmetadata import Metadata, metadata_of, text_in
 from snaploom_operator.objects import (
     ANNOTATION_TRIGGER,
     LABEL_OWNER,
@@ -60,11 +60,7 @@ def application_metadata(request: RunRequest, role: str | None = None) -> dict[s
 
 
 def read_application(
-    stored: JsonObject,
-    submitter: Submitter,
-    state: ApplicationState,
-    message: str,
-    driver_pod: str = "",
+    stored: JsonObject, submitter: Submitter, state: ApplicationState, message: str
 ) -> Application | None:
     """The run of an object; None without an owner's UID, or if it belongs to another run.
 
@@ -74,9 +70,13 @@ def read_application(
     owner = metadata.labels.get(LABEL_OWNER, "")
     if not owner or metadata.labels.get(LABEL_RUN) != metadata.name:
         return None
-    note, started_at = _noted(
-        metadata, text_in(mapping_in(stored, "metadata"), "creationTimestamp")
-    )
+    try:
+        note = RunNote.model_validate_json(metadata.annotations.get(ANNOTATION_TRIGGER, ""))
+        started_at = parse_instant(note.started_at)
+    except ValueError:
+        created = text_in(metadata_of(stored), "creationTimestamp")
+        started_at = known_instant(created) or EpochNanos(0)
+        note = RunNote(started_at=format_instant(started_at))
     return Application(
         submitter=submitter,
         name=metadata.name,
@@ -84,7 +84,6 @@ def read_application(
         owner_uid=owner,
         state=state,
         message=cause_in(message),
-        driver_pod=driver_pod,
         action=note.action,
         attempt=note.attempt,
         trigger=note.trigger,
@@ -152,12 +151,3 @@ def _shown_elsewhere(
     theirs = set(merged.pod_template.volume_mounts) - set(own.pod_template.volume_mounts)
     mounts = tuple(mount for mount in theirs if mount.name in names)
     yield from template_refusals(PodTemplate(volume_mounts=mounts), allow)
-
-
-def _noted(metadata: Metadata, created: str) -> tuple[RunNote, EpochNanos]:
-    try:
-        note = RunNote.model_validate_json(metadata.annotations.get(ANNOTATION_TRIGGER, ""))
-        return note, parse_instant(note.started_at)
-    except ValueError:
-        at = known_instant(created) or EpochNanos(0)
-        return RunNote(started_at=format_instant(at)), at

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from snaploom.models.run import DynamicAllocation, SparkSettings, Submitter
+from snaploom.models.run import SparkSettings, Submitter
 from snaploom.planning.podsettings import BUNDLE_FOLDER
 from snaploom_operator.cluster.apiresources import SPARK_APPLICATIONS
 from snaploom_operator.cluster.port import ApiResource
@@ -55,13 +55,11 @@ class SparkOperatorForm:
 
     def read(self, stored: JsonObject) -> Application | None:
         """The run of a SparkApplication; None if it is not ours."""
-        status = mapping_in(stored, "status")
-        reported = mapping_in(status, "applicationState")
+        reported = mapping_in(mapping_in(stored, "status"), "applicationState")
         state, message = known_state(
             text_in(reported, "state"), _STATES, text_in(reported, "errorMessage")
         )
-        pod = text_in(mapping_in(status, "driverInfo"), "podName")
-        return read_application(stored, self.submitter, state, message, pod)
+        return read_application(stored, self.submitter, state, message)
 
 
 def _spec(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, JsonValue]:
@@ -97,9 +95,5 @@ def _spec(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, 
         spec["imagePullSecrets"] = [*spark.image_pull_secrets]
     spec["sparkConf"] = {**PROTECTION, **spark.spark_conf}
     if sized.allocation is not None:
-        spec["dynamicAllocation"] = _allocation(sized.allocation)
+        spec["dynamicAllocation"] = {**sized.allocation.dump(), "shuffleTrackingEnabled": True}
     return spec
-
-
-def _allocation(allocation: DynamicAllocation) -> dict[str, JsonValue]:
-    return {**allocation.dump(), "shuffleTrackingEnabled": True}
