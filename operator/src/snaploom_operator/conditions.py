@@ -42,7 +42,7 @@ class ConditionType(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a condition has its status, and what an event is about; stable, one documented word."""
+    """Reasons of conditions and events; stable, one documented word each."""
 
     # Ready
     VALID = "Valid"

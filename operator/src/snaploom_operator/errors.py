@@ -172,5 +172,5 @@ class SparkSettingsRefused(OperatorError):
 
 
 def in_one_line(error: ClusterError | TimeoutError) -> str:
-    """What went wrong with a request, for a line of the log."""
+    """The failure of a request, for a line of the log."""
     return error.message if isinstance(error, ClusterError) else "no answer in time"

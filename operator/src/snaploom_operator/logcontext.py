@@ -10,7 +10,6 @@ FIELDS = ("resource", "run", "reason")
 """Fields of a line besides its message, in this order."""
 
 
-def about(resource: Ref | None = None, *, reason: str = "") -> Mapping[str, str]:
+def about(resource: Ref, *, reason: str = "") -> Mapping[str, str]:
     """The `extra` of a log line about a resource, with a stable CamelCase reason."""
-    fields = {"resource": str(resource) if resource is not None else "", "reason": reason}
-    return {key: value for key, value in fields.items() if value}
+    return {"resource": str(resource), **({"reason": reason} if reason else {})}

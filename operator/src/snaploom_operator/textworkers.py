@@ -55,7 +55,10 @@ class _Job:
 class TextWorkers:
     """A pool of workers; `running_workers` creates one and closes it.
 
-    Args: program: command line of a worker. processes: most workers. seconds: limit of a text.
+    Args:
+        program: command line of a worker.
+        processes: most workers.
+        seconds: limit of a text.
     """
 
     def __init__(
@@ -80,7 +83,8 @@ class TextWorkers:
     ) -> Mapping[JudgedText, Verdict]:
         """Compute verdicts, in the order in which a namespace requests them.
 
-        Raises: TextNotJudged: no process can be started, or the pool is closed.
+        Raises:
+            TextNotJudged: no process can be started, or the pool is closed.
         """
         if self._is_closed:
             raise _stopping()

@@ -43,8 +43,10 @@ class Backoff:
 class WorkQueue(Generic[Key]):
     """A queue of due and delayed keys.
 
-    Args: clock: monotonic seconds. backoff: delays after failures. chance: random numbers between 0
-        and 1, for jitter.
+    Args:
+        clock: monotonic seconds.
+        backoff: delays after failures.
+        chance: random numbers between 0 and 1, for jitter.
     """
 
     def __init__(
@@ -94,15 +96,7 @@ class WorkQueue(Generic[Key]):
             self._changed.set()
 
     def fail(self, key: Key, at_least: float = 0.0) -> float:
-        """Requeue a key with backoff after a failure.
-
-        Args:
-            key: the key.
-            at_least: seconds that the API server asked for.
-
-        Returns:
-            Seconds until then.
-        """
+        """Requeue a key with backoff, of at least some seconds, after a failure; the delay."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         delay = max(at_least, self._backoff.after(failures, self._chance()))
         self.add_after(key, delay)
@@ -151,7 +145,7 @@ class WorkQueue(Generic[Key]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no key is due or being processed."""
+        """True if no key is due or being processed."""
         return not self._busy and self.depth == 0
 
     @property

@@ -63,10 +63,12 @@ def test_text_is_one_line_for_people() -> None:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     set_up_logs("text", "info", stream)
-    logging.getLogger("snaploom").info("hello", extra=about(reason="Valid"))
+    logging.getLogger("snaploom").info(
+        "hello", extra=about(Ref("DataSource", "team", "a"), reason="Valid")
+    )
     root.handlers[:] = handlers
     root.setLevel(level)
-    assert stream.getvalue().endswith("INFO    hello reason=Valid\n")
+    assert stream.getvalue().endswith("INFO    hello resource=DataSource/team/a reason=Valid\n")
 
 
 async def test_metrics_of_state_are_current() -> None:

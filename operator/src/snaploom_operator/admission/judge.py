@@ -26,7 +26,6 @@ from snaploom_operator.admission.review import (
     review_deletion,
 )
 from snaploom_operator.admission.reviewcontext import (
-    ReviewContext,
     review_context,
     users_of,
 )
@@ -88,10 +87,14 @@ class Judgement:
 class Judge:
     """Answers reviews.
 
-    Args: known: the cached resources; read in the caller's event loop only. settings: the webhook's
-        settings. threads: executor of the reviews. verdicts: computes verdicts, in processes.
-        allow_jdbc_url: whether the operator's settings allow whole JDBC URLs. allow: what
-        declarations may use beyond the built-in lists. sleep: sleeps for some seconds.
+    Args:
+        known: the cached resources; read in the caller's event loop only.
+        settings: the webhook's settings.
+        threads: executor of the reviews.
+        verdicts: computes verdicts, in processes.
+        allow_jdbc_url: True if the operator's settings allow whole JDBC URLs.
+        allow: additions to the built-in lists.
+        sleep: sleeps for some seconds.
     """
 
     def __init__(
@@ -128,8 +131,9 @@ class Judge:
     async def judge(self, body: bytes) -> Judgement:
         """Answer a review.
 
-        Raises: ReviewUnreadable: the body is not an AdmissionReview. TooManyReviews: its namespace
-            has too many reviews in progress.
+        Raises:
+            ReviewUnreadable: the body is not an AdmissionReview.
+            TooManyReviews: its namespace has too many reviews in progress.
         """
         is_small = len(body) <= SMALL_BODY
         request = (
@@ -161,7 +165,6 @@ class Judge:
             self._waiting -= 1
 
     async def _answered(self, request: AdmissionRequest, is_small: bool) -> Answer:
-        """Answer the review of a create or an update."""
         if is_small:
             submission = read_submission(request)
         else:
@@ -170,7 +173,13 @@ class Judge:
         if not isinstance(submission, Submission):
             return submission
         context = review_context(submission.resource, self._known)
-        return await self._reviewed(submission, context, request.namespace)
+        judge_text = RecordingJudge(self._verdicts)
+        work = partial(self._review, submission, context, judge_text=judge_text)
+        answer = await self._threads.run(request.namespace, work)
+        while judge_text.missing:  # reviewed again until all verdicts are known
+            await judge_text.fetch_missing(request.namespace)
+            answer = await self._threads.run(request.namespace, work)
+        return answer
 
     @contextmanager
     def _slot(self, namespace: str) -> Iterator[None]:
@@ -189,18 +198,6 @@ class Judge:
             self._under_way[namespace] -= 1
             if not self._under_way[namespace]:
                 del self._under_way[namespace]
-
-    async def _reviewed(
-        self, submission: Submission, context: ReviewContext, namespace: str
-    ) -> Answer:
-        """Review, and repeat until all verdicts of the object are known."""
-        judge_text = RecordingJudge(self._verdicts)
-        work = partial(self._review, submission, context, judge_text=judge_text)
-        answer = await self._threads.run(namespace, work)
-        while judge_text.missing:
-            await judge_text.fetch_missing(namespace)
-            answer = await self._threads.run(namespace, work)
-        return answer
 
 
 def _judged(request: AdmissionRequest, answer: Answer) -> Judgement:

@@ -16,7 +16,6 @@ from snaploom.models.common import GROUP
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom_operator.errors import ReviewUnreadable
 from snaploom_operator.objectmetadata import metadata_of
-from snaploom_operator.objects import JsonObject
 
 REVIEW_VERSION = "admission.k8s.io/v1"
 LARGEST_BODY = 3 * 1024 * 1024
@@ -86,7 +85,7 @@ class AdmissionRequest(_Sent):
 
     @property
     def is_about_ours(self) -> bool:
-        """Whether the object is of one of our kinds."""
+        """True if the object is of one of our kinds."""
         return self.kind.group == GROUP and self.kind.kind in KIND_BY_NAME
 
 
@@ -104,7 +103,8 @@ class AdmissionReview(_Sent):
 def parse_review(body: bytes) -> AdmissionRequest:
     """Parse the request of a body.
 
-    Raises: ReviewUnreadable: it is not a JSON AdmissionReview of the supported version.
+    Raises:
+        ReviewUnreadable: it is not a JSON AdmissionReview of the supported version.
     """
     values = sum(body.count(sign) for sign in (b",", b"[", b"{"))
     if values > MOST_VALUES:
@@ -129,7 +129,7 @@ def parse_review(body: bytes) -> AdmissionRequest:
 
 
 def passes_unread(request: AdmissionRequest, passed_users: Container[str]) -> bool:
-    """Whether a request is allowed without a review.
+    """Return whether a request is allowed without a review.
 
     A status is the controller's; an object that is being deleted must be able to lose its
     finalizers even if it is invalid; and a write that leaves the spec unchanged changes nothing
@@ -143,8 +143,5 @@ def passes_unread(request: AdmissionRequest, passed_users: Container[str]) -> bo
         return False
     if metadata_of(request.new).get("deletionTimestamp"):
         return True
-    return request.operation is Operation.UPDATE and _same_spec(request.old, request.new)
-
-
-def _same_spec(old: JsonObject | None, new: JsonObject) -> bool:
-    return old is not None and "spec" in old and old["spec"] == new.get("spec")
+    old = request.old if request.operation is Operation.UPDATE else None
+    return old is not None and "spec" in old and old["spec"] == request.new.get("spec")

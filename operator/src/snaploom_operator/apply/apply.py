@@ -47,7 +47,7 @@ async def apply(
         NameTaken: an object of that name belongs to another run or owner.
         ClusterError: the request failed.
     """
-    ref = _ref_of(owner)
+    ref = owner.ref if isinstance(owner, Unparsable) else Ref.to(owner)
     match action:
         case Create(resource, manifest):
             return await _create(resource, ref.namespace, manifest, cluster)
@@ -65,12 +65,6 @@ async def apply(
                 return await _set_finalizers(ref, held, {*held.finalizers} - {FINALIZER}, cluster)
             except ObjectMissing:
                 return None  # already removed by a request whose answer was lost
-
-
-def _ref_of(owner: Resource | Unparsable) -> Ref:
-    if isinstance(owner, Unparsable):
-        return owner.ref
-    return Ref(owner.kind, owner.metadata.namespace or "", owner.name)
 
 
 async def _held(owner: Resource | Unparsable, cluster: Cluster) -> Metadata:

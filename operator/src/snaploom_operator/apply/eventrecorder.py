@@ -15,7 +15,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pydantic import JsonValue
@@ -92,9 +92,11 @@ class _Bucket:
 class EventRecorder:
     """Posts events.
 
-    Args: cluster: the cluster. instance: name of this process among the operator's; the pod's name.
-        observer: called with the outcome of each event. monotonic: monotonic seconds, for the rate
-        limits.
+    Args:
+        cluster: the cluster.
+        instance: name of this process among the operator's; the pod's name.
+        observer: called with the outcome of each event.
+        monotonic: monotonic seconds, for the rate limits.
     """
 
     def __init__(
@@ -116,44 +118,32 @@ class EventRecorder:
     async def post(self, resource: Ref, uid: str, note: Note, at: EpochNanos) -> None:
         """Post one event, or increase its count; errors of the cluster are not raised.
 
-        Args: resource: the resource. uid: its UID. note: the event; a message over 1 KiB is
-            truncated. at: when it happened.
+        A message over 1 KiB is truncated.
         """
         if not self._is_allowed(uid, resource.namespace):
             _log.info("%s exceeds the event rate limit: %s dropped", resource, note.reason)
             self._observer(Posting.LEFT_OUT)
             return
+        event = _event(resource, uid, note, at, self._instance)
         try:
-            async with asyncio.timeout(POST_SECONDS):
-                posting = await self._post(_event(resource, uid, note, at, self._instance))
-        except NamespaceTerminating:
-            posting = await self._post_elsewhere(resource, note, at)
+            try:
+                posting = await self._post(event)
+            except NamespaceTerminating:
+                # Nothing can be created in it: the event is about the Namespace, in `default`.
+                named = replace(note, message=f"{resource.identity}: {note.message}")
+                about = Ref(NAMESPACE, "", resource.namespace)
+                posting = await self._post(_event(about, "", named, at, self._instance))
         except (ClusterError, TimeoutError) as error:
-            _log.warning(
-                "cannot post event %s about %s: %s", note.reason, resource, in_one_line(error)
-            )
+            cause = in_one_line(error)
+            _log.warning("cannot post event %s about %s: %s", note.reason, resource, cause)
             posting = Posting.FAILED
         self._observer(posting)
 
-    async def _post_elsewhere(self, resource: Ref, note: Note, at: EpochNanos) -> Posting:
-        """Post the event about the namespace, since nothing can be created in a terminating one.
-
-        A Namespace is cluster-scoped, so its events are in the namespace `default`.
-        """
-        message_key = Note(
-            note.type, note.reason, f"{resource.kind}/{resource.name}: {note.message}"
-        )
-        about = Ref(NAMESPACE, "", resource.namespace)
-        try:
-            async with asyncio.timeout(POST_SECONDS):
-                return await self._post(_event(about, "", message_key, at, self._instance))
-        except (ClusterError, TimeoutError) as error:
-            _log.warning(
-                "cannot post event %s about %s: %s", note.reason, resource, in_one_line(error)
-            )
-            return Posting.FAILED
-
     async def _post(self, event: JsonObject) -> Posting:
+        async with asyncio.timeout(POST_SECONDS):
+            return await self._written(event)
+
+    async def _written(self, event: JsonObject) -> Posting:
         metadata = mapping_in(event, "metadata")
         namespace, name = str(metadata["namespace"]), str(metadata["name"])
         seen = str(event["eventTime"])
@@ -251,9 +241,9 @@ def _refilled(bucket: _Bucket | None, moment: float, burst: int, refill: float) 
 
 
 def _name(resource: Ref, uid: str, note: Note, message: str) -> str:
-    message_key = json.dumps([uid, note.type, note.reason, message]).encode()
+    content = json.dumps([uid, note.type, note.reason, message]).encode()
     beginning = resource.name[:LONGEST_NAME].rstrip(".-")
-    return f"{beginning}.{hashlib.sha256(message_key).hexdigest()[:16]}"
+    return f"{beginning}.{hashlib.sha256(content).hexdigest()[:16]}"
 
 
 def _truncated(message: str) -> str:

@@ -35,12 +35,7 @@ class Recorder(Protocol):
 
 
 class Executor:
-    """Carries out decisions.
-
-    Args: cluster: the cluster. actions: performs actions, unless they are in backoff. refresh:
-        takes what was written into the store. queue: the work queue. recorder: posts events.
-        metrics: the operator's metrics.
-    """
+    """Carries out decisions."""
 
     def __init__(
         self,

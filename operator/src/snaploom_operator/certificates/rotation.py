@@ -61,8 +61,11 @@ def rotated(
 ) -> CertificateSecret:
     """The desired content of the Secret; unchanged if nothing is due.
 
-    Args: held: the current content. trusted: the authorities that the API server trusts, as PEM.
-        names: the DNS names of the certificate. now: the current time.
+    Args:
+        held: the current content.
+        trusted: the authorities that the API server trusts, as PEM.
+        names: the DNS names of the certificate.
+        now: the current time.
     """
     wanted = tuple(names)
     usable = _is_usable(held.certificate, held.key, held.authorities, wanted, now)
@@ -78,7 +81,7 @@ def rotated(
     elif not usable:
         fresh = issue(wanted, now)
         held = CertificateSecret(fresh.certificate, fresh.key, held.authorities + fresh.authority)
-    elif not ready and is_due(held.certificate, now):
+    elif not ready and _is_due(held.certificate, now):
         fresh = issue(wanted, now)
         held = replace(
             held,
@@ -89,8 +92,7 @@ def rotated(
     return replace(held, authorities=_still_valid(held.authorities, now))
 
 
-def is_due(certificate: bytes, now: datetime) -> bool:
-    """Whether two thirds of a certificate's validity have passed."""
+def _is_due(certificate: bytes, now: datetime) -> bool:
     (found,) = _parsed(certificate)
     begin, end = found.not_valid_before_utc, found.not_valid_after_utc
     return now >= begin + (end - begin) * 2 / 3
@@ -105,9 +107,7 @@ def read_secret(secret: Mapping[str, JsonValue]) -> CertificateSecret:
     """Parse the data of a Secret; invalid Base64 counts as missing."""
     data = secret.get("data")
     values = data if isinstance(data, Mapping) else {}
-    return CertificateSecret(
-        **{field: _decoded(values.get(file)) for field, file in _FILES.items()}
-    )
+    return CertificateSecret(**{field: decoded(values.get(file)) for field, file in _FILES.items()})
 
 
 def secret_data(held: CertificateSecret) -> dict[str, JsonValue]:
@@ -120,12 +120,8 @@ def encoded(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def decoded_bundle(value: JsonValue) -> bytes:
-    """A decoded `caBundle`; empty if it is invalid Base64."""
-    return _decoded(value)
-
-
-def _decoded(value: JsonValue) -> bytes:
+def decoded(value: JsonValue) -> bytes:
+    """Decoded Base64; empty if it is invalid."""
     if not isinstance(value, str):
         return b""
     try:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pydantic import JsonValue
 
 from snaploom_operator.certificates.rotation import (
-    decoded_bundle,
+    decoded,
     encoded,
     expiry,
     read_secret,
@@ -39,9 +39,13 @@ def _now() -> datetime:
 class CertificateRotator:
     """Reconciles the Secret and the ValidatingWebhookConfiguration periodically.
 
-    Args: cluster: the cluster. settings: the names of both. on_expiry: called with the expiry of
-        the certificate in use, in seconds since 1970. on_renewed: called after each renewal. clock:
-        the current time. pause: sleeps.
+    Args:
+        cluster: the cluster.
+        settings: the names of both.
+        on_expiry: called with the expiry of the certificate in use, in seconds since 1970.
+        on_renewed: called after each renewal.
+        clock: the current time.
+        pause: sleeps.
     """
 
     def __init__(
@@ -78,7 +82,8 @@ class CertificateRotator:
     async def reconcile(self) -> None:
         """Check once, and make the next step if one is due.
 
-        Raises: ClusterError: the Secret is missing, or a request failed.
+        Raises:
+            ClusterError: the Secret is missing, or a request failed.
         """
         secret = await self._cluster.get(
             SECRETS, self._namespace, self._settings.certificate_secret
@@ -144,7 +149,7 @@ def _client(webhook: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
 def _trusted(configuration: JsonObject | None) -> bytes | None:
     """The common `caBundle` of all webhooks; empty if they differ, None if there are none."""
     webhooks = [] if configuration is None else _webhooks(configuration)
-    bundles = {decoded_bundle(_client(webhook).get("caBundle")) for webhook in webhooks}
+    bundles = {decoded(_client(webhook).get("caBundle")) for webhook in webhooks}
     if len(bundles) == 1:
         return bundles.pop()
     return b"" if bundles else None

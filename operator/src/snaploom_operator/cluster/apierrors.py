@@ -30,7 +30,7 @@ SHORTEST_WAIT = 1.0
 """Seconds to wait after a 429 without `Retry-After`."""
 
 NO_ANSWER = "try again; if it stays, check the API server, and the network and proxies before it"
-"""What to do about an API server that does not answer, or not as one."""
+"""The remedy for an API server that does not answer, or not as one."""
 _HINTS: Mapping[type[ClusterError], str] = {
     ApiUnavailable: NO_ANSWER,
     ClusterError: NO_ANSWER,
@@ -60,16 +60,11 @@ class RequestTarget:
 
     @property
     def is_write(self) -> bool:
-        """Whether it is a write."""
+        """True for a write."""
         return self.verb not in ("list", "get", "watch")
 
     def __str__(self) -> str:
-        return f"{self.verb} {self.plural}/{self.name}" if self.name else self.verb_and_plural
-
-    @property
-    def verb_and_plural(self) -> str:
-        """Text for a request without an object name."""
-        return f"{self.verb} {self.plural}"
+        return f"{self.verb} {self.plural}{f'/{self.name}' if self.name else ''}"
 
 
 @dataclass(frozen=True)
@@ -91,8 +86,11 @@ def failure_of(
 ) -> ClusterError:
     """The error of a response.
 
-    Args: target: verb and object of the request. code: HTTP status, 400 or more. body: usually a
-        `Status` object; plain text for an unknown path. retry_after: header `Retry-After`.
+    Args:
+        target: verb and object of the request.
+        code: HTTP status, 400 or more.
+        body: usually a `Status` object; plain text for an unknown path.
+        retry_after: header `Retry-After`.
     """
     status = _parsed(body)
     message = f"{target}: {status.message or f'HTTP {code}'}"
@@ -127,7 +125,7 @@ def _class_of(target: RequestTarget, code: int, status: _Status) -> type[Cluster
 
 
 def _hint(kind: type[ClusterError], target: RequestTarget) -> str:
-    """What to do; the operator itself tries again, a person at a command has to."""
+    """The remedy; the operator itself tries again, a person at a command has to."""
     if kind is NotAllowed:
         return (
             f"allow this account to {target.verb} {target.plural}: "
@@ -154,7 +152,7 @@ def _not_found(target: RequestTarget, status: _Status) -> type[ClusterError]:
 
 
 def _is_about_uid(status: _Status) -> bool:
-    """Whether the UID did not match, which the API server reports as an invalid change."""
+    """Return whether the UID did not match, which the API server reports as an invalid change."""
     fields = {text_in(cause, "field") for cause in status.causes}
     return fields == {"metadata.uid"}
 

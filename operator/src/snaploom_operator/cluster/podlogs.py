@@ -21,7 +21,7 @@ class LogLine:
     """A line of a log."""
 
     time: EpochNanos
-    """When the node received it."""
+    """Time at which the node received it."""
     text: str
 
 
@@ -39,7 +39,7 @@ async def pod_log(
     Args:
         namespace: namespace of the pod.
         pod: its name.
-        is_followed: whether to wait for new lines.
+        is_followed: True to wait for new lines.
         since: earliest time in ISO 8601; None for all lines.
         kubeconfig: kubeconfig; None for kubectl's default.
         context: of the kubeconfig; None for its current one.

@@ -20,7 +20,8 @@ from snaploom_operator.store.resourceparser import Refused, parse_resource
 async def read_view(cluster: Cluster, namespace: str, now: EpochNanos) -> NamespaceView:
     """Read all resources of a namespace; unparsable ones are listed separately.
 
-    Raises: ClusterError: they cannot be listed.
+    Raises:
+        ClusterError: they cannot be listed.
     """
     listings = await asyncio.gather(
         *(cluster.list(OURS[kind.name], namespace=namespace) for kind in KINDS)
@@ -30,8 +31,9 @@ async def read_view(cluster: Cluster, namespace: str, now: EpochNanos) -> Namesp
     for stored in (stored for listing in listings for stored in listing.items):
         parsed = parse_resource(stored)
         if isinstance(parsed, Refused):
-            identity = f"{parsed.ref.kind}/{parsed.ref.name}"
-            unread[identity] = "; ".join(f"{f.path}: {f.message}" for f in parsed.findings)
+            unread[parsed.ref.identity] = "; ".join(
+                f"{f.path}: {f.message}" for f in parsed.findings
+            )
         else:
             resources[parsed.identity] = cast(AnyResource, parsed)
     return NamespaceView(resources, now, namespace, unread)

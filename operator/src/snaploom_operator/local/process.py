@@ -54,12 +54,12 @@ class ProcessName:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has not ended."""
+        """True until it ends."""
         return _start_of(self.pid) == self.start
 
     @property
     def is_session_leader(self) -> bool:
-        """Whether it is a session leader, as every job is."""
+        """True for a session leader, as every job is."""
         try:
             return os.getsid(self.pid) == self.pid
         except OSError:
@@ -67,11 +67,7 @@ class ProcessName:
 
 
 class LocalProcess:
-    """A child process and the end of its standard error.
-
-    Args: process: a child that is a session leader. gate: write end of its gate. stderr: the end of
-        its standard error.
-    """
+    """A child process, which is a session leader, its gate, and the end of its standard error."""
 
     def __init__(self, process: Process, gate: int, stderr: _StderrTail) -> None:
         self._process = process

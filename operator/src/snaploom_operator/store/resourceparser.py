@@ -56,7 +56,7 @@ def unreadable(stored: JsonObject, error: Exception) -> Refused:
     finding = make_finding(
         "SL106",
         "this object cannot be read",
-        resource=f"{ref.kind}/{ref.name}",
+        resource=ref.identity,
         path="spec",
         found=type(error).__name__,
         expected="an object as Snaploom's CustomResourceDefinitions describe it",
