@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -109,9 +110,10 @@ async def _show(
             context=options.context,
         )
 
-    logs = [_of_operator(lines(operator_namespace, pod, since), resource) for pod in operators]
+    about_it = partial(operator_line, resource=resource)
+    logs = [_parsed(lines(operator_namespace, pod, since), about_it) for pod in operators]
     if driver is not None:
-        logs.append(_of_driver(lines(place, driver)))
+        logs.append(_parsed(lines(place, driver), driver_line))
     async for line in merged(logs, is_followed=is_followed):
         _print(line)
 
@@ -120,20 +122,17 @@ def _print(line: Line | str) -> None:
     print(line if isinstance(line, Line) else visible(line), flush=True)  # noqa: T201 - the result
 
 
-async def _of_driver(log: AsyncIterator[LogLine]) -> AsyncIterator[Line]:
+async def _parsed(
+    log: AsyncIterator[LogLine], parse: Callable[[LogLine], Line | None]
+) -> AsyncIterator[Line]:
     async for line in log:
-        yield driver_line(line)
-
-
-async def _of_operator(log: AsyncIterator[LogLine], resource: Ref) -> AsyncIterator[Line]:
-    async for line in log:
-        found = operator_line(line, resource)
+        found = parse(line)
         if found is not None:
             yield found
 
 
 async def _operators_in(cluster: Cluster, namespace: str) -> list[str]:
-    """Names of the operator's pods; empty, with a note on stderr, if they cannot be listed."""
+    """Names of the operator's pods; without them a note on stderr."""
     if not namespace:
         return []
     try:
@@ -172,25 +171,26 @@ async def _has_printed_events(cluster: Cluster, resource: Ref, run: str) -> bool
 async def _has_printed_local_run(
     cluster: Cluster, place: str, named: Named, run: str, *, is_followed: bool
 ) -> bool:
-    """Print what is known of a local run, and what is new until it ends; False for other runs."""
+    """Print a local run, and its news until it ends; False for other runs."""
     shown: tuple[str, ...] = ()
     while (found := await local_run(cluster, place, run)) is not None:
         resource = (await read_view(cluster, place, now())).resources.get(str(named))
         runs = () if resource is None else _runs_in(resource)
         progress = next((_progress(each) for each in runs if each.id == run), ())
-        lines = (*found.lines, *progress)
+        lines, is_over = found
+        lines = (*lines, *progress)
         for line in lines:
             if line not in shown:
                 _print(line)
         shown = lines
-        if found.is_over or not is_followed:
+        if is_over or not is_followed:
             return True
         await asyncio.sleep(_FOLLOW_SECONDS)
     return bool(shown)
 
 
 def _progress(run: CurrentRun | LastRun) -> tuple[str, ...]:
-    """A line about how far a run is; none when it is unknown or has ended."""
+    """The progress of a run; none when it is unknown or the run has ended."""
     if isinstance(run, CurrentRun) and run.progress:
         return (f"progress: {run.progress}",)
     return ()
@@ -213,7 +213,6 @@ def _latest_run(named: Named, runs: tuple[CurrentRun | LastRun, ...]) -> str:
 
 
 async def _driver_of(cluster: Cluster, place: str, run: str) -> str | None:
-    """Name of the driver's pod; None if it does not exist."""
     selector = f"{LABEL_RUN}={run},spark-role=driver"
     pods = await cluster.list(PODS, namespace=place, selector=selector)
     return Metadata.of(pods.items[-1]).name if pods.items else None
