@@ -46,7 +46,7 @@ class Queue:
     """The position of a run in the queue."""
 
     has_slot: bool
-    """Whether it may be submitted now."""
+    """True if it may be submitted now."""
     position: int
     """Its position, from 1; 0 if it is not queued."""
     waiting: int

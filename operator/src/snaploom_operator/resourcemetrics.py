@@ -154,7 +154,6 @@ def _gauge(name: str, text: str, labels: Sequence[str]) -> GaugeMetricFamily:
 
 
 def _ready_reason(content: Content) -> str:
-    """The reason of the condition Ready; empty before the first reconcile."""
     status = getattr(content, "status", None)
     if status is not None:
         for condition in status.conditions:

@@ -39,8 +39,6 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class _Job:
-    """A queued text and the future of its verdict."""
-
     text: JudgedText
     verdict: asyncio.Future[Verdict] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
@@ -113,7 +111,6 @@ class TextWorkers:
         self._idle.clear()
 
     def _begin(self) -> None:
-        """Start queued texts while there are free workers."""
         while sum(self._busy.values()) < self._processes and (chosen := self._next()) is not None:
             namespace, job = chosen
             self._busy[namespace] = self._busy.get(namespace, 0) + 1

@@ -154,7 +154,6 @@ class WorkQueue(Generic[Key]):
         return min(self._due.values()) - self._clock() if self._due else None
 
     def _promote(self) -> None:
-        """Move delayed keys that became due to the ready keys."""
         now = self._clock()
         while self._later and self._later[0][0] <= now:
             due, _, key = heapq.heappop(self._later)

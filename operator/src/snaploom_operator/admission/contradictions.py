@@ -65,7 +65,6 @@ def _circle(source: DataSource, near: Iterable[Resource]) -> tuple[Finding, ...]
 
 
 def _circle_of_outputs(output: OutputDataset, context: ReviewContext) -> tuple[Finding, ...]:
-    """The cycle of outputs that read each other's publications."""
     outputs = {each.name: each for each in (*context.upstream, output)}
     sources = {item.name: item for item in context.near if isinstance(item, DataSource)}
     sources |= {source.name: source for source in context.upstream_sources}

@@ -183,7 +183,6 @@ class Judge:
 
     @contextmanager
     def _slot(self, namespace: str) -> Iterator[None]:
-        """A slot for one review of a namespace."""
         if self._under_way[namespace] >= MOST_OF_A_NAMESPACE:
             raise TooManyReviews(
                 f"too many reviews of namespace {namespace!r} at once",

@@ -141,7 +141,6 @@ def review(
 def _by_itself(
     resource: Resource, findings: Iterable[Finding], allow: Allowances, judge_text: TextJudge
 ) -> tuple[Finding, ...]:
-    """Errors that do not depend on other resources."""
     if not errors_of(findings):
         return ()
     own_findings = validate(

@@ -81,7 +81,6 @@ def review_context(resource: Resource, known: Store) -> ReviewContext:
 
 
 def _judged(users: Sequence[Ref], known: Store) -> list[Ref]:
-    """The first dependants, within the limits."""
     sizes = (entry.size if (entry := known.entry(user)) else 0 for user in users)
     many = takewhile(
         lambda each: each[0] <= LARGEST_DEPENDANTS, zip(accumulate(sizes), users, strict=True)

@@ -83,8 +83,6 @@ class Posting(StrEnum):
 
 @dataclass
 class _Bucket:
-    """A token bucket of one resource or namespace."""
-
     tokens: float
     filled_at: float
 
@@ -234,7 +232,6 @@ def _regarding(resource: Ref, uid: str) -> dict[str, JsonValue]:
 
 
 def _refilled(bucket: _Bucket | None, moment: float, burst: int, refill: float) -> _Bucket:
-    """A bucket with the tokens that were added since."""
     if bucket is None:
         return _Bucket(burst, moment)
     return _Bucket(min(bucket.tokens + (moment - bucket.filled_at) / refill, burst), moment)
@@ -247,7 +244,6 @@ def _name(resource: Ref, uid: str, note: Note, message: str) -> str:
 
 
 def _truncated(message: str) -> str:
-    """A message, truncated to the API server's limit in UTF-8 bytes."""
     data = message.encode(errors="replace")
     if len(data) <= LONGEST_NOTE:
         return data.decode()

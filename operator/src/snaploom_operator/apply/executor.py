@@ -91,7 +91,6 @@ class Executor:
             raise
 
     async def _report(self, key: Ref, uid: str, decision: Decision) -> None:
-        """Log the notes of a decision, and post them as events."""
         for note in decision.notes:
             level = logging.WARNING if note.type is EventType.WARNING else logging.INFO
             _log.log(level, "%s", note.message, extra=about(key, reason=note.reason))

@@ -50,7 +50,6 @@ async def write_status(
 async def _write_over_unparsable(
     held: Unparsable, wanted: JsonObject, cluster: Cluster
 ) -> JsonObject | None:
-    """Replace the whole status of an unparsable resource."""
     if held.status is not None and not difference(held.status.dump(), wanted):
         return None
     ref = held.ref

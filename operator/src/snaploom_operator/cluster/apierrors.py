@@ -69,8 +69,6 @@ class RequestTarget:
 
 @dataclass(frozen=True)
 class _Status:
-    """A `Status` object of the API."""
-
     message: str
     reason: str
     kind: str

@@ -39,7 +39,6 @@ def account_reference(namespace: str, token: Path = TOKEN) -> dict[str, JsonValu
 
 
 def _payload(token: Path) -> JsonObject:
-    """The claims of a token; empty if it is missing or malformed."""
     try:
         _, payload, _ = token.read_text("utf-8").split(".")
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))

@@ -61,7 +61,6 @@ def operator_line(line: LogLine, resource: Ref) -> Line | None:
 
 
 def _object(text: str) -> dict[str, JsonValue] | None:
-    """The JSON log entry of a line; None for other lines."""
     if not text.startswith("{"):
         return None
     try:

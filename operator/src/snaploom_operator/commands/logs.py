@@ -190,7 +190,6 @@ async def _has_printed_local_run(
 
 
 def _progress(run: CurrentRun | LastRun) -> tuple[str, ...]:
-    """The progress of a run; none when it is unknown or the run has ended."""
     if isinstance(run, CurrentRun) and run.progress:
         return (f"progress: {run.progress}",)
     return ()

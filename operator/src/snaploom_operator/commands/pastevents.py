@@ -34,7 +34,6 @@ async def past_events(cluster: Cluster, resource: Ref) -> list[Line]:
 
 
 async def _listed(cluster: Cluster, namespace: str) -> tuple[JsonObject, ...]:
-    """Events of a namespace; empty if they cannot be listed."""
     try:
         return (await cluster.list(EVENTS, namespace=namespace)).items
     except ClusterError:

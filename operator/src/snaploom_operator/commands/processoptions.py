@@ -1,4 +1,4 @@
-"""What the commands that run a process of the operator share: their options, and their end."""
+"""Options and end of the commands that run a process of the operator."""
 
 from __future__ import annotations
 

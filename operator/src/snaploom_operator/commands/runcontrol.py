@@ -111,7 +111,6 @@ def _declared_elsewhere(patched: _Patched) -> str:
 
 
 def _start_obstacle(stored: JsonObject) -> str:
-    """The setting that keeps the run from starting; empty for none."""
     if _is_paused(stored):
         return f"; it does not start while paused: {_PAUSED}"
     return "; it starts when the resource is resumed" if _is_suspended(stored) else ""
@@ -127,8 +126,6 @@ def _is_paused(stored: JsonObject) -> bool:
 
 @dataclass(frozen=True)
 class _Patched:
-    """A resource before and after a patch."""
-
     before: JsonObject
     after: JsonObject
     managers: tuple[str, ...]
@@ -138,7 +135,6 @@ class _Patched:
 def _patch(
     named: Named, patch_of: Callable[[JsonObject], JsonObject], options: ClusterOptions
 ) -> _Patched:
-    """Patch a resource; an empty patch is not sent."""
     place = options.place
     resource = OURS[named.kind.name]
 

@@ -81,7 +81,6 @@ async def _rebuild(named: Named, options: ClusterOptions) -> None:
 
 
 async def _watch(named: Named | None, options: ClusterOptions) -> None:
-    """Refresh the tree until interrupted."""
     console, place = _console(), options.place
     async with options.connected() as cluster:
         with Live(console=console, auto_refresh=False) as live:

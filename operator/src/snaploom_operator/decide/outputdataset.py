@@ -68,7 +68,6 @@ def _data_state(view: RunView, status: OutputDatasetStatus) -> DataState:
 
 
 def _planned(observed: ObservedOutput, broken: Fault | None) -> tuple[ConditionValue, ...]:
-    """The condition Planned; none while the declarations are invalid."""
     if broken is not None and broken.is_about_tree:
         return (ConditionValue(ConditionType.PLANNED, False, broken.reason, broken.message),)
     if broken is not None or observed.plan is None:

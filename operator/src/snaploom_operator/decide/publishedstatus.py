@@ -74,7 +74,6 @@ def _shortened(exclusion: Exclusion) -> Exclusion:
 
 
 def _pointer(manifest: ManifestPointer) -> ManifestPointer:
-    """The manifest pointer, with at most ten short fixed settings."""
     fixed = {key: text for key, text in manifest.fixed.items() if len(key) + len(text) <= 100}
     kept = dict(list(fixed.items())[:10])
     return manifest.model_copy(update={"fixed": kept})

@@ -121,7 +121,6 @@ def _hold(view: RunView) -> str:
 
 
 def _next_chance(view: RunView, last: LastRun, held: str) -> str:
-    """The next scheduled run, or how to start one."""
     if held:
         return f"; no run starts while {held}"
     tick = view.ticks.next

@@ -22,8 +22,6 @@ _OF_RUNS = ("bundle", "report")
 
 @dataclass(frozen=True)
 class _Finished:
-    """An ended run of which objects are left."""
-
     name: str
     has_succeeded: bool
     started_at: EpochNanos

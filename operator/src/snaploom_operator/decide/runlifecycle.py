@@ -90,7 +90,6 @@ def _submitter_fault(view: RunView) -> Fault | None:
 
 
 def _startable_run(view: RunView) -> Due | None:
-    """The due run, if it may be started."""
     is_held = view.settings.suspend or view.is_paused or view.fault is not None
     impossible = view.bundle is None or view.runs.is_namespace_terminating
     return None if is_held or impossible else due(view)

@@ -263,7 +263,6 @@ def _seen(view: RunView, current: CurrentRun, application: Application, wanted: 
 def _why_stop(
     view: RunView, current: CurrentRun, seen: RunObservation, wanted: Due | None
 ) -> Reason | None:
-    """The reason to stop a run; None if it may continue."""
     if view.is_paused or seen.phase is CurrentPhase.ENDING:
         return None
     if view.is_deleting and current.action is RunAction.RUN:
@@ -309,7 +308,6 @@ def _finished(view: RunView, current: CurrentRun, has_succeeded: bool | None, me
 
 
 def _waits_for_report(view: RunView, current: CurrentRun) -> Step | None:
-    """Wait for the report; None after `SETTLE_SECONDS`."""
     if current.phase is CurrentPhase.ENDING and is_past(current.since, SETTLE_SECONDS, view.now):
         return None
     run = _waiting(_moved(current, CurrentPhase.ENDING, view.now), "the report of its job")

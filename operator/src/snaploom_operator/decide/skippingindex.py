@@ -51,7 +51,6 @@ def _status(view: RunView, before: SkippingIndexStatus, step: Step) -> SkippingI
 def _state(
     view: RunView, before: SkippingIndexStatus, step: Step, reported: IndexState | None
 ) -> IndexState:
-    """The state of the index: as its job reported, else by its current run."""
     if step.ended is not None:
         return _after(step.ended, reported)
     known = before.state or IndexState.EMPTY
@@ -92,7 +91,6 @@ def _data_state(observed: ObservedIndex, status: SkippingIndexStatus) -> DataSta
 
 
 def _fresh(observed: ObservedIndex, status: SkippingIndexStatus, data: DataState) -> ConditionValue:
-    """The condition IndexFresh: true if the index covers its target as last observed."""
     files, reason, text = status.files, Reason.STALE, data.overdue
     if files is None or data.since is None:
         reason, text = Reason.NEVER_BUILT, "there is no index yet"

@@ -75,8 +75,6 @@ class _Kept(NamedTuple):
 
 
 class _Subject(NamedTuple):
-    """A resource to check."""
-
     entry: Entry
     resource: Resource
     basis: int
@@ -319,7 +317,6 @@ class Gatherer:
         return UsedBy(count=len(users), names=names)
 
     def _last_seen(self, ref: Ref, resource: Resource) -> LastSeen | None:
-        """The newest observation of a source by a run, from reports or its status."""
         if not isinstance(resource, DataSource):
             return None
         kept = resource.status.last_seen if resource.status is not None else None
@@ -327,14 +324,12 @@ class Gatherer:
         return found if found is not None and newer(found, kept) else kept
 
     def _upstream(self, checked: Checked) -> tuple[OutputDataset, ...]:
-        """The outputs that an output reads the files of."""
         if checked.bundle is None:
             return ()
         candidates = self._store.outputs_read_by(checked.bundle.data_sources)
         return upstream_outputs(checked.bundle, candidates)
 
     def _indexed(self, index: SkippingIndex) -> tuple[OutputDataset, ...]:
-        """The output that an index covers, if any."""
         name = index.spec.target.output_dataset
         ref = Ref(OutputDataset.__name__, index.metadata.namespace or "", name or "")
         found = self._store.get(ref)
@@ -364,7 +359,6 @@ class Gatherer:
 
 
 def _sequence(output: OutputDataset) -> int | None:
-    """The manifest sequence of an output; None before its first snapshot."""
     manifest = output.status.manifest if output.status is not None else None
     return None if manifest is None else manifest.sequence
 

@@ -113,8 +113,6 @@ class LocalProcess:
 
 
 class _StderrTail:
-    """Standard error of a process, by lines; the last ones are kept."""
-
     def __init__(self, stream: asyncio.StreamReader, on_line: Callable[[str], None]) -> None:
         self.lines: deque[str] = deque(maxlen=_LINES)
         self._stream = stream

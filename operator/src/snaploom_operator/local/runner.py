@@ -74,8 +74,6 @@ class Intervals:
 
 @dataclass(frozen=True)
 class _Found:
-    """A listed local run."""
-
     application: Application
     metadata: Metadata
     data: JsonObject
@@ -231,7 +229,6 @@ class LocalRunner:
             await self._supervise(one, process)
 
     async def _supervise(self, one: _Found, process: LocalProcess) -> None:
-        """Record a process, start its job, and record its end."""
         try:
             if not await self._is_claimed(one, process.name):
                 return
@@ -384,6 +381,5 @@ def _content(stored: JsonObject) -> bytes:
 
 
 def _failure(code: int, stderr_tail: str) -> str:
-    """The end of a failed job's standard error, and its exit code."""
     how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
     return f"{stderr_tail[-_LONGEST_MESSAGE:]}\n{how}" if stderr_tail else how

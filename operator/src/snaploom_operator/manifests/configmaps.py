@@ -117,7 +117,6 @@ def _config_map(metadata: JsonValue, content: Mapping[str, JsonValue]) -> dict[s
 
 
 def _bundled(text: str) -> dict[str, JsonValue] | None:
-    """The content of a ConfigMap; None when it does not fit."""
     raw = text.encode()
     if len(raw) <= MOST_BYTES:
         return {"data": {BUNDLE_KEY: text}}
@@ -145,7 +144,6 @@ def _bare(part: JsonValue) -> JsonValue:
 
 
 def _plaintext(value: JsonValue, path: str) -> Iterator[str]:
-    """Paths of plaintext passwords."""
     if isinstance(value, dict):
         for key, inner in value.items():
             below = f"{path}.{key}" if path else key

@@ -175,7 +175,6 @@ def _driver_pod(stored: JsonObject) -> DriverPod | None:
 
 
 def _troubles(status: JsonObject) -> list[str]:
-    """Messages of false conditions, and of waiting or terminated containers."""
     details = [each for each in _objects(status, "conditions") if each.get("status") == "False"]
     for containers in ("initContainerStatuses", "containerStatuses"):
         for container in _objects(status, containers):

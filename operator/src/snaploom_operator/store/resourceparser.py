@@ -119,7 +119,6 @@ def _refused(stored: JsonObject, findings: tuple[Finding, ...]) -> Refused:
 
 
 def _status(raw: JsonValue) -> ResourceStatus | None:
-    """The fields that all statuses have, if they are valid."""
     if not isinstance(raw, Mapping):
         return None
     common: dict[str, JsonValue] = {

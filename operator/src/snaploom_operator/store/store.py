@@ -294,7 +294,6 @@ class Store:
         return None if held is None else held.version
 
     def _replaced(self, ref: Ref, before: Entry | None, after: Entry | None) -> frozenset[Ref]:
-        """Replace an entry; the resources to reconcile."""
         woken = {ref}
         declares_anew = declared(before) != declared(after)
         if declares_anew or _generation(before) != _generation(after):
@@ -356,7 +355,6 @@ class Store:
         self._folders[entry.ref.namespace].discard(entry.ref, entry.folders)
 
     def _affected(self, entry: Entry) -> set[Ref]:
-        """The resources that depend on a resource's declarations."""
         affected = set(self.dependants(entry.ref))
         if isinstance(entry.content, OutputDataset):
             affected |= self._folders[entry.ref.namespace].overlapping(entry.content)
@@ -391,8 +389,6 @@ class Store:
         return {user for source in sources for user in self._users(source)}
 
     def _users(self, source: Ref) -> set[Ref]:
-        """The outputs and indexes that read a source, directly or through virtual ones."""
-
         def virtual(ref: Ref) -> set[Ref]:
             return {each for each in self.referrers(ref) if each.kind == DataSource.__name__}
 
@@ -400,8 +396,6 @@ class Store:
         return {u for each in sources for u in self.referrers(each) if u.kind in RUNNABLE}
 
     def _sources_of(self, output: OutputDataset) -> tuple[DataSource, ...]:
-        """The sources of an output, and those that virtual ones read."""
-
         def virtual(ref: Ref) -> frozenset[Ref]:
             return self.references(ref) if ref.kind == DataSource.__name__ else NOTHING
 

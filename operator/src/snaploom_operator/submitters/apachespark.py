@@ -150,7 +150,6 @@ def _executors(sized: Sizes) -> dict[str, str]:
 
 
 def _ending(status: JsonObject, message: str) -> tuple[ApplicationState, str]:
-    """State and message of an ended application, from its last state before the end."""
     history = mapping_in(status, "stateTransitionHistory")
     states = [history[key] for key in sorted(history, key=number_of)]
     before = [state for state in states if _word(state) not in ("", *_ENDED)]

@@ -63,7 +63,6 @@ def driver_template(request: RunRequest) -> dict[str, JsonValue]:
 
 
 def _lineage(lineage: LineageSettings) -> Iterator[JsonValue]:
-    """Variables of the lineage server; none without one."""
     if not lineage.url:
         return
     yield {"name": URL_VARIABLE, "value": lineage.url}
