@@ -175,35 +175,30 @@ class TextWorkers:
                 *self._program, stdin=PIPE, stdout=PIPE, limit=LONGEST_LINE
             )
         except OSError as error:
-            raise TextNotJudged(
-                f"cannot start a worker: {error}",
-                expected="room for one more process",
-                hint="send it again; if it stays, raise operator.resources.limits.memory",
-            ) from error
+            raise _not_started(f"cannot start a worker: {error}") from error
         assert process.stdout is not None
         try:
             async with asyncio.timeout(START_SECONDS):
                 ready = await process.stdout.readline()
         except TimeoutError as error:
             await _end(process)
-            raise TextNotJudged(
-                "a worker did not start in time",
-                found=f"no answer after {START_SECONDS} s",
-                expected="a process that is ready",
-                hint="send it again; if it stays, raise operator.resources.limits",
-            ) from error
+            text = f"a worker did not start within {START_SECONDS} s"
+            raise _not_started(text) from error
         except BaseException:
             await _end(process)
             raise
         if not ready:
             await _end(process)
-            raise TextNotJudged(
-                "a worker ended during its start",
-                found="no line from it",
-                expected="a process that is ready",
-                hint="send it again; if it stays, raise operator.resources.limits.memory",
-            )
+            raise _not_started("a worker ended during its start")
         return process
+
+
+def _not_started(message: str) -> TextNotJudged:
+    return TextNotJudged(
+        message,
+        expected="room for one more process",
+        hint="send it again; if it stays, raise operator.resources.limits",
+    )
 
 
 def _stopping() -> TextNotJudged:

@@ -167,7 +167,3 @@ class WorkQueue(Generic[Key]):
             await asyncio.wait_for(self._changed.wait(), pause)
         except TimeoutError:
             return
-
-    def wake(self) -> None:
-        """Reread the clock, after a test moved it."""
-        self._changed.set()

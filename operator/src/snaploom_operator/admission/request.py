@@ -30,11 +30,8 @@ class Operation(StrEnum):
     """The operation on the object."""
 
     CREATE = "CREATE"
-    """It is new."""
     UPDATE = "UPDATE"
-    """It is changed."""
     DELETE = "DELETE"
-    """It is deleted."""
     CONNECT = "CONNECT"
     """A connection to it; our kinds have none."""
 
@@ -47,18 +44,14 @@ class GroupVersionKind(_Sent):
     """A kind of objects."""
 
     group: str = ""
-    """API group."""
     version: str
-    """Version."""
     kind: str
-    """Kind."""
 
 
 class UserInfo(_Sent):
     """The requesting user."""
 
     username: str = ""
-    """Name of the user or service account."""
 
 
 class AdmissionRequest(_Sent):
@@ -67,17 +60,13 @@ class AdmissionRequest(_Sent):
     uid: Annotated[str, StringConstraints(min_length=1, max_length=256)]
     """Identity of the request; the answer repeats it."""
     kind: GroupVersionKind
-    """Kind of the object."""
     operation: Operation
-    """The operation."""
     sub_resource: str = ""
     """Part of the object that is written, such as `status`; empty for the object."""
     name: str = ""
     """Name; empty if the API server generates it."""
     namespace: str = ""
-    """Namespace."""
     user_info: UserInfo = UserInfo()
-    """The requesting user."""
     new: dict[str, JsonValue] | None = Field(default=None, alias="object")
     """The submitted object; omitted for a deletion."""
     old: dict[str, JsonValue] | None = Field(default=None, alias="oldObject")
@@ -93,11 +82,8 @@ class AdmissionReview(_Sent):
     """The envelope."""
 
     api_version: Literal["admission.k8s.io/v1"]
-    """Version of the API."""
     kind: Literal["AdmissionReview"]
-    """Kind of the envelope."""
     request: AdmissionRequest
-    """The request to review."""
 
 
 def parse_review(body: bytes) -> AdmissionRequest:

@@ -61,7 +61,8 @@ def read_entry(ref: Ref, version: int, stored: JsonObject, before: Entry | None)
     """
     known = before.content if before is not None and isinstance(before.content, Resource) else None
     content = parse_resource(stored, known)
-    if before is not None and isinstance(content, Resource) and has_spec_of(content, known):
+    has_same_spec = known is not None and _spec(content) is _spec(known)
+    if before is not None and isinstance(content, Resource) and has_same_spec:
         return replace(before, version=version, content=content)
     references: frozenset[Ref] = frozenset()
     folders: frozenset[str] = frozenset()
@@ -99,13 +100,8 @@ def declared(entry: Entry | None) -> object:
     return entry.uid, _spec(entry.content)
 
 
-def has_spec_of(resource: Resource, known: Resource | Refused | None) -> bool:
-    """Return whether a resource shares the spec of another version of it."""
-    return isinstance(known, Resource) and _spec(resource) is _spec(known)
-
-
-def _spec(resource: Resource) -> object:
-    return getattr(resource, "spec", None)
+def _spec(content: Resource | Refused) -> object:
+    return getattr(content, "spec", None)
 
 
 def published(entry: Entry | None) -> tuple[str, int] | None:
