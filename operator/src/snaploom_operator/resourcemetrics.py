@@ -30,12 +30,7 @@ _INTENDED_STOPS = (Reason.RUN_STOPPED.value, Reason.DELETING.value)
 
 
 def resource_metrics(store: Store, now: EpochNanos) -> Iterator[Metric]:
-    """The metrics of every resource of a store.
-
-    Args:
-        store: the observed objects.
-        now: the time that ages are computed for.
-    """
+    """The metrics of every resource of a store, with their ages now."""
     families = _Families(now)
     for ref, content in store.resources():
         families.take(ref, content)

@@ -51,13 +51,7 @@ class _Job:
 
 
 class TextWorkers:
-    """A pool of workers; `running_workers` creates one and closes it.
-
-    Args:
-        program: command line of a worker.
-        processes: most workers.
-        seconds: limit of a text.
-    """
+    """A pool of worker processes; `running_workers` creates one and closes it."""
 
     def __init__(
         self, program: Sequence[str] = WORKER, processes: int = PROCESSES, seconds: float = SECONDS

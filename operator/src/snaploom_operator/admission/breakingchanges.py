@@ -86,13 +86,7 @@ def newly_stalled(
 ) -> tuple[Finding, ...]:
     """An error for each valid dependant that stalls because the changed resource will stall.
 
-    Dependants that already stall are left out.
-
-    Args:
-        resource: the current resource; None for a new one, which has no dependants that work.
-        before: the current resources.
-        found: findings about the changed resource.
-        dependants: identities of the resources that refer to it.
+    Dependants that already stall are left out; a new resource (None) has none that work.
     """
     faults = [finding for finding in found if _is_fault(finding)]
     if resource is None or not faults:

@@ -85,17 +85,7 @@ class Judgement:
 
 
 class Judge:
-    """Answers reviews.
-
-    Args:
-        known: the cached resources; read in the caller's event loop only.
-        settings: the webhook's settings.
-        threads: executor of the reviews.
-        verdicts: computes verdicts, in processes.
-        allow_jdbc_url: True if the operator's settings allow whole JDBC URLs.
-        allow: additions to the built-in lists.
-        sleep: sleeps for some seconds.
-    """
+    """Answers reviews, from resources that are read in the caller's event loop only."""
 
     def __init__(
         self,

@@ -89,16 +89,7 @@ def review(
     allow_jdbc_url: bool = False,
     allow: Allowances = NO_ALLOWANCES,
 ) -> Answer:
-    """Review a create or an update.
-
-    Args:
-        submission: the object.
-        context: the related resources.
-        protect: the treatment of a breaking change.
-        judge_text: judges SQL and regular expressions.
-        allow_jdbc_url: True if the operator's settings allow whole JDBC URLs.
-        allow: additions to the built-in lists.
-    """
+    """Review a create or an update, within the allow lists of the operator's settings."""
     resource, identity = submission.resource, submission.resource.identity
     stored = () if submission.before is None else (submission.before,)
     before, after = (

@@ -34,11 +34,8 @@ async def apply(
 ) -> JsonObject | None:
     """Perform one action.
 
-    Args:
-        action: the action.
-        owner: the resource it belongs to, as stored. Finalizers change its `resourceVersion`: a
-            status that is written afterwards needs the returned one.
-        cluster: the cluster.
+    Finalizers change the `resourceVersion` of the owner: a status that is written afterwards needs
+    the returned one.
 
     Returns:
         The object as it is stored now; None if it is gone, or a finalizer needed no change.

@@ -88,14 +88,7 @@ class _Bucket:
 
 
 class EventRecorder:
-    """Posts events.
-
-    Args:
-        cluster: the cluster.
-        instance: name of this process among the operator's; the pod's name.
-        observer: called with the outcome of each event.
-        monotonic: monotonic seconds, for the rate limits.
-    """
+    """Posts events as an instance, the pod's name, and calls the observer with each outcome."""
 
     def __init__(
         self,

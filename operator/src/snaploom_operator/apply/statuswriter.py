@@ -20,11 +20,6 @@ async def write_status(
 ) -> JsonObject | None:
     """Write the status of a resource if it changed, truncated if it is too large.
 
-    Args:
-        held: the resource as it was read, or as `apply` returned it.
-        status: its new status.
-        cluster: the cluster.
-
     Returns:
         The resource as it is stored now; None if nothing was written.
 

@@ -61,11 +61,7 @@ def rotated(
 ) -> CertificateSecret:
     """The desired content of the Secret; unchanged if nothing is due.
 
-    Args:
-        held: the current content.
-        trusted: the authorities that the API server trusts, as PEM.
-        names: the DNS names of the certificate.
-        now: the current time.
+    `trusted` are the authorities that the API server trusts, as PEM.
     """
     wanted = tuple(names)
     usable = _is_usable(held.certificate, held.key, held.authorities, wanted, now)

@@ -82,14 +82,7 @@ class _Status:
 def failure_of(
     target: RequestTarget, code: int, body: bytes, retry_after: str | None
 ) -> ClusterError:
-    """The error of a response.
-
-    Args:
-        target: verb and object of the request.
-        code: HTTP status, 400 or more.
-        body: usually a `Status` object; plain text for an unknown path.
-        retry_after: header `Retry-After`.
-    """
+    """The error of a response of status 400 or more, whose body is usually a `Status` object."""
     status = _parsed(body)
     message = f"{target}: {status.message or f'HTTP {code}'}"
     if code == 429:

@@ -21,14 +21,10 @@ _CLAIMS = "kubernetes.io"
 
 
 def account_reference(namespace: str, token: Path = TOKEN) -> dict[str, JsonValue] | None:
-    """An owner reference to the account of this pod.
+    """An owner reference to the account of this pod, for an object of a namespace.
 
     None outside a pod, and in a pod of another namespace: owner and owned object must be in the
     same namespace.
-
-    Args:
-        namespace: namespace of the owned object.
-        token: file with the account's token.
     """
     claims = mapping_in(_payload(token), _CLAIMS)
     account = mapping_in(claims, "serviceaccount")

@@ -30,13 +30,7 @@ def conclude(
 ) -> Decision:
     """Combine the step of a run and the state of its resource into a decision.
 
-    Args:
-        view: the resource with the observed status.
-        step: the step of its runs.
-        status: the new status, without conditions and next run.
-        data: the state of what was published or built.
-        conditions: the conditions that its kind decides.
-        actions: further actions, after those of the run.
+    The new status comes without conditions and next run; further actions follow those of the run.
     """
     before = view.conditions
     after = replace(view, owner=view.owner.model_copy(update={"status": status}))

@@ -16,15 +16,7 @@ FINAL = (Reason.RETRIES_EXHAUSTED, Reason.RUN_REFUSED)
 def condition_notes(
     before: Iterable[Condition], after: Iterable[Condition], ended: LastRun | None = None
 ) -> tuple[Note, ...]:
-    """Warnings about a resource that stalls or becomes stale, or whose run failed finally.
-
-    A resource that stalls gets one warning: that it is stale, or its run failed, is the reason.
-
-    Args:
-        before: the conditions as observed.
-        after: the conditions as decided.
-        ended: the run that ended in between.
-    """
+    """Warnings about a resource that stalls or becomes stale, or whose run failed finally."""
     old, new = ({each.type: each for each in conditions} for conditions in (before, after))
     notes = []
     stalled, was_stalled = new.get(ConditionType.STALLED), old.get(ConditionType.STALLED)

@@ -58,13 +58,7 @@ TICKED = "the schedule is due"
 
 
 def changed(view: RunView, answered: Trigger, started_at: str) -> list[str]:
-    """Triggers that no run has handled.
-
-    Args:
-        view: the resource.
-        answered: the trigger of the last run.
-        started_at: the time of that run's decision.
-    """
+    """Triggers that the last run has not handled, by its trigger and the time of its decision."""
     asks = {
         DECLARATIONS_CHANGED: view.declarations not in ("", answered.declarations),
         UPSTREAM_PUBLISHED: view.upstream not in ("", answered.upstream),

@@ -27,11 +27,7 @@ def expires_at(settings: RunSettings, since: str | None) -> EpochNanos | None:
 def overdue_text(what: str, settings: RunSettings, since: str | None, now: EpochNanos) -> str:
     """The message that it is stale; empty if it is fresh.
 
-    Args:
-        what: the subject and verb, such as `the newest snapshot was published`.
-        settings: the run settings with the freshness.
-        since: when it was published or built; None for never.
-        now: the present.
+    It begins with a subject and verb, such as `the newest snapshot was published`.
     """
     if settings.freshness is None:
         return ""

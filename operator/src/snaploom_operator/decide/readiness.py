@@ -36,10 +36,7 @@ class DataState:
 def readiness(view: RunView, data: DataState, fault: Fault | None) -> tuple[ConditionValue, ...]:
     """The conditions that runs decide.
 
-    Args:
-        view: the resource with the new status; its conditions are the observed ones.
-        data: the state of what was published or built.
-        fault: the cause that keeps runs from starting.
+    The view has the new status, with the conditions as observed.
     """
     return (*_ready(view, data, fault), *_suspended(view))
 

@@ -86,14 +86,7 @@ def own_findings(
     allow_jdbc_url: bool = False,
     allow: Allowances = NO_ALLOWANCES,
 ) -> tuple[Finding, ...]:
-    """Errors and warnings about one resource itself.
-
-    Args:
-        context: the resource with its related declarations.
-        judge_text: judges SQL and regular expressions.
-        allow_jdbc_url: True if the operator's settings allow whole JDBC URLs.
-        allow: additions to the built-in lists.
-    """
+    """Errors and warnings about one resource itself."""
     contents = [entry.content for entry in context.closure]
     known = [content for content in contents if isinstance(content, Resource)]
     refused = frozenset(c.ref.identity for c in contents if isinstance(c, Refused))

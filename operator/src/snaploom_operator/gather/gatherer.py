@@ -87,17 +87,7 @@ class Unjudged:
 
 
 class Gatherer:
-    """Observes resources.
-
-    Args:
-        store: the observed objects.
-        clock: the current time.
-        verdicts: computes verdicts, outside the event loop.
-        wake: requeues a resource once its verdicts are known.
-        refusal: the failure of the last action for a resource.
-        allow_jdbc_url: True if the operator's settings allow whole JDBC URLs.
-        allow: additions to the built-in lists.
-    """
+    """Observes resources; `wake` requeues one once its verdicts are known."""
 
     def __init__(
         self,

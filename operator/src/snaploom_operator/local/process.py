@@ -146,13 +146,9 @@ async def start_process(
     folder: Path,
     on_line: Callable[[str], None],
 ) -> LocalProcess:
-    """Start a program behind a closed gate.
+    """Start a program, by its path, behind a closed gate.
 
-    Args:
-        arguments: the program, by its path, and its arguments; no shell reads them.
-        environment: its environment, whole.
-        folder: where it works.
-        on_line: takes every line that it writes to standard error.
+    `on_line` takes every line that it writes to standard error.
     """
     # Own pipes: with asyncio's, waiting for its end would wait for all that hold them open.
     gate_read_end, gate = os.pipe()

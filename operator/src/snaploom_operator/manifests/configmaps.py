@@ -57,11 +57,6 @@ def plan_name(output: str) -> str:
 def bundle_config_map(owner: Resource, run: str, bundle: Bundle) -> JsonObject:
     """The immutable ConfigMap with the Bundle of a run.
 
-    Args:
-        owner: the resource that runs, as it is stored.
-        run: name of the run.
-        bundle: the resource and everything it refers to.
-
     Raises:
         SecretInBundle: a spec has a plaintext password (rule R16).
         BundleTooLarge: it does not fit, even compressed.

@@ -133,13 +133,7 @@ def _config_map(stored: JsonObject) -> OwnedConfigMap | None:
 
 
 def found_report(stored: JsonObject, run: str, owner: str) -> FoundReport:
-    """The Report that a ConfigMap holds.
-
-    Args:
-        stored: the ConfigMap.
-        run: name of the run that it should be about.
-        owner: UID of the resource that the run belongs to.
-    """
+    """The Report that a ConfigMap holds, which should be about a run of an owner by its UID."""
     text = text_in(mapping_in(stored, "data"), REPORT_KEY)
     # The event loop parses it.
     is_bounded = len(text) <= LONGEST_REPORT and sum(map(text.count, ",[{")) <= MOST_VALUES

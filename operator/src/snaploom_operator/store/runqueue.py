@@ -59,12 +59,9 @@ class RunQueue:
         return frozenset((*self._in_flight, *self._places))
 
     def put(self, ref: Ref, run: CurrentRun | None, *, may_start: bool = True) -> bool:
-        """Set the run of a resource; whether any position changed.
+        """Set the run of a resource; True if any position changed.
 
-        Args:
-            ref: the resource.
-            run: its run; None without one.
-            may_start: False if it is paused or suspended: it then blocks no other run.
+        A run that may not start, since it is paused or suspended, blocks no other run.
         """
         is_waiting = run is not None and run.phase is CurrentPhase.QUEUED and may_start
         is_in_flight = run is not None and run.phase is not CurrentPhase.QUEUED

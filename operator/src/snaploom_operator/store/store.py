@@ -59,12 +59,7 @@ _log = logging.getLogger(__name__)
 
 
 class Store:
-    """The cache of our resources and of their runs' objects.
-
-    Args:
-        forms: the application forms of the usable submitters.
-        limits: limits of runs in flight.
-    """
+    """The cache of our resources and of their runs' objects."""
 
     def __init__(self, forms: Iterable[ApplicationForm] = (), limits: Limits | None = None) -> None:
         self.is_synced = False

@@ -13,12 +13,7 @@ JOB_FILE = "local:///opt/snaploom/clusterjob.py"
 
 
 def job_arguments(request: RunRequest, bundle: str) -> list[str]:
-    """Arguments of `snaploom.jobs.clusterjob` for a run that is about to be submitted.
-
-    Args:
-        request: the run.
-        bundle: file or folder with its Bundle, as the job sees it.
-    """
+    """Arguments of `snaploom.jobs.clusterjob` for a run that is about to be submitted."""
     report = report_name(request.run.name)
     namespace = namespace_of(request.owner)
     return run_arguments(request.run, uid_of(request.owner), bundle, namespace, report)
@@ -27,15 +22,7 @@ def job_arguments(request: RunRequest, bundle: str) -> list[str]:
 def run_arguments(
     run: CurrentRun | Application, uid: str, bundle: str, namespace: str, report: str
 ) -> list[str]:
-    """Arguments of the job of a run.
-
-    Args:
-        run: the run.
-        uid: UID of the resource that runs.
-        bundle: file or folder with its Bundle, as the job sees it.
-        namespace: its namespace.
-        report: name of the ConfigMap for its Report.
-    """
+    """Arguments of the job of a run, by file or folder with its Bundle and name of its Report."""
     return [
         "--bundle", bundle,
         "--uid", uid,
