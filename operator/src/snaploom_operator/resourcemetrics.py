@@ -23,6 +23,7 @@ from snaploom_operator.store.store import Store
 
 Content = Resource | Refused
 
+_FRESHNESS = (ConditionType.SNAPSHOT_FRESH, ConditionType.INDEX_FRESH)
 _GONE = (IndexState.DELETING, IndexState.DELETED, IndexState.VACUUMING)
 """States of an index that queries do not use any more."""
 _INTENDED_STOPS = (Reason.RUN_STOPPED.value, Reason.DELETING.value)
@@ -84,14 +85,14 @@ class _Families:
     def take(self, ref: Ref, content: Content) -> None:
         """Add one resource."""
         self._tally[ref.kind, _ready_reason(content)] += 1
-        if isinstance(content, OutputDataset) and content.status is not None:
-            self._take_snapshot(ref, content.status.latest_snapshot)
-            self._take_runs(ref, content)
-            self._take_freshness(ref, content.status, ConditionType.SNAPSHOT_FRESH)
-        if isinstance(content, SkippingIndex) and content.status is not None:
+        if not isinstance(content, OutputDataset | SkippingIndex) or content.status is None:
+            return
+        self._take_runs(ref, content)
+        self._take_freshness(ref, content.status)
+        if isinstance(content, SkippingIndex):
             self._take_index(ref, content)
-            self._take_runs(ref, content)
-            self._take_freshness(ref, content.status, ConditionType.INDEX_FRESH)
+        elif content.status.latest_snapshot is not None:
+            self._take_snapshot(ref, content.status.latest_snapshot)
 
     def families(self) -> Iterator[Metric]:
         """All metric families."""
@@ -103,12 +104,11 @@ class _Families:
         yield from (resources, self._snapshot_age, self._rows, self._bytes, self._fresh)
         yield from (self._phase_age, self._failed, self._final, self._covered, self._usable)
 
-    def _take_snapshot(self, ref: Ref, latest: LatestSnapshot | None) -> None:
-        if latest is not None:
-            labels = [ref.namespace, ref.name]
-            self._snapshot_age.add_metric(labels, self._age(latest.published_at))
-            self._rows.add_metric(labels, latest.rows)
-            self._bytes.add_metric(labels, latest.bytes)
+    def _take_snapshot(self, ref: Ref, latest: LatestSnapshot) -> None:
+        labels = [ref.namespace, ref.name]
+        self._snapshot_age.add_metric(labels, self._age(latest.published_at))
+        self._rows.add_metric(labels, latest.rows)
+        self._bytes.add_metric(labels, latest.bytes)
 
     def _take_runs(self, ref: Ref, content: OutputDataset | SkippingIndex) -> None:
         assert content.status is not None
@@ -121,11 +121,12 @@ class _Families:
             if current is None and not has_attempts(last, content.spec.run.retry):
                 self._final.add_metric([*labels, last.reason], 1)
 
-    def _take_freshness(self, ref: Ref, status: ResourceStatus, type_: ConditionType) -> None:
+    def _take_freshness(self, ref: Ref, status: ResourceStatus) -> None:
         for condition in status.conditions:
             is_fresh = condition.status is ConditionStatus.TRUE
             # A resource without a snapshot is not stale; other metrics cover it.
-            if condition.type == type_ and (is_fresh or condition.reason == Reason.STALE):
+            is_known = is_fresh or condition.reason == Reason.STALE
+            if condition.type in _FRESHNESS and is_known:
                 self._fresh.add_metric([ref.kind, ref.namespace, ref.name], int(is_fresh))
 
     def _take_index(self, ref: Ref, index: SkippingIndex) -> None:

@@ -87,6 +87,26 @@ class _Bucket:
     filled_at: float
 
 
+class _Buckets:
+    """Token buckets by UID or namespace, the least recently used first."""
+
+    def __init__(self, burst: int, refill: float) -> None:
+        self._burst = burst
+        self._refill = refill
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+
+    def at(self, key: str, moment: float) -> _Bucket:
+        """The bucket of a key, with the tokens that were added until a moment."""
+        bucket = self._buckets.setdefault(key, _Bucket(self._burst, moment))
+        added = (moment - bucket.filled_at) / self._refill
+        bucket.tokens = min(bucket.tokens + added, self._burst)
+        bucket.filled_at = moment
+        self._buckets.move_to_end(key)
+        if len(self._buckets) > REMEMBERED:
+            self._buckets.popitem(last=False)
+        return bucket
+
+
 class EventRecorder:
     """Posts events as an instance, the pod's name, and calls the observer with each outcome."""
 
@@ -102,9 +122,8 @@ class EventRecorder:
         self._observer = observer
         self._monotonic = monotonic
         self._counts: OrderedDict[tuple[str, str], int] = OrderedDict()
-        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
-        self._namespace_buckets: OrderedDict[str, _Bucket] = OrderedDict()
-        """Buckets of namespaces by name; those above are of resources by UID."""
+        self._by_uid = _Buckets(BURST, REFILL_SECONDS)
+        self._by_namespace = _Buckets(NAMESPACE_BURST, NAMESPACE_REFILL_SECONDS)
 
     async def post(self, resource: Ref, uid: str, note: Note, at: EpochNanos) -> None:
         """Post one event, or increase its count; errors of the cluster are not raised.
@@ -173,22 +192,10 @@ class EventRecorder:
     def _is_allowed(self, uid: str, namespace: str) -> bool:
         """Take a token from the buckets of the resource and of its namespace, if both have one."""
         moment = self._monotonic()
-        own = _refilled(self._buckets.pop(uid, None), moment, BURST, REFILL_SECONDS)
-        room = _refilled(
-            self._namespace_buckets.pop(namespace, None),
-            moment,
-            NAMESPACE_BURST,
-            NAMESPACE_REFILL_SECONDS,
-        )
-        is_allowed = own.tokens >= 1 and room.tokens >= 1
-        for buckets, key, bucket in (
-            (self._buckets, uid, own),
-            (self._namespace_buckets, namespace, room),
-        ):
+        buckets = (self._by_uid.at(uid, moment), self._by_namespace.at(namespace, moment))
+        is_allowed = all(bucket.tokens >= 1 for bucket in buckets)
+        for bucket in buckets:
             bucket.tokens -= is_allowed
-            buckets[key] = bucket
-            if len(buckets) > REMEMBERED:
-                buckets.popitem(last=False)
         return is_allowed
 
 
@@ -222,12 +229,6 @@ def _regarding(resource: Ref, uid: str) -> dict[str, JsonValue]:
         "name": resource.name,
         "uid": uid,
     }
-
-
-def _refilled(bucket: _Bucket | None, moment: float, burst: int, refill: float) -> _Bucket:
-    if bucket is None:
-        return _Bucket(burst, moment)
-    return _Bucket(min(bucket.tokens + (moment - bucket.filled_at) / refill, burst), moment)
 
 
 def _name(resource: Ref, uid: str, note: Note, message: str) -> str:

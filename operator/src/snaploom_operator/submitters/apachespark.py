@@ -20,7 +20,7 @@ from snaploom_operator.objectmetadata import mapping_in, number_of, text_in
 from snaploom_operator.objects import Application, ApplicationState, JsonObject
 from snaploom_operator.statuslimits import joined
 from snaploom_operator.submitters.applications import (
-    application_metadata,
+    application_object,
     checked_settings,
     known_state,
     read_application,
@@ -78,25 +78,21 @@ class ApacheSparkForm:
             SparkSettingsRefused: the resource's settings reach beyond its own pods.
         """
         spark = checked_settings(request)
-        return {
-            "apiVersion": self.resource.api_version,
-            "kind": self.resource.kind,
-            "metadata": application_metadata(request),
-            "spec": {
-                "runtimeVersions": {"sparkVersion": spark.spark_version},
-                "mainClass": _PYTHON,
-                "pyFiles": JOB_FILE,
-                "driverArgs": [*job_arguments(request, BUNDLE_FOLDER)],
-                "sparkConf": {**_configuration(request, spark, sizes(spark))},
-                "driverSpec": {"podTemplateSpec": driver_template(request)},
-                "executorSpec": {"podTemplateSpec": executor_template(request)},
-                "applicationTolerations": {
-                    "restartConfig": {"restartPolicy": "Never"},
-                    "resourceRetainPolicy": "Always",
-                    "applicationTimeoutConfig": dict.fromkeys(_TIMEOUTS, _PATIENCE_MILLIS),
-                },
+        spec: JsonValue = {
+            "runtimeVersions": {"sparkVersion": spark.spark_version},
+            "mainClass": _PYTHON,
+            "pyFiles": JOB_FILE,
+            "driverArgs": [*job_arguments(request, BUNDLE_FOLDER)],
+            "sparkConf": {**_configuration(request, spark, sizes(spark))},
+            "driverSpec": {"podTemplateSpec": driver_template(request)},
+            "executorSpec": {"podTemplateSpec": executor_template(request)},
+            "applicationTolerations": {
+                "restartConfig": {"restartPolicy": "Never"},
+                "resourceRetainPolicy": "Always",
+                "applicationTimeoutConfig": dict.fromkeys(_TIMEOUTS, _PATIENCE_MILLIS),
             },
         }
+        return application_object(self.resource, request, {"spec": spec})
 
     def read(self, stored: JsonObject) -> Application | None:
         """The run of a SparkApplication; None if it is not ours."""

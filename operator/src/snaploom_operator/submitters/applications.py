@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pydantic import JsonValue
-
 from snaploom.models.allowances import Allowances
 from snaploom.models.base import ApiModel
 from snaploom.models.common import TimestampText
@@ -14,6 +12,7 @@ from snaploom.models.run import RunAction, SparkSettings, Submitter, Trigger
 from snaploom.models.times import EpochNanos, format_instant, parse_instant
 from snaploom.planning.podsettings import Refusal, template_refusals
 from snaploom.planning.sparksettings import hint_of, refusals
+from snaploom_operator.cluster.port import ApiResource
 from snaploom_operator.errors import SparkSettingsRefused
 from snaploom_operator.instants import known_instant
 from snaploom_operator.manifests.childmetadata import child_metadata
@@ -46,8 +45,10 @@ class RunNote(ApiModel):
     """The trigger that started it."""
 
 
-def application_metadata(request: RunRequest, role: str | None = None) -> dict[str, JsonValue]:
-    """Metadata of the object that runs the job."""
+def application_object(
+    resource: ApiResource, request: RunRequest, content: JsonObject, role: str | None = None
+) -> JsonObject:
+    """The object that runs the job, with the content of a submitter."""
     run = request.run
     note = RunNote(
         action=run.action,
@@ -56,7 +57,12 @@ def application_metadata(request: RunRequest, role: str | None = None) -> dict[s
         trigger=run.trigger,
     )
     metadata = child_metadata(request.owner, run.name, run.name, role)
-    return {**metadata, "annotations": {ANNOTATION_TRIGGER: note.dump_json()}}
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {**metadata, "annotations": {ANNOTATION_TRIGGER: note.dump_json()}},
+        **content,
+    }
 
 
 def read_application(

@@ -18,7 +18,7 @@ from snaploom_operator.cluster.port import ApiResource
 from snaploom_operator.objectmetadata import mapping_in, text_in
 from snaploom_operator.objects import Application, ApplicationState, JsonObject
 from snaploom_operator.submitters.applications import (
-    application_metadata,
+    application_object,
     checked_settings,
     known_state,
     read_application,
@@ -46,12 +46,8 @@ class SparkOperatorForm:
             SparkSettingsRefused: the resource's settings reach beyond its own pods.
         """
         spark = checked_settings(request)
-        return {
-            "apiVersion": self.resource.api_version,
-            "kind": self.resource.kind,
-            "metadata": application_metadata(request),
-            "spec": _spec(request, spark, sizes(spark)),
-        }
+        spec = _spec(request, spark, sizes(spark))
+        return application_object(self.resource, request, {"spec": spec})
 
     def read(self, stored: JsonObject) -> Application | None:
         """The run of a SparkApplication; None if it is not ours."""
