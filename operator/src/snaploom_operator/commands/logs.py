@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Annotated
 
@@ -77,10 +77,13 @@ async def _show(
         resource = Ref(named.kind.name, place, named.name)
         view = await read_view(cluster, place, now())
         if str(named) not in view.resources:
-            await _print_past_events(cluster, resource, not_found_error(named, view))
+            events = await past_events(cluster, resource)
+            _print_events(f"{named} was deleted", events, not_found_error(named, view))
             return
         runs = _runs_in(view.resources[str(named)])
-        chosen = run or _latest_run(named, runs)
+        if run is None and not runs:
+            raise _nothing(named, "it has not run yet", "`snaploom status` shows what it waits for")
+        chosen = run or runs[0].id
         since = next((each.started_at for each in runs if each.id == chosen), None)
         driver = await _driver_of(cluster, place, chosen)
         if driver is None and await _has_printed_local_run(
@@ -88,17 +91,15 @@ async def _show(
         ):
             return
         operators = await _operators_in(cluster, operator_namespace)
-        if (
-            driver is None
-            and not operators
-            and await _has_printed_events(cluster, resource, chosen)
-        ):
+        if driver is None and not operators:
+            events = [each for each in await past_events(cluster, resource) if chosen in each.text]
+            hint = (
+                "its pod does not exist yet, or was deleted; `snaploom status` shows how the run "
+                "ended"
+            )
+            missing = _nothing(named, f"the run {chosen} has no driver pod", hint)
+            _print_events(f"no log of the run {chosen} is left", events, missing)
             return
-    if driver is None and not operators:
-        hint = (
-            "its pod does not exist yet, or was deleted; `snaploom status` shows how the run ended"
-        )
-        raise _nothing(named, f"the run {chosen} has no driver pod", hint)
 
     def lines(namespace: str, pod: str, since: str | None = None) -> AsyncIterator[LogLine]:
         return pod_log(
@@ -116,6 +117,15 @@ async def _show(
         logs.append(_parsed(lines(place, driver), driver_line))
     async for line in merged(logs, is_followed=is_followed):
         _print(line)
+
+
+def _print_events(why: str, events: Sequence[Line], missing: SnaploomError) -> None:
+    """Print the events that are left of a deleted resource or run; an error if there are none."""
+    if not events:
+        raise missing
+    sys.stderr.write(f"{why}; its events:\n")
+    for event in events:
+        _print(event)
 
 
 def _print(line: Line | str) -> None:
@@ -146,26 +156,6 @@ async def _operators_in(cluster: Cluster, namespace: str) -> list[str]:
             "set --operator-namespace\n"
         )
     return [Metadata.of(pod).name for pod in pods.items]
-
-
-async def _print_past_events(cluster: Cluster, resource: Ref, missing: SnaploomError) -> None:
-    """Print the events of a deleted resource; an error if there are none."""
-    lines = await past_events(cluster, resource)
-    if not lines:
-        raise missing
-    sys.stderr.write(f"{resource.kind}/{resource.name} was deleted; its events:\n")
-    for line in lines:
-        _print(line)
-
-
-async def _has_printed_events(cluster: Cluster, resource: Ref, run: str) -> bool:
-    """Print the events about a run of which no log is left; False if there are none."""
-    lines = [line for line in await past_events(cluster, resource) if run in line.text]
-    if lines:
-        sys.stderr.write(f"no log of the run {run} is left; its events:\n")
-    for line in lines:
-        _print(line)
-    return bool(lines)
 
 
 async def _has_printed_local_run(
@@ -203,12 +193,6 @@ def _runs_in(resource: AnyResource) -> tuple[CurrentRun | LastRun, ...]:
     current, last = status.current_run, status.last_run
     is_seen = current is not None and current.uid is not None
     return tuple(each for each in (current if is_seen else None, last) if each is not None)
-
-
-def _latest_run(named: Named, runs: tuple[CurrentRun | LastRun, ...]) -> str:
-    if not runs:
-        raise _nothing(named, "it has not run yet", "`snaploom status` shows what it waits for")
-    return runs[0].id
 
 
 async def _driver_of(cluster: Cluster, place: str, run: str) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from snaploom.models.report import RunPhase
 from snaploom.models.run import CurrentRun
@@ -12,7 +12,7 @@ from snaploom_operator.actions import Delete
 from snaploom_operator.decide.runactions import config_map_deletion, deletion
 from snaploom_operator.decide.runview import RunView
 from snaploom_operator.instants import known_instant
-from snaploom_operator.objects import Application, ApplicationState
+from snaploom_operator.objects import ApplicationState
 
 _MOST_AT_ONCE = 40
 """Objects deleted in one pass; the next pass continues."""
@@ -20,11 +20,10 @@ _OF_RUNS = ("bundle", "report")
 """Roles of ConfigMaps that are deleted with their run."""
 
 
-@dataclass(frozen=True)
-class _Finished:
+class _Finished(NamedTuple):
+    started_at: EpochNanos
     name: str
     has_succeeded: bool
-    started_at: EpochNanos
 
 
 def outdated(view: RunView, kept: Iterable[str]) -> tuple[Delete, ...]:
@@ -71,18 +70,15 @@ def repeated(view: RunView, current: CurrentRun | None) -> tuple[Delete, ...]:
 
 def _finished(view: RunView) -> list[_Finished]:
     """Runs that ended, newest first; a report outlives its application."""
-    found = {a.name: _by_application(view, a) for a in view.runs.applications}
-    for run, found_report in view.runs.reports.items():
-        report = found_report.report
+    reports = {run: found.report for run, found in view.runs.reports.items()}
+    found = {}
+    for each in view.runs.applications:
+        report = reports.get(each.name)
+        agrees = report is None or report.phase is RunPhase.SUCCEEDED
+        ended_well = each.state is ApplicationState.COMPLETED and agrees
+        found[each.name] = _Finished(each.started_at, each.name, ended_well)
+    for run, report in reports.items():
         if run not in found and report is not None:
             started = known_instant(report.started_at) or EpochNanos(0)
-            found[run] = _Finished(run, report.phase is RunPhase.SUCCEEDED, started)
-    return sorted(found.values(), key=lambda run: (run.started_at, run.name), reverse=True)
-
-
-def _by_application(view: RunView, application: Application) -> _Finished:
-    found_report = view.runs.reports.get(application.name)
-    report = found_report.report if found_report is not None else None
-    ended_well = application.state is ApplicationState.COMPLETED
-    agreed = report is None or report.phase is RunPhase.SUCCEEDED
-    return _Finished(application.name, ended_well and agreed, application.started_at)
+            found[run] = _Finished(started, run, report.phase is RunPhase.SUCCEEDED)
+    return sorted(found.values(), reverse=True)

@@ -257,7 +257,8 @@ def _seen(view: RunView, current: CurrentRun, application: Application, wanted: 
     progress = report.progress.message if report is not None and report.progress else None
     shown = fit_text(progress, _TEXT_BYTES) if progress else None
     run = run.model_copy(update={"progress": shown})
-    return Step(run, report=report, wakes=_timeouts(view, run))
+    limit = _time_limit(view, run)
+    return Step(run, report=report, wakes=() if limit is None else _after(run.since, limit))
 
 
 def _why_stop(
@@ -275,23 +276,20 @@ def _why_stop(
     )
     if is_replaced:
         return Reason.RUN_STOPPED
-    settings = view.settings
-    if seen.phase is CurrentPhase.SUBMITTED and current.phase is CurrentPhase.SUBMITTED:
-        late = has_lasted(current.since, settings.start_timeout_seconds, view.now)
-        return Reason.START_TIMEOUT if late else None
-    deadline = settings.active_deadline_seconds
-    if current.phase is CurrentPhase.RUNNING and deadline is not None:
-        return Reason.DEADLINE_EXCEEDED if has_lasted(current.since, deadline, view.now) else None
-    return None
+    limit = _time_limit(view, current)
+    if limit is None or not has_lasted(current.since, limit, view.now):
+        return None
+    if current.phase is CurrentPhase.RUNNING:
+        return Reason.DEADLINE_EXCEEDED
+    return Reason.START_TIMEOUT if seen.phase is CurrentPhase.SUBMITTED else None
 
 
-def _timeouts(view: RunView, run: CurrentRun) -> tuple[EpochNanos, ...]:
+def _time_limit(view: RunView, run: CurrentRun) -> float | None:
+    """Seconds that the phase of a run may last; None without a limit."""
     if run.phase is CurrentPhase.SUBMITTED:
-        return _after(run.since, view.settings.start_timeout_seconds)
-    deadline = view.settings.active_deadline_seconds
-    if run.phase is CurrentPhase.RUNNING and deadline is not None:
-        return _after(run.since, deadline)
-    return ()
+        return view.settings.start_timeout_seconds
+    is_running = run.phase is CurrentPhase.RUNNING
+    return view.settings.active_deadline_seconds if is_running else None
 
 
 def _finished(view: RunView, current: CurrentRun, has_succeeded: bool | None, message: str) -> Step:
