@@ -74,13 +74,6 @@ class _Kept(NamedTuple):
     checked: Checked
 
 
-class _Subject(NamedTuple):
-    entry: Entry
-    resource: Resource
-    basis: int
-    """Hash of its inputs."""
-
-
 @dataclass(frozen=True)
 class Unjudged:
     """Verdicts of a resource are pending, or it changed during its check; it is requeued."""
@@ -168,25 +161,22 @@ class Gatherer:
         judge = self._pending.judge(entry.ref, basis)
         context = self._context(entry, resource)
         faulty = await self._with_faults(needed(context.closure, entry.ref), judge)
-        (findings,) = await self._found([_Subject(entry, resource, basis)], judge)
+        findings = (await self._findings([entry], judge))[entry.ref]
         if judge.missing:
             self._pending.begin(entry.ref)
             return Unjudged()
-        names = tuple(entry.ref.identity for entry in faulty)
-        if is_runnable(resource, findings, names):
+        if is_runnable(resource, findings, faulty):
             checked = await asyncio.to_thread(check, context, findings)
         else:
-            checked = Checked(findings, names)
-        if not self._is_still(entry, resource, basis):
+            checked = Checked(findings, faulty)
+        is_current = self._store.entry(entry.ref) is entry
+        if not is_current or self._basis(entry, resource) != basis:
             # Requeue, so that a constantly changing resource does not occupy a worker.
             self._wake(entry.ref)
             return Unjudged()
         self._pending.forget(entry.ref)
         self._keep(entry.ref, _Kept(basis, checked))
         return checked
-
-    def _is_still(self, entry: Entry, resource: Resource, basis: int) -> bool:
-        return self._store.entry(entry.ref) is entry and self._basis(entry, resource) == basis
 
     def _basis(self, entry: Entry, resource: Resource) -> int:
         """The hash of the inputs of a check, computed anew where declarations changed."""
@@ -197,51 +187,43 @@ class Gatherer:
             known = self._bases[entry.ref] = changes, basis
         return known[1]
 
-    async def _with_faults(self, members: Iterable[Entry], judge: RecordingJudge) -> list[Entry]:
-        """The entries with errors of their own, checked in batches."""
-        wrong: list[Entry] = []
+    async def _with_faults(
+        self, members: Iterable[Entry], judge: RecordingJudge
+    ) -> tuple[str, ...]:
+        """`Kind/name` of the members with errors of their own, which are checked in batches."""
+        faulty: list[str] = []
         waiting = iter(members)
         while some := tuple(islice(waiting, AT_ONCE)):
-            subjects = [
-                _Subject(each, each.content, self._basis(each, each.content))
-                for each in some
-                if isinstance(each.content, Resource)
-            ]
-            found = await self._found(subjects, judge)
-            sound = {
-                each.entry.ref
-                for each, its in zip(subjects, found, strict=True)
-                if not errors_of(its)
-            }
-            wrong.extend(each for each in some if each.ref not in sound)
-        return wrong
+            found = await self._findings(some, judge)
+            sound = {ref for ref, findings in found.items() if not errors_of(findings)}
+            faulty.extend(each.ref.identity for each in some if each.ref not in sound)
+        return tuple(faulty)
 
-    async def _found(
-        self, subjects: Iterable[_Subject], judge: RecordingJudge
-    ) -> list[tuple[Finding, ...]]:
-        """Findings about resources themselves, cached unless a verdict is missing."""
-        listed = tuple(subjects)
-        known = {
-            each.entry.ref: own[1]
-            for each in listed
-            if (own := self._own.get(each.entry.ref)) is not None and own[0] == each.basis
-        }
-        new = [each for each in listed if each.entry.ref not in known]
-        judged = await self._judged_anew(new, judge) if new else {}
-        for each in new:
-            ref = each.entry.ref
-            known[ref], is_whole = judged[ref]
-            if is_whole and self._store.entry(ref) is not None:
-                self._own[ref] = each.basis, known[ref]
-        return [known[each.entry.ref] for each in listed]
-
-    async def _judged_anew(self, subjects: Iterable[_Subject], judge: RecordingJudge) -> _Judged:
-        """Findings of each, from a thread unless they take no longer than changing to one."""
-        contexts = {each.entry.ref: self._context(each.entry, each.resource) for each in subjects}
-        size = sum(entry.size for each in contexts.values() for entry in each.closure)
-        if size <= SMALL:
-            return self._judged(contexts, judge)
-        return await asyncio.to_thread(self._judged, contexts, judge)
+    async def _findings(
+        self, entries: Iterable[Entry], judge: RecordingJudge
+    ) -> dict[Ref, tuple[Finding, ...]]:
+        """Findings about readable resources themselves, cached unless a verdict is missing."""
+        found: dict[Ref, tuple[Finding, ...]] = {}
+        new: dict[Ref, tuple[Entry, int, ResourceContext]] = {}
+        for entry in entries:
+            if isinstance(entry.content, Refused):
+                continue
+            basis, own = self._basis(entry, entry.content), self._own.get(entry.ref)
+            if own is not None and own[0] == basis:
+                found[entry.ref] = own[1]
+            else:
+                new[entry.ref] = entry, basis, self._context(entry, entry.content)
+        contexts = {ref: context for ref, (_, _, context) in new.items()}
+        size = sum(member.size for each in contexts.values() for member in each.closure)
+        if size <= SMALL:  # a thread would take longer to begin
+            judged = self._judged(contexts, judge)
+        else:
+            judged = await asyncio.to_thread(self._judged, contexts, judge)
+        for ref, (entry, basis, _) in new.items():
+            found[ref], is_whole = judged[ref]
+            if is_whole and self._store.entry(ref) is entry:
+                self._own[ref] = basis, found[ref]
+        return found
 
     def _judged(self, contexts: Mapping[Ref, ResourceContext], judge: RecordingJudge) -> _Judged:
         found = {}
