@@ -75,6 +75,7 @@ class Unparsable:
     """
 
     now: EpochNanos
+    """Time of the observation; 0 as long as it is only parsed."""
     ref: Ref
     uid: str
     generation: int

@@ -18,10 +18,10 @@ from snaploom_operator.attempts import has_attempts
 from snaploom_operator.conditions import ConditionType, Reason
 from snaploom_operator.instants import known_instant
 from snaploom_operator.objects import Ref
-from snaploom_operator.store.resourceparser import Refused
+from snaploom_operator.observed import Unparsable
 from snaploom_operator.store.store import Store
 
-Content = Resource | Refused
+Content = Resource | Unparsable
 
 _FRESHNESS = (ConditionType.SNAPSHOT_FRESH, ConditionType.INDEX_FRESH)
 _GONE = (IndexState.DELETING, IndexState.DELETED, IndexState.VACUUMING)

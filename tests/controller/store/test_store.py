@@ -17,8 +17,8 @@ from support.operator.controllerobjects import (
 
 from snaploom.models.run import CurrentRun, Submitter
 from snaploom_operator.objects import Ref
+from snaploom_operator.observed import Unparsable
 from snaploom_operator.operatorsettings import Limits
-from snaploom_operator.store.resourceparser import Refused
 from snaploom_operator.store.runqueue import RunQueue
 from snaploom_operator.store.store import Store
 
@@ -48,7 +48,7 @@ def changed(raw: Any, path: str, value: Any) -> Any:
 def test_what_is_put_is_there_without_managed_fields() -> None:
     content = filled().get(key(OUTPUT))
     assert content is not None
-    assert not isinstance(content, Refused)
+    assert not isinstance(content, Unparsable)
     assert content.metadata.uid == OUTPUT["metadata"]["uid"]
     assert content.metadata.managed_fields == ()
 
@@ -124,7 +124,7 @@ def test_names_of_another_namespace_are_not_meant() -> None:
 def test_what_cannot_be_parsed_is_kept_with_its_findings() -> None:
     store = filled(changed(CUSTOMER, "spec.hdfsLike.formatt", "orc"))
     content = store.get(key(CUSTOMER))
-    assert isinstance(content, Refused)
+    assert isinstance(content, Unparsable)
     assert [finding.path for finding in content.findings] == ["spec.hdfsLike.formatt"]
     assert content.generation == 2
 
@@ -133,7 +133,7 @@ def test_a_status_that_cannot_be_parsed_is_read_as_none() -> None:
     store = filled(newer(spoilt(OUTPUT, "status", {"inventedLater": 1})))
     content = store.get(key(OUTPUT))
     assert content is not None
-    assert not isinstance(content, Refused)
+    assert not isinstance(content, Unparsable)
 
 
 def test_another_status_of_the_same_spec_shares_the_spec_in_memory() -> None:

@@ -16,8 +16,8 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.planning.commonchecks.scope import NamesOfKind, no_names
 from snaploom_operator.objects import Ref
+from snaploom_operator.observed import Unparsable
 from snaploom_operator.store.references import reached, references_of
-from snaploom_operator.store.resourceparser import Refused
 from snaploom_operator.store.store import Store
 
 DEPENDANTS_JUDGED = 300
@@ -90,9 +90,9 @@ def _judged(users: Sequence[Ref], known: Store) -> list[Ref]:
 
 def users_of(ref: Ref, known: Store) -> tuple[str, ...]:
     """Identities of the resources that refer to one and are not being deleted."""
-    entries = known.entries(known.referrers(ref) - {ref})
-    return tuple(
-        entry.ref.identity
-        for entry in entries
-        if isinstance(entry.content, Refused) or entry.content.metadata.deletion_timestamp is None
-    )
+    users = known.entries(known.referrers(ref) - {ref})
+    return tuple(each.ref.identity for each in users if not _is_deleted(each.content))
+
+
+def _is_deleted(content: Resource | Unparsable) -> bool:
+    return isinstance(content, Resource) and content.metadata.deletion_timestamp is not None

@@ -14,7 +14,8 @@ from snaploom_operator.cluster.apiresources import OURS
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.commands.resourcenames import Named
 from snaploom_operator.commands.statustree import NamespaceView
-from snaploom_operator.store.resourceparser import Refused, parse_resource
+from snaploom_operator.observed import Unparsable
+from snaploom_operator.store.resourceparser import parse_resource
 
 
 async def read_view(cluster: Cluster, namespace: str, now: EpochNanos) -> NamespaceView:
@@ -30,7 +31,7 @@ async def read_view(cluster: Cluster, namespace: str, now: EpochNanos) -> Namesp
     unread: dict[str, str] = {}
     for stored in (stored for listing in listings for stored in listing.items):
         parsed = parse_resource(stored)
-        if isinstance(parsed, Refused):
+        if isinstance(parsed, Unparsable):
             unread[parsed.ref.identity] = "; ".join(
                 f"{f.path}: {f.message}" for f in parsed.findings
             )

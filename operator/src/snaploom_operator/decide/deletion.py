@@ -22,7 +22,7 @@ from snaploom_operator.conditions import Reason
 from snaploom_operator.decide.due import ASKED_FOR, DECLARATIONS_CHANGED, Due, changed, retry_at
 from snaploom_operator.decide.runobservation import is_alive
 from snaploom_operator.decide.runsteps import Step, begin, follow_run
-from snaploom_operator.decide.runview import RunView
+from snaploom_operator.decide.runview import UNSUBMITTED, RunView
 from snaploom_operator.decision import EventType, Note
 from snaploom_operator.instants import is_past, later
 
@@ -53,7 +53,7 @@ def advance_deletion(view: RunView, current: CurrentRun | None) -> Step:
         if step.fault is None:
             return step
         text = f"no job can delete it: {step.fault.message}"
-        note = _data_left(text, EventType.WARNING)
+        note = _data_left(text)
         return Step(None, actions=(RemoveFinalizer(),), notes=(note,))
     last = view.last
     again = retry_at(view, last) if last is not None else None
@@ -68,7 +68,7 @@ def _may_still_publish(view: RunView, current: CurrentRun | None) -> bool:
     """
     last = view.last
     if current is not None:
-        is_seen = current.phase not in (CurrentPhase.QUEUED, CurrentPhase.SUBMITTING)
+        is_seen = current.phase not in UNSUBMITTED
         if current.action is not RunAction.RUN or not (is_seen or view.application(current.name)):
             return False
         is_late = current.phase is CurrentPhase.ENDING and is_past(
@@ -108,14 +108,11 @@ def _removal_note(view: RunView, current: CurrentRun | None) -> Note | None:
         what = f": {last.message}" if last.message else ""
         return Note(EventType.NORMAL, Reason.DATA_DELETED, f"what was published is deleted{what}")
     if view.runs.is_namespace_terminating:
-        return _data_left(
-            "its namespace is being deleted, so that no job can delete the data", EventType.WARNING
-        )
+        return _data_left("its namespace is being deleted, so that no job can delete the data")
     if view.submitter not in view.runs.available:
-        text = f"the submitter {view.submitter} is not available to delete it"
-        return _data_left(text, EventType.WARNING)
+        return _data_left(f"the submitter {view.submitter} is not available to delete it")
     if view.job_bundle is None:
-        return _data_left("the target of the index is not declared any more", EventType.WARNING)
+        return _data_left("the target of the index is not declared any more")
     if current is None and last is None and (status is None or status.realised is None):
         return Note(EventType.NORMAL, Reason.DATA_LEFT, "nothing was published")
     return None
@@ -138,5 +135,5 @@ def _has_succeeded(last: LastRun) -> bool:
     return last.phase is LastPhase.SUCCEEDED
 
 
-def _data_left(why: str, type_: EventType) -> Note:
+def _data_left(why: str, type_: EventType = EventType.WARNING) -> Note:
     return Note(type_, Reason.DATA_LEFT, f"what was published stays: {why}")

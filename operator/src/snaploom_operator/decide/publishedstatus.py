@@ -37,7 +37,10 @@ def with_published(
     if report.removed is not None and report.phase is RunPhase.SUCCEEDED:
         gone = ("latest_snapshot", "snapshot_count", "manifest")
         return status.model_copy(update={**dict.fromkeys(gone), "snapshots": ()})
-    if report.manifest is None or _is_older(report.manifest, status.manifest):
+    pointer, kept = report.manifest, status.manifest
+    if pointer is None:
+        return status
+    if kept is not None and pointer.uri == kept.uri and pointer.sequence < kept.sequence:
         return status
     known = report.snapshot_count is not None
     latest = _bounded(report.newest) if report.newest is not None else None
@@ -48,13 +51,9 @@ def with_published(
             if known
             else status.snapshots,
             "snapshot_count": report.snapshot_count if known else status.snapshot_count,
-            "manifest": _pointer(report.manifest) if is_over else status.manifest,
+            "manifest": _pointer(pointer) if is_over else kept,
         }
     )
-
-
-def _is_older(report: ManifestPointer, known: ManifestPointer | None) -> bool:
-    return known is not None and report.uri == known.uri and report.sequence < known.sequence
 
 
 def _bounded(newest: LatestSnapshot) -> LatestSnapshot:

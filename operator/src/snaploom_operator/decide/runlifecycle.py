@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from snaploom.models.run import CurrentPhase, CurrentRun, DeletionPolicy, RunAction
+from snaploom.models.run import DeletionPolicy, RunAction
 from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
 from snaploom.models.times import EpochNanos
 from snaploom_operator.actions import Action, AddFinalizer, RemoveFinalizer
@@ -102,12 +102,3 @@ def _finalizer(view: RunView) -> tuple[Action, ...]:
     if view.has_finalizer and not wants:
         return (RemoveFinalizer(),)
     return ()
-
-
-def has_application(run: CurrentRun | None) -> bool:
-    """Return whether an application of the run was observed."""
-    return run is not None and run.phase in (
-        CurrentPhase.SUBMITTED,
-        CurrentPhase.RUNNING,
-        CurrentPhase.ENDING,
-    )

@@ -31,7 +31,7 @@ from snaploom_operator.decide.runobservation import (
     observe_run,
     report_trouble,
 )
-from snaploom_operator.decide.runview import RunView
+from snaploom_operator.decide.runview import UNSUBMITTED, RunView
 from snaploom_operator.decision import EventType, Note
 from snaploom_operator.instants import has_lasted, is_past, known_instant, later
 from snaploom_operator.objects import Application
@@ -121,7 +121,7 @@ def adopted(view: RunView) -> CurrentRun | None:
     last ended one is evaluated again, so that its work is not repeated.
     """
     current = view.current
-    if current is not None and current.phase not in (CurrentPhase.QUEUED, CurrentPhase.SUBMITTING):
+    if current is not None and current.phase not in UNSUBMITTED:
         return current
     known = {current.name} if current is not None else set()
     last = view.last

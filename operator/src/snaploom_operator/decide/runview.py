@@ -9,6 +9,7 @@ from functools import cached_property
 from snaploom.models.common import Condition
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import (
+    CurrentPhase,
     CurrentRun,
     LastRun,
     RunSettings,
@@ -24,6 +25,8 @@ from snaploom_operator.decide.ticks import NO_TICKS, Ticks, ticks
 from snaploom_operator.objects import ANNOTATION_RUN, FINALIZER, Application, is_pause
 from snaploom_operator.observed import ObservedRuns, Refusal
 
+UNSUBMITTED = (CurrentPhase.QUEUED, CurrentPhase.SUBMITTING)
+"""Phases of a run of which no application was observed."""
 _LONGEST_TOKEN = 64
 """Characters of the annotation that a status records; longer ones are hashed."""
 

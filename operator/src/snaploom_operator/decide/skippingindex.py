@@ -11,9 +11,9 @@ from snaploom_operator.decide.faults import fault_of, validated
 from snaploom_operator.decide.freshness import overdue_text
 from snaploom_operator.decide.outputdataset import realised
 from snaploom_operator.decide.readiness import DataState
-from snaploom_operator.decide.runlifecycle import advance_runs, has_application, run_view
+from snaploom_operator.decide.runlifecycle import advance_runs, run_view
 from snaploom_operator.decide.runsteps import Step
-from snaploom_operator.decide.runview import RunView
+from snaploom_operator.decide.runview import UNSUBMITTED, RunView
 from snaploom_operator.decision import Decision
 from snaploom_operator.observed import ObservedIndex
 
@@ -55,7 +55,7 @@ def _state(
         return _after(step.ended, reported)
     known = before.state or IndexState.EMPTY
     current = step.current
-    if current is None or not has_application(current):
+    if current is None or current.phase in UNSUBMITTED:
         return known
     if reported is not None:
         return reported

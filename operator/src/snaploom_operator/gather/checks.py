@@ -26,9 +26,9 @@ from snaploom.planning.validation.validator import validate
 from snaploom_operator.gather.clusterrules import cluster_findings
 from snaploom_operator.gather.declarationshash import declarations_hash
 from snaploom_operator.objects import Ref
+from snaploom_operator.observed import Unparsable
 from snaploom_operator.store.entries import Entry
 from snaploom_operator.store.references import reached
-from snaploom_operator.store.resourceparser import Refused
 
 Basis = tuple[tuple[Ref, str, int] | int, ...]
 """Key, UID and generation of all inputs of a check, and `ResourceContext.name_changes`."""
@@ -75,7 +75,7 @@ class ResourceContext:
         return (
             self.name_changes,
             *((entry.ref, entry.uid, entry.generation) for entry in self.closure),
-            *map(_basis_of, others),
+            *((Ref.to(r), r.metadata.uid or "", r.metadata.generation or 0) for r in others),
         )
 
 
@@ -89,7 +89,7 @@ def own_findings(
     """Errors and warnings about one resource itself."""
     contents = [entry.content for entry in context.closure]
     known = [content for content in contents if isinstance(content, Resource)]
-    refused = frozenset(c.ref.identity for c in contents if isinstance(c, Refused))
+    refused = frozenset(c.ref.identity for c in contents if isinstance(c, Unparsable))
     resource, about = context.resource, {context.resource.identity}
     found = [
         *validate(
@@ -154,7 +154,3 @@ def needed(closure: Iterable[Entry], ref: Ref) -> tuple[Entry, ...]:
 
     found = reached(entries[ref].references, near)
     return tuple(entries[key] for key in sorted(found & entries.keys() - {ref}))
-
-
-def _basis_of(resource: Resource) -> tuple[Ref, str, int]:
-    return Ref.to(resource), resource.metadata.uid or "", resource.metadata.generation or 0

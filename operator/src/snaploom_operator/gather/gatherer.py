@@ -48,7 +48,6 @@ from snaploom_operator.observed import (
 )
 from snaploom_operator.store.entries import Entry
 from snaploom_operator.store.lastseen import newer
-from snaploom_operator.store.resourceparser import Refused
 from snaploom_operator.store.store import Store
 from snaploom_operator.textverdicts import RecordingJudge, TextVerdicts
 
@@ -118,8 +117,8 @@ class Gatherer:
         if entry is None:
             self._forget(ref)
             return None
-        if isinstance(entry.content, Refused):
-            return self._unparsable(entry.content)
+        if isinstance(entry.content, Unparsable):
+            return replace(entry.content, now=self._clock())
         checked = await self._checked(entry, entry.content)
         if isinstance(checked, Unjudged):
             return checked
@@ -206,7 +205,7 @@ class Gatherer:
         found: dict[Ref, tuple[Finding, ...]] = {}
         new: dict[Ref, tuple[Entry, int, ResourceContext]] = {}
         for entry in entries:
-            if isinstance(entry.content, Refused):
+            if isinstance(entry.content, Unparsable):
                 continue
             basis, own = self._basis(entry, entry.content), self._own.get(entry.ref)
             if own is not None and own[0] == basis:
@@ -242,18 +241,6 @@ class Gatherer:
         upstream, sources = self._store.upstream(resource)
         overlapping = self._store.overlapping(resource)
         return ResourceContext(resource, closure, overlapping, upstream, sources, others, changes)
-
-    def _unparsable(self, refused: Refused) -> Unparsable:
-        return Unparsable(
-            now=self._clock(),
-            ref=refused.ref,
-            uid=refused.uid,
-            generation=refused.generation,
-            findings=refused.findings,
-            status=refused.status,
-            is_deleting=refused.is_deleting,
-            has_finalizer=refused.has_finalizer,
-        )
 
     def _observed(
         self, entry: Entry, resource: Resource, checked: Checked, refusal: Refusal | None

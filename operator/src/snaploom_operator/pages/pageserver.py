@@ -24,10 +24,10 @@ from snaploom.site.statusdocument import status_document, statuses_document
 from snaploom.site.statuspage import StatusPage
 from snaploom_operator.errors import ClusterError, NotAuthenticated
 from snaploom_operator.objects import Ref
+from snaploom_operator.observed import Unparsable
 from snaploom_operator.pages.access import Access, User
 from snaploom_operator.pages.pagesmetrics import PagesMetrics
 from snaploom_operator.servers.answercache import AnswerCache
-from snaploom_operator.store.resourceparser import Refused
 from snaploom_operator.store.store import Store
 
 ANSWER_SECONDS = 20.0
@@ -119,7 +119,7 @@ class PageServer:
             if isinstance(held, OutputDataset):
                 page = StatusPage(ref.namespace, held, moment)
                 pages.append((page, f"outputs/{ref.namespace}/{ref.name}.html"))
-            elif isinstance(held, Refused):
+            elif isinstance(held, Unparsable):
                 unread.append(f"{ref.namespace}/{ref.name}")
         version = self._version(shown)
         document = partial(statuses_document, pages, moment, version=version, unread=unread)

@@ -15,9 +15,10 @@ from snaploom.models.skippingindex import SkippingIndex
 from snaploom_operator.conditions import ConditionType, Reason
 from snaploom_operator.objectmetadata import metadata_of, text_in
 from snaploom_operator.objects import JsonObject, Ref, is_pause
+from snaploom_operator.observed import Unparsable
 from snaploom_operator.store.folderindex import folders_of
 from snaploom_operator.store.references import references_of
-from snaploom_operator.store.resourceparser import Refused, parse_resource, unreadable
+from snaploom_operator.store.resourceparser import parse_resource, unreadable
 
 RUNNABLE = frozenset({OutputDataset.__name__, SkippingIndex.__name__})
 """Kinds that run jobs."""
@@ -30,7 +31,7 @@ class Entry:
     ref: Ref
     version: int
     uid: str
-    content: Resource | Refused
+    content: Resource | Unparsable
     references: frozenset[Ref]
     """Every object that its spec refers to, whether it exists or not."""
     folders: frozenset[str]
@@ -41,14 +42,14 @@ class Entry:
     @property
     def generation(self) -> int:
         """Number of its spec's version."""
-        if isinstance(self.content, Refused):
+        if isinstance(self.content, Unparsable):
             return self.content.generation
         return self.content.metadata.generation or 0
 
     @property
     def trouble(self) -> str:
         """The cause if it cannot be read; empty if it can."""
-        if not isinstance(self.content, Refused):
+        if not isinstance(self.content, Unparsable):
             return ""
         first = next(iter(self.content.findings), None)
         return f"cannot be read: {first.path}: {first.message}" if first else "cannot be read"
@@ -95,12 +96,12 @@ def declared(entry: Entry | None) -> object:
     """The part that other resources depend on, for comparison."""
     if entry is None:
         return None
-    if isinstance(entry.content, Refused):
+    if isinstance(entry.content, Unparsable):
         return entry.uid, entry.content.generation
     return entry.uid, _spec(entry.content)
 
 
-def _spec(content: Resource | Refused) -> object:
+def _spec(content: Resource | Unparsable) -> object:
     return getattr(content, "spec", None)
 
 
@@ -113,7 +114,7 @@ def published(entry: Entry | None) -> tuple[str, int] | None:
     return None if manifest is None else (entry.uid, manifest.sequence)
 
 
-def current_run(content: Resource | Refused | None) -> CurrentRun | None:
+def current_run(content: Resource | Unparsable | None) -> CurrentRun | None:
     """The queued or submitted run of a resource."""
     if isinstance(content, OutputDataset | SkippingIndex) and content.status is not None:
         return content.status.current_run
@@ -129,7 +130,7 @@ def is_stalled_by_reference(entry: Entry | None) -> bool:
     )
 
 
-def may_start(content: Resource | Refused | None) -> bool:
+def may_start(content: Resource | Unparsable | None) -> bool:
     """Return whether a resource is neither paused nor suspended."""
     if not isinstance(content, OutputDataset | SkippingIndex):
         return False

@@ -23,7 +23,7 @@ from snaploom.visibletext import visible
 from snaploom_operator.logcontext import about
 from snaploom_operator.objectmetadata import mapping_in, text_in
 from snaploom_operator.objects import JsonObject, Ref
-from snaploom_operator.observed import Queue
+from snaploom_operator.observed import Queue, Unparsable
 from snaploom_operator.operatorsettings import Limits
 from snaploom_operator.store.children import Child, ChildReader
 from snaploom_operator.store.entries import (
@@ -39,7 +39,6 @@ from snaploom_operator.store.entries import (
 from snaploom_operator.store.folderindex import Folders
 from snaploom_operator.store.lastseen import LastSeenIndex
 from snaploom_operator.store.references import reached, ref_of, references_of, version_of
-from snaploom_operator.store.resourceparser import Refused
 from snaploom_operator.store.runqueue import RunQueue
 from snaploom_operator.submitters.base import ApplicationForm
 
@@ -157,7 +156,7 @@ class Store:
         """The entry of a cached resource."""
         return self._entries.get(ref)
 
-    def get(self, ref: Ref) -> Resource | Refused | None:
+    def get(self, ref: Ref) -> Resource | Unparsable | None:
         """A cached resource; None if there is none."""
         entry = self._entries.get(ref)
         return None if entry is None else entry.content
@@ -192,7 +191,7 @@ class Store:
         """Count the changes of the declarations of a namespace, which references never leave."""
         return self._declared_changes[namespace]
 
-    def resources(self) -> Iterator[tuple[Ref, Resource | Refused]]:
+    def resources(self) -> Iterator[tuple[Ref, Resource | Unparsable]]:
         """All cached resources of ours, as of one moment; thread-safe."""
         for ref, entry in self._entries.copy().items():
             yield ref, entry.content
