@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -22,6 +22,8 @@ from cryptography.hazmat.primitives import serialization
 from pydantic import JsonValue
 
 from snaploom_operator.certificates.issuer import CLOCK_SKEW, issue, pem
+from snaploom_operator.objectmetadata import mapping_in
+from snaploom_operator.objects import JsonObject
 
 TRUST_DELAY = timedelta(minutes=10)
 """Delay between issuing and using a certificate: ample for all API servers of a cluster to load its
@@ -99,11 +101,10 @@ def expiry(certificates: bytes) -> datetime | None:
     return min((found.not_valid_after_utc for found in _parsed(certificates)), default=None)
 
 
-def read_secret(secret: Mapping[str, JsonValue]) -> CertificateSecret:
+def read_secret(secret: JsonObject) -> CertificateSecret:
     """Parse the data of a Secret; invalid Base64 counts as missing."""
-    data = secret.get("data")
-    values = data if isinstance(data, Mapping) else {}
-    return CertificateSecret(**{field: decoded(values.get(file)) for field, file in _FILES.items()})
+    data = mapping_in(secret, "data")
+    return CertificateSecret(**{field: decoded(data.get(file)) for field, file in _FILES.items()})
 
 
 def secret_data(held: CertificateSecret) -> dict[str, JsonValue]:

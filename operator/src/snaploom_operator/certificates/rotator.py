@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
@@ -21,7 +21,7 @@ from snaploom_operator.certificates.rotation import (
 from snaploom_operator.cluster.apiresources import SECRETS, VALIDATING_WEBHOOKS
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.errors import ClusterError, ObjectMissing
-from snaploom_operator.objectmetadata import metadata_of, text_in
+from snaploom_operator.objectmetadata import mapping_in, metadata_of, objects_in, text_in
 from snaploom_operator.objects import JsonObject
 from snaploom_operator.operatorsettings import OperatorSettings
 
@@ -119,8 +119,14 @@ class CertificateRotator:
 
     async def _trust(self, configuration: JsonObject, authorities: bytes) -> None:
         webhooks: list[JsonValue] = [
-            {**webhook, "clientConfig": {**_client(webhook), "caBundle": encoded(authorities)}}
-            for webhook in _webhooks(configuration)
+            {
+                **webhook,
+                "clientConfig": {
+                    **mapping_in(webhook, "clientConfig"),
+                    "caBundle": encoded(authorities),
+                },
+            }
+            for webhook in objects_in(configuration, "webhooks")
         ]
         await self._cluster.patch(
             VALIDATING_WEBHOOKS,
@@ -135,21 +141,11 @@ def _version(stored: JsonObject) -> dict[str, JsonValue]:
     return {"resourceVersion": text_in(metadata_of(stored), "resourceVersion")}
 
 
-def _webhooks(configuration: JsonObject) -> list[Mapping[str, JsonValue]]:
-    webhooks = configuration.get("webhooks")
-    listed = webhooks if isinstance(webhooks, list) else []
-    return [webhook for webhook in listed if isinstance(webhook, Mapping)]
-
-
-def _client(webhook: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-    client = webhook.get("clientConfig")
-    return client if isinstance(client, Mapping) else {}
-
-
 def _trusted(configuration: JsonObject | None) -> bytes | None:
     """The common `caBundle` of all webhooks; empty if they differ, None if there are none."""
-    webhooks = [] if configuration is None else _webhooks(configuration)
-    bundles = {decoded(_client(webhook).get("caBundle")) for webhook in webhooks}
+    webhooks = objects_in(configuration or {}, "webhooks")
+    clients = (mapping_in(webhook, "clientConfig") for webhook in webhooks)
+    bundles = {decoded(client.get("caBundle")) for client in clients}
     if len(bundles) == 1:
         return bundles.pop()
     return b"" if bundles else None

@@ -21,7 +21,7 @@ from snaploom_operator.errors import (
     TooManyRequests,
     WatchExpired,
 )
-from snaploom_operator.objectmetadata import mapping_in, text_in
+from snaploom_operator.objectmetadata import mapping_in, objects_in, text_in
 from snaploom_operator.objects import JsonObject
 
 LONGEST_MESSAGE = 1_000
@@ -162,16 +162,13 @@ def _parsed(body: bytes) -> _Status:
     if not isinstance(raw, dict) or raw.get("kind") != "Status":
         return _Status(_truncated(body.decode(errors="replace").strip()), "", "", "", (), None)
     details = mapping_in(raw, "details")
-    causes = details.get("causes")
     wait = details.get("retryAfterSeconds")
     return _Status(
         message=_truncated(text_in(raw, "message")),
         reason=text_in(raw, "reason"),
         kind=text_in(details, "kind"),
         name=text_in(details, "name"),
-        causes=tuple(cause for cause in causes if isinstance(cause, dict))
-        if isinstance(causes, list)
-        else (),
+        causes=tuple(objects_in(details, "causes")),
         wait=float(wait) if isinstance(wait, int) else None,
     )
 

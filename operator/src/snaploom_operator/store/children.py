@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 from pydantic_core import from_json
 
 from snaploom.models.report import REPORT_FORMAT, Report
-from snaploom_operator.objectmetadata import labels_of, mapping_in, metadata_of, text_in
+from snaploom_operator.objectmetadata import labels_of, mapping_in, metadata_of, objects_in, text_in
 from snaploom_operator.objects import (
     LABEL_OWNER,
     LABEL_ROLE,
@@ -169,21 +169,16 @@ def _driver_pod(stored: JsonObject) -> DriverPod | None:
 
 
 def _troubles(status: JsonObject) -> list[str]:
-    details = [each for each in _objects(status, "conditions") if each.get("status") == "False"]
+    details = [each for each in objects_in(status, "conditions") if each.get("status") == "False"]
     for containers in ("initContainerStatuses", "containerStatuses"):
-        for container in _objects(status, containers):
+        for container in objects_in(status, containers):
             state = mapping_in(container, "state")
             details += [mapping_in(state, name) for name in ("waiting", "terminated")]
     messages = [_message(each) for each in details if text_in(each, "reason") not in _QUIET]
     return [text for text in (*messages, text_in(status, "message")) if text]
 
 
-def _objects(values: JsonObject, key: str) -> list[Mapping[str, JsonValue]]:
-    members = values.get(key)
-    return [item for item in members if isinstance(item, dict)] if isinstance(members, list) else []
-
-
-def _message(detail: Mapping[str, JsonValue]) -> str:
+def _message(detail: JsonObject) -> str:
     code = detail.get("exitCode")
     ended = f"exit code {code}" if isinstance(code, int) else ""
     return joined(text_in(detail, "reason"), text_in(detail, "message") or ended)
