@@ -37,7 +37,7 @@ from snaploom_operator.store.entries import (
     read_entry,
 )
 from snaploom_operator.store.folderindex import Folders
-from snaploom_operator.store.lastseen import LastSeenIndex
+from snaploom_operator.store.lastseen import take_seen
 from snaploom_operator.store.references import reached, ref_of, references_of, version_of
 from snaploom_operator.store.runqueue import RunQueue
 from snaploom_operator.submitters.base import ApplicationForm
@@ -81,7 +81,7 @@ class Store:
         self._children: dict[Ref, Child] = {}
         self._children_of: defaultdict[str, dict[Ref, None]] = defaultdict(dict)
         self._unreadable: dict[Ref, None] = {}
-        self._last_seen = LastSeenIndex()
+        self._last_seen: dict[Ref, LastSeen] = {}
         self._namespaces: dict[str, int] = {}
         self._terminating: set[str] = set()
 
@@ -269,7 +269,7 @@ class Store:
 
     def last_seen(self, source: Ref) -> LastSeen | None:
         """The newest observation of a DataSource in the cached reports."""
-        return self._last_seen.newest(source)
+        return self._last_seen.get(source)
 
     def place_of(self, ref: Ref) -> Queue:
         """The position of a resource's run in the queue."""
@@ -314,7 +314,7 @@ class Store:
             woken |= self._misspelling(ref)
             self._see(ref)
         if after is None:
-            self._last_seen.forget(ref)
+            self._last_seen.pop(ref, None)
         # `status.usedBy` of referenced resources changes only with the set of references.
         named, names = (NOTHING if each is None else each.references for each in (before, after))
         woken |= {reference for reference in named ^ names if reference in self._entries}
@@ -372,7 +372,7 @@ class Store:
             return
         for child in self._children.values():
             if child.ref.namespace == new.namespace:
-                self._last_seen.put(new.namespace, child.report, {new})
+                take_seen(self._last_seen, new.namespace, child.report, {new})
 
     def _readers(self, ref: Ref) -> set[Ref]:
         """The outputs and indexes whose sources may read what an output publishes."""
@@ -418,7 +418,7 @@ class Store:
             self._children[ref] = child
             self._children_of[child.owner_uid][ref] = None
             woken |= self._owner_of(child)
-            woken |= self._last_seen.put(ref.namespace, child.report, self._entries)
+            woken |= take_seen(self._last_seen, ref.namespace, child.report, self._entries)
         return frozenset(ref for ref in woken if ref in self._entries)
 
     def _forget_child(self, child: Child) -> set[Ref]:
