@@ -41,13 +41,7 @@ class Backoff:
 
 
 class WorkQueue(Generic[Key]):
-    """A queue of due and delayed keys.
-
-    Args:
-        clock: monotonic seconds.
-        backoff: delays after failures.
-        chance: random numbers between 0 and 1, for jitter.
-    """
+    """A queue of due and delayed keys, by monotonic seconds; `chance` is for the jitter."""
 
     def __init__(
         self,

@@ -266,9 +266,9 @@ def test_a_run_that_ends_starts_the_next_in_the_queue() -> None:
     second = stored(output("second"), currentRun=current_run("b", "Queued"))
     for each in (first, second):
         store.put(each)
-    assert not store.place_of(key(second)).has_slot
+    assert not store.queue.place_of(key(second)).has_slot
     assert store.put(newer(spoilt(first, "status", {}))) == {key(first), key(second)}
-    assert store.place_of(key(second)).has_slot
+    assert store.queue.place_of(key(second)).has_slot
 
 
 def test_a_namespace_that_is_being_deleted_queues_its_resources() -> None:
@@ -315,13 +315,13 @@ def test_runs_that_are_about_to_start_take_the_slots_before_their_statuses_are_w
     first, second = stored(output("first")), stored(output("second"))
     for each in (first, second):
         store.put(each)
-    assert store.place_of(key(first)).has_slot
-    assert store.place_of(key(second)).has_slot
+    assert store.queue.place_of(key(first)).has_slot
+    assert store.queue.place_of(key(second)).has_slot
     store.claim(key(first), CurrentRun.parse(current_run("a", "Submitting")))
-    assert not store.place_of(key(second)).has_slot
-    assert store.place_of(key(first)).has_slot  # its write may fail, and be tried again
+    assert not store.queue.place_of(key(second)).has_slot
+    assert store.queue.place_of(key(first)).has_slot  # its write may fail, and be tried again
     store.claim(key(first), None)
-    assert store.place_of(key(second)).has_slot
+    assert store.queue.place_of(key(second)).has_slot
 
 
 def test_new_run_has_no_slot_while_another_waits_for_the_only_one() -> None:
@@ -329,8 +329,8 @@ def test_new_run_has_no_slot_while_another_waits_for_the_only_one() -> None:
     waiting = stored(output("waiting"), currentRun=current_run("a", "Queued"))
     for each in (waiting, stored(output("new"))):
         store.put(each)
-    assert store.place_of(key(waiting)).has_slot
-    assert not store.place_of(Ref("OutputDataset", NAMESPACE, "new")).has_slot
+    assert store.queue.place_of(key(waiting)).has_slot
+    assert not store.queue.place_of(Ref("OutputDataset", NAMESPACE, "new")).has_slot
 
 
 def test_slot_that_was_given_back_wakes_what_waits_for_it() -> None:
@@ -340,6 +340,6 @@ def test_slot_that_was_given_back_wakes_what_waits_for_it() -> None:
     store.put(new)
     store.claim(key(new), CurrentRun.parse(current_run("b", "Submitting")))
     store.put(waiting)
-    assert not store.place_of(key(waiting)).has_slot
+    assert not store.queue.place_of(key(waiting)).has_slot
     assert store.claim(key(new), None) == {key(waiting)}
-    assert store.place_of(key(waiting)).has_slot
+    assert store.queue.place_of(key(waiting)).has_slot

@@ -39,13 +39,8 @@ def _now() -> datetime:
 class CertificateRotator:
     """Reconciles the Secret and the ValidatingWebhookConfiguration periodically.
 
-    Args:
-        cluster: the cluster.
-        settings: the names of both.
-        on_expiry: called with the expiry of the certificate in use, in seconds since 1970.
-        on_renewed: called after each renewal.
-        clock: the current time.
-        pause: sleeps.
+    `on_expiry` is called with the expiry of the certificate in use, in seconds since 1970, and
+    `on_renewed` after each renewal.
     """
 
     def __init__(

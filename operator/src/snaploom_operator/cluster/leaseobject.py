@@ -24,13 +24,8 @@ _MOST_TRANSITIONS = 2**31 - 1
 class LeaseObject:
     """One Lease. All writes name the version that they are based on.
 
-    Args:
-        cluster: the cluster.
-        namespace: namespace of the Lease.
-        name: its name.
-        seconds: the promise of a holder that wrote none.
-        owner: owner reference of a created Lease.
-        clock: the time that is written, for information only.
+    `seconds` are the promise of a holder that wrote none, `owner` is the owner reference of a
+    created Lease, and the clock's time is written for information only.
     """
 
     def __init__(

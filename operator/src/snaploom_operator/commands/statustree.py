@@ -14,11 +14,8 @@ from rich.text import Text
 from rich.tree import Tree
 
 from snaploom.models.common import Condition, ConditionStatus, ResourceStatus
-from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource, DataSourceStatus
-from snaploom.models.fieldtransformer import FieldTransformer
 from snaploom.models.kinds import AnyResource
-from snaploom.models.metadataapplicator import MetadataApplicator
 from snaploom.models.outputdataset import OutputDataset, OutputDatasetStatus
 from snaploom.models.run import CurrentRun, LastPhase, LastRun
 from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
@@ -28,6 +25,7 @@ from snaploom.site.textdrawings import timeline_drawing, tree_drawing
 from snaploom_operator.attempts import has_attempts
 from snaploom_operator.commands.drawings import Drawing
 from snaploom_operator.commands.durations import ago, elapsed
+from snaploom_operator.decide.configuration import Configuration
 from snaploom_operator.remedies import EVERY_REMEDY
 from snaploom_operator.store.references import reached, references_of
 
@@ -35,8 +33,6 @@ _SHOWN_SNAPSHOTS = 5
 """Snapshots that are listed; the others are counted."""
 _WAITING = ("Ready", "Reconciling", "Stalled", "Suspended", "SnapshotFresh", "IndexFresh")
 """Conditions that are shown; those that report success are left out."""
-
-Configuration = DataSource | DataRelationship | MetadataApplicator | FieldTransformer
 
 
 @dataclass(frozen=True)

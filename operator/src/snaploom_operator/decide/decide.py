@@ -9,15 +9,11 @@ from __future__ import annotations
 import logging
 
 from snaploom.models.common import ResourceStatus
-from snaploom.models.datarelationship import DataRelationship
-from snaploom.models.datasource import DataSource
-from snaploom.models.fieldtransformer import FieldTransformer
-from snaploom.models.metadataapplicator import MetadataApplicator
 from snaploom.models.times import EpochNanos
 from snaploom_operator.actions import RemoveFinalizer
 from snaploom_operator.conditions import ConditionType, ConditionValue, Reason, next_conditions
 from snaploom_operator.decide.conditionevents import condition_notes
-from snaploom_operator.decide.configuration import decide_configuration
+from snaploom_operator.decide.configuration import Configuration, decide_configuration
 from snaploom_operator.decide.decisionsettings import DecideSettings
 from snaploom_operator.decide.faults import findings_text, stalled
 from snaploom_operator.decide.outputdataset import decide_output
@@ -53,7 +49,7 @@ def _decided(observed: ObservedResource | Unparsable, settings: DecideSettings) 
     if isinstance(observed, ObservedIndex):
         return decide_index(observed, settings)
     resource = observed.resource
-    if isinstance(resource, DataSource | DataRelationship | MetadataApplicator | FieldTransformer):
+    if isinstance(resource, Configuration):
         return decide_configuration(observed, resource)
     raise TypeError(f"nothing is known about the kind {resource.kind}")
 

@@ -311,7 +311,7 @@ class Gatherer:
             reports={c.run: c.report for c in children if c.report is not None},
             config_maps=tuple(sorted(config_maps, key=lambda each: each.name)),
             driver_pods={c.run: c.view for c in children if isinstance(c.view, DriverPod)},
-            queue=self._store.place_of(entry.ref),
+            queue=self._store.queue.place_of(entry.ref),
             available=self._store.available,
             is_namespace_terminating=was_refused or self._store.is_terminating(namespace),
         )

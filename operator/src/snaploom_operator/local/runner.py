@@ -91,14 +91,8 @@ class _Found:
 class LocalRunner:
     """Runs local applications until it is cancelled.
 
-    Args:
-        cluster: the cluster.
-        environment: the complete environment of the jobs.
-        namespaces: namespaces of the runs; empty for all.
-        workers: concurrent jobs.
-        program: the command of a job; arguments follow.
-        intervals: intervals and time limits.
-        host: name of this machine.
+    The environment is that of the jobs, whole; without namespaces those of all are run, by as many
+    workers at a time. `program` is the command of a job, which its arguments follow.
     """
 
     def __init__(

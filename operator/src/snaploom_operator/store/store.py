@@ -23,7 +23,7 @@ from snaploom.visibletext import visible
 from snaploom_operator.logcontext import about
 from snaploom_operator.objectmetadata import mapping_in, text_in
 from snaploom_operator.objects import JsonObject, Ref
-from snaploom_operator.observed import Queue, Unparsable
+from snaploom_operator.observed import Unparsable
 from snaploom_operator.operatorsettings import Limits
 from snaploom_operator.store.children import Child, ChildReader
 from snaploom_operator.store.entries import (
@@ -270,10 +270,6 @@ class Store:
     def last_seen(self, source: Ref) -> LastSeen | None:
         """The newest observation of a DataSource in the cached reports."""
         return self._last_seen.get(source)
-
-    def place_of(self, ref: Ref) -> Queue:
-        """The position of a resource's run in the queue."""
-        return self.queue.place_of(ref)
 
     def is_terminating(self, namespace: str) -> bool:
         """Return whether a namespace is known to be terminating."""
