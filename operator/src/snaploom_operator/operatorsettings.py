@@ -15,12 +15,7 @@ from pydantic import Field
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.base import ApiModel
 from snaploom.models.common import ResourceName, ShortText
-from snaploom.models.run import (
-    DriverSettings,
-    ExecutorSettings,
-    SparkSettings,
-    Submitter,
-)
+from snaploom.models.run import DriverSettings, ExecutorSettings, SparkSettings, Submitter
 
 Port = Annotated[int, Ge(0), Le(65535)]
 LogFormat = Literal["json", "text"]

@@ -18,11 +18,7 @@ from snaploom.planning.dependence import dependence_findings
 from snaploom.planning.sources.circles import cycle_findings
 from snaploom.planning.validation.outputfolder import comparable_folder
 from snaploom.planning.validation.overlaps import folder_of, overlap
-from snaploom.storage.fixedsettings import (
-    SETTING_PATHS,
-    asked_by,
-    changed_settings,
-)
+from snaploom.storage.fixedsettings import SETTING_PATHS, asked_by, changed_settings
 from snaploom_operator.admission.reviewcontext import ReviewContext
 from snaploom_operator.store.references import reached
 

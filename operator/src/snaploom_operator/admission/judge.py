@@ -19,16 +19,8 @@ from snaploom_operator.admission.request import (
     parse_review,
     passes_unread,
 )
-from snaploom_operator.admission.review import (
-    Submission,
-    read_submission,
-    review,
-    review_deletion,
-)
-from snaploom_operator.admission.reviewcontext import (
-    review_context,
-    users_of,
-)
+from snaploom_operator.admission.review import Submission, read_submission, review, review_deletion
+from snaploom_operator.admission.reviewcontext import review_context, users_of
 from snaploom_operator.admission.sharedthreads import SharedThreads
 from snaploom_operator.admission.throttle import RefusalThrottle
 from snaploom_operator.errors import TooManyReviews

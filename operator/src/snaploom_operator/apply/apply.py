@@ -9,14 +9,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
 from snaploom.models.resource import Resource
-from snaploom_operator.actions import (
-    Action,
-    AddFinalizer,
-    Create,
-    Delete,
-    Ensure,
-    RemoveFinalizer,
-)
+from snaploom_operator.actions import Action, AddFinalizer, Create, Delete, Ensure, RemoveFinalizer
 from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS
 from snaploom_operator.cluster.mergepatch import difference
 from snaploom_operator.cluster.port import ApiResource, Cluster

@@ -19,12 +19,7 @@ from snaploom_operator.decide.faults import findings_text, stalled
 from snaploom_operator.decide.outputdataset import decide_output
 from snaploom_operator.decide.skippingindex import decide_index
 from snaploom_operator.decision import Decision, EventType, Note
-from snaploom_operator.observed import (
-    ObservedIndex,
-    ObservedOutput,
-    ObservedResource,
-    Unparsable,
-)
+from snaploom_operator.observed import ObservedIndex, ObservedOutput, ObservedResource, Unparsable
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -6,13 +6,7 @@ A report that is older than the status is ignored, since runs can be evaluated a
 from __future__ import annotations
 
 from snaploom.models.outputdataset import OutputDatasetStatus
-from snaploom.models.report import (
-    Exclusion,
-    LatestSnapshot,
-    ManifestPointer,
-    Report,
-    RunPhase,
-)
+from snaploom.models.report import Exclusion, LatestSnapshot, ManifestPointer, Report, RunPhase
 from snaploom_operator.statuslimits import fit_items, fit_text, fit_texts
 
 _SOURCES_BYTES = 3_000

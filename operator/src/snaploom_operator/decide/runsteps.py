@@ -10,13 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from snaploom.models.report import Report
-from snaploom.models.run import (
-    ConcurrencyPolicy,
-    CurrentPhase,
-    CurrentRun,
-    LastRun,
-    RunAction,
-)
+from snaploom.models.run import ConcurrencyPolicy, CurrentPhase, CurrentRun, LastRun, RunAction
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom_operator.actions import Action
 from snaploom_operator.conditions import Reason

@@ -8,14 +8,7 @@ from functools import cached_property
 
 from snaploom.models.common import Condition
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.run import (
-    CurrentPhase,
-    CurrentRun,
-    LastRun,
-    RunSettings,
-    Submitter,
-    Trigger,
-)
+from snaploom.models.run import CurrentPhase, CurrentRun, LastRun, RunSettings, Submitter, Trigger
 from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.bundle import Bundle

@@ -39,12 +39,7 @@ from snaploom_operator.cluster.connection import DEFAULT_FILE, KUBECONFIG, SERVI
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.errors import ClusterError, ObjectChanged, ObjectMissing
 from snaploom_operator.local.orphanedrun import final_state
-from snaploom_operator.local.process import (
-    LocalProcess,
-    ProcessName,
-    start_process,
-    stop_orphan,
-)
+from snaploom_operator.local.process import LocalProcess, ProcessName, start_process, stop_orphan
 from snaploom_operator.manifests.configmaps import BUNDLE_KEY, COMPRESSED
 from snaploom_operator.objectmetadata import Metadata, mapping_in, text_in
 from snaploom_operator.objects import Application, ApplicationState, JsonObject
