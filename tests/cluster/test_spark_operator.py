@@ -79,8 +79,8 @@ def play(plane, pod, phase, container):
 
 
 def driver_of(plane, name):
-    found = FORM.read(plane.kubectl.get("sparkapplication", name, "jobs"))
-    return found.driver_pod
+    stored = plane.kubectl.get("sparkapplication", name, "jobs")
+    return stored["status"]["driverInfo"]["podName"]
 
 
 NOW = "2026-01-01T00:00:00Z"

@@ -1,4 +1,4 @@
-"""What a decision does to the cluster, as data; `apply` performs it, tests compare it."""
+"""The effects of a decision on the cluster, as data; `apply` performs it, tests compare it."""
 
 from __future__ import annotations
 

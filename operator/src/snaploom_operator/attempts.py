@@ -6,6 +6,6 @@ from snaploom.models.run import LastPhase, LastRun, Retry
 
 
 def has_attempts(last: LastRun, retry: Retry) -> bool:
-    """Whether a run failed and has retries left."""
+    """Return whether a run failed and has retries left."""
     failed = last.phase is not LastPhase.SUCCEEDED and last.retryable
     return failed and last.attempt < retry.limit

@@ -42,7 +42,7 @@ class ConditionType(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a condition has its status, and what an event is about; stable, one documented word."""
+    """Reasons of conditions and events; stable, one documented word each."""
 
     # Ready
     VALID = "Valid"
@@ -159,11 +159,7 @@ def next_conditions(
 ) -> tuple[Condition, ...]:
     """The conditions of a status, in the order of their types.
 
-    Args:
-        before: the conditions of the status observed; those without a new value are dropped.
-        values: what holds now; each type at most once.
-        generation: generation of the spec that this was computed from.
-        now: time of a transition.
+    Observed conditions without a new value are dropped.
     """
     known = {condition.type: condition for condition in before}
     by_type = {each.type: each for each in values}

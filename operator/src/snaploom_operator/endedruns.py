@@ -29,12 +29,7 @@ class EndedRun:
 
 
 def ended_run(before: ResourceStatus | None, after: ResourceStatus) -> EndedRun | None:
-    """The run that ended between two statuses of one resource.
-
-    Args:
-        before: the previous status; None for none.
-        after: the new status.
-    """
+    """The run that ended between two statuses of one resource."""
     was, now = _last(before), _last(after)
     if now is None or (was is not None and (was.id, was.attempt) == (now.id, now.attempt)):
         return None

@@ -100,12 +100,7 @@ class WatchExpired(ClusterError):
 
 
 class TooManyRequests(ClusterError):
-    """The API server limits the request rate.
-
-    Args:
-        message: its message.
-        after: seconds to wait.
-    """
+    """The API server limits the request rate; `after` are the seconds to wait."""
 
     reason = "TooManyRequests"
 
@@ -172,5 +167,5 @@ class SparkSettingsRefused(OperatorError):
 
 
 def in_one_line(error: ClusterError | TimeoutError) -> str:
-    """What went wrong with a request, for a line of the log."""
+    """The failure of a request, for a line of the log."""
     return error.message if isinstance(error, ClusterError) else "no answer in time"

@@ -23,7 +23,7 @@ def later(instant: EpochNanos, seconds: float) -> EpochNanos:
 
 
 def is_past(start: str | None, seconds: float, now: EpochNanos) -> bool:
-    """Whether some seconds have passed since a time.
+    """Return whether some seconds have passed since a time.
 
     An invalid time, or one in the future because a clock was set back, counts as past: waiting for
     it could last for ever.
@@ -33,7 +33,7 @@ def is_past(start: str | None, seconds: float, now: EpochNanos) -> bool:
 
 
 def has_lasted(start: str | None, seconds: float, now: EpochNanos) -> bool:
-    """Whether something that began at a time has certainly lasted some seconds.
+    """Return whether something that began at a time has certainly lasted some seconds.
 
     In doubt it is False, unlike `is_past`: nothing is stopped because a clock was set back.
     """

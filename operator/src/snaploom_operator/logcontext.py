@@ -1,4 +1,4 @@
-"""What a log line is about: fields besides its message."""
+"""Fields of a log line besides its message."""
 
 from __future__ import annotations
 
@@ -10,17 +10,6 @@ FIELDS = ("resource", "run", "reason")
 """Fields of a line besides its message, in this order."""
 
 
-def about(resource: Ref | None = None, *, run: str = "", reason: str = "") -> Mapping[str, str]:
-    """The `extra` of a log line.
-
-    Args:
-        resource: the resource.
-        run: name of the run.
-        reason: stable CamelCase reason.
-    """
-    fields = {
-        "resource": str(resource) if resource is not None else "",
-        "run": run,
-        "reason": reason,
-    }
-    return {key: value for key, value in fields.items() if value}
+def about(resource: Ref, *, reason: str = "") -> Mapping[str, str]:
+    """The `extra` of a log line about a resource, with a stable CamelCase reason."""
+    return {"resource": str(resource), **({"reason": reason} if reason else {})}

@@ -27,7 +27,6 @@ class Metadata:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     finalizers: tuple[str, ...]
-    owner_uids: tuple[str, ...]
     is_deleting: bool
 
     @classmethod
@@ -35,7 +34,6 @@ class Metadata:
         """The metadata of an object as the API server writes it."""
         metadata = metadata_of(stored)
         generation = metadata.get("generation")
-        owners = _list_in(metadata, "ownerReferences")
         return cls(
             name=text_in(metadata, "name"),
             namespace=text_in(metadata, "namespace"),
@@ -45,7 +43,6 @@ class Metadata:
             labels=_texts(mapping_in(metadata, "labels")),
             annotations=_texts(mapping_in(metadata, "annotations")),
             finalizers=tuple(str(name) for name in _list_in(metadata, "finalizers")),
-            owner_uids=tuple(text_in(o, "uid") for o in owners if isinstance(o, Mapping)),
             is_deleting=bool(metadata.get("deletionTimestamp")),
         )
 
@@ -63,14 +60,13 @@ def labels_of(stored: JsonObject) -> JsonObject:
 def managers_of(stored: JsonObject, path: tuple[str, ...]) -> tuple[str, ...]:
     """Names of the field managers of a field."""
     found = []
-    for entry in _list_in(metadata_of(stored), "managedFields"):
-        place: JsonObject = entry if isinstance(entry, Mapping) else {}
-        owned = mapping_in(place, "fieldsV1")
-        names = [f"f:{name}" for name in path]
-        for name in names[:-1]:
+    *above, last = (f"f:{name}" for name in path)
+    for entry in objects_in(metadata_of(stored), "managedFields"):
+        owned = mapping_in(entry, "fieldsV1")
+        for name in above:
             owned = mapping_in(owned, name)
-        if names[-1] in owned:
-            found.append(text_in(place, "manager"))
+        if last in owned:
+            found.append(text_in(entry, "manager"))
     return tuple(found)
 
 
@@ -78,6 +74,11 @@ def mapping_in(stored: JsonObject, key: str) -> JsonObject:
     """The mapping under a key; empty when there is none."""
     value = stored.get(key)
     return value if isinstance(value, Mapping) else {}
+
+
+def objects_in(stored: JsonObject, key: str) -> list[JsonObject]:
+    """The mappings in the list under a key; empty when there is none."""
+    return [item for item in _list_in(stored, key) if isinstance(item, Mapping)]
 
 
 def text_in(stored: JsonObject, key: str) -> str:

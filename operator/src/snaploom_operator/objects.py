@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from snaploom.models.report import Report
+from snaploom.models.resource import Resource
 from snaploom.models.run import RunAction, Submitter, Trigger
 from snaploom.models.times import EpochNanos
 
@@ -45,7 +46,7 @@ FINALIZER = "snaploom.io/finalizer"
 
 
 def is_pause(annotations: Mapping[str, str]) -> bool:
-    """Whether the annotations pause a resource."""
+    """Return whether the annotations pause a resource."""
     return annotations.get(ANNOTATION_PAUSED, "") not in _NOT_PAUSED
 
 
@@ -61,6 +62,16 @@ class Ref(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.namespace}/{self.name}"
+
+    @property
+    def identity(self) -> str:
+        """`Kind/name`, as messages name a resource."""
+        return f"{self.kind}/{self.name}"
+
+    @classmethod
+    def to(cls, resource: Resource) -> Ref:
+        """The key of a resource."""
+        return cls(resource.kind, resource.metadata.namespace or "", resource.name)
 
 
 class ApplicationState(StrEnum):
@@ -83,19 +94,8 @@ class ApplicationState(StrEnum):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the state is final: COMPLETED and FAILED only (rule R6)."""
+        """True if the state is final: COMPLETED and FAILED only (rule R6)."""
         return self in (ApplicationState.COMPLETED, ApplicationState.FAILED)
-
-    @property
-    def has_started(self) -> bool:
-        """Whether the driver runs or ran; the start timeout is about states before."""
-        return self not in (
-            ApplicationState.NEW,
-            ApplicationState.SUBMITTED,
-            ApplicationState.SUBMISSION_FAILED,
-            ApplicationState.PENDING_RERUN,
-            ApplicationState.INVALIDATING,
-        )
 
 
 @dataclass(frozen=True)
@@ -111,15 +111,12 @@ class Application:
     state: ApplicationState
     message: str
     """Message of its controller; empty for none."""
-    driver_pod: str
-    """Name of the driver's pod; empty before there is one."""
     action: RunAction
     attempt: int
     trigger: Trigger
     started_at: EpochNanos
-    """When the operator started the run."""
+    """Time at which the operator started the run."""
     is_deleting: bool
-    """Whether it is being deleted."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +128,7 @@ class DriverPod:
     phase: str
     """Pending, Running, Succeeded, Failed or Unknown."""
     trouble: str
-    """Why it does not start, or how it ended: the messages of its conditions and containers."""
+    """The messages of its conditions and containers while it does not start, or since its end."""
 
 
 @dataclass(frozen=True)
@@ -142,4 +139,4 @@ class FoundReport:
     report: Report | None
     """None if it cannot be parsed."""
     trouble: str = ""
-    """Why it cannot be parsed; empty if it can."""
+    """The cause if it cannot be parsed; empty if it can."""

@@ -17,14 +17,14 @@ from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import RunPlan
 from snaploom_operator.errors import NamespaceTerminating
-from snaploom_operator.objects import Application, DriverPod, FoundReport, JsonObject, Ref
+from snaploom_operator.objects import Application, DriverPod, FoundReport, Ref
 
 NOT_USED = UsedBy(count=0)
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why the last attempt to perform an action for this resource failed.
+    """The failure of the last attempt to perform an action for this resource.
 
     It is set from the failure until an action succeeds or a decision has no actions. The status of
     the decision is written immediately; its actions wait for the controller's backoff.
@@ -37,7 +37,7 @@ class Refusal:
 
     @property
     def is_namespace_terminating(self) -> bool:
-        """Whether nothing can be created any more, since the namespace is being deleted."""
+        """True if nothing can be created any more, since the namespace is being deleted."""
         return self.reason == NamespaceTerminating.reason
 
 
@@ -46,15 +46,13 @@ class Queue:
     """The position of a run in the queue."""
 
     has_slot: bool
-    """Whether it may be submitted now."""
+    """True if it may be submitted now."""
     position: int
     """Its position, from 1; 0 if it is not queued."""
     waiting: int
     """Runs that wait."""
-    in_flight: int
-    """Runs that are submitted or running, within the limit that holds this one back."""
     limit: int
-    """That limit."""
+    """The limit that holds this one back."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +75,7 @@ class Unparsable:
     """
 
     now: EpochNanos
+    """Time of the observation; 0 as long as it is only parsed."""
     ref: Ref
     uid: str
     generation: int
@@ -85,9 +84,8 @@ class Unparsable:
     outdated: str = ""
     """Why the CustomResourceDefinition of its kind is outdated; empty if it is not."""
     is_deleting: bool = False
-    """Whether it is being deleted."""
     has_finalizer: bool = False
-    """Whether it has our finalizer."""
+    """True if it has our finalizer."""
 
 
 @dataclass(frozen=True)
@@ -98,15 +96,15 @@ class ObservedResource:
     resource: Resource
     """As it is stored, status included."""
     findings: tuple[Finding, ...]
-    """What validation found about this resource itself; a missing reference is an ERROR here."""
+    """Findings about this resource itself; a missing reference is an ERROR here."""
     faulty: tuple[str, ...] = ()
     """`Kind/name` of invalid resources that it refers to, directly or not."""
     used_by: UsedBy = NOT_USED
     """The resources that refer to it."""
     last_seen: LastSeen | None = None
-    """What the latest run observed of it; for a DataSource."""
+    """The latest run's observation of it; for a DataSource."""
     refusal: Refusal | None = None
-    """Why the last action failed; None if it did not."""
+    """The failure of the last action; None if it succeeded."""
     outdated: str = ""
     """Why the CustomResourceDefinition of its kind is outdated; empty if it is not."""
 
@@ -128,20 +126,17 @@ class ObservedRuns:
 
     applications: tuple[Application, ...] = ()
     """All that carry its UID, newest first."""
-    application_objects: Mapping[str, JsonObject] = field(default_factory=dict)
-    """The applications as they are stored, by name."""
     reports: Mapping[str, FoundReport] = field(default_factory=dict)
     """By name of the run."""
     config_maps: tuple[OwnedConfigMap, ...] = ()
     """Bundles, reports and plan."""
     driver_pods: Mapping[str, DriverPod] = field(default_factory=dict)
     """By name of the run."""
-    queue: Queue = Queue(has_slot=True, position=0, waiting=0, in_flight=0, limit=1)
+    queue: Queue = Queue(has_slot=True, position=0, waiting=0, limit=1)
     """Its position in the queue."""
     available: frozenset[Submitter] = frozenset({Submitter.SPARK_OPERATOR})
     """Submitters that are allowed here and whose kind the cluster has."""
     is_namespace_terminating: bool = False
-    """Whether its namespace is being deleted."""
 
 
 @dataclass(frozen=True)
@@ -155,8 +150,7 @@ class ObservedRunnable(ObservedResource):
     declarations: str = ""
     """Hash of the declarations of a run; empty without a bundle."""
     upstream: str = ""
-    """Hash over names and sequences of the outputs whose publications start its runs: those that
-    an output reads, and the one that an index of `ON_PUBLISH` is about; empty for none."""
+    """Hash over names and sequences of the outputs that it reads or indexes; empty for none."""
     unpublished: tuple[str, ...] = ()
     """Names of outputs that it reads and that have published nothing yet; its first run waits."""
 
@@ -176,4 +170,4 @@ class ObservedIndex(ObservedRunnable):
 
     resource: SkippingIndex
     is_overdue: bool = False
-    """Whether the output that is indexed published since the last refresh."""
+    """True if the output that is indexed published since the last refresh."""

@@ -15,12 +15,7 @@ from pydantic import Field
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.base import ApiModel
 from snaploom.models.common import ResourceName, ShortText
-from snaploom.models.run import (
-    DriverSettings,
-    ExecutorSettings,
-    SparkSettings,
-    Submitter,
-)
+from snaploom.models.run import DriverSettings, ExecutorSettings, SparkSettings, Submitter
 
 Port = Annotated[int, Ge(0), Le(65535)]
 LogFormat = Literal["json", "text"]
@@ -29,7 +24,7 @@ ServerUrl = Annotated[str, Field(max_length=2048, pattern=r"^(https?://[^\s@?#/]
 
 
 class ProtectDependants(StrEnum):
-    """What admission does with a change that breaks dependants (rule R15)."""
+    """The answer of admission to a change that breaks dependants (rule R15)."""
 
     WARN = "Warn"
     """It is allowed, with a warning that lists the dependants; these stall."""
@@ -50,13 +45,13 @@ class AdmissionSettings(ApiModel):
     """The webhook."""
 
     port: Port = 9443
-    """Where it listens; 0 for any free port."""
+    """Port at which it listens; 0 for any free one."""
     protect_dependants: ProtectDependants = ProtectDependants.WARN
-    """What it does with a change that breaks dependants."""
+    """Its answer to a change that breaks dependants."""
     certificate_folder: ShortText = "/etc/snaploom/certificates"
     """Folder of `tls.crt` and `tls.key`; they are reloaded when they change."""
     is_certificate_rotated: bool = True
-    """Whether the controller renews the webhook's certificate in its Secret (not with
+    """True if the controller renews the webhook's certificate in its Secret (not with
     cert-manager)."""
     certificate_secret: ResourceName = "snaploom-webhook"
     """The Secret."""
@@ -67,7 +62,7 @@ class AdmissionSettings(ApiModel):
     passed_users: Annotated[tuple[ShortText, ...], MaxLen(16)] = ()
     """Names of users whose writes are not reviewed: the controller's own account."""
     view_age_limit_seconds: Annotated[int, Ge(60), Le(86_400)] = 900
-    """How old the webhook's cache may become before the webhook is not ready; a working watch has a
+    """Age of the webhook's cache above which the webhook is not ready; a working watch has a
     bookmark every minute."""
 
 
@@ -75,7 +70,7 @@ class PagesSettings(ApiModel):
     """The pages of outputs, where `snaploom operator pages` serves them."""
 
     port: Port = 8765
-    """Where they are served; 0 for any free port. `snaploom serve` has the same."""
+    """Port at which they are served; 0 for any free one. `snaploom serve` has the same."""
     certificate_folder: ShortText = ""
     """Folder of `tls.crt` and `tls.key`, which are reloaded when they change; empty for HTTP
     without TLS."""
@@ -91,7 +86,7 @@ class ApiKey(ApiModel):
 
 
 class LineageSettings(ApiModel):
-    """Where jobs send lineage, as OpenLineage events."""
+    """The server to which jobs send lineage, as OpenLineage events."""
 
     url: ServerUrl = ""
     """Address of the server; empty for none. Events go to `/api/v1/lineage`, unless it has a
@@ -138,21 +133,21 @@ class OperatorSettings(ApiModel):
     resync_seconds: Annotated[int, Ge(10), Le(86_400)] = 600
     """Seconds between two full resyncs, besides the watches."""
     health_port: Port = 8080
-    """Where `/healthz` answers; 0 for any free port."""
+    """Port of `/healthz`; 0 for any free one."""
     readiness_port: Port = 8081
-    """Where `/readyz` answers; 0 for any free port."""
+    """Port of `/readyz`; 0 for any free one."""
     metrics_port: Port = 9090
-    """Where `/metrics` answers; 0 for any free port."""
+    """Port of `/metrics`; 0 for any free one."""
     log_format: LogFormat = "json"
     """Format of log lines, of drivers too."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lowest level that is logged."""
     allow_jdbc_url: bool = False
-    """Whether sources may have a whole JDBC `url`. Its options can make a driver run code in the
+    """True if sources may have a whole JDBC `url`. Its options can make a driver run code in the
     job's pods, so that anyone who may write sources could do that."""
     allow: Allowances = NO_ALLOWANCES
-    """What declarations may use beyond the built-in lists."""
+    """Additions to the built-in lists of what declarations may use."""
     lineage: LineageSettings = NO_LINEAGE
-    """Where jobs send lineage."""
+    """The server to which jobs send lineage."""
     cluster_domain: ShortText = Field(default="cluster.local")
     """Domain of Services."""

@@ -34,15 +34,8 @@ def run_name(
 ) -> str:
     """Name of a run and its application: a DNS label (RFC 1035) of at most 50 characters.
 
-    Args:
-        kind: kind of the resource.
-        name: its name.
-        uid: its UID; names come again after a deletion, UIDs do not.
-        trigger: what started the run.
-        attempt: which attempt it is (rule R3).
-        action: run or delete.
-        before: name of the previous run.
-        taken: names that are in use.
+    The UID is part of it, since names come again after a deletion and UIDs do not, and so is the
+    name of the run before; names that are taken are left out.
     """
     prefix = PREFIXES[kind]
     kept = LONGEST_RUN - len(prefix) - _HASH - 2

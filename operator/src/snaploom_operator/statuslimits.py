@@ -7,7 +7,7 @@ decision always gives the same status.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from snaploom.models.base import ApiModel
@@ -16,7 +16,8 @@ MOST_BYTES = 32 * 1024
 """Of a whole status, as JSON."""
 _MORE = "…"
 
-_Item = TypeVar("_Item", bound=ApiModel)
+_Item = TypeVar("_Item")
+_Model = TypeVar("_Model", bound=ApiModel)
 
 
 def fit_text(text: str, most: int) -> str:
@@ -33,29 +34,29 @@ def fit_text(text: str, most: int) -> str:
     return text[:low] + _MORE
 
 
-def fit_items(items: Iterable[_Item], most: int) -> tuple[_Item, ...]:
+def fit_items(items: Iterable[_Model], most: int) -> tuple[_Model, ...]:
     """The first models that fit into some bytes of JSON."""
+    return _fitting(items, most, lambda item: len(item.dump_json().encode()))
+
+
+def fit_texts(texts: Iterable[str], most: int, most_each: int) -> tuple[str, ...]:
+    """The first texts, each truncated, that fit into some bytes of JSON."""
+    return _fitting((fit_text(text, most_each) for text in texts), most, _bytes)
+
+
+def _fitting(items: Iterable[_Item], most: int, size: Callable[[_Item], int]) -> tuple[_Item, ...]:
     kept: list[_Item] = []
-    left = most
     for item in items:
-        left -= len(item.dump_json().encode()) + 1
-        if left < 0:
+        most -= size(item) + 1
+        if most < 0:
             break
         kept.append(item)
     return tuple(kept)
 
 
-def fit_texts(texts: Iterable[str], most: int, most_each: int) -> tuple[str, ...]:
-    """The first texts, each truncated, that fit into some bytes of JSON."""
-    kept: list[str] = []
-    left = most
-    for text in texts:
-        cut = fit_text(text, most_each)
-        left -= _bytes(cut) + 1
-        if left < 0:
-            break
-        kept.append(cut)
-    return tuple(kept)
+def joined(*parts: str) -> str:
+    """The parts that are not empty, separated by colons."""
+    return ": ".join(part for part in parts if part)
 
 
 def _bytes(text: str) -> int:

@@ -35,10 +35,7 @@ class TextVerdicts(Protocol):
 
 
 class RecordingJudge:
-    """A `TextJudge` that returns known verdicts and records missing ones; for one validation.
-
-    Args: verdicts: computes verdicts.
-    """
+    """A `TextJudge` that returns known verdicts and records missing ones; for one validation."""
 
     def __init__(self, verdicts: TextVerdicts) -> None:
         self._verdicts = verdicts
@@ -46,7 +43,7 @@ class RecordingJudge:
         self.missing: set[JudgedText] = set()
         """Requested texts without a verdict."""
         self.placeholders = 0
-        """How often a placeholder was returned."""
+        """Number of returned placeholders."""
 
     @overload
     def __call__(self, text: SqlText, /) -> SqlVerdict: ...

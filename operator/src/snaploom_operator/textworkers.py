@@ -39,8 +39,6 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class _Job:
-    """A queued text and the future of its verdict."""
-
     text: JudgedText
     verdict: asyncio.Future[Verdict] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
@@ -53,10 +51,7 @@ class _Job:
 
 
 class TextWorkers:
-    """A pool of workers; `running_workers` creates one and closes it.
-
-    Args: program: command line of a worker. processes: most workers. seconds: limit of a text.
-    """
+    """A pool of worker processes; `running_workers` creates one and closes it."""
 
     def __init__(
         self, program: Sequence[str] = WORKER, processes: int = PROCESSES, seconds: float = SECONDS
@@ -80,7 +75,8 @@ class TextWorkers:
     ) -> Mapping[JudgedText, Verdict]:
         """Compute verdicts, in the order in which a namespace requests them.
 
-        Raises: TextNotJudged: no process can be started, or the pool is closed.
+        Raises:
+            TextNotJudged: no process can be started, or the pool is closed.
         """
         if self._is_closed:
             raise _stopping()
@@ -109,7 +105,6 @@ class TextWorkers:
         self._idle.clear()
 
     def _begin(self) -> None:
-        """Start queued texts while there are free workers."""
         while sum(self._busy.values()) < self._processes and (chosen := self._next()) is not None:
             namespace, job = chosen
             self._busy[namespace] = self._busy.get(namespace, 0) + 1
@@ -174,35 +169,30 @@ class TextWorkers:
                 *self._program, stdin=PIPE, stdout=PIPE, limit=LONGEST_LINE
             )
         except OSError as error:
-            raise TextNotJudged(
-                f"cannot start a worker: {error}",
-                expected="room for one more process",
-                hint="send it again; if it stays, raise operator.resources.limits.memory",
-            ) from error
+            raise _not_started(f"cannot start a worker: {error}") from error
         assert process.stdout is not None
         try:
             async with asyncio.timeout(START_SECONDS):
                 ready = await process.stdout.readline()
         except TimeoutError as error:
             await _end(process)
-            raise TextNotJudged(
-                "a worker did not start in time",
-                found=f"no answer after {START_SECONDS} s",
-                expected="a process that is ready",
-                hint="send it again; if it stays, raise operator.resources.limits",
-            ) from error
+            text = f"a worker did not start within {START_SECONDS} s"
+            raise _not_started(text) from error
         except BaseException:
             await _end(process)
             raise
         if not ready:
             await _end(process)
-            raise TextNotJudged(
-                "a worker ended during its start",
-                found="no line from it",
-                expected="a process that is ready",
-                hint="send it again; if it stays, raise operator.resources.limits.memory",
-            )
+            raise _not_started("a worker ended during its start")
         return process
+
+
+def _not_started(message: str) -> TextNotJudged:
+    return TextNotJudged(
+        message,
+        expected="room for one more process",
+        hint="send it again; if it stays, raise operator.resources.limits",
+    )
 
 
 def _stopping() -> TextNotJudged:

@@ -23,11 +23,7 @@ _OF_NAME = 60
 
 
 class VerdictCache:
-    """A thread-safe cache of verdicts by text.
-
-    Args:
-        largest: approximate limit in bytes.
-    """
+    """A thread-safe cache of verdicts by text, of an approximate size in bytes."""
 
     def __init__(self, largest: int = LARGEST_CACHE) -> None:
         self._largest = largest

@@ -41,11 +41,7 @@ class Backoff:
 
 
 class WorkQueue(Generic[Key]):
-    """A queue of due and delayed keys.
-
-    Args: clock: monotonic seconds. backoff: delays after failures. chance: random numbers between 0
-        and 1, for jitter.
-    """
+    """A queue of due and delayed keys, by monotonic seconds; `chance` is for the jitter."""
 
     def __init__(
         self,
@@ -94,15 +90,7 @@ class WorkQueue(Generic[Key]):
             self._changed.set()
 
     def fail(self, key: Key, at_least: float = 0.0) -> float:
-        """Requeue a key with backoff after a failure.
-
-        Args:
-            key: the key.
-            at_least: seconds that the API server asked for.
-
-        Returns:
-            Seconds until then.
-        """
+        """Requeue a key with backoff, of at least some seconds, after a failure; the delay."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         delay = max(at_least, self._backoff.after(failures, self._chance()))
         self.add_after(key, delay)
@@ -151,7 +139,7 @@ class WorkQueue(Generic[Key]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no key is due or being processed."""
+        """True if no key is due or being processed."""
         return not self._busy and self.depth == 0
 
     @property
@@ -160,7 +148,6 @@ class WorkQueue(Generic[Key]):
         return min(self._due.values()) - self._clock() if self._due else None
 
     def _promote(self) -> None:
-        """Move delayed keys that became due to the ready keys."""
         now = self._clock()
         while self._later and self._later[0][0] <= now:
             due, _, key = heapq.heappop(self._later)
@@ -174,7 +161,3 @@ class WorkQueue(Generic[Key]):
             await asyncio.wait_for(self._changed.wait(), pause)
         except TimeoutError:
             return
-
-    def wake(self) -> None:
-        """Reread the clock, after a test moved it."""
-        self._changed.set()

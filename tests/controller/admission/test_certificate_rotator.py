@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from support.operator.controllerobjects import Raw
 from support.operator.fakecluster import FakeCluster
 
-from snaploom_operator.certificates.rotation import CertificateSecret, decoded_bundle, read_secret
+from snaploom_operator.certificates.rotation import CertificateSecret, decoded, read_secret
 from snaploom_operator.certificates.rotator import CertificateRotator
 from snaploom_operator.cluster.apiresources import SECRETS, VALIDATING_WEBHOOKS
 from snaploom_operator.errors import ObjectMissing
@@ -54,7 +54,7 @@ class Installation:
 
     async def trusted(self) -> list[bytes]:
         found: Any = await self.cluster.get(VALIDATING_WEBHOOKS, "", "snaploom")
-        return [decoded_bundle(w["clientConfig"].get("caBundle")) for w in found["webhooks"]]
+        return [decoded(w["clientConfig"].get("caBundle")) for w in found["webhooks"]]
 
     async def versions(self) -> list[str]:
         secret: Any = await self.cluster.get(SECRETS, NAMESPACE, "snaploom-webhook")

@@ -23,8 +23,8 @@ from support.operator.reviews import DENY, a_request, answered, codes, response,
 from snaploom.planning.judging.texts import judge
 from snaploom_operator.admission.answers import Answer
 from snaploom_operator.gather import checks as checking
+from snaploom_operator.observed import Unparsable
 from snaploom_operator.store.entries import size_of
-from snaploom_operator.store.resourceparser import Refused
 
 OTHERS = "spec.dataModel.otherDataSources"
 JDBC = {
@@ -161,7 +161,7 @@ def reconciled(raw: Raw, others: list[Raw], *, allow_jdbc_url: bool = False) -> 
     store = store_of([*others, raw])
     entry = store.entry(ref_key(raw))
     assert entry is not None
-    if isinstance(entry.content, Refused):
+    if isinstance(entry.content, Unparsable):
         return {finding.code for finding in entry.content.findings}
     around = checking.ResourceContext(entry.content, store.closure(entry.ref))
     findings = checking.own_findings(around, judge_text=judge, allow_jdbc_url=allow_jdbc_url)

@@ -249,7 +249,7 @@ def test_nothing_is_begun_while_something_is_wrong() -> None:
 
 
 def test_waiting_run_is_dropped_when_it_is_due_no_more() -> None:
-    full = Queue(has_slot=False, position=0, waiting=0, in_flight=1, limit=1)
+    full = Queue(has_slot=False, position=0, waiting=0, limit=1)
     others = observing(replace(after(an_end()), declarations="others"), queue=full)
     queued = decide(others, SETTINGS).status
     assert isinstance(queued, OutputDatasetStatus)

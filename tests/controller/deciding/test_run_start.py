@@ -54,7 +54,7 @@ def test_waiting_run_that_gets_a_slot_is_written_down_as_submitting_first() -> N
 
 
 def test_new_run_without_a_slot_is_written_down_with_its_place_in_the_queue() -> None:
-    queue = Queue(has_slot=False, position=0, waiting=5, in_flight=20, limit=20)
+    queue = Queue(has_slot=False, position=0, waiting=5, limit=20)
     current = current_of(decided(observing(an_output(), queue=queue)))
     assert current is not None
     assert current.phase is CurrentPhase.QUEUED
@@ -96,7 +96,7 @@ def test_driver_gets_the_secrets_that_sources_name() -> None:
 
 
 def test_run_without_a_slot_waits_for_its_turn_by_name() -> None:
-    queue = Queue(has_slot=False, position=2, waiting=5, in_flight=20, limit=20)
+    queue = Queue(has_slot=False, position=2, waiting=5, limit=20)
     decision = decided(observing(flying(a_run("Queued")), queue=queue))
     current = current_of(decision)
     assert current is not None
@@ -109,7 +109,7 @@ def test_run_without_a_slot_waits_for_its_turn_by_name() -> None:
 
 
 def test_waiting_run_keeps_its_place_when_what_it_is_for_changes() -> None:
-    queue = Queue(has_slot=False, position=2, waiting=5, in_flight=20, limit=20)
+    queue = Queue(has_slot=False, position=2, waiting=5, limit=20)
     before = a_run("Queued", since=-500)
     current = current_of(decided(observing(flying(before), queue=queue)))
     changed = replace(observing(flying(before), queue=queue), declarations="others")

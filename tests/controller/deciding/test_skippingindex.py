@@ -177,3 +177,11 @@ def test_age_limit_counts_from_the_last_refresh() -> None:
     assert ready(decided(status(), freshness=freshness)) == ("True", "IndexActive")
     late = decided(status(last_refreshed=at(-61)), freshness=freshness)
     assert ready(late) == ("False", "Stale")
+
+
+@pytest.mark.parametrize(("trigger", "is_run"), [("ON_PUBLISH", True), ("MANUAL", False)])
+def test_an_index_follows_the_output_only_when_it_is_to(trigger: str, is_run: bool) -> None:
+    observed = an_index(status(), refresh={"mode": "AUTO", "trigger": trigger})
+    decision = decide(replace(observed, upstream="a publication"), SETTINGS).status
+    assert isinstance(decision, SkippingIndexStatus)
+    assert (decision.current_run is not None) is is_run

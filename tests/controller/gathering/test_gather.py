@@ -19,7 +19,7 @@ from support.operator.textverdicts import VerdictsAtOnce
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom_operator.gather import gatherer as gather
 from snaploom_operator.gather.gatherer import Gatherer
-from snaploom_operator.objects import Ref
+from snaploom_operator.objects import FINALIZER, Ref
 from snaploom_operator.observed import (
     ObservedIndex,
     ObservedOutput,
@@ -119,6 +119,16 @@ async def test_what_cannot_be_parsed_is_observed_with_its_findings() -> None:
     found = await observed([spoilt_output], OUTPUT)
     assert isinstance(found, Unparsable)
     assert [finding.path for finding in found.findings] == ["spec.dataModel.maxDepth"]
+    assert found.now == NOW
+
+
+async def test_what_cannot_be_parsed_and_is_deleted_can_lose_its_finalizer() -> None:
+    spoilt_output = newer(spoilt(OUTPUT, "spec.dataModel.maxDepth", "3"))
+    deleted = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [FINALIZER]}
+    spoilt_output["metadata"] |= deleted
+    found = await observed([spoilt_output], OUTPUT)
+    assert isinstance(found, Unparsable)
+    assert (found.is_deleting, found.has_finalizer) == (True, True)
 
 
 async def test_a_misspelt_reference_names_what_was_probably_meant() -> None:
@@ -269,11 +279,9 @@ async def test_an_output_that_reads_no_other_has_no_upstream() -> None:
     assert (await output_of(MODEL)).upstream == ""
 
 
-async def test_an_index_follows_the_output_only_when_it_is_to() -> None:
-    follows = index(refresh={"mode": "AUTO", "trigger": "ON_PUBLISH"})
-    done = published(OUTPUT, 1)
-    assert (await index_of([*MODEL, done], follows)).upstream != ""
-    assert (await index_of([*MODEL, done], index())).upstream == ""
+async def test_upstream_of_an_index_is_its_output() -> None:
+    assert (await index_of(MODEL, index())).upstream == ""
+    assert (await index_of([*MODEL, published(OUTPUT, 1)], index())).upstream != ""
 
 
 @pytest.mark.parametrize(("refreshed", "is_overdue"), [("2026-01-01", True), ("2026-01-03", False)])

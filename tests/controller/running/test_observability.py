@@ -33,11 +33,11 @@ def log() -> Iterator[io.StringIO]:
 
 
 def test_a_line_names_what_it_is_about(log: io.StringIO) -> None:
-    context = about(Ref("OutputDataset", "team", "wide"), run="ods-1", reason="NameTaken")
+    context = about(Ref("OutputDataset", "team", "wide"), reason="NameTaken")
     logging.getLogger("snaploom").warning("it is %s", "taken", extra=context)
     line = json.loads(log.getvalue())
     assert line["resource"] == "OutputDataset/team/wide"
-    assert (line["run"], line["reason"]) == ("ods-1", "NameTaken")
+    assert line["reason"] == "NameTaken"
     assert (line["level"], line["message"]) == ("warning", "it is taken")
 
 
@@ -63,10 +63,12 @@ def test_text_is_one_line_for_people() -> None:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     set_up_logs("text", "info", stream)
-    logging.getLogger("snaploom").info("hello", extra=about(reason="Valid"))
+    logging.getLogger("snaploom").info(
+        "hello", extra=about(Ref("DataSource", "team", "a"), reason="Valid")
+    )
     root.handlers[:] = handlers
     root.setLevel(level)
-    assert stream.getvalue().endswith("INFO    hello reason=Valid\n")
+    assert stream.getvalue().endswith("INFO    hello resource=DataSource/team/a reason=Valid\n")
 
 
 async def test_metrics_of_state_are_current() -> None:

@@ -17,8 +17,8 @@ from support.operator.controllerobjects import (
 
 from snaploom.models.run import CurrentRun, Submitter
 from snaploom_operator.objects import Ref
+from snaploom_operator.observed import Unparsable
 from snaploom_operator.operatorsettings import Limits
-from snaploom_operator.store.resourceparser import Refused
 from snaploom_operator.store.runqueue import RunQueue
 from snaploom_operator.store.store import Store
 
@@ -48,7 +48,7 @@ def changed(raw: Any, path: str, value: Any) -> Any:
 def test_what_is_put_is_there_without_managed_fields() -> None:
     content = filled().get(key(OUTPUT))
     assert content is not None
-    assert not isinstance(content, Refused)
+    assert not isinstance(content, Unparsable)
     assert content.metadata.uid == OUTPUT["metadata"]["uid"]
     assert content.metadata.managed_fields == ()
 
@@ -124,7 +124,7 @@ def test_names_of_another_namespace_are_not_meant() -> None:
 def test_what_cannot_be_parsed_is_kept_with_its_findings() -> None:
     store = filled(changed(CUSTOMER, "spec.hdfsLike.formatt", "orc"))
     content = store.get(key(CUSTOMER))
-    assert isinstance(content, Refused)
+    assert isinstance(content, Unparsable)
     assert [finding.path for finding in content.findings] == ["spec.hdfsLike.formatt"]
     assert content.generation == 2
 
@@ -133,7 +133,7 @@ def test_a_status_that_cannot_be_parsed_is_read_as_none() -> None:
     store = filled(newer(spoilt(OUTPUT, "status", {"inventedLater": 1})))
     content = store.get(key(OUTPUT))
     assert content is not None
-    assert not isinstance(content, Refused)
+    assert not isinstance(content, Unparsable)
 
 
 def test_another_status_of_the_same_spec_shares_the_spec_in_memory() -> None:
@@ -266,9 +266,9 @@ def test_a_run_that_ends_starts_the_next_in_the_queue() -> None:
     second = stored(output("second"), currentRun=current_run("b", "Queued"))
     for each in (first, second):
         store.put(each)
-    assert not store.place_of(key(second)).has_slot
+    assert not store.queue.place_of(key(second)).has_slot
     assert store.put(newer(spoilt(first, "status", {}))) == {key(first), key(second)}
-    assert store.place_of(key(second)).has_slot
+    assert store.queue.place_of(key(second)).has_slot
 
 
 def test_a_namespace_that_is_being_deleted_queues_its_resources() -> None:
@@ -315,13 +315,13 @@ def test_runs_that_are_about_to_start_take_the_slots_before_their_statuses_are_w
     first, second = stored(output("first")), stored(output("second"))
     for each in (first, second):
         store.put(each)
-    assert store.place_of(key(first)).has_slot
-    assert store.place_of(key(second)).has_slot
+    assert store.queue.place_of(key(first)).has_slot
+    assert store.queue.place_of(key(second)).has_slot
     store.claim(key(first), CurrentRun.parse(current_run("a", "Submitting")))
-    assert not store.place_of(key(second)).has_slot
-    assert store.place_of(key(first)).has_slot  # its write may fail, and be tried again
+    assert not store.queue.place_of(key(second)).has_slot
+    assert store.queue.place_of(key(first)).has_slot  # its write may fail, and be tried again
     store.claim(key(first), None)
-    assert store.place_of(key(second)).has_slot
+    assert store.queue.place_of(key(second)).has_slot
 
 
 def test_new_run_has_no_slot_while_another_waits_for_the_only_one() -> None:
@@ -329,8 +329,8 @@ def test_new_run_has_no_slot_while_another_waits_for_the_only_one() -> None:
     waiting = stored(output("waiting"), currentRun=current_run("a", "Queued"))
     for each in (waiting, stored(output("new"))):
         store.put(each)
-    assert store.place_of(key(waiting)).has_slot
-    assert not store.place_of(Ref("OutputDataset", NAMESPACE, "new")).has_slot
+    assert store.queue.place_of(key(waiting)).has_slot
+    assert not store.queue.place_of(Ref("OutputDataset", NAMESPACE, "new")).has_slot
 
 
 def test_slot_that_was_given_back_wakes_what_waits_for_it() -> None:
@@ -340,6 +340,6 @@ def test_slot_that_was_given_back_wakes_what_waits_for_it() -> None:
     store.put(new)
     store.claim(key(new), CurrentRun.parse(current_run("b", "Submitting")))
     store.put(waiting)
-    assert not store.place_of(key(waiting)).has_slot
+    assert not store.queue.place_of(key(waiting)).has_slot
     assert store.claim(key(new), None) == {key(waiting)}
-    assert store.place_of(key(waiting)).has_slot
+    assert store.queue.place_of(key(waiting)).has_slot

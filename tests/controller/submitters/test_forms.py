@@ -78,7 +78,11 @@ def test_run_is_read_back_as_it_was_written(form: ApplicationForm) -> None:
     found = form.read(stored(written(form, request)))
     assert found is not None
     assert (found.submitter, found.name, found.owner_uid) == (form.submitter, RUN, UID)
-    assert (found.action, found.attempt, found.trigger) == (RunAction.DELETE, 3, request.trigger)
+    assert (found.action, found.attempt, found.trigger) == (
+        RunAction.DELETE,
+        3,
+        request.run.trigger,
+    )
     assert found.started_at == request.started_at
     assert (found.state, found.is_deleting) == (ApplicationState.NEW, False)
 

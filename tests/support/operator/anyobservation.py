@@ -85,7 +85,7 @@ applications = st.builds(
     submitter=st.sampled_from(Submitter), name=names, uid=st.sampled_from(["u1", "u2"]),
     owner_uid=st.just(UID), state=st.sampled_from(ApplicationState),
     message=st.sampled_from(["", "driver pod already exists", "m" * 40_000]),
-    driver_pod=st.just(""), action=st.sampled_from(RunAction), attempt=attempts, trigger=triggers,
+    action=st.sampled_from(RunAction), attempt=attempts, trigger=triggers,
     started_at=seconds.map(lambda n: EpochNanos(NOW + n * 1_000_000_000)),
     is_deleting=st.booleans(),
 )  # fmt: skip
@@ -129,7 +129,7 @@ observed_runs = st.builds(
     st.lists(reports, max_size=2),
     st.lists(config_maps, max_size=3, unique_by=lambda each: each.name),
     st.lists(pods, max_size=2),
-    queue=st.builds(Queue, st.booleans(), st.just(1), st.just(2), st.just(3), st.just(3)),
+    queue=st.builds(Queue, st.booleans(), st.just(1), st.just(2), st.just(3)),
     available=st.frozensets(st.sampled_from(Submitter)),
     is_namespace_terminating=st.booleans(),
 )

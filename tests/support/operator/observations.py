@@ -132,7 +132,6 @@ def an_application(
         owner_uid=UID,
         state=state,
         message="",
-        driver_pod="",
         action=RunAction.RUN,
         attempt=0,
         trigger=Trigger(declarations=DECLARATIONS),

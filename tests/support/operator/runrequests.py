@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from support.declared.declarations import Raw, document
 
+from snaploom.models.base import ApiModel
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.run import RunAction, SparkSettings, Trigger
+from snaploom.models.run import CurrentPhase, CurrentRun, SparkSettings, Trigger
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import parse_instant
-from snaploom_operator.manifests.configmaps import report_name
 from snaploom_operator.operatorsettings import OperatorSettings
 from snaploom_operator.submitters.base import RunRequest
 from snaploom_operator.submitters.settingsmerge import merged_settings
@@ -18,6 +19,7 @@ from snaploom_operator.submitters.settingsmerge import merged_settings
 RUN = "ods-orders-0a1b2c3d"
 UID = "0f0e0d0c-1111-2222-3333-444455556666"
 NAMESPACE = "default"
+STARTED_AT = "2024-05-01T12:00:00.5Z"
 OUTPUT: Raw = {
     "dataModel": {
         "rootDataSource": {
@@ -54,21 +56,31 @@ def a_request(
     settings: SparkSettings | None = None,
     **changes: Any,
 ) -> RunRequest:
-    """A run of an output, with the operator's own settings."""
+    """A run of an output; changes of the run, of the operator's settings or of the request."""
     of = owner or an_output()
-    spark = merged_settings(of.spec.run.spark, settings or OperatorSettings().spark)
-    facts: dict[str, Any] = {
-        "owner": of,
-        "name": name,
-        "action": RunAction.RUN,
-        "attempt": 1,
-        "trigger": Trigger(declarations="d" * 16, token="by hand"),
-        "started_at": parse_instant("2024-05-01T12:00:00.5Z"),
-        "spark": spark,
-        "bundle": f"{name}-bundle",
-        "report": report_name(name),
-    }
-    return RunRequest(**(facts | changes))
+    operator = OperatorSettings(spark=settings or OperatorSettings().spark, log_format="text")
+    run = CurrentRun(
+        name=name,
+        id=name,
+        phase=CurrentPhase.SUBMITTING,
+        since=STARTED_AT,
+        started_at=STARTED_AT,
+        attempt=1,
+        trigger=Trigger(declarations="d" * 16, token="by hand"),
+    )
+    request = RunRequest(
+        owner=of,
+        run=run.model_copy(update=_taken(changes, CurrentRun)),
+        started_at=parse_instant(STARTED_AT),
+        spark=merged_settings(of.spec.run.spark, operator.spark),
+        bundle=f"{name}-bundle",
+        settings=operator.model_copy(update=_taken(changes, OperatorSettings)),
+    )
+    return replace(request, **changes)
+
+
+def _taken(changes: dict[str, Any], model: type[ApiModel]) -> dict[str, Any]:
+    return {key: changes.pop(key) for key in [*changes] if key in model.model_fields}
 
 
 def stored(manifest: Any, status: Raw | None = None) -> Raw:

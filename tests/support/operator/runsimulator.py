@@ -91,7 +91,7 @@ class Simulator:
                 reports=dict(self.reports),
                 config_maps=tuple(self.config_maps.values()),
                 driver_pods=dict(self.pods),
-                queue=Queue(self.has_slot, 1, 1, 0, 1),
+                queue=Queue(self.has_slot, 1, 1, 1),
             ),
         )
 

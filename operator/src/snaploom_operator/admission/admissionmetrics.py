@@ -14,10 +14,7 @@ REVIEW_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 
 
 class AdmissionMetrics:
-    """Histograms and gauges of the webhook.
-
-    Args: registry: the registry of the process.
-    """
+    """Histograms and gauges of the webhook."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry

@@ -25,7 +25,7 @@ _MORE_WARNINGS = 64
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a request is denied."""
+    """The denial of a request."""
 
     findings: tuple[Finding, ...]
     """The errors."""
@@ -48,7 +48,7 @@ class Answer:
 
     @property
     def is_allowed(self) -> bool:
-        """Whether the request is allowed."""
+        """True if the request is allowed."""
         return self.refusal is None
 
 
@@ -112,15 +112,9 @@ def finding_text(finding: Finding) -> str:
 
 
 def _body(finding: Finding) -> str:
-    parts = [finding.message]
-    for label, text in (
-        ("found", finding.found),
-        ("expected", finding.expected),
-        ("fix", finding.hint),
-    ):
-        if text:
-            parts.append(f"{label}: {text}")
-    return "; ".join(parts)
+    parts = {"found": finding.found, "expected": finding.expected, "fix": finding.hint}
+    labelled = (f"{label}: {text}" for label, text in parts.items() if text)
+    return "; ".join((finding.message, *labelled))
 
 
 def warning_text(finding: Finding) -> str:

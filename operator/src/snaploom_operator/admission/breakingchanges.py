@@ -33,7 +33,7 @@ class ResourceSet:
     resources: tuple[Resource, ...]
     broken: frozenset[str]
     allow: Allowances
-    """What they may use beyond the built-in lists."""
+    """Additions to the built-in lists."""
     judge_text: TextJudge
     others: NamesOfKind = no_names
     """Names of the namespace by kind, for guesses."""
@@ -67,11 +67,7 @@ class ResourceSet:
 
 
 def broken_by(before: ResourceSet, after: ResourceSet, about: Iterable[str]) -> tuple[Finding, ...]:
-    """Errors of some resources that a change introduces.
-
-    Args: before: the current resources. after: the resources after the change. about: identities of
-        the resources to check.
-    """
+    """Errors that a change introduces in some resources, by their identities."""
     identities = tuple(about)
     errors = errors_of(after.findings(identities))
     if errors:
@@ -90,11 +86,7 @@ def newly_stalled(
 ) -> tuple[Finding, ...]:
     """An error for each valid dependant that stalls because the changed resource will stall.
 
-    Dependants that already stall are left out.
-
-    Args: resource: the current resource; None for a new one, which has no dependants that work.
-        before: the current resources. found: findings about the changed resource. dependants:
-        identities of the resources that refer to it.
+    Dependants that already stall are left out; a new resource (None) has none that work.
     """
     faults = [finding for finding in found if _is_fault(finding)]
     if resource is None or not faults:
@@ -135,30 +127,22 @@ def restructuring_findings(
     outputs = after.outputs(identities)
     former: Mapping[str, OutputDataset] = before.outputs(outputs)
     return tuple(
-        finding
-        for identity, output in outputs.items()
-        if identity in former and manifest_of(output, former[identity]) is not None
-        for finding in _conflicts(before, former[identity], after, output)
-    )
-
-
-def _conflicts(
-    before: ResourceSet, former: OutputDataset, after: ResourceSet, output: OutputDataset
-) -> tuple[Finding, ...]:
-    was, becomes = before.structure(former), after.structure(output)
-    if was is None or becomes is None:
-        return ()
-    conflicts = merge_structures(was, becomes).conflicts
-    if not conflicts:
-        return ()
-    return (
         make_finding(
             "SL192",
             "HistoryIncompatible: the join tree would contradict what is published",
-            resource=output.identity,
+            resource=identity,
             path="spec.dataModel",
-            found="; ".join(str(conflict) for conflict in conflicts),
+            found=conflicts,
             expected="every field joined where it was, and grouped as it was",
             hint="give the changed source a new fieldName, or publish to a new folder",
-        ),
+        )
+        for identity, output in outputs.items()
+        if identity in former and manifest_of(output, former[identity]) is not None
+        if (conflicts := _conflicts(before.structure(former[identity]), after.structure(output)))
     )
+
+
+def _conflicts(was: Structure | None, becomes: Structure | None) -> str:
+    if was is None or becomes is None:
+        return ""
+    return "; ".join(map(str, merge_structures(was, becomes).conflicts))

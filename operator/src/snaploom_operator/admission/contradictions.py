@@ -6,7 +6,7 @@ them: otherwise `kubectl apply` of several files would depend on their order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource
@@ -18,12 +18,9 @@ from snaploom.planning.dependence import dependence_findings
 from snaploom.planning.sources.circles import cycle_findings
 from snaploom.planning.validation.outputfolder import comparable_folder
 from snaploom.planning.validation.overlaps import folder_of, overlap
-from snaploom.storage.fixedsettings import (
-    SETTING_PATHS,
-    asked_by,
-    changed_settings,
-)
+from snaploom.storage.fixedsettings import SETTING_PATHS, asked_by, changed_settings
 from snaploom_operator.admission.reviewcontext import ReviewContext
+from snaploom_operator.store.references import reached
 
 FIXED_REASON = "ImmutableSettingChanged"
 """Reason of a run that preflight refuses for the same (`snaploom.errors`)."""
@@ -32,11 +29,7 @@ FIXED_REASON = "ImmutableSettingChanged"
 def contradictions(
     resource: Resource, before: Resource | None, context: ReviewContext
 ) -> tuple[Finding, ...]:
-    """Every conflict of a resource with existing ones.
-
-    Args: resource: the submitted resource. before: the stored one; None for a new one. context: the
-        related resources.
-    """
+    """Every conflict of a submitted resource with existing ones; `before` is the stored one."""
     match resource:
         case DataSource():
             return _circle(resource, context.near)
@@ -53,7 +46,8 @@ def contradictions(
 def _circle(source: DataSource, near: Iterable[Resource]) -> tuple[Finding, ...]:
     """The cycle of virtual sources that it closes, reported at this source."""
     sources = {item.name: item for item in near if isinstance(item, DataSource)}
-    if not _reaches_itself(source, sources):
+    read = reached(source.spec.reads, lambda n: sources[n].spec.reads if n in sources else ())
+    if source.name not in read:
         return ()
     return tuple(
         finding.model_copy(
@@ -66,21 +60,7 @@ def _circle(source: DataSource, near: Iterable[Resource]) -> tuple[Finding, ...]
     )
 
 
-def _reaches_itself(source: DataSource, sources: Mapping[str, DataSource]) -> bool:
-    seen: set[str] = set()
-    waiting = list(source.spec.reads)
-    while waiting:
-        name = waiting.pop()
-        if name == source.name:
-            return True
-        if name in sources and name not in seen:
-            seen.add(name)
-            waiting.extend(sources[name].spec.reads)
-    return False
-
-
 def _circle_of_outputs(output: OutputDataset, context: ReviewContext) -> tuple[Finding, ...]:
-    """The cycle of outputs that read each other's publications."""
     outputs = {each.name: each for each in (*context.upstream, output)}
     sources = {item.name: item for item in context.near if isinstance(item, DataSource)}
     sources |= {source.name: source for source in context.upstream_sources}

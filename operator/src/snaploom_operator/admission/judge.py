@@ -19,17 +19,8 @@ from snaploom_operator.admission.request import (
     parse_review,
     passes_unread,
 )
-from snaploom_operator.admission.review import (
-    Submission,
-    read_submission,
-    review,
-    review_deletion,
-)
-from snaploom_operator.admission.reviewcontext import (
-    ReviewContext,
-    review_context,
-    users_of,
-)
+from snaploom_operator.admission.review import Submission, read_submission, review, review_deletion
+from snaploom_operator.admission.reviewcontext import review_context, users_of
 from snaploom_operator.admission.sharedthreads import SharedThreads
 from snaploom_operator.admission.throttle import RefusalThrottle
 from snaploom_operator.errors import TooManyReviews
@@ -58,9 +49,7 @@ class Outcome(StrEnum):
     ALLOWED = "allowed"
     """Allowed without warnings."""
     WARNED = "warned"
-    """Allowed with warnings."""
     DENIED = "denied"
-    """Denied."""
     UNREADABLE = "unreadable"
     """Not an AdmissionReview."""
     BUSY = "busy"
@@ -97,13 +86,7 @@ async def directly(
 
 
 class Judge:
-    """Answers reviews.
-
-    Args: known: the cached resources; read in the caller's event loop only. settings: the webhook's
-        settings. threads: executor of the reviews. verdicts: computes verdicts, in processes.
-        allow_jdbc_url: whether the operator's settings allow whole JDBC URLs. allow: what
-        declarations may use beyond the built-in lists. sleep: sleeps for some seconds.
-    """
+    """Answers reviews, from resources that are read in the caller's event loop only."""
 
     def __init__(
         self,
@@ -181,7 +164,6 @@ class Judge:
             self._waiting -= 1
 
     async def _answered(self, request: AdmissionRequest, is_small: bool) -> Answer:
-        """Answer the review of a create or an update."""
         if is_small:
             submission = read_submission(request)
         else:
@@ -190,11 +172,16 @@ class Judge:
         if not isinstance(submission, Submission):
             return submission
         context = review_context(submission.resource, self._known)
-        return await self._reviewed(submission, context, request.namespace)
+        judge_text = RecordingJudge(self._verdicts)
+        work = partial(self._review, submission, context, judge_text=judge_text)
+        answer = await self._threads.run(request.namespace, work)
+        while judge_text.missing:  # reviewed again until all verdicts are known
+            await judge_text.fetch_missing(request.namespace)
+            answer = await self._threads.run(request.namespace, work)
+        return answer
 
     @contextmanager
     def _slot(self, namespace: str) -> Iterator[None]:
-        """A slot for one review of a namespace."""
         if self._under_way[namespace] >= MOST_OF_A_NAMESPACE:
             raise TooManyReviews(
                 f"too many reviews of namespace {namespace!r} at once",
@@ -209,18 +196,6 @@ class Judge:
             self._under_way[namespace] -= 1
             if not self._under_way[namespace]:
                 del self._under_way[namespace]
-
-    async def _reviewed(
-        self, submission: Submission, context: ReviewContext, namespace: str
-    ) -> Answer:
-        """Review, and repeat until all verdicts of the object are known."""
-        judge_text = RecordingJudge(self._verdicts)
-        work = partial(self._review, submission, context, judge_text=judge_text)
-        answer = await self._threads.run(namespace, work)
-        while judge_text.missing:
-            await judge_text.fetch_missing(namespace)
-            answer = await self._threads.run(namespace, work)
-        return answer
 
 
 def _judged(request: AdmissionRequest, answer: Answer) -> Judgement:

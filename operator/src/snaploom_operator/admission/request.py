@@ -16,7 +16,6 @@ from snaploom.models.common import GROUP
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom_operator.errors import ReviewUnreadable
 from snaploom_operator.objectmetadata import metadata_of
-from snaploom_operator.objects import JsonObject
 
 REVIEW_VERSION = "admission.k8s.io/v1"
 LARGEST_BODY = 3 * 1024 * 1024
@@ -31,11 +30,8 @@ class Operation(StrEnum):
     """The operation on the object."""
 
     CREATE = "CREATE"
-    """It is new."""
     UPDATE = "UPDATE"
-    """It is changed."""
     DELETE = "DELETE"
-    """It is deleted."""
     CONNECT = "CONNECT"
     """A connection to it; our kinds have none."""
 
@@ -48,18 +44,14 @@ class GroupVersionKind(_Sent):
     """A kind of objects."""
 
     group: str = ""
-    """API group."""
     version: str
-    """Version."""
     kind: str
-    """Kind."""
 
 
 class UserInfo(_Sent):
     """The requesting user."""
 
     username: str = ""
-    """Name of the user or service account."""
 
 
 class AdmissionRequest(_Sent):
@@ -68,17 +60,13 @@ class AdmissionRequest(_Sent):
     uid: Annotated[str, StringConstraints(min_length=1, max_length=256)]
     """Identity of the request; the answer repeats it."""
     kind: GroupVersionKind
-    """Kind of the object."""
     operation: Operation
-    """The operation."""
     sub_resource: str = ""
     """Part of the object that is written, such as `status`; empty for the object."""
     name: str = ""
     """Name; empty if the API server generates it."""
     namespace: str = ""
-    """Namespace."""
     user_info: UserInfo = UserInfo()
-    """The requesting user."""
     new: dict[str, JsonValue] | None = Field(default=None, alias="object")
     """The submitted object; omitted for a deletion."""
     old: dict[str, JsonValue] | None = Field(default=None, alias="oldObject")
@@ -86,7 +74,7 @@ class AdmissionRequest(_Sent):
 
     @property
     def is_about_ours(self) -> bool:
-        """Whether the object is of one of our kinds."""
+        """True if the object is of one of our kinds."""
         return self.kind.group == GROUP and self.kind.kind in KIND_BY_NAME
 
 
@@ -94,17 +82,15 @@ class AdmissionReview(_Sent):
     """The envelope."""
 
     api_version: Literal["admission.k8s.io/v1"]
-    """Version of the API."""
     kind: Literal["AdmissionReview"]
-    """Kind of the envelope."""
     request: AdmissionRequest
-    """The request to review."""
 
 
 def parse_review(body: bytes) -> AdmissionRequest:
     """Parse the request of a body.
 
-    Raises: ReviewUnreadable: it is not a JSON AdmissionReview of the supported version.
+    Raises:
+        ReviewUnreadable: it is not a JSON AdmissionReview of the supported version.
     """
     values = sum(body.count(sign) for sign in (b",", b"[", b"{"))
     if values > MOST_VALUES:
@@ -129,7 +115,7 @@ def parse_review(body: bytes) -> AdmissionRequest:
 
 
 def passes_unread(request: AdmissionRequest, passed_users: Container[str]) -> bool:
-    """Whether a request is allowed without a review.
+    """Return whether a request is allowed without a review.
 
     A status is the controller's; an object that is being deleted must be able to lose its
     finalizers even if it is invalid; and a write that leaves the spec unchanged changes nothing
@@ -143,8 +129,5 @@ def passes_unread(request: AdmissionRequest, passed_users: Container[str]) -> bo
         return False
     if metadata_of(request.new).get("deletionTimestamp"):
         return True
-    return request.operation is Operation.UPDATE and _same_spec(request.old, request.new)
-
-
-def _same_spec(old: JsonObject | None, new: JsonObject) -> bool:
-    return old is not None and "spec" in old and old["spec"] == new.get("spec")
+    old = request.old if request.operation is Operation.UPDATE else None
+    return old is not None and "spec" in old and old["spec"] == request.new.get("spec")

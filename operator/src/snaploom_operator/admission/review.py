@@ -61,7 +61,9 @@ def read_submission(request: AdmissionRequest) -> Submission | Answer:
     read = read_object(_declared(request.new or {}, request))
     if read.resource is None:
         return Answer(Refusal(read.findings))
-    return Submission(read.resource, _before(request.old))
+    is_ours = request.old is not None and text_in(request.old, "kind") in KIND_BY_NAME
+    before = parse_resource(request.old) if request.old is not None and is_ours else None
+    return Submission(read.resource, before if isinstance(before, Resource) else None)
 
 
 def _declared(sent: JsonObject, request: AdmissionRequest) -> dict[str, JsonValue]:
@@ -78,13 +80,6 @@ def _declared(sent: JsonObject, request: AdmissionRequest) -> dict[str, JsonValu
     return {**declared, "metadata": metadata}
 
 
-def _before(old: JsonObject | None) -> Resource | None:
-    if old is None or text_in(old, "kind") not in KIND_BY_NAME:
-        return None
-    content = parse_resource(old)
-    return content if isinstance(content, Resource) else None
-
-
 def review(
     submission: Submission,
     context: ReviewContext,
@@ -94,18 +89,12 @@ def review(
     allow_jdbc_url: bool = False,
     allow: Allowances = NO_ALLOWANCES,
 ) -> Answer:
-    """Review a create or an update.
-
-    Args: submission: the object. context: the related resources. protect: whether a breaking change
-        is denied. judge_text: judges SQL and regular expressions. allow_jdbc_url: whether the
-        operator's settings allow whole JDBC URLs. allow: what declarations may use beyond the
-        built-in lists.
-    """
+    """Review a create or an update, within the allow lists of the operator's settings."""
     resource, identity = submission.resource, submission.resource.identity
-    now = (*context.near, *_listed(submission.before))
-    before = ResourceSet(now, context.broken, allow, judge_text, context.others)
-    after = ResourceSet(
-        (*context.near, resource), context.broken, allow, judge_text, context.others
+    stored = () if submission.before is None else (submission.before,)
+    before, after = (
+        ResourceSet((*context.near, *own), context.broken, allow, judge_text, context.others)
+        for own in (stored, (resource,))
     )
     findings = after.findings([identity])
     refused = (
@@ -140,14 +129,9 @@ def review(
     )
 
 
-def _listed(resource: Resource | None) -> tuple[Resource, ...]:
-    return () if resource is None else (resource,)
-
-
 def _by_itself(
     resource: Resource, findings: Iterable[Finding], allow: Allowances, judge_text: TextJudge
 ) -> tuple[Finding, ...]:
-    """Errors that do not depend on other resources."""
     if not errors_of(findings):
         return ()
     own_findings = validate(
@@ -179,10 +163,7 @@ def _unjudged(context: ReviewContext) -> tuple[str, ...]:
 
 
 def review_deletion(request: AdmissionRequest, users: Sequence[str]) -> Answer:
-    """Review a deletion: always allowed, with a warning if other resources refer to the object.
-
-    Args: request: the deletion. users: identities of the resources that refer to it.
-    """
+    """Review a deletion: always allowed, with a warning if resources (`users`) refer to it."""
     if not users:
         return PASSED
     stall = "it stalls" if len(users) == 1 else "they stall"

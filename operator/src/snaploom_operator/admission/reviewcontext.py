@@ -6,7 +6,7 @@ the review can run in a thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, islice, takewhile
@@ -16,8 +16,8 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.planning.commonchecks.scope import NamesOfKind, no_names
 from snaploom_operator.objects import Ref
-from snaploom_operator.store.entries import Entry
-from snaploom_operator.store.references import references_of
+from snaploom_operator.observed import Unparsable
+from snaploom_operator.store.references import reached, references_of
 from snaploom_operator.store.store import Store
 
 DEPENDANTS_JUDGED = 300
@@ -51,17 +51,14 @@ class ReviewContext:
     """Names of the namespace by kind, for suggestions about misspelt references."""
 
 
-def ref_to(resource: Resource) -> Ref:
-    """The key of a resource."""
-    return Ref(resource.kind, resource.metadata.namespace or "", resource.name)
-
-
 def review_context(resource: Resource, known: Store) -> ReviewContext:
     """Collect the related resources of a submitted resource."""
-    ref = ref_to(resource)
+    ref = Ref.to(resource)
     users = sorted(known.referrers(ref) - {ref})
     judged = _judged(users, known)
-    entries = _reached([*references_of(resource), *judged], known, without=ref)
+    starts = (*references_of(resource), *judged)
+    refs = reached(starts, lambda each: () if each == ref else known.references(each))
+    entries = known.entries(refs - {ref})
     readable = {
         entry.ref: entry.content for entry in entries if isinstance(entry.content, Resource)
     }
@@ -72,9 +69,9 @@ def review_context(resource: Resource, known: Store) -> ReviewContext:
         overlapping = known.overlapping(resource)
         upstream, sources = known.upstream(resource)
     return ReviewContext(
-        near=tuple(readable[key] for key in sorted(readable)),
-        broken=frozenset(_identity(e.ref) for e in entries if e.ref not in readable),
-        dependants=tuple(_identity(user) for user in judged if user in readable),
+        near=tuple(readable.values()),
+        broken=frozenset(e.ref.identity for e in entries if e.ref not in readable),
+        dependants=tuple(user.identity for user in judged if user in readable),
         unjudged=len(users) - len(judged),
         overlapping=tuple(other for other in overlapping if other.name != resource.name),
         upstream=tuple(other for other in upstream if other.name != resource.name),
@@ -84,7 +81,6 @@ def review_context(resource: Resource, known: Store) -> ReviewContext:
 
 
 def _judged(users: Sequence[Ref], known: Store) -> list[Ref]:
-    """The first dependants, within the limits."""
     sizes = (entry.size if (entry := known.entry(user)) else 0 for user in users)
     many = takewhile(
         lambda each: each[0] <= LARGEST_DEPENDANTS, zip(accumulate(sizes), users, strict=True)
@@ -94,31 +90,9 @@ def _judged(users: Sequence[Ref], known: Store) -> list[Ref]:
 
 def users_of(ref: Ref, known: Store) -> tuple[str, ...]:
     """Identities of the resources that refer to one and are not being deleted."""
-    entries = (known.entry(user) for user in sorted(known.referrers(ref) - {ref}))
-    return tuple(_identity(entry.ref) for entry in entries if entry and not _is_deleting(entry))
+    users = known.entries(known.referrers(ref) - {ref})
+    return tuple(each.ref.identity for each in users if not _is_deleted(each.content))
 
 
-def _is_deleting(entry: Entry) -> bool:
-    content = entry.content
+def _is_deleted(content: Resource | Unparsable) -> bool:
     return isinstance(content, Resource) and content.metadata.deletion_timestamp is not None
-
-
-def _reached(refs: Iterable[Ref], known: Store, without: Ref) -> tuple[Entry, ...]:
-    """The transitive closure of references."""
-    found: dict[Ref, Entry] = {}
-    seen = {without}
-    waiting = list(refs)
-    while waiting:
-        ref = waiting.pop()
-        if ref in seen:
-            continue
-        seen.add(ref)
-        entry = known.entry(ref)
-        if entry is not None:
-            found[ref] = entry
-            waiting.extend(entry.references)
-    return tuple(found.values())
-
-
-def _identity(ref: Ref) -> str:
-    return f"{ref.kind}/{ref.name}"

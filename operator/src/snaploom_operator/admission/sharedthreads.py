@@ -23,10 +23,7 @@ class _Share:
 
 
 class SharedThreads:
-    """Runs work in threads, with a limit per name.
-
-    Args: threads: the executor. share: concurrent threads of one name.
-    """
+    """Runs work in threads, of which each name has at most a share."""
 
     def __init__(self, threads: Executor, share: int) -> None:
         self._threads = threads
@@ -34,10 +31,7 @@ class SharedThreads:
         self._shares: dict[str, _Share] = {}
 
     async def run(self, name: str, work: Callable[[], _Result]) -> _Result:
-        """Run work as soon as the name has a free slot; its result.
-
-        Raises: Exception: any error of the work.
-        """
+        """Run work as soon as the name has a free slot; its result, or its error."""
         share = self._shares.setdefault(name, _Share(asyncio.Semaphore(self._share)))
         share.users += 1
         try:

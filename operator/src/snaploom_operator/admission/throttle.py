@@ -33,10 +33,7 @@ class _Count:
 
 
 class RefusalThrottle:
-    """Recent denials by namespace, with exponential decay.
-
-    Args: clock: monotonic seconds.
-    """
+    """Recent denials by namespace, with exponential decay; its clock is monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -36,8 +36,6 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Held:
-    """Why actions of a resource are in backoff."""
-
     refusal: Refusal | None
     """None for a temporary failure."""
     generation: int
@@ -46,12 +44,7 @@ class _Held:
 
 
 class ActionBackoff:
-    """Performs actions, unless they wait.
-
-    Args: store: the observed objects. queue: the work queue. runner: performs actions. refresh:
-        reads outdated resources again. clock: monotonic seconds, the same as the queue's. metrics:
-        the operator's metrics.
-    """
+    """Performs actions, unless they wait; its clock is the queue's, in monotonic seconds."""
 
     def __init__(
         self,
@@ -71,7 +64,7 @@ class ActionBackoff:
         self._held: dict[Ref, _Held] = {}
 
     def refusal(self, key: Ref) -> Refusal | None:
-        """Why the last action was refused; a changed spec is tried immediately."""
+        """The refusal of the last action; a changed spec is tried immediately."""
         held, entry = self._held.get(key), self._store.entry(key)
         if held is not None and entry is not None and held.generation != entry.generation:
             self.forget(key)
@@ -127,7 +120,10 @@ class ActionBackoff:
             await self._refresh.reread(key)
 
     def _delay(self, key: Ref, error: SnaploomError) -> float:
-        if isinstance(error, NamespaceTerminating) and not self._is_known_to_end(key):
+        held = self._held.get(key)
+        refusal = held.refusal if held is not None else None
+        is_known_to_end = refusal is not None and refusal.is_namespace_terminating
+        if isinstance(error, NamespaceTerminating) and not is_known_to_end:
             return 0.0  # decided anew: finalizers can be removed where nothing can be created
         if isinstance(error, TooManyRequests):
             return self._queue.fail(key, error.after)
@@ -135,9 +131,3 @@ class ActionBackoff:
             return self._queue.fail(key)
         self._queue.add_after(key, LONGEST_BACKOFF)
         return LONGEST_BACKOFF
-
-    def _is_known_to_end(self, key: Ref) -> bool:
-        """Whether the last action of a resource was refused since its namespace terminates."""
-        held = self._held.get(key)
-        refusal = held.refusal if held is not None else None
-        return refusal is not None and refusal.is_namespace_terminating

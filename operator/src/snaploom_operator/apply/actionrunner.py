@@ -23,23 +23,20 @@ class Done:
     """The result of the actions of a pass."""
 
     is_news: bool = False
-    """Whether an action changed an object in the store."""
+    """True if an action changed an object in the store."""
     has_deleted: bool = False
     owner: Resource | None = None
     """The resource, if its finalizers were changed."""
     is_gone: bool = False
-    """Whether the resource was removed."""
+    """True if the resource was removed."""
     failure: SnaploomError | None = None
-    """Why the last of them failed."""
+    """The failure of the last of them."""
     wait: float = 0.0
     """Seconds for which the actions wait, where none was performed; 0 otherwise."""
 
 
 class ActionRunner:
-    """Performs actions.
-
-    Args: cluster: the cluster. refresh: takes what was written into the store.
-    """
+    """Performs actions, and takes what was written into the store."""
 
     def __init__(self, cluster: Cluster, refresh: StoreRefresh) -> None:
         self._cluster = cluster

@@ -9,14 +9,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
 from snaploom.models.resource import Resource
-from snaploom_operator.actions import (
-    Action,
-    AddFinalizer,
-    Create,
-    Delete,
-    Ensure,
-    RemoveFinalizer,
-)
+from snaploom_operator.actions import Action, AddFinalizer, Create, Delete, Ensure, RemoveFinalizer
 from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS
 from snaploom_operator.cluster.mergepatch import difference
 from snaploom_operator.cluster.port import ApiResource, Cluster
@@ -34,11 +27,8 @@ async def apply(
 ) -> JsonObject | None:
     """Perform one action.
 
-    Args:
-        action: the action.
-        owner: the resource it belongs to, as stored. Finalizers change its `resourceVersion`: a
-            status that is written afterwards needs the returned one.
-        cluster: the cluster.
+    Finalizers change the `resourceVersion` of the owner: a status that is written afterwards needs
+    the returned one.
 
     Returns:
         The object as it is stored now; None if it is gone, or a finalizer needed no change.
@@ -47,7 +37,7 @@ async def apply(
         NameTaken: an object of that name belongs to another run or owner.
         ClusterError: the request failed.
     """
-    ref = _ref_of(owner)
+    ref = owner.ref if isinstance(owner, Unparsable) else Ref.to(owner)
     match action:
         case Create(resource, manifest):
             return await _create(resource, ref.namespace, manifest, cluster)
@@ -65,12 +55,6 @@ async def apply(
                 return await _set_finalizers(ref, held, {*held.finalizers} - {FINALIZER}, cluster)
             except ObjectMissing:
                 return None  # already removed by a request whose answer was lost
-
-
-def _ref_of(owner: Resource | Unparsable) -> Ref:
-    if isinstance(owner, Unparsable):
-        return owner.ref
-    return Ref(owner.kind, owner.metadata.namespace or "", owner.name)
 
 
 async def _held(owner: Resource | Unparsable, cluster: Cluster) -> Metadata:

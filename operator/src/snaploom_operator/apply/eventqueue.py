@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
@@ -33,19 +33,15 @@ class _Waiting(NamedTuple):
 
 
 class EventQueue:
-    """A recorder that does not wait until its events are posted; made by `queued_events`.
+    """A recorder that does not wait until its events are posted; made by `queued_events`."""
 
-    Args: recorder: posts events. clock: the time of events.
-    """
-
-    def __init__(self, recorder: EventRecorder, clock: Callable[[], EpochNanos] = now) -> None:
+    def __init__(self, recorder: EventRecorder) -> None:
         self._recorder = recorder
-        self._clock = clock
         self._waiting: asyncio.Queue[_Waiting] = asyncio.Queue(QUEUED)
 
     async def record(self, resource: Ref, uid: str, note: Note) -> None:
         """Have one event posted; its time is now."""
-        await self._waiting.put(_Waiting(resource, uid, note, self._clock()))
+        await self._waiting.put(_Waiting(resource, uid, note, now()))
 
     async def run(self) -> None:
         """Post events until cancelled."""

@@ -15,7 +15,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pydantic import JsonValue
@@ -83,19 +83,32 @@ class Posting(StrEnum):
 
 @dataclass
 class _Bucket:
-    """A token bucket of one resource or namespace."""
-
     tokens: float
     filled_at: float
 
 
-class EventRecorder:
-    """Posts events.
+class _Buckets:
+    """Token buckets by UID or namespace, the least recently used first."""
 
-    Args: cluster: the cluster. instance: name of this process among the operator's; the pod's name.
-        observer: called with the outcome of each event. monotonic: monotonic seconds, for the rate
-        limits.
-    """
+    def __init__(self, burst: int, refill: float) -> None:
+        self._burst = burst
+        self._refill = refill
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+
+    def at(self, key: str, moment: float) -> _Bucket:
+        """The bucket of a key, with the tokens that were added until a moment."""
+        bucket = self._buckets.setdefault(key, _Bucket(self._burst, moment))
+        added = (moment - bucket.filled_at) / self._refill
+        bucket.tokens = min(bucket.tokens + added, self._burst)
+        bucket.filled_at = moment
+        self._buckets.move_to_end(key)
+        if len(self._buckets) > REMEMBERED:
+            self._buckets.popitem(last=False)
+        return bucket
+
+
+class EventRecorder:
+    """Posts events as an instance, the pod's name, and calls the observer with each outcome."""
 
     def __init__(
         self,
@@ -109,51 +122,38 @@ class EventRecorder:
         self._observer = observer
         self._monotonic = monotonic
         self._counts: OrderedDict[tuple[str, str], int] = OrderedDict()
-        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
-        self._namespace_buckets: OrderedDict[str, _Bucket] = OrderedDict()
-        """Buckets of namespaces by name; those above are of resources by UID."""
+        self._by_uid = _Buckets(BURST, REFILL_SECONDS)
+        self._by_namespace = _Buckets(NAMESPACE_BURST, NAMESPACE_REFILL_SECONDS)
 
     async def post(self, resource: Ref, uid: str, note: Note, at: EpochNanos) -> None:
         """Post one event, or increase its count; errors of the cluster are not raised.
 
-        Args: resource: the resource. uid: its UID. note: the event; a message over 1 KiB is
-            truncated. at: when it happened.
+        A message over 1 KiB is truncated.
         """
         if not self._is_allowed(uid, resource.namespace):
             _log.info("%s exceeds the event rate limit: %s dropped", resource, note.reason)
             self._observer(Posting.LEFT_OUT)
             return
+        event = _event(resource, uid, note, at, self._instance)
         try:
-            async with asyncio.timeout(POST_SECONDS):
-                posting = await self._post(_event(resource, uid, note, at, self._instance))
-        except NamespaceTerminating:
-            posting = await self._post_elsewhere(resource, note, at)
+            try:
+                posting = await self._post(event)
+            except NamespaceTerminating:
+                # Nothing can be created in it: the event is about the Namespace, in `default`.
+                named = replace(note, message=f"{resource.identity}: {note.message}")
+                about = Ref(NAMESPACE, "", resource.namespace)
+                posting = await self._post(_event(about, "", named, at, self._instance))
         except (ClusterError, TimeoutError) as error:
-            _log.warning(
-                "cannot post event %s about %s: %s", note.reason, resource, in_one_line(error)
-            )
+            cause = in_one_line(error)
+            _log.warning("cannot post event %s about %s: %s", note.reason, resource, cause)
             posting = Posting.FAILED
         self._observer(posting)
 
-    async def _post_elsewhere(self, resource: Ref, note: Note, at: EpochNanos) -> Posting:
-        """Post the event about the namespace, since nothing can be created in a terminating one.
-
-        A Namespace is cluster-scoped, so its events are in the namespace `default`.
-        """
-        message_key = Note(
-            note.type, note.reason, f"{resource.kind}/{resource.name}: {note.message}"
-        )
-        about = Ref(NAMESPACE, "", resource.namespace)
-        try:
-            async with asyncio.timeout(POST_SECONDS):
-                return await self._post(_event(about, "", message_key, at, self._instance))
-        except (ClusterError, TimeoutError) as error:
-            _log.warning(
-                "cannot post event %s about %s: %s", note.reason, resource, in_one_line(error)
-            )
-            return Posting.FAILED
-
     async def _post(self, event: JsonObject) -> Posting:
+        async with asyncio.timeout(POST_SECONDS):
+            return await self._written(event)
+
+    async def _written(self, event: JsonObject) -> Posting:
         metadata = mapping_in(event, "metadata")
         namespace, name = str(metadata["namespace"]), str(metadata["name"])
         seen = str(event["eventTime"])
@@ -192,22 +192,10 @@ class EventRecorder:
     def _is_allowed(self, uid: str, namespace: str) -> bool:
         """Take a token from the buckets of the resource and of its namespace, if both have one."""
         moment = self._monotonic()
-        own = _refilled(self._buckets.pop(uid, None), moment, BURST, REFILL_SECONDS)
-        room = _refilled(
-            self._namespace_buckets.pop(namespace, None),
-            moment,
-            NAMESPACE_BURST,
-            NAMESPACE_REFILL_SECONDS,
-        )
-        is_allowed = own.tokens >= 1 and room.tokens >= 1
-        for buckets, key, bucket in (
-            (self._buckets, uid, own),
-            (self._namespace_buckets, namespace, room),
-        ):
+        buckets = (self._by_uid.at(uid, moment), self._by_namespace.at(namespace, moment))
+        is_allowed = all(bucket.tokens >= 1 for bucket in buckets)
+        for bucket in buckets:
             bucket.tokens -= is_allowed
-            buckets[key] = bucket
-            if len(buckets) > REMEMBERED:
-                buckets.popitem(last=False)
         return is_allowed
 
 
@@ -243,21 +231,13 @@ def _regarding(resource: Ref, uid: str) -> dict[str, JsonValue]:
     }
 
 
-def _refilled(bucket: _Bucket | None, moment: float, burst: int, refill: float) -> _Bucket:
-    """A bucket with the tokens that were added since."""
-    if bucket is None:
-        return _Bucket(burst, moment)
-    return _Bucket(min(bucket.tokens + (moment - bucket.filled_at) / refill, burst), moment)
-
-
 def _name(resource: Ref, uid: str, note: Note, message: str) -> str:
-    message_key = json.dumps([uid, note.type, note.reason, message]).encode()
+    content = json.dumps([uid, note.type, note.reason, message]).encode()
     beginning = resource.name[:LONGEST_NAME].rstrip(".-")
-    return f"{beginning}.{hashlib.sha256(message_key).hexdigest()[:16]}"
+    return f"{beginning}.{hashlib.sha256(content).hexdigest()[:16]}"
 
 
 def _truncated(message: str) -> str:
-    """A message, truncated to the API server's limit in UTF-8 bytes."""
     data = message.encode(errors="replace")
     if len(data) <= LONGEST_NOTE:
         return data.decode()

@@ -35,12 +35,7 @@ class Recorder(Protocol):
 
 
 class Executor:
-    """Carries out decisions.
-
-    Args: cluster: the cluster. actions: performs actions, unless they are in backoff. refresh:
-        takes what was written into the store. queue: the work queue. recorder: posts events.
-        metrics: the operator's metrics.
-    """
+    """Carries out decisions."""
 
     def __init__(
         self,
@@ -96,7 +91,6 @@ class Executor:
             raise
 
     async def _report(self, key: Ref, uid: str, decision: Decision) -> None:
-        """Log the notes of a decision, and post them as events."""
         for note in decision.notes:
             level = logging.WARNING if note.type is EventType.WARNING else logging.INFO
             _log.log(level, "%s", note.message, extra=about(key, reason=note.reason))

@@ -22,10 +22,7 @@ KEPT = "conditions"
 
 
 def cut_to_size(status: JsonObject, most: int = MOST_BYTES) -> dict[str, JsonValue]:
-    """The status, truncated to a size.
-
-    Args: status: the status as JSON. most: bytes of compact JSON.
-    """
+    """The status, truncated to some bytes of compact JSON."""
     result = copy.deepcopy(dict(status))
     while _size(result) > most and (_halve_list(result) or _halve_text(result)):
         pass

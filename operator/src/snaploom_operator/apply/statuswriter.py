@@ -18,10 +18,7 @@ from snaploom_operator.observed import ObservedResource, Unparsable
 async def write_status(
     held: Resource | ObservedResource | Unparsable, status: ResourceStatus, cluster: Cluster
 ) -> JsonObject | None:
-    """Write the status of a resource if it changed.
-
-    Args: held: the resource as it was read, or as `apply` returned it. status: its new status; it
-        is truncated if too large (`statustruncation`). cluster: the cluster.
+    """Write the status of a resource if it changed, truncated if it is too large.
 
     Returns:
         The resource as it is stored now; None if nothing was written.
@@ -37,7 +34,7 @@ async def write_status(
     assert isinstance(resource, AnyResource)  # there are no other kinds
     before = resource.status.dump() if resource.status is not None else {}
     stored: JsonObject = {"metadata": resource.metadata.dump(), "status": before}
-    ref = Ref(resource.kind, resource.metadata.namespace or "", resource.name)
+    ref = Ref.to(resource)
     written = await _write(ref, stored, wanted, cluster)
     if resource.status is None:
         # A status that our models refuse was read as missing; remove its other fields.
@@ -48,7 +45,6 @@ async def write_status(
 async def _write_over_unparsable(
     held: Unparsable, wanted: JsonObject, cluster: Cluster
 ) -> JsonObject | None:
-    """Replace the whole status of an unparsable resource."""
     if held.status is not None and not difference(held.status.dump(), wanted):
         return None
     ref = held.ref

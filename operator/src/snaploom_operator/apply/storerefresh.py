@@ -20,11 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class StoreRefresh:
-    """Refreshes the store.
-
-    Args: store: the observed objects. cluster: the cluster. wake: requeues the resources that a
-        refreshed object affects.
-    """
+    """Refreshes the store; `wake` requeues the resources that a refreshed object affects."""
 
     def __init__(
         self, store: Store, cluster: Cluster, wake: Callable[[Iterable[Ref]], None]
@@ -34,7 +30,7 @@ class StoreRefresh:
         self._wake = wake
 
     def put(self, stored: JsonObject) -> bool:
-        """Add an object; whether it was new."""
+        """Add an object; True if it was new."""
         if self._store.is_known(stored):
             return False
         self._wake(self._store.put(stored))

@@ -14,7 +14,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 LIFE = timedelta(days=90)
 """Validity of a certificate; the last third is left to notice a failing renewal."""
 CLOCK_SKEW = timedelta(hours=1)
-"""How long before now the validity begins, for clocks that are behind."""
+"""Time from the begin of the validity to now, for clocks that are behind."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -22,6 +22,8 @@ from cryptography.hazmat.primitives import serialization
 from pydantic import JsonValue
 
 from snaploom_operator.certificates.issuer import CLOCK_SKEW, issue, pem
+from snaploom_operator.objectmetadata import mapping_in
+from snaploom_operator.objects import JsonObject
 
 TRUST_DELAY = timedelta(minutes=10)
 """Delay between issuing and using a certificate: ample for all API servers of a cluster to load its
@@ -61,8 +63,7 @@ def rotated(
 ) -> CertificateSecret:
     """The desired content of the Secret; unchanged if nothing is due.
 
-    Args: held: the current content. trusted: the authorities that the API server trusts, as PEM.
-        names: the DNS names of the certificate. now: the current time.
+    `trusted` are the authorities that the API server trusts, as PEM.
     """
     wanted = tuple(names)
     usable = _is_usable(held.certificate, held.key, held.authorities, wanted, now)
@@ -78,7 +79,7 @@ def rotated(
     elif not usable:
         fresh = issue(wanted, now)
         held = CertificateSecret(fresh.certificate, fresh.key, held.authorities + fresh.authority)
-    elif not ready and is_due(held.certificate, now):
+    elif not ready and _is_due(held.certificate, now):
         fresh = issue(wanted, now)
         held = replace(
             held,
@@ -89,8 +90,7 @@ def rotated(
     return replace(held, authorities=_still_valid(held.authorities, now))
 
 
-def is_due(certificate: bytes, now: datetime) -> bool:
-    """Whether two thirds of a certificate's validity have passed."""
+def _is_due(certificate: bytes, now: datetime) -> bool:
     (found,) = _parsed(certificate)
     begin, end = found.not_valid_before_utc, found.not_valid_after_utc
     return now >= begin + (end - begin) * 2 / 3
@@ -101,13 +101,10 @@ def expiry(certificates: bytes) -> datetime | None:
     return min((found.not_valid_after_utc for found in _parsed(certificates)), default=None)
 
 
-def read_secret(secret: Mapping[str, JsonValue]) -> CertificateSecret:
+def read_secret(secret: JsonObject) -> CertificateSecret:
     """Parse the data of a Secret; invalid Base64 counts as missing."""
-    data = secret.get("data")
-    values = data if isinstance(data, Mapping) else {}
-    return CertificateSecret(
-        **{field: _decoded(values.get(file)) for field, file in _FILES.items()}
-    )
+    data = mapping_in(secret, "data")
+    return CertificateSecret(**{field: decoded(data.get(file)) for field, file in _FILES.items()})
 
 
 def secret_data(held: CertificateSecret) -> dict[str, JsonValue]:
@@ -120,12 +117,8 @@ def encoded(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def decoded_bundle(value: JsonValue) -> bytes:
-    """A decoded `caBundle`; empty if it is invalid Base64."""
-    return _decoded(value)
-
-
-def _decoded(value: JsonValue) -> bytes:
+def decoded(value: JsonValue) -> bytes:
+    """Decoded Base64; empty if it is invalid."""
     if not isinstance(value, str):
         return b""
     try:

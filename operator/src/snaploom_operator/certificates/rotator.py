@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
 from snaploom_operator.certificates.rotation import (
-    decoded_bundle,
+    decoded,
     encoded,
     expiry,
     read_secret,
@@ -21,7 +21,7 @@ from snaploom_operator.certificates.rotation import (
 from snaploom_operator.cluster.apiresources import SECRETS, VALIDATING_WEBHOOKS
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.errors import ClusterError, ObjectMissing
-from snaploom_operator.objectmetadata import metadata_of, text_in
+from snaploom_operator.objectmetadata import mapping_in, metadata_of, objects_in, text_in
 from snaploom_operator.objects import JsonObject
 from snaploom_operator.operatorsettings import OperatorSettings
 
@@ -39,9 +39,8 @@ def _now() -> datetime:
 class CertificateRotator:
     """Reconciles the Secret and the ValidatingWebhookConfiguration periodically.
 
-    Args: cluster: the cluster. settings: the names of both. on_expiry: called with the expiry of
-        the certificate in use, in seconds since 1970. on_renewed: called after each renewal. clock:
-        the current time. pause: sleeps.
+    `on_expiry` is called with the expiry of the certificate in use, in seconds since 1970, and
+    `on_renewed` after each renewal.
     """
 
     def __init__(
@@ -78,7 +77,8 @@ class CertificateRotator:
     async def reconcile(self) -> None:
         """Check once, and make the next step if one is due.
 
-        Raises: ClusterError: the Secret is missing, or a request failed.
+        Raises:
+            ClusterError: the Secret is missing, or a request failed.
         """
         secret = await self._cluster.get(
             SECRETS, self._namespace, self._settings.certificate_secret
@@ -114,8 +114,14 @@ class CertificateRotator:
 
     async def _trust(self, configuration: JsonObject, authorities: bytes) -> None:
         webhooks: list[JsonValue] = [
-            {**webhook, "clientConfig": {**_client(webhook), "caBundle": encoded(authorities)}}
-            for webhook in _webhooks(configuration)
+            {
+                **webhook,
+                "clientConfig": {
+                    **mapping_in(webhook, "clientConfig"),
+                    "caBundle": encoded(authorities),
+                },
+            }
+            for webhook in objects_in(configuration, "webhooks")
         ]
         await self._cluster.patch(
             VALIDATING_WEBHOOKS,
@@ -130,21 +136,11 @@ def _version(stored: JsonObject) -> dict[str, JsonValue]:
     return {"resourceVersion": text_in(metadata_of(stored), "resourceVersion")}
 
 
-def _webhooks(configuration: JsonObject) -> list[Mapping[str, JsonValue]]:
-    webhooks = configuration.get("webhooks")
-    listed = webhooks if isinstance(webhooks, list) else []
-    return [webhook for webhook in listed if isinstance(webhook, Mapping)]
-
-
-def _client(webhook: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-    client = webhook.get("clientConfig")
-    return client if isinstance(client, Mapping) else {}
-
-
 def _trusted(configuration: JsonObject | None) -> bytes | None:
     """The common `caBundle` of all webhooks; empty if they differ, None if there are none."""
-    webhooks = [] if configuration is None else _webhooks(configuration)
-    bundles = {decoded_bundle(_client(webhook).get("caBundle")) for webhook in webhooks}
+    webhooks = objects_in(configuration or {}, "webhooks")
+    clients = (mapping_in(webhook, "clientConfig") for webhook in webhooks)
+    bundles = {decoded(client.get("caBundle")) for client in clients}
     if len(bundles) == 1:
         return bundles.pop()
     return b"" if bundles else None

@@ -21,7 +21,7 @@ from snaploom_operator.errors import (
     TooManyRequests,
     WatchExpired,
 )
-from snaploom_operator.objectmetadata import mapping_in, text_in
+from snaploom_operator.objectmetadata import mapping_in, objects_in, text_in
 from snaploom_operator.objects import JsonObject
 
 LONGEST_MESSAGE = 1_000
@@ -30,7 +30,7 @@ SHORTEST_WAIT = 1.0
 """Seconds to wait after a 429 without `Retry-After`."""
 
 NO_ANSWER = "try again; if it stays, check the API server, and the network and proxies before it"
-"""What to do about an API server that does not answer, or not as one."""
+"""The remedy for an API server that does not answer, or not as one."""
 _HINTS: Mapping[type[ClusterError], str] = {
     ApiUnavailable: NO_ANSWER,
     ClusterError: NO_ANSWER,
@@ -60,22 +60,15 @@ class RequestTarget:
 
     @property
     def is_write(self) -> bool:
-        """Whether it is a write."""
+        """True for a write."""
         return self.verb not in ("list", "get", "watch")
 
     def __str__(self) -> str:
-        return f"{self.verb} {self.plural}/{self.name}" if self.name else self.verb_and_plural
-
-    @property
-    def verb_and_plural(self) -> str:
-        """Text for a request without an object name."""
-        return f"{self.verb} {self.plural}"
+        return f"{self.verb} {self.plural}{f'/{self.name}' if self.name else ''}"
 
 
 @dataclass(frozen=True)
 class _Status:
-    """A `Status` object of the API."""
-
     message: str
     reason: str
     kind: str
@@ -89,11 +82,7 @@ class _Status:
 def failure_of(
     target: RequestTarget, code: int, body: bytes, retry_after: str | None
 ) -> ClusterError:
-    """The error of a response.
-
-    Args: target: verb and object of the request. code: HTTP status, 400 or more. body: usually a
-        `Status` object; plain text for an unknown path. retry_after: header `Retry-After`.
-    """
+    """The error of a response of status 400 or more, whose body is usually a `Status` object."""
     status = _parsed(body)
     message = f"{target}: {status.message or f'HTTP {code}'}"
     if code == 429:
@@ -127,7 +116,7 @@ def _class_of(target: RequestTarget, code: int, status: _Status) -> type[Cluster
 
 
 def _hint(kind: type[ClusterError], target: RequestTarget) -> str:
-    """What to do; the operator itself tries again, a person at a command has to."""
+    """The remedy; the operator itself tries again, a person at a command has to."""
     if kind is NotAllowed:
         return (
             f"allow this account to {target.verb} {target.plural}: "
@@ -154,7 +143,7 @@ def _not_found(target: RequestTarget, status: _Status) -> type[ClusterError]:
 
 
 def _is_about_uid(status: _Status) -> bool:
-    """Whether the UID did not match, which the API server reports as an invalid change."""
+    """Return whether the UID did not match, which the API server reports as an invalid change."""
     fields = {text_in(cause, "field") for cause in status.causes}
     return fields == {"metadata.uid"}
 
@@ -173,16 +162,13 @@ def _parsed(body: bytes) -> _Status:
     if not isinstance(raw, dict) or raw.get("kind") != "Status":
         return _Status(_truncated(body.decode(errors="replace").strip()), "", "", "", (), None)
     details = mapping_in(raw, "details")
-    causes = details.get("causes")
     wait = details.get("retryAfterSeconds")
     return _Status(
         message=_truncated(text_in(raw, "message")),
         reason=text_in(raw, "reason"),
         kind=text_in(details, "kind"),
         name=text_in(details, "name"),
-        causes=tuple(cause for cause in causes if isinstance(cause, dict))
-        if isinstance(causes, list)
-        else (),
+        causes=tuple(objects_in(details, "causes")),
         wait=float(wait) if isinstance(wait, int) else None,
     )
 

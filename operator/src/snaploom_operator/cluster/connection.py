@@ -43,11 +43,14 @@ async def connect(
 ) -> ApiClient:
     """Create a client, which the caller closes.
 
-    Args: kubeconfig: the kubeconfig, which is never written. None: the file that `KUBECONFIG`
-        names; else, in a pod, its service account; else `~/.kube/config`. context: context of the
-        kubeconfig; None for its current one. user_agent: the tool that connects.
+    Args:
+        kubeconfig: the kubeconfig, which is never written. None: the file that `KUBECONFIG` names;
+            else, in a pod, its service account; else `~/.kube/config`.
+        context: context of the kubeconfig; None for its current one.
+        user_agent: the tool that connects.
 
-    Raises: SettingsInvalid: there is none of them, or it cannot be read.
+    Raises:
+        SettingsInvalid: there is none of them, or it cannot be read.
     """
     configuration = Configuration()
     file = _file(kubeconfig)
@@ -74,10 +77,7 @@ async def connect(
 
 
 def is_in_pod(kubeconfig: Path | None = None) -> bool:
-    """Whether `connect` uses the service account of a pod.
-
-    Args: kubeconfig: as in `connect`.
-    """
+    """Return whether `connect` uses the service account of a pod."""
     return _file(kubeconfig) is None and SERVICE_HOST in os.environ
 
 

@@ -24,9 +24,8 @@ _MOST_TRANSITIONS = 2**31 - 1
 class LeaseObject:
     """One Lease. All writes name the version that they are based on.
 
-    Args: cluster: the cluster. namespace: namespace of the Lease. name: its name. seconds: the
-        promise of a holder that wrote none. owner: owner reference of a created Lease. clock: the
-        time that is written, for information only.
+    `seconds` are the promise of a holder that wrote none, `owner` is the owner reference of a
+    created Lease, and the clock's time is written for information only.
     """
 
     def __init__(
@@ -50,7 +49,8 @@ class LeaseObject:
     async def read(self) -> LeaseState:
         """The Lease as it is now.
 
-        Raises: ClusterError: a request failed.
+        Raises:
+            ClusterError: a request failed.
         """
         try:
             stored = await self._cluster.get(LEASES, self._namespace, self._name)
@@ -61,7 +61,8 @@ class LeaseObject:
     async def swap(self, swap: Swap) -> LeaseState | None:
         """Create the Lease, or change the expected one; None if it changed.
 
-        Raises: ClusterError: a request failed.
+        Raises:
+            ClusterError: a request failed.
         """
         try:
             if not swap.expected.version:

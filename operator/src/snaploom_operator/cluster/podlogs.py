@@ -21,7 +21,7 @@ class LogLine:
     """A line of a log."""
 
     time: EpochNanos
-    """When the node received it."""
+    """Time at which the node received it."""
     text: str
 
 
@@ -34,15 +34,7 @@ async def pod_log(
     kubeconfig: Path | None = None,
     context: str | None = None,
 ) -> AsyncIterator[LogLine]:
-    """Stream the log of a pod's first container.
-
-    Args:
-        namespace: namespace of the pod.
-        pod: its name.
-        is_followed: whether to wait for new lines.
-        since: earliest time in ISO 8601; None for all lines.
-        kubeconfig: kubeconfig; None for kubectl's default.
-        context: of the kubeconfig; None for its current one.
+    """Stream the log of a pod's first container since a time in ISO 8601; None for all lines.
 
     Raises:
         ClusterError: there is no such pod, its container has not started, or it may not be read.

@@ -21,14 +21,10 @@ _CLAIMS = "kubernetes.io"
 
 
 def account_reference(namespace: str, token: Path = TOKEN) -> dict[str, JsonValue] | None:
-    """An owner reference to the account of this pod.
+    """An owner reference to the account of this pod, for an object of a namespace.
 
     None outside a pod, and in a pod of another namespace: owner and owned object must be in the
     same namespace.
-
-    Args:
-        namespace: namespace of the owned object.
-        token: file with the account's token.
     """
     claims = mapping_in(_payload(token), _CLAIMS)
     account = mapping_in(claims, "serviceaccount")
@@ -39,7 +35,6 @@ def account_reference(namespace: str, token: Path = TOKEN) -> dict[str, JsonValu
 
 
 def _payload(token: Path) -> JsonObject:
-    """The claims of a token; empty if it is missing or malformed."""
     try:
         _, payload, _ = token.read_text("utf-8").split(".")
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))

@@ -62,7 +62,8 @@ class ClusterOptions:
     async def connected(self) -> AsyncIterator[KubernetesCluster]:
         """Connect to the cluster.
 
-        Raises: SettingsInvalid: no cluster is configured.
+        Raises:
+            SettingsInvalid: no cluster is configured.
         """
         async with open_cluster(
             self.kubeconfig, context=self.context, user_agent=COMMAND_LINE

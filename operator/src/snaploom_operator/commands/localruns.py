@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from snaploom_operator.cluster.apiresources import CONFIG_MAPS
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.errors import ObjectMissing
@@ -11,20 +9,13 @@ from snaploom_operator.objectmetadata import mapping_in, text_in
 from snaploom_operator.submitters import local
 
 
-@dataclass(frozen=True)
-class LocalRun:
-    """What is known of a run that is a process."""
+async def local_run(
+    cluster: Cluster, namespace: str, run: str
+) -> tuple[tuple[str, ...], bool] | None:
+    """Host, process and end of stderr of a local run, and True if it has ended; None for others.
 
-    lines: tuple[str, ...]
-    """Its host, its process and the end of its stderr."""
-    is_over: bool
-    """Whether the process has ended."""
-
-
-async def local_run(cluster: Cluster, namespace: str, run: str) -> LocalRun | None:
-    """A local run; None for other runs.
-
-    Raises: ClusterError: the request failed.
+    Raises:
+        ClusterError: the request failed.
     """
     try:
         stored = await cluster.get(CONFIG_MAPS, namespace, run)
@@ -42,4 +33,4 @@ async def local_run(cluster: Cluster, namespace: str, run: str) -> LocalRun | No
     )
     output = text_in(data, local.MESSAGE).splitlines()
     lines = (*head, *(("end of its stderr:", *(f"  {line}" for line in output)) if output else ()))
-    return LocalRun(lines, application.state.is_terminal)
+    return lines, application.state.is_terminal

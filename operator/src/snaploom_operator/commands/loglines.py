@@ -48,10 +48,7 @@ def driver_line(line: LogLine) -> Line:
 
 
 def operator_line(line: LogLine, resource: Ref) -> Line | None:
-    """A line of the operator about a resource; None for other lines.
-
-    Args: line: the logged line, JSON or text. resource: the resource.
-    """
+    """A line of the operator, JSON or text, about a resource; None for other lines."""
     entry = _object(line.text)
     if entry is not None:
         is_meant = entry.get("resource") == str(resource)
@@ -64,7 +61,6 @@ def operator_line(line: LogLine, resource: Ref) -> Line | None:
 
 
 def _object(text: str) -> dict[str, JsonValue] | None:
-    """The JSON log entry of a line; None for other lines."""
     if not text.startswith("{"):
         return None
     try:
@@ -86,7 +82,8 @@ async def merged(logs: Sequence[AsyncIterator[Line]], *, is_followed: bool) -> A
 
     Followed logs are in order as far as their lines arrive within half a second.
 
-    Raises: ClusterError: a log failed; its earlier lines were returned.
+    Raises:
+        ClusterError: a log failed; its earlier lines were returned.
     """
     waiting: list[Line] = []
     feeding = asyncio.gather(*(_feed(log, waiting) for log in logs))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -76,10 +77,13 @@ async def _show(
         resource = Ref(named.kind.name, place, named.name)
         view = await read_view(cluster, place, now())
         if str(named) not in view.resources:
-            await _print_past_events(cluster, resource, not_found_error(named, view))
+            events = await past_events(cluster, resource)
+            _print_events(f"{named} was deleted", events, not_found_error(named, view))
             return
         runs = _runs_in(view.resources[str(named)])
-        chosen = run or _latest_run(named, runs)
+        if run is None and not runs:
+            raise _nothing(named, "it has not run yet", "`snaploom status` shows what it waits for")
+        chosen = run or runs[0].id
         since = next((each.started_at for each in runs if each.id == chosen), None)
         driver = await _driver_of(cluster, place, chosen)
         if driver is None and await _has_printed_local_run(
@@ -87,17 +91,15 @@ async def _show(
         ):
             return
         operators = await _operators_in(cluster, operator_namespace)
-        if (
-            driver is None
-            and not operators
-            and await _has_printed_events(cluster, resource, chosen)
-        ):
+        if driver is None and not operators:
+            events = [each for each in await past_events(cluster, resource) if chosen in each.text]
+            hint = (
+                "its pod does not exist yet, or was deleted; `snaploom status` shows how the run "
+                "ended"
+            )
+            missing = _nothing(named, f"the run {chosen} has no driver pod", hint)
+            _print_events(f"no log of the run {chosen} is left", events, missing)
             return
-    if driver is None and not operators:
-        hint = (
-            "its pod does not exist yet, or was deleted; `snaploom status` shows how the run ended"
-        )
-        raise _nothing(named, f"the run {chosen} has no driver pod", hint)
 
     def lines(namespace: str, pod: str, since: str | None = None) -> AsyncIterator[LogLine]:
         return pod_log(
@@ -109,31 +111,38 @@ async def _show(
             context=options.context,
         )
 
-    logs = [_of_operator(lines(operator_namespace, pod, since), resource) for pod in operators]
+    about_it = partial(operator_line, resource=resource)
+    logs = [_parsed(lines(operator_namespace, pod, since), about_it) for pod in operators]
     if driver is not None:
-        logs.append(_of_driver(lines(place, driver)))
+        logs.append(_parsed(lines(place, driver), driver_line))
     async for line in merged(logs, is_followed=is_followed):
         _print(line)
+
+
+def _print_events(why: str, events: Sequence[Line], missing: SnaploomError) -> None:
+    """Print the events that are left of a deleted resource or run; an error if there are none."""
+    if not events:
+        raise missing
+    sys.stderr.write(f"{why}; its events:\n")
+    for event in events:
+        _print(event)
 
 
 def _print(line: Line | str) -> None:
     print(line if isinstance(line, Line) else visible(line), flush=True)  # noqa: T201 - the result
 
 
-async def _of_driver(log: AsyncIterator[LogLine]) -> AsyncIterator[Line]:
+async def _parsed(
+    log: AsyncIterator[LogLine], parse: Callable[[LogLine], Line | None]
+) -> AsyncIterator[Line]:
     async for line in log:
-        yield driver_line(line)
-
-
-async def _of_operator(log: AsyncIterator[LogLine], resource: Ref) -> AsyncIterator[Line]:
-    async for line in log:
-        found = operator_line(line, resource)
+        found = parse(line)
         if found is not None:
             yield found
 
 
 async def _operators_in(cluster: Cluster, namespace: str) -> list[str]:
-    """Names of the operator's pods; empty, with a note on stderr, if they cannot be listed."""
+    """Names of the operator's pods; without them a note on stderr."""
     if not namespace:
         return []
     try:
@@ -149,48 +158,28 @@ async def _operators_in(cluster: Cluster, namespace: str) -> list[str]:
     return [Metadata.of(pod).name for pod in pods.items]
 
 
-async def _print_past_events(cluster: Cluster, resource: Ref, missing: SnaploomError) -> None:
-    """Print the events of a deleted resource; an error if there are none."""
-    lines = await past_events(cluster, resource)
-    if not lines:
-        raise missing
-    sys.stderr.write(f"{resource.kind}/{resource.name} was deleted; its events:\n")
-    for line in lines:
-        _print(line)
-
-
-async def _has_printed_events(cluster: Cluster, resource: Ref, run: str) -> bool:
-    """Print the events about a run of which no log is left; False if there are none."""
-    lines = [line for line in await past_events(cluster, resource) if run in line.text]
-    if lines:
-        sys.stderr.write(f"no log of the run {run} is left; its events:\n")
-    for line in lines:
-        _print(line)
-    return bool(lines)
-
-
 async def _has_printed_local_run(
     cluster: Cluster, place: str, named: Named, run: str, *, is_followed: bool
 ) -> bool:
-    """Print what is known of a local run, and what is new until it ends; False for other runs."""
+    """Print a local run, and its news until it ends; False for other runs."""
     shown: tuple[str, ...] = ()
     while (found := await local_run(cluster, place, run)) is not None:
         resource = (await read_view(cluster, place, now())).resources.get(str(named))
         runs = () if resource is None else _runs_in(resource)
         progress = next((_progress(each) for each in runs if each.id == run), ())
-        lines = (*found.lines, *progress)
+        lines, is_over = found
+        lines = (*lines, *progress)
         for line in lines:
             if line not in shown:
                 _print(line)
         shown = lines
-        if found.is_over or not is_followed:
+        if is_over or not is_followed:
             return True
         await asyncio.sleep(_FOLLOW_SECONDS)
     return bool(shown)
 
 
 def _progress(run: CurrentRun | LastRun) -> tuple[str, ...]:
-    """A line about how far a run is; none when it is unknown or has ended."""
     if isinstance(run, CurrentRun) and run.progress:
         return (f"progress: {run.progress}",)
     return ()
@@ -206,14 +195,7 @@ def _runs_in(resource: AnyResource) -> tuple[CurrentRun | LastRun, ...]:
     return tuple(each for each in (current if is_seen else None, last) if each is not None)
 
 
-def _latest_run(named: Named, runs: tuple[CurrentRun | LastRun, ...]) -> str:
-    if not runs:
-        raise _nothing(named, "it has not run yet", "`snaploom status` shows what it waits for")
-    return runs[0].id
-
-
 async def _driver_of(cluster: Cluster, place: str, run: str) -> str | None:
-    """Name of the driver's pod; None if it does not exist."""
     selector = f"{LABEL_RUN}={run},spark-role=driver"
     pods = await cluster.list(PODS, namespace=place, selector=selector)
     return Metadata.of(pods.items[-1]).name if pods.items else None

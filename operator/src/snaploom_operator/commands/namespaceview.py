@@ -14,13 +14,15 @@ from snaploom_operator.cluster.apiresources import OURS
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.commands.resourcenames import Named
 from snaploom_operator.commands.statustree import NamespaceView
-from snaploom_operator.store.resourceparser import Refused, parse_resource
+from snaploom_operator.observed import Unparsable
+from snaploom_operator.store.resourceparser import parse_resource
 
 
 async def read_view(cluster: Cluster, namespace: str, now: EpochNanos) -> NamespaceView:
     """Read all resources of a namespace; unparsable ones are listed separately.
 
-    Raises: ClusterError: they cannot be listed.
+    Raises:
+        ClusterError: they cannot be listed.
     """
     listings = await asyncio.gather(
         *(cluster.list(OURS[kind.name], namespace=namespace) for kind in KINDS)
@@ -29,9 +31,10 @@ async def read_view(cluster: Cluster, namespace: str, now: EpochNanos) -> Namesp
     unread: dict[str, str] = {}
     for stored in (stored for listing in listings for stored in listing.items):
         parsed = parse_resource(stored)
-        if isinstance(parsed, Refused):
-            identity = f"{parsed.ref.kind}/{parsed.ref.name}"
-            unread[identity] = "; ".join(f"{f.path}: {f.message}" for f in parsed.findings)
+        if isinstance(parsed, Unparsable):
+            unread[parsed.ref.identity] = "; ".join(
+                f"{f.path}: {f.message}" for f in parsed.findings
+            )
         else:
             resources[parsed.identity] = cast(AnyResource, parsed)
     return NamespaceView(resources, now, namespace, unread)

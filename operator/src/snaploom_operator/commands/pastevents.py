@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 from snaploom.models.times import EpochNanos
 from snaploom_operator.cluster.apiresources import EVENTS
@@ -20,26 +19,21 @@ NAMESPACE, DEFAULT = "Namespace", "default"
 
 
 async def past_events(cluster: Cluster, resource: Ref) -> list[Line]:
-    """Events about a resource, the oldest first; the API server keeps them for an hour.
+    """Events about a resource and earlier ones of its name, the oldest first.
 
-    Args:
-        cluster: the cluster.
-        resource: the resource; earlier resources of the same name are included.
+    The API server keeps them for an hour.
     """
     near, of_namespace = await asyncio.gather(
         _listed(cluster, resource.namespace), _listed(cluster, DEFAULT)
     )
-    own = (_line(event, event_note(event)) for event in near if _is_about(event, resource))
-    return sorted([*own, *_of_namespace(of_namespace, resource)])
-
-
-def event_note(event: JsonObject) -> str:
-    """Type, reason and message of an event."""
-    return f"{text_in(event, 'type')} {text_in(event, 'reason')}: {text_in(event, 'note')}"
+    start, about = f"{resource.identity}: ", Ref(NAMESPACE, "", resource.namespace)
+    own = (event for event in near if _is_about(event, resource))
+    others = (event for event in of_namespace if _is_about(event, about))
+    named = (event for event in others if text_in(event, "note").startswith(start))
+    return sorted(map(_line, (*own, *named)))
 
 
 async def _listed(cluster: Cluster, namespace: str) -> tuple[JsonObject, ...]:
-    """Events of a namespace; empty if they cannot be listed."""
     try:
         return (await cluster.list(EVENTS, namespace=namespace)).items
     except ClusterError:
@@ -54,15 +48,8 @@ def _is_about(event: JsonObject, resource: Ref) -> bool:
     )
 
 
-def _of_namespace(events: tuple[JsonObject, ...], resource: Ref) -> Iterator[Line]:
-    start = f"{resource.kind}/{resource.name}: "
-    namespace = Ref(NAMESPACE, "", resource.namespace)
-    for event in events:
-        if _is_about(event, namespace) and text_in(event, "note").startswith(start):
-            yield _line(event, event_note(event))
-
-
-def _line(event: JsonObject, text: str) -> Line:
+def _line(event: JsonObject) -> Line:
+    text = f"{text_in(event, 'type')} {text_in(event, 'reason')}: {text_in(event, 'note')}"
     last = text_in(mapping_in(event, "series"), "lastObservedTime")
     moment = known_instant(last or text_in(event, "eventTime"))
     return Line(EpochNanos(0) if moment is None else moment, EVENT, text)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from snaploom.loading.nearmisses import did_you_mean
 from snaploom.models.codes import make_finding
-from snaploom.models.finding import Finding, InvalidDeclarations
+from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.kinds import KINDS, Kind
 
 RUNNABLE = ("OutputDataset", "SkippingIndex")
@@ -24,7 +24,7 @@ class Named:
         return f"{self.kind.name}/{self.name}"
 
 
-def parse_name(text: str, argument: str = "KIND/NAME") -> Named:
+def parse_name(text: str) -> Named:
     """Parse `KIND/NAME`, where KIND is a plural, singular or short name.
 
     A name without a kind is an OutputDataset.
@@ -35,11 +35,21 @@ def parse_name(text: str, argument: str = "KIND/NAME") -> Named:
     kind_text, slash, name = text.partition("/")
     if not slash:
         kind_text, name = "OutputDataset", text
-    spellings = {spelling: kind for kind in KINDS for spelling in _spellings(kind)}
-    kind = spellings.get(kind_text.lower())
-    if kind is None or not name:
-        raise InvalidDeclarations([_misnamed(text, kind_text, argument)])
-    return Named(kind, name)
+    wanted = kind_text.lower()
+    kinds = (kind for kind in KINDS if wanted in (kind.singular, kind.plural, kind.short_name))
+    kind = next(kinds, None)
+    if kind is not None and name:
+        return Named(kind, name)
+    finding = make_finding(
+        "SL191",
+        "unknown resource kind or missing name",
+        path="KIND/NAME",
+        found=text,
+        expected="KIND/NAME, or the name of an OutputDataset; kinds: "
+        + ", ".join(f"{kind.name} ({kind.short_name})" for kind in KINDS),
+        hint=did_you_mean(kind_text, [kind.name for kind in KINDS]),
+    )
+    raise InvalidDeclarations([finding])
 
 
 def parse_runnable(text: str) -> Named:
@@ -60,20 +70,3 @@ def parse_runnable(text: str) -> Named:
         hint="name the output or the index that uses it; `snaploom status` lists them",
     )
     raise InvalidDeclarations([finding])
-
-
-def _spellings(kind: Kind) -> tuple[str, ...]:
-    return (kind.singular, kind.plural, kind.short_name)
-
-
-def _misnamed(text: str, kind_text: str, argument: str) -> Finding:
-    known = [kind.name for kind in KINDS]
-    return make_finding(
-        "SL191",
-        "unknown resource kind or missing name",
-        path=argument,
-        found=text,
-        expected="KIND/NAME, or the name of an OutputDataset; kinds: "
-        + ", ".join(f"{kind.name} ({kind.short_name})" for kind in KINDS),
-        hint=did_you_mean(kind_text, known),
-    )

@@ -111,7 +111,6 @@ def _declared_elsewhere(patched: _Patched) -> str:
 
 
 def _start_obstacle(stored: JsonObject) -> str:
-    """Why the run does not start yet: the resource is paused or suspended."""
     if _is_paused(stored):
         return f"; it does not start while paused: {_PAUSED}"
     return "; it starts when the resource is resumed" if _is_suspended(stored) else ""
@@ -127,8 +126,6 @@ def _is_paused(stored: JsonObject) -> bool:
 
 @dataclass(frozen=True)
 class _Patched:
-    """A resource before and after a patch."""
-
     before: JsonObject
     after: JsonObject
     managers: tuple[str, ...]
@@ -138,10 +135,6 @@ class _Patched:
 def _patch(
     named: Named, patch_of: Callable[[JsonObject], JsonObject], options: ClusterOptions
 ) -> _Patched:
-    """Patch a resource; an empty patch is not sent.
-
-    Raises: InvalidDeclarations: the resource does not exist. ClusterError: the patch failed.
-    """
     place = options.place
     resource = OURS[named.kind.name]
 
@@ -152,10 +145,9 @@ def _patch(
             except ObjectMissing:
                 raise not_found_error(named, await read_view(cluster, place, now())) from None
             managers = await cluster.managers(resource, place, named.name, _SUSPEND)
-            patch = patch_of(before)
-            if not patch:
-                return _Patched(before, before, managers)
-            after = await cluster.patch(resource, place, named.name, patch)
+            patch, after = patch_of(before), before
+            if patch:
+                after = await cluster.patch(resource, place, named.name, patch)
             return _Patched(before, after, managers)
 
     return asyncio.run(send())

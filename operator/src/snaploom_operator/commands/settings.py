@@ -48,7 +48,7 @@ def settings(
 def shown_settings(settings: OperatorSettings, *, is_long: bool) -> dict[str, JsonValue]:
     """Settings without secrets, and each allow list with its built-in and added entries.
 
-    Args: settings: the settings. is_long: whether built-in entries are listed instead of counted.
+    The built-in entries are counted, unless `is_long`.
     """
     dumped = settings.dump()
     added = dumped.pop("allow")
@@ -56,15 +56,13 @@ def shown_settings(settings: OperatorSettings, *, is_long: bool) -> dict[str, Js
     return {
         "settings": _without_secrets(dumped),
         "allow": {
-            name: {"builtIn": _built_in(name, is_long=is_long), "added": entries}
+            name: {
+                "builtIn": [*BUILT_IN_LISTS[name]] if is_long else len(BUILT_IN_LISTS[name]),
+                "added": entries,
+            }
             for name, entries in added.items()
         },
     }
-
-
-def _built_in(name: str, *, is_long: bool) -> JsonValue:
-    entries = BUILT_IN_LISTS[name]
-    return [*entries] if is_long else len(entries)
 
 
 def _without_secrets(value: JsonValue, key: str = "") -> JsonValue:

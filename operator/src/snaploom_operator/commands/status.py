@@ -10,7 +10,6 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.tree import Tree
 
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.times import now
@@ -57,7 +56,7 @@ def status(
     if watch:
         asyncio.run(_watch(named, cluster))
     else:
-        view = asyncio.run(_look(cluster))
+        view = asyncio.run(_view(cluster))
         if output is OutputForm.JSON:
             _print_json(view, named)
         else:
@@ -65,7 +64,7 @@ def status(
     return 0
 
 
-async def _look(options: ClusterOptions) -> NamespaceView:
+async def _view(options: ClusterOptions) -> NamespaceView:
     place = options.place
     async with options.connected() as cluster:
         return await read_view(cluster, place, now())
@@ -82,7 +81,6 @@ async def _rebuild(named: Named, options: ClusterOptions) -> None:
 
 
 async def _watch(named: Named | None, options: ClusterOptions) -> None:
-    """Refresh the tree until interrupted."""
     console, place = _console(), options.place
     async with options.connected() as cluster:
         with Live(console=console, auto_refresh=False) as live:
@@ -100,10 +98,6 @@ def _shown(view: NamespaceView, named: Named | None) -> RenderableType:
             if trees
             else f"No Snaploom resources in the namespace {view.namespace}; use `-n` for another."
         )
-    return _tree(view, named)
-
-
-def _tree(view: NamespaceView, named: Named) -> Tree:
     if str(named) not in view.resources:
         raise not_found_error(named, view)
     return tree_of(view, str(named))

@@ -21,7 +21,8 @@ from snaploom_operator.commands.resourcenames import Named
 def output_named(named: Named | None) -> Named:
     """Check that an OutputDataset is named.
 
-    Raises: InvalidDeclarations: no resource is named, or one of another kind.
+    Raises:
+        InvalidDeclarations: no resource is named, or one of another kind.
     """
     if named is not None and named.kind.name == OutputDataset.__name__:
         return named
@@ -36,15 +37,17 @@ def output_named(named: Named | None) -> Named:
     raise InvalidDeclarations([finding])
 
 
-def rebuilt_status(output: OutputDataset) -> OutputDatasetStatus:
-    """The status of an output with the snapshots of its folder; other fields are kept.
+async def rebuild_status(output: OutputDataset, cluster: Cluster) -> None:
+    """Write the status of an output with the snapshots of its folder; other fields are kept.
 
-    Raises: StorageError: the folder cannot be read, or has no manifest.
+    Raises:
+        StorageError: the folder cannot be read, or has no manifest.
+        ClusterError: the write is not allowed, or the output was changed since it was read.
     """
     uri = output.spec.output_folder.folder_uri
     state = open_folder(open_store(uri, create=False)).log.read()
     before = output.status or OutputDatasetStatus()
-    return before.model_copy(
+    status = before.model_copy(
         update={
             "latest_snapshot": newest_snapshot(state),
             "snapshots": published_snapshots(state),
@@ -52,12 +55,4 @@ def rebuilt_status(output: OutputDataset) -> OutputDatasetStatus:
             "manifest": manifest_pointer(uri, state),
         }
     )
-
-
-async def rebuild_status(output: OutputDataset, cluster: Cluster) -> None:
-    """Write the rebuilt status.
-
-    Raises: StorageError: see `rebuilt_status`. ClusterError: the write is not allowed, or the
-        output was changed since it was read.
-    """
-    await write_status(output, rebuilt_status(output), cluster)
+    await write_status(output, status, cluster)

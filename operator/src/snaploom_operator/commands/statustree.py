@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from rich.text import Text
 from rich.tree import Tree
 
 from snaploom.models.common import Condition, ConditionStatus, ResourceStatus
-from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource, DataSourceStatus
-from snaploom.models.fieldtransformer import FieldTransformer
 from snaploom.models.kinds import AnyResource
-from snaploom.models.metadataapplicator import MetadataApplicator
 from snaploom.models.outputdataset import OutputDataset, OutputDatasetStatus
 from snaploom.models.run import CurrentRun, LastPhase, LastRun
 from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
@@ -27,15 +25,14 @@ from snaploom.site.textdrawings import timeline_drawing, tree_drawing
 from snaploom_operator.attempts import has_attempts
 from snaploom_operator.commands.drawings import Drawing
 from snaploom_operator.commands.durations import ago, elapsed
+from snaploom_operator.decide.configuration import Configuration
 from snaploom_operator.remedies import EVERY_REMEDY
-from snaploom_operator.store.references import references_of
+from snaploom_operator.store.references import reached, references_of
 
 _SHOWN_SNAPSHOTS = 5
 """Snapshots that are listed; the others are counted."""
 _WAITING = ("Ready", "Reconciling", "Stalled", "Suspended", "SnapshotFresh", "IndexFresh")
 """Conditions that are shown; those that report success are left out."""
-
-Configuration = DataSource | DataRelationship | MetadataApplicator | FieldTransformer
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ class NamespaceView:
     now: EpochNanos
     namespace: str
     unread: Mapping[str, str] = field(default_factory=dict)
-    """Why a resource cannot be parsed, by `Kind/name`."""
+    """The cause if a resource cannot be parsed, by `Kind/name`."""
 
 
 def tree_of(view: NamespaceView, identity: str) -> Tree:
@@ -69,7 +66,7 @@ def forest_of(view: NamespaceView) -> Iterator[Tree]:
     shown: set[str] = set()
     for identity in _order(view):
         if identity not in shown:
-            shown.update(_reach(view, identity))
+            shown |= reached([identity], partial(_children_of, view))
             yield tree_of(view, identity)
     for identity, why in sorted(view.unread.items()):
         yield Tree(Text.assemble((identity, "bold"), (f"  cannot be shown: {why}", "red")))
@@ -85,22 +82,15 @@ def _order(view: NamespaceView) -> list[str]:
     )
 
 
-def _reach(view: NamespaceView, identity: str) -> frozenset[str]:
-    """The resources that a tree shows."""
-    found: set[str] = set()
-    waiting = [identity]
-    while waiting:
-        name = waiting.pop()
-        if name in view.resources and name not in found:
-            found.add(name)
-            waiting.extend(_children(view, view.resources[name]))
-    return frozenset(found)
+def _children_of(view: NamespaceView, identity: str) -> Iterator[str]:
+    if identity in view.resources:
+        yield from _children(view, view.resources[identity])
 
 
 def _children(view: NamespaceView, resource: AnyResource) -> Iterator[str]:
     """The resources that a tree shows below a resource."""
     if isinstance(resource, OutputDataset | DataSource):
-        yield from (f"{ref.kind}/{ref.name}" for ref in sorted(references_of(resource)))
+        yield from (ref.identity for ref in sorted(references_of(resource)))
     if isinstance(resource, OutputDataset):
         yield from (index.identity for index in _indexes_about(view, resource))
 
@@ -157,7 +147,7 @@ def _counted(noun: str, count: int, shown: int) -> Text:
 
 
 def _is_plain(view: NamespaceView, identity: str) -> bool:
-    """Whether a resource is ready as it is declared now, and reads no other one."""
+    """Return whether a resource is ready as it is declared now, and reads no other one."""
     resource = view.resources.get(identity)
     ready = _condition(resource.status, "Ready") if resource is not None else None
     return (

@@ -8,27 +8,18 @@ from __future__ import annotations
 
 import logging
 
-from snaploom.models.common import Condition, ResourceStatus
-from snaploom.models.datarelationship import DataRelationship
-from snaploom.models.datasource import DataSource
-from snaploom.models.fieldtransformer import FieldTransformer
-from snaploom.models.metadataapplicator import MetadataApplicator
+from snaploom.models.common import ResourceStatus
 from snaploom.models.times import EpochNanos
 from snaploom_operator.actions import RemoveFinalizer
 from snaploom_operator.conditions import ConditionType, ConditionValue, Reason, next_conditions
-from snaploom_operator.decide.conditionevents import stalled_notes
-from snaploom_operator.decide.configuration import decide_configuration
+from snaploom_operator.decide.conditionevents import condition_notes
+from snaploom_operator.decide.configuration import Configuration, decide_configuration
 from snaploom_operator.decide.decisionsettings import DecideSettings
-from snaploom_operator.decide.faults import findings_text
+from snaploom_operator.decide.faults import findings_text, stalled
 from snaploom_operator.decide.outputdataset import decide_output
 from snaploom_operator.decide.skippingindex import decide_index
 from snaploom_operator.decision import Decision, EventType, Note
-from snaploom_operator.observed import (
-    ObservedIndex,
-    ObservedOutput,
-    ObservedResource,
-    Unparsable,
-)
+from snaploom_operator.observed import ObservedIndex, ObservedOutput, ObservedResource, Unparsable
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -53,7 +44,7 @@ def _decided(observed: ObservedResource | Unparsable, settings: DecideSettings) 
     if isinstance(observed, ObservedIndex):
         return decide_index(observed, settings)
     resource = observed.resource
-    if isinstance(resource, DataSource | DataRelationship | MetadataApplicator | FieldTransformer):
+    if isinstance(resource, Configuration):
         return decide_configuration(observed, resource)
     raise TypeError(f"nothing is known about the kind {resource.kind}")
 
@@ -61,9 +52,9 @@ def _decided(observed: ObservedResource | Unparsable, settings: DecideSettings) 
 def _unparsable(observed: Unparsable) -> Decision:
     message = observed.outdated or findings_text(observed.findings)
     reason = Reason.CRD_OUTDATED if observed.outdated else Reason.INVALID
-    decided = _stalled(
-        observed.status, observed.generation, observed.now, reason, message, is_valid=False
-    )
+    invalid = ConditionValue(ConditionType.VALIDATED, False, reason, message)
+    values = (*stalled(reason, message), invalid)
+    decided = _conditions_only(observed.status, observed.generation, observed.now, values)
     if not (observed.is_deleting and observed.has_finalizer):
         return decided
     # What it published, and where, is unknown: it must not block its deletion (rule R12).
@@ -79,28 +70,20 @@ def _crashed(observed: ObservedResource | Unparsable, error: Exception) -> Decis
     else:
         status = getattr(observed.resource, "status", None)
         generation = observed.resource.metadata.generation or 0
-    decided = _stalled(status, generation, observed.now, Reason.INTERNAL_ERROR, message)
+    values = stalled(Reason.INTERNAL_ERROR, message)
+    decided = _conditions_only(status, generation, observed.now, values)
     return Decision(decided.status, (), decided.notes, RETRY_AFTER_CRASH)
 
 
-def _stalled(
-    status: ResourceStatus | None,
+def _conditions_only(
+    before: ResourceStatus | None,
     generation: int,
     now: EpochNanos,
-    reason: Reason,
-    message: str,
-    *,
-    is_valid: bool = True,
+    values: tuple[ConditionValue, ...],
 ) -> Decision:
-    """A decision that changes only the conditions, to Stalled."""
-    before: tuple[Condition, ...] = status.conditions if status is not None else ()
-    values = [
-        ConditionValue(ConditionType.READY, False, reason, message),
-        ConditionValue(ConditionType.STALLED, True, reason, message),
-    ]
-    if not is_valid:
-        values.append(ConditionValue(ConditionType.VALIDATED, False, reason, message))
-    conditions = next_conditions(before, values, generation, now)
+    """A decision that changes nothing but the conditions."""
+    status = before if before is not None else ResourceStatus()
+    conditions = next_conditions(status.conditions, values, generation, now)
     changed = {"observed_generation": generation, "conditions": conditions}
-    kept = status if status is not None else ResourceStatus()
-    return Decision(kept.model_copy(update=changed), (), stalled_notes(before, conditions))
+    notes = condition_notes(status.conditions, conditions)
+    return Decision(status.model_copy(update=changed), (), notes)

@@ -1,4 +1,4 @@
-"""Whether a run is due, why, and when the next one is.
+"""The run that is due, its cause, and the time of the next one.
 
 A run's trigger records everything that can start one when it is decided: the current declarations,
 what its upstream outputs have published, the annotation, and the latest schedule tick. A run is due
@@ -33,8 +33,8 @@ class Due:
 
 def due(view: RunView) -> Due | None:
     """The run that is due now, whether or not one is in flight; None when none is."""
-    last = _last_run(view)
-    if last is None:
+    last = view.last
+    if last is None or last.action is not RunAction.RUN:
         may = not view.unpublished or view.token
         return Due(view.trigger, 0, "it has never run") if may else None
     changes = changed(view, last.trigger, last.started_at)
@@ -58,11 +58,7 @@ TICKED = "the schedule is due"
 
 
 def changed(view: RunView, answered: Trigger, started_at: str) -> list[str]:
-    """Triggers that no run has handled.
-
-    Args: view: the resource. answered: the trigger of the last run. started_at: when that run was
-        decided.
-    """
+    """Triggers that the last run has not handled, by its trigger and the time of its decision."""
     asks = {
         DECLARATIONS_CHANGED: view.declarations not in ("", answered.declarations),
         UPSTREAM_PUBLISHED: view.upstream not in ("", answered.upstream),
@@ -73,13 +69,13 @@ def changed(view: RunView, answered: Trigger, started_at: str) -> list[str]:
 
 
 def may_run_on_schedule(last: LastRun) -> bool:
-    """Whether the schedule may start a run although nothing changed since the last one."""
+    """Return whether the schedule may start a run although nothing changed since the last one."""
     has_failed = last.phase is not LastPhase.SUCCEEDED and not last.retryable
     return not (has_failed and last.reason in DECLARED)
 
 
 def retry_at(view: RunView, last: LastRun) -> EpochNanos | None:
-    """When a failed run is retried; None if it is not."""
+    """The time of a failed run's retry; None if it has none."""
     if not has_attempts(last, view.settings.retry):
         return None
     retry = view.settings.retry
@@ -91,14 +87,8 @@ def retry_at(view: RunView, last: LastRun) -> EpochNanos | None:
     return later(ended, wait)
 
 
-def _last_run(view: RunView) -> LastRun | None:
-    """The last run that was no deletion."""
-    last = view.last
-    return last if last is not None and last.action is RunAction.RUN else None
-
-
 def _has_ticked(view: RunView, answered: Trigger, started_at: str) -> bool:
-    tick, schedule = view.ticks.latest, view.schedule
+    tick, schedule = view.ticks.latest, view.settings.schedule
     if tick is None or schedule is None:
         return False
     deadline = schedule.starting_deadline_seconds

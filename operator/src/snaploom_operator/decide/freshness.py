@@ -13,7 +13,7 @@ from snaploom_operator.instants import known_instant
 
 
 def expires_at(settings: RunSettings, since: str | None) -> EpochNanos | None:
-    """When it becomes stale; None if it never does, or its age is unknown."""
+    """The instant from which it is stale; None if it never is, or its age is unknown."""
     start = known_instant(since)
     if settings.freshness is None or start is None:
         return None
@@ -27,9 +27,7 @@ def expires_at(settings: RunSettings, since: str | None) -> EpochNanos | None:
 def overdue_text(what: str, settings: RunSettings, since: str | None, now: EpochNanos) -> str:
     """The message that it is stale; empty if it is fresh.
 
-    Args: what: the subject and verb, such as `the newest snapshot was published`. settings: the run
-        settings with the freshness. since: when it was published or built; None for never. now: the
-        present.
+    It begins with a subject and verb, such as `the newest snapshot was published`.
     """
     if settings.freshness is None:
         return ""

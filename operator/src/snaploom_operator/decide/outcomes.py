@@ -16,7 +16,7 @@ from snaploom.models.times import EpochNanos, format_instant
 from snaploom_operator.conditions import Reason
 from snaploom_operator.decision import EventType, Note
 from snaploom_operator.instants import known_instant
-from snaploom_operator.statuslimits import fit_text, fit_texts
+from snaploom_operator.statuslimits import fit_text, fit_texts, joined
 
 _MESSAGE_BYTES = 1_000
 _LIST_BYTES = 500
@@ -41,15 +41,17 @@ def verdict(
 ) -> Verdict:
     """The outcome of a run.
 
-    Args: has_succeeded: whether its application succeeded; None if it is gone. failure: the message
-        of the application, or of its driver's pod. report: the report, if there is one. trouble:
-        why an existing report is ignored.
+    Args:
+        has_succeeded: the outcome of its application; None if it is gone.
+        failure: the message of the application, or of its driver's pod.
+        report: the report, if there is one.
+        trouble: the cause if an existing report is ignored.
     """
     if report is not None and report.phase is not RunPhase.SUCCEEDED:
         return _reported_failure(report)
     if has_succeeded is False:
         text = "the job reported success, and its application failed" if report else ""
-        message = _joined(text, failure or "its application failed", trouble)
+        message = joined(text, failure or "its application failed", trouble)
         return Verdict(LastPhase.FAILED, Reason.RUN_FAILED, True, message)
     if report is not None:
         message = removed_text(report.removed) if report.removed is not None else ""
@@ -58,11 +60,11 @@ def verdict(
         message = trouble or "the job wrote no report; what it published is unknown"
         return Verdict(LastPhase.SUCCEEDED, message=message)
     gone = "its application was deleted before its end was observed"
-    return Verdict(LastPhase.LOST, Reason.RUN_LOST, True, _joined(gone, trouble))
+    return Verdict(LastPhase.LOST, Reason.RUN_LOST, True, joined(gone, trouble))
 
 
 def removed_text(removed: Removed) -> str:
-    """What a deletion removed and left, with the names in its Report."""
+    """The summary of what a deletion removed and left, with the names in its Report."""
     files = f"{removed.files:,} file{'' if removed.files == 1 else 's'}"
     text = f"{files} of {removed.bytes:,} bytes removed"
     if not removed.left:
@@ -74,12 +76,9 @@ def removed_text(removed: Removed) -> str:
 
 
 def stopped(reason: str, trouble: str) -> Verdict:
-    """The outcome of a run that the operator stopped.
-
-    Args: reason: the recorded reason. trouble: what it was waiting for then.
-    """
+    """The outcome of a run that the operator stopped, and what it was waiting for then."""
     phase, message, retryable = _STOPPED.get(reason, _STOPPED[Reason.RUN_STOPPED])
-    return Verdict(phase, reason, retryable, _joined(message, trouble))
+    return Verdict(phase, reason, retryable, joined(message, trouble))
 
 
 _STOPPED = {
@@ -98,8 +97,7 @@ def last_run(
     current: CurrentRun, found: Verdict, report: Report | None, now: EpochNanos
 ) -> LastRun:
     """An ended run as in a status, with bounded texts and lists."""
-    text = report.finished_at if report is not None else None
-    finished_at_nanos = known_instant(text)
+    finished_at = known_instant(report.finished_at) if report is not None else None
     snapshots = report.snapshots if report is not None else ()
     collected = report.collected if report is not None else None
     return LastRun(
@@ -112,7 +110,7 @@ def last_run(
         attempt=current.attempt,
         trigger=current.trigger,
         started_at=current.started_at,
-        finished_at=format_instant(now if finished_at_nanos is None else finished_at_nanos),
+        finished_at=format_instant(now if finished_at is None else finished_at),
         published=len(snapshots),
         rows=sum(snapshot.rows for snapshot in snapshots),
         bytes=sum(snapshot.bytes for snapshot in snapshots),
@@ -127,10 +125,10 @@ def ending_note(last: LastRun, report: Report | None) -> Note:
     """The event about the outcome of a run."""
     run = f"run {last.id}"
     if last.phase is LastPhase.SUCCEEDED:
-        text = _joined(f"{run} succeeded", last.message or _result_text(last, report))
+        text = joined(f"{run} succeeded", last.message or _result_text(last, report))
         return Note(EventType.NORMAL, Reason.RUN_SUCCEEDED, text)
     if last.phase is LastPhase.FAILED and last.reason != Reason.START_TIMEOUT:
-        text = _joined(f"{run} failed", last.reason, last.message)
+        text = joined(f"{run} failed", last.reason, last.message)
         return Note(EventType.WARNING, Reason.RUN_FAILED, text)
     kind = EventType.NORMAL if last.reason in _ASKED_FOR else EventType.WARNING
     return Note(kind, last.reason, f"{run}: {last.message}")
@@ -164,7 +162,3 @@ def _reported_failure(report: Report) -> Verdict:
 def _listed(entries: tuple[Unpublished, ...]) -> tuple[str, ...]:
     lines = (f"{entry.time} {entry.reason}" for entry in entries[:_LISTED])
     return fit_texts(lines, _LIST_BYTES, _ITEM_BYTES)
-
-
-def _joined(*parts: str) -> str:
-    return ": ".join(part for part in parts if part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import LastPhase, LastRun, RunAction
 from snaploom_operator.conditions import ConditionType, ConditionValue, Reason
-from snaploom_operator.decide.conclusion import KindState, conclude
+from snaploom_operator.decide.conclusion import conclude
 from snaploom_operator.decide.decisionsettings import DecideSettings
 from snaploom_operator.decide.faults import Fault, fault_of, validated
 from snaploom_operator.decide.freshness import overdue_text
@@ -18,41 +18,35 @@ from snaploom_operator.decide.runview import RunView
 from snaploom_operator.decision import Decision
 from snaploom_operator.observed import ObservedOutput
 
+_PUBLISHED = "the newest snapshot was published"
+
 
 def decide_output(observed: ObservedOutput, settings: DecideSettings) -> Decision:
     """Decide about an OutputDataset."""
-    resource = observed.resource
     broken = fault_of(observed)
-    view = run_view(
-        observed,
-        broken,
-        settings,
-        upstream=observed.upstream,
-        schedule=resource.spec.run.schedule,
-    )
-    step = advance_runs(view, settings)
-    status = _status(observed, resource.status or OutputDatasetStatus(), step)
-    state = KindState(
-        _data_state(view, status), _others(observed, broken, status), _published_at(status)
-    )
+    view = run_view(observed, broken, settings)
+    step = advance_runs(view)
+    status = _status(observed, step)
+    data = _data_state(view, status)
+    conditions = (validated(observed, broken), *_planned(observed, broken), _fresh(data))
     # The plan comes last: a ConfigMap that cannot be written must not block a run.
-    return conclude(view, step, status, state, plan_actions(observed, status.plan))
+    return conclude(view, step, status, data, conditions, plan_actions(observed, status.plan))
 
 
-def _status(
-    observed: ObservedOutput, before: OutputDatasetStatus, step: Step
-) -> OutputDatasetStatus:
+def _status(observed: ObservedOutput, step: Step) -> OutputDatasetStatus:
+    before = observed.resource.status or OutputDatasetStatus()
     status = before.model_copy(
         update={
             "observed_generation": observed.resource.metadata.generation,
             "plan": plan_status(observed, before.plan),
             "current_run": step.current,
             "last_run": step.ended or before.last_run,
+            "realised": realised(before.realised, step.ended),
         }
     )
-    if step.report is not None:
-        status = with_published(status, step.report, is_over=step.ended is not None)
-    return status.model_copy(update={"realised": realised(before.realised, step.ended)})
+    if step.report is None:
+        return status
+    return with_published(status, step.report, is_over=step.ended is not None)
 
 
 def realised(before: str | None, ended: LastRun | None) -> str | None:
@@ -62,33 +56,18 @@ def realised(before: str | None, ended: LastRun | None) -> str | None:
     return ended.trigger.declarations if ended.action is RunAction.RUN else None
 
 
-def _published_at(status: OutputDatasetStatus) -> str | None:
-    return status.latest_snapshot.published_at if status.latest_snapshot is not None else None
-
-
 def _data_state(view: RunView, status: OutputDatasetStatus) -> DataState:
-    what = "the newest snapshot was published"
-    overdue = overdue_text(what, view.settings, _published_at(status), view.now)
     latest = status.latest_snapshot
+    since = latest.published_at if latest is not None else None
+    overdue = overdue_text(_PUBLISHED, view.settings, since, view.now)
     if latest is None:
         text = "the last run succeeded, and there is no snapshot to publish yet"
-        return DataState(Reason.NOTHING_DUE, text, overdue)
+        return DataState(Reason.NOTHING_DUE, text, overdue, since)
     text = f"snapshot {latest.time} is published: {latest.rows:,} rows in {latest.files:,} files"
-    return DataState(Reason.PUBLISHED, text, overdue)
-
-
-def _others(
-    observed: ObservedOutput, broken: Fault | None, status: OutputDatasetStatus
-) -> tuple[ConditionValue, ...]:
-    return (
-        validated(observed, broken),
-        *_planned(observed, broken),
-        _fresh(observed, status),
-    )
+    return DataState(Reason.PUBLISHED, text, overdue, since)
 
 
 def _planned(observed: ObservedOutput, broken: Fault | None) -> tuple[ConditionValue, ...]:
-    """The condition Planned; none while the declarations are invalid."""
     if broken is not None and broken.is_about_tree:
         return (ConditionValue(ConditionType.PLANNED, False, broken.reason, broken.message),)
     if broken is not None or observed.plan is None:
@@ -98,14 +77,10 @@ def _planned(observed: ObservedOutput, broken: Fault | None) -> tuple[ConditionV
     return (ConditionValue(ConditionType.PLANNED, True, Reason.PLANNED, text),)
 
 
-def _fresh(observed: ObservedOutput, status: OutputDatasetStatus) -> ConditionValue:
-    published_at = _published_at(status)
-    if published_at is None:
-        text = "there is no snapshot yet"
-        return ConditionValue(ConditionType.SNAPSHOT_FRESH, False, Reason.NEVER_PUBLISHED, text)
-    what = "the newest snapshot was published"
-    overdue = overdue_text(what, observed.resource.spec.run, published_at, observed.now)
-    if overdue:
-        return ConditionValue(ConditionType.SNAPSHOT_FRESH, False, Reason.STALE, overdue)
-    text = f"{what} at {published_at}"
-    return ConditionValue(ConditionType.SNAPSHOT_FRESH, True, Reason.FRESH, text)
+def _fresh(data: DataState) -> ConditionValue:
+    reason, text = Reason.FRESH, f"{_PUBLISHED} at {data.since}"
+    if data.since is None:
+        reason, text = Reason.NEVER_PUBLISHED, "there is no snapshot yet"
+    elif data.overdue:
+        reason, text = Reason.STALE, data.overdue
+    return ConditionValue(ConditionType.SNAPSHOT_FRESH, reason is Reason.FRESH, reason, text)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from snaploom.models.outputdataset import PlannedJoin, PlanStatus
-from snaploom.planning.plan import RunPlan
-from snaploom.planning.tree import JoinNode
 from snaploom_operator.actions import Action, Ensure
 from snaploom_operator.decide.runactions import config_map_deletion
 from snaploom_operator.manifests.configmaps import plan_config_map
@@ -24,7 +22,18 @@ def plan_status(observed: ObservedOutput, before: PlanStatus | None) -> PlanStat
         return before
     if not plan.is_valid:
         return None
-    joins = [_join(node) for node in plan.tree.joins[:MOST_JOINS]]
+    joins = [
+        PlannedJoin(
+            number=node.number,
+            field_name=node.field_name,
+            source=node.source,
+            parent=node.parent,
+            relationship=node.relationship,
+            depth=node.depth,
+            group_by=node.group_by,
+        )
+        for node in plan.tree.joins[:MOST_JOINS]
+    ]
     deepest = max((node.depth for node in plan.tree.joins), default=0)
     return PlanStatus(hash=plan.hash, max_depth=deepest, joins=fit_items(joins, _JOINS_BYTES))
 
@@ -42,23 +51,7 @@ def plan_actions(observed: ObservedOutput, shown: PlanStatus | None) -> tuple[Ac
     if shown is None or len(shown.joins) == len(plan.tree.joins):
         namespace = resource.metadata.namespace or ""
         return tuple(config_map_deletion(each, namespace) for each in found)
-    return (
-        () if found and _is_written(observed, plan) else (Ensure(plan_config_map(resource, plan)),)
-    )
-
-
-def _is_written(observed: ObservedOutput, plan: RunPlan) -> bool:
-    status = observed.resource.status
-    return status is not None and status.plan is not None and status.plan.hash == plan.hash
-
-
-def _join(node: JoinNode) -> PlannedJoin:
-    return PlannedJoin(
-        number=node.number,
-        field_name=node.field_name,
-        source=node.source,
-        parent=node.parent,
-        relationship=node.relationship,
-        depth=node.depth,
-        group_by=node.group_by,
-    )
+    written = resource.status.plan if resource.status is not None else None
+    if found and written is not None and written.hash == plan.hash:
+        return ()
+    return (Ensure(plan_config_map(resource, plan)),)

@@ -6,14 +6,7 @@ A report that is older than the status is ignored, since runs can be evaluated a
 from __future__ import annotations
 
 from snaploom.models.outputdataset import OutputDatasetStatus
-from snaploom.models.report import (
-    Exclusion,
-    LatestSnapshot,
-    ManifestPointer,
-    PublishedSnapshots,
-    Report,
-    RunPhase,
-)
+from snaploom.models.report import Exclusion, LatestSnapshot, ManifestPointer, Report, RunPhase
 from snaploom_operator.statuslimits import fit_items, fit_text, fit_texts
 
 _SOURCES_BYTES = 3_000
@@ -32,36 +25,29 @@ def with_published(
 ) -> OutputDatasetStatus:
     """The status with the snapshots of a report; unchanged if the report is older.
 
-    Args:
-        status: as it was.
-        report: of a run.
-        is_over: whether that run has ended. Before, the status shows its snapshots, and the pointer
-            to the manifest stays: outputs that read this one run when it is done, and not after
-            each of its snapshots.
+    Until the run is over the pointer to the manifest stays: outputs that read this one run when it
+    is done, and not after each of its snapshots.
     """
     if report.removed is not None and report.phase is RunPhase.SUCCEEDED:
         gone = ("latest_snapshot", "snapshot_count", "manifest")
         return status.model_copy(update={**dict.fromkeys(gone), "snapshots": ()})
-    if report.manifest is None or _is_older(report.manifest, status.manifest):
+    pointer, kept = report.manifest, status.manifest
+    if pointer is None:
+        return status
+    if kept is not None and pointer.uri == kept.uri and pointer.sequence < kept.sequence:
         return status
     known = report.snapshot_count is not None
     latest = _bounded(report.newest) if report.newest is not None else None
     return status.model_copy(
         update={
             "latest_snapshot": latest if known or latest else status.latest_snapshot,
-            "snapshots": _newest(report) if known else status.snapshots,
+            "snapshots": fit_items(report.published[:_MOST], _SNAPSHOTS_BYTES)
+            if known
+            else status.snapshots,
             "snapshot_count": report.snapshot_count if known else status.snapshot_count,
-            "manifest": _pointer(report.manifest) if is_over else status.manifest,
+            "manifest": _pointer(pointer) if is_over else kept,
         }
     )
-
-
-def _is_older(report: ManifestPointer, known: ManifestPointer | None) -> bool:
-    return known is not None and report.uri == known.uri and report.sequence < known.sequence
-
-
-def _newest(report: Report) -> PublishedSnapshots:
-    return fit_items(report.published[:_MOST], _SNAPSHOTS_BYTES)
 
 
 def _bounded(newest: LatestSnapshot) -> LatestSnapshot:
@@ -81,7 +67,6 @@ def _shortened(exclusion: Exclusion) -> Exclusion:
 
 
 def _pointer(manifest: ManifestPointer) -> ManifestPointer:
-    """The manifest pointer, with at most ten short fixed settings."""
     fixed = {key: text for key, text in manifest.fixed.items() if len(key) + len(text) <= 100}
     kept = dict(list(fixed.items())[:10])
     return manifest.model_copy(update={"fixed": kept})

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from snaploom.models.report import RunPhase
 from snaploom.models.run import CurrentRun
 from snaploom.models.times import EpochNanos
 from snaploom_operator.actions import Delete
-from snaploom_operator.decide.decisionsettings import DecideSettings
 from snaploom_operator.decide.runactions import config_map_deletion, deletion
 from snaploom_operator.decide.runview import RunView
 from snaploom_operator.instants import known_instant
-from snaploom_operator.objects import Application, ApplicationState
+from snaploom_operator.objects import ApplicationState
 
 _MOST_AT_ONCE = 40
 """Objects deleted in one pass; the next pass continues."""
@@ -21,22 +20,14 @@ _OF_RUNS = ("bundle", "report")
 """Roles of ConfigMaps that are deleted with their run."""
 
 
-@dataclass(frozen=True)
-class _Finished:
-    """An ended run of which objects are left."""
-
+class _Finished(NamedTuple):
+    started_at: EpochNanos
     name: str
     has_succeeded: bool
-    started_at: EpochNanos
 
 
-def outdated(view: RunView, kept: Iterable[str], settings: DecideSettings) -> tuple[Delete, ...]:
-    """Deletions of runs beyond `run.historyLimit`.
-
-    Args: view: the resource. kept: names of runs that are kept: the current and the last one.
-        settings: of the operator.
-    """
-    namespace = view.owner.metadata.namespace or ""
+def outdated(view: RunView, kept: Iterable[str]) -> tuple[Delete, ...]:
+    """Deletions of runs beyond `run.historyLimit`, except those to be kept by name."""
     limits = view.settings.history_limit
     protected = set(kept) | {a.name for a in view.runs.applications if not a.state.is_terminal}
     finished = _finished(view)
@@ -46,37 +37,29 @@ def outdated(view: RunView, kept: Iterable[str], settings: DecideSettings) -> tu
         others = [run.name for run in of_kind if run.name not in protected]
         protected.update(others[: max(limit - spared, 0)])
     applications = (
-        deletion(application, namespace, settings)
+        deletion(view, application)
         for application in view.runs.applications
         if application.name not in protected and not application.is_deleting
     )
     config_maps = (
-        config_map_deletion(config_map, namespace)
+        config_map_deletion(config_map, view.namespace)
         for config_map in view.runs.config_maps
         if config_map.role in _OF_RUNS and config_map.run not in protected
     )
     return (*applications, *config_maps)[:_MOST_AT_ONCE]
 
 
-def repeated(
-    view: RunView, current: CurrentRun | None, settings: DecideSettings
-) -> tuple[Delete, ...]:
+def repeated(view: RunView, current: CurrentRun | None) -> tuple[Delete, ...]:
     """Deletions of applications that were created again after their run ended.
 
     A create request of a paused process that lost its Lease can arrive after another process
     followed the run to its end.
-
-    Args:
-        view: the resource.
-        current: the run in flight.
-        settings: of the operator.
     """
     last = view.last
     if last is None or last.uid is None or (current is not None and current.name == last.id):
         return ()
-    namespace = view.owner.metadata.namespace or ""
     return tuple(
-        deletion(application, namespace, settings)
+        deletion(view, application)
         for application in view.runs.applications
         if application.name == last.id
         and application.uid != last.uid
@@ -87,18 +70,15 @@ def repeated(
 
 def _finished(view: RunView) -> list[_Finished]:
     """Runs that ended, newest first; a report outlives its application."""
-    found = {a.name: _by_application(view, a) for a in view.runs.applications}
-    for run, found_report in view.runs.reports.items():
-        report = found_report.report
+    reports = {run: found.report for run, found in view.runs.reports.items()}
+    found = {}
+    for each in view.runs.applications:
+        report = reports.get(each.name)
+        agrees = report is None or report.phase is RunPhase.SUCCEEDED
+        ended_well = each.state is ApplicationState.COMPLETED and agrees
+        found[each.name] = _Finished(each.started_at, each.name, ended_well)
+    for run, report in reports.items():
         if run not in found and report is not None:
             started = known_instant(report.started_at) or EpochNanos(0)
-            found[run] = _Finished(run, report.phase is RunPhase.SUCCEEDED, started)
-    return sorted(found.values(), key=lambda run: (run.started_at, run.name), reverse=True)
-
-
-def _by_application(view: RunView, application: Application) -> _Finished:
-    found_report = view.runs.reports.get(application.name)
-    report = found_report.report if found_report is not None else None
-    ended_well = application.state is ApplicationState.COMPLETED
-    agreed = report is None or report.phase is RunPhase.SUCCEEDED
-    return _Finished(application.name, ended_well and agreed, application.started_at)
+            found[run] = _Finished(started, run, report.phase is RunPhase.SUCCEEDED)
+    return sorted(found.values(), reverse=True)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from snaploom.models.run import CurrentPhase, CurrentRun, DeletionPolicy, RunAction, Schedule
+from snaploom.models.run import DeletionPolicy, RunAction
+from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
 from snaploom.models.times import EpochNanos
 from snaploom_operator.actions import Action, AddFinalizer, RemoveFinalizer
 from snaploom_operator.conditions import Reason
@@ -22,66 +23,61 @@ from snaploom_operator.decide.runview import RunView
 from snaploom_operator.observed import ObservedRunnable
 
 
-def advance_runs(view: RunView, settings: DecideSettings) -> Step:
+def advance_runs(view: RunView) -> Step:
     """The step of a resource's runs in this pass."""
-    current = adopted(view, view.current)
+    current = adopted(view)
     if view.is_deleting:
-        return advance_deletion(view, current, settings)
-    step = _next_step(view, current, settings)
+        return advance_deletion(view, current)
+    wanted = _startable_run(view)
+    if current is not None:
+        step = follow_run(view, current, wanted)
+    else:
+        step = Step(None) if wanted is None else begin(view, wanted, RunAction.RUN)
     if view.is_paused:
         return replace(step, actions=())
     kept = [run.name for run in (step.current, current) if run is not None]
     kept.extend(last.id for last in (view.last, step.ended) if last is not None)
     # Created objects are not deleted in the same pass: they are observed first.
-    cleared: tuple[Action, ...] = () if step.actions else outdated(view, kept, settings)
-    again = repeated(view, current, settings)
+    cleared: tuple[Action, ...] = () if step.actions else outdated(view, kept)
+    again = repeated(view, current)
     return replace(step, actions=(*_finalizer(view), *step.actions, *again, *cleared))
 
 
-def next_run_at(view: RunView, current: CurrentRun | None) -> EpochNanos | None:
-    """When the next automatic run is due: a retry or a schedule tick."""
+def next_run_at(view: RunView) -> EpochNanos | None:
+    """The instant of the next automatic run: a retry or a schedule tick."""
     if view.is_deleting or view.settings.suspend or view.fault is not None:
         return None
     last = view.last
     again = None
-    if current is None and last is not None and last.action is RunAction.RUN:
+    if view.current is None and last is not None and last.action is RunAction.RUN:
         again = retry_at(view, last)
     times = [time for time in (again, view.ticks.next) if time is not None]
     return min(times) if times else None
 
 
-def run_view(
-    observed: ObservedRunnable,
-    broken: Fault | None,
-    settings: DecideSettings,
-    *,
-    upstream: str,
-    schedule: Schedule | None,
-) -> RunView:
-    """The inputs of a run's decision.
-
-    Args: observed: the resource. broken: the fault of its declarations. settings: of the operator.
-        upstream: hash of what has been published that starts its runs. schedule: the ticks that
-        start its runs.
-    """
+def run_view(observed: ObservedRunnable, broken: Fault | None, settings: DecideSettings) -> RunView:
+    """The inputs of a run's decision; `broken` is the fault of the declarations."""
+    resource = observed.resource
+    is_followed = (
+        not isinstance(resource, SkippingIndex)
+        or resource.spec.refresh.trigger is RefreshTrigger.ON_PUBLISH
+    )
     view = RunView(
         now=observed.now,
-        owner=observed.resource,
+        owner=resource,
         runs=observed.runs,
         bundle=observed.bundle,
         declarations=observed.declarations,
-        upstream=upstream,
-        submitter=observed.resource.spec.run.submitter or settings.submitter,
-        schedule=schedule,
+        upstream=observed.upstream if is_followed else "",
         unpublished=observed.unpublished,
-        fault=broken,
         refusal=observed.refusal,
+        defaults=settings,
+        fault=broken,
     )
     return view if broken is not None else replace(view, fault=_submitter_fault(view))
 
 
 def _submitter_fault(view: RunView) -> Fault | None:
-    """The fault that the submitter is not available; None if it is."""
     submitter, available = view.submitter, view.runs.available
     if submitter in available:
         return None
@@ -93,17 +89,7 @@ def _submitter_fault(view: RunView) -> Fault | None:
     )
 
 
-def _next_step(view: RunView, current: CurrentRun | None, settings: DecideSettings) -> Step:
-    wanted = _startable_run(view)
-    if current is not None:
-        return follow_run(view, current, wanted, settings)
-    if wanted is None:
-        return Step(None)
-    return begin(view, wanted, RunAction.RUN, settings)
-
-
 def _startable_run(view: RunView) -> Due | None:
-    """The due run, if it may be started."""
     is_held = view.settings.suspend or view.is_paused or view.fault is not None
     impossible = view.bundle is None or view.runs.is_namespace_terminating
     return None if is_held or impossible else due(view)
@@ -116,12 +102,3 @@ def _finalizer(view: RunView) -> tuple[Action, ...]:
     if view.has_finalizer and not wants:
         return (RemoveFinalizer(),)
     return ()
-
-
-def has_application(run: CurrentRun | None) -> bool:
-    """Whether an application of the run was observed."""
-    return run is not None and run.phase in (
-        CurrentPhase.SUBMITTED,
-        CurrentPhase.RUNNING,
-        CurrentPhase.ENDING,
-    )

@@ -13,6 +13,7 @@ from snaploom.models.report import Report, RunPhase
 from snaploom.models.run import CurrentPhase, Submitter
 from snaploom_operator.decide.runview import RunView
 from snaploom_operator.objects import Application, ApplicationState, DriverPod
+from snaploom_operator.statuslimits import joined
 
 _ALREADY_THERE = ("already exists", "alreadyexists")
 _ALIVE = ("Pending", "Running")
@@ -35,11 +36,11 @@ class RunObservation:
     phase: CurrentPhase | None
     """Its phase; None if it is unknown."""
     waiting_for: str
-    """What it waits for; empty while it is running."""
+    """The object of its wait; empty while it is running."""
     has_ended: bool = False
-    """Whether its application has ended."""
+    """True if its application has ended."""
     has_succeeded: bool = False
-    """Whether its application succeeded."""
+    """True if its application succeeded."""
 
 
 def observe_run(application: Application, pod: DriverPod | None) -> RunObservation:
@@ -48,19 +49,20 @@ def observe_run(application: Application, pod: DriverPod | None) -> RunObservati
     trouble = pod.trouble if pod is not None else ""
     if application.is_deleting and not state.is_terminal:
         return RunObservation(CurrentPhase.ENDING, "its application to be deleted")
-    if state is ApplicationState.FAILED and _is_there_already(message):
+    is_there = any(text in message.lower() for text in _ALREADY_THERE)
+    if state is ApplicationState.FAILED and is_there:
         return _behind_failure(message, pod)
     if state.is_terminal:
         return RunObservation(None, "", True, state is ApplicationState.COMPLETED)
     if state in _UNCLEAR:
-        return RunObservation(None, _joined(f"its application, which is {state}", message, trouble))
+        return RunObservation(None, joined(f"its application, which is {state}", message, trouble))
     if state in _ENDING:
         return RunObservation(CurrentPhase.ENDING, "its application to end")
     if state is ApplicationState.RUNNING:
         return RunObservation(CurrentPhase.RUNNING, "")
     unseen = _UNSEEN_HERE if application.submitter is Submitter.LOCAL else _UNSEEN
     begun = f"its application, which is {state}" if state else unseen
-    return RunObservation(CurrentPhase.SUBMITTED, _joined(begun, message, trouble))
+    return RunObservation(CurrentPhase.SUBMITTED, joined(begun, message, trouble))
 
 
 def final_report(view: RunView, run: str) -> Report | None:
@@ -79,7 +81,7 @@ def any_report(view: RunView, run: str) -> Report | None:
 
 
 def report_trouble(view: RunView, run: str) -> str:
-    """Why the report of a run is ignored; empty if it is valid or missing."""
+    """The cause if the report of a run is ignored; empty if it is valid or missing."""
     found = view.runs.reports.get(run)
     if found is None:
         return ""
@@ -97,18 +99,10 @@ def _behind_failure(message: str, pod: DriverPod | None) -> RunObservation:
     if is_alive(pod):
         phase = CurrentPhase.RUNNING if pod.phase == "Running" else CurrentPhase.SUBMITTED
         why = f"the driver of an earlier submission, pod {pod.name}, is {pod.phase}"
-        return RunObservation(phase, _joined(why, pod.trouble))
+        return RunObservation(phase, joined(why, pod.trouble))
     return RunObservation(None, "", True, pod.phase == "Succeeded")
 
 
 def is_alive(pod: DriverPod | None) -> bool:
-    """Whether a driver may still be running."""
+    """Return whether a driver may still be running."""
     return pod is not None and pod.phase in _ALIVE
-
-
-def _is_there_already(message: str) -> bool:
-    return any(text in message.lower() for text in _ALREADY_THERE)
-
-
-def _joined(*parts: str) -> str:
-    return ": ".join(part for part in parts if part)

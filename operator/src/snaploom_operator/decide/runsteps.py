@@ -10,17 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from snaploom.models.report import Report
-from snaploom.models.run import (
-    ConcurrencyPolicy,
-    CurrentPhase,
-    CurrentRun,
-    LastRun,
-    RunAction,
-)
+from snaploom.models.run import ConcurrencyPolicy, CurrentPhase, CurrentRun, LastRun, RunAction
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom_operator.actions import Action
 from snaploom_operator.conditions import Reason
-from snaploom_operator.decide.decisionsettings import DecideSettings
 from snaploom_operator.decide.due import Due, changed
 from snaploom_operator.decide.faults import Fault
 from snaploom_operator.decide.outcomes import Verdict, ending_note, last_run, stopped, verdict
@@ -32,7 +25,7 @@ from snaploom_operator.decide.runobservation import (
     observe_run,
     report_trouble,
 )
-from snaploom_operator.decide.runview import RunView
+from snaploom_operator.decide.runview import UNSUBMITTED, RunView
 from snaploom_operator.decision import EventType, Note
 from snaploom_operator.instants import has_lasted, is_past, known_instant, later
 from snaploom_operator.objects import Application
@@ -42,7 +35,7 @@ from snaploom_operator.statuslimits import fit_text
 QUEUE_SECONDS = 30.0
 """Interval of checking a queued run, in case no event arrives."""
 SETTLE_SECONDS = 60.0
-"""How late a report may arrive after the end of its run, and an application after the write that
+"""Longest delay of a report after the end of its run, and of an application after the write that
 created it: watches are at worst seconds late."""
 STOP_SECONDS = 30.0
 """Interval of deleting an application that remains."""
@@ -62,22 +55,23 @@ class Step:
     actions: tuple[Action, ...] = ()
     notes: tuple[Note, ...] = ()
     wakes: tuple[EpochNanos, ...] = ()
-    """When to reconcile again."""
+    """Times to reconcile again."""
     fault: Fault | None = None
-    """Why starting the run failed."""
+    """The cause if starting the run failed."""
 
 
-def begin(view: RunView, wanted: Due, action: RunAction, settings: DecideSettings) -> Step:
+def begin(view: RunView, wanted: Due, action: RunAction) -> Step:
     """Record a new run: submitted next if there is a slot for it, else queued."""
-    run = _named(view, wanted, action, settings)
+    run = _named(view, wanted, action)
     if isinstance(run, Fault):
         return Step(None, fault=run)
-    return replace(_in_line(view, run), notes=(_begun(run, wanted),))
+    attempt = f", attempt {run.attempt + 1}" if run.attempt else ""
+    text = f"run {run.name}{attempt}: {wanted.why}"
+    note = Note(EventType.NORMAL, Reason.RUN_STARTED, text)
+    return replace(_in_line(view, run), notes=(note,))
 
 
-def _named(
-    view: RunView, wanted: Due, action: RunAction, settings: DecideSettings
-) -> CurrentRun | Fault:
+def _named(view: RunView, wanted: Due, action: RunAction) -> CurrentRun | Fault:
     """A run that is due, as queued; a fault if its objects cannot be made."""
     now = format_instant(view.now)
     last = view.last
@@ -101,35 +95,27 @@ def _named(
         attempt=wanted.attempt,
         trigger=wanted.trigger,
     )
-    made = creations(view, run, settings)
+    made = creations(view, run)
     return made if isinstance(made, Fault) else run
 
 
-def follow_run(
-    view: RunView, current: CurrentRun, wanted: Due | None, settings: DecideSettings
-) -> Step:
-    """The next step of a run.
-
-    Args:
-        view: its resource.
-        current: the run.
-        wanted: the run that is due and may be started, if there were none in flight.
-        settings: of the operator.
-    """
+def follow_run(view: RunView, current: CurrentRun, wanted: Due | None) -> Step:
+    """The next step of a run; `wanted` is the one that would start if none were in flight."""
     if current.phase is CurrentPhase.QUEUED:
-        return _queued(view, current, wanted, settings)
+        return _queued(view, current, wanted)
     if current.phase is CurrentPhase.SUBMITTING:
-        return _submitting(view, current, wanted, settings)
-    return _submitted(view, current, wanted, settings)
+        return _submitting(view, current, wanted)
+    return _submitted(view, current, wanted)
 
 
-def adopted(view: RunView, current: CurrentRun | None) -> CurrentRun | None:
+def adopted(view: RunView) -> CurrentRun | None:
     """The run in flight: the recorded one, or an unrecorded one that is in the cluster.
 
     A status can be lost, or restored from a backup. A running application is adopted then, and the
     last ended one is evaluated again, so that its work is not repeated.
     """
-    if current is not None and current.phase not in (CurrentPhase.QUEUED, CurrentPhase.SUBMITTING):
+    current = view.current
+    if current is not None and current.phase not in UNSUBMITTED:
         return current
     known = {current.name} if current is not None else set()
     last = view.last
@@ -145,7 +131,8 @@ def adopted(view: RunView, current: CurrentRun | None) -> CurrentRun | None:
     ]
     if not unrecorded or (current is not None and view.application(current.name) is not None):
         return current
-    newest = max(unrecorded, key=_is_followed_first)
+    # Running before ended, then the latest.
+    newest = max(unrecorded, key=lambda a: (not a.state.is_terminal, a.started_at, a.name))
     return CurrentRun(
         name=newest.name,
         id=newest.name,
@@ -159,20 +146,13 @@ def adopted(view: RunView, current: CurrentRun | None) -> CurrentRun | None:
     )
 
 
-def _is_followed_first(application: Application) -> tuple[bool, EpochNanos, str]:
-    """Sort key: running before ended, then by start time."""
-    return (not application.state.is_terminal, application.started_at, application.name)
-
-
-def _queued(
-    view: RunView, current: CurrentRun, wanted: Due | None, settings: DecideSettings
-) -> Step:
+def _queued(view: RunView, current: CurrentRun, wanted: Due | None) -> Step:
     if view.is_paused:
         return Step(current)
     if wanted is None:
         return Step(None)
     # Its trigger may have changed while it was queued, and with it its name; its position stays.
-    fresh = _named(view, wanted, current.action, settings)
+    fresh = _named(view, wanted, current.action)
     if isinstance(fresh, Fault):
         return Step(None, fault=fresh)
     kept = {"since": current.since, "started_at": current.started_at}
@@ -192,16 +172,14 @@ def _in_line(view: RunView, run: CurrentRun) -> Step:
     return Step(_waiting(run, text), wakes=(later(view.now, QUEUE_SECONDS),))
 
 
-def _submitting(
-    view: RunView, current: CurrentRun, wanted: Due | None, settings: DecideSettings
-) -> Step:
+def _submitting(view: RunView, current: CurrentRun, wanted: Due | None) -> Step:
     application = view.application(current.name)
     if application is not None:
         # The trigger of the application counts; without its annotation it still is this run.
         trigger = application.trigger if application.trigger.declarations else current.trigger
         known = {"uid": application.uid, "trigger": trigger}
         run = _moved(current, CurrentPhase.SUBMITTED, view.now).model_copy(update=known)
-        return _submitted(view, run, wanted, settings)
+        return _submitted(view, run, wanted)
     report = final_report(view, current.name)
     if report is not None:
         return _ended(view, current, verdict(None, "", report, ""), report)
@@ -214,7 +192,7 @@ def _submitting(
         return Step(current, wakes=_after(current.since, SETTLE_SECONDS))
     if current.action is RunAction.RUN and current.trigger.declarations != view.declarations:
         return _renewed(view, current)
-    made = creations(view, current, settings)
+    made = creations(view, current)
     if isinstance(made, Fault):
         return Step(None, fault=made)
     refused = view.refusal.message if view.refusal is not None else ""
@@ -233,35 +211,27 @@ def _may_create(view: RunView, current: CurrentRun) -> bool:
 def _renewed(view: RunView, current: CurrentRun) -> Step:
     """Update a run whose declarations changed before its application was created."""
     outdated = tuple(
-        config_map_deletion(each, view.owner.metadata.namespace or "")
+        config_map_deletion(each, view.namespace)
         for each in view.runs.config_maps
         if each.run == current.name and each.role == "bundle"
     )
     return Step(current.model_copy(update={"trigger": view.trigger}), actions=outdated)
 
 
-def _submitted(
-    view: RunView, current: CurrentRun, wanted: Due | None, settings: DecideSettings
-) -> Step:
+def _submitted(view: RunView, current: CurrentRun, wanted: Due | None) -> Step:
     application = view.application(current.name)
-    if application is None:
-        return _vanished(view, current)
+    if application is None:  # deleted by us, by a user, or by its TTL
+        return _finished(view, current, None, "")
     notes: tuple[Note, ...] = ()
     if current.uid not in (None, application.uid):
         text = f"the application of run {current.name} was recreated; the new one is followed"
         notes = (Note(EventType.WARNING, Reason.RUN_RECREATED, text),)
     current = current.model_copy(update={"uid": application.uid})
-    step = _seen(view, current, application, wanted, settings)
+    step = _seen(view, current, application, wanted)
     return replace(step, notes=(*notes, *step.notes))
 
 
-def _seen(
-    view: RunView,
-    current: CurrentRun,
-    application: Application,
-    wanted: Due | None,
-    settings: DecideSettings,
-) -> Step:
+def _seen(view: RunView, current: CurrentRun, application: Application, wanted: Due | None) -> Step:
     pod = view.runs.driver_pods.get(current.name)
     seen = observe_run(application, pod)
     report = any_report(view, current.name)
@@ -269,11 +239,7 @@ def _seen(
         message = application.message or (pod.trouble if pod is not None else "")
         return _finished(view, current, seen.has_succeeded, message)
     if current.stopping is not None:
-        actions = (
-            ()
-            if application.is_deleting
-            else (deletion(application, view.owner.metadata.namespace or "", settings),)
-        )
+        actions = () if application.is_deleting else (deletion(view, application),)
         wakes = (later(view.now, STOP_SECONDS),)
         return Step(current, report=report, actions=actions, wakes=wakes)
     why = _why_stop(view, current, seen, wanted)
@@ -284,15 +250,14 @@ def _seen(
     run = _waiting(_moved(current, seen.phase or current.phase, view.now), seen.waiting_for)
     progress = report.progress.message if report is not None and report.progress else None
     shown = fit_text(progress, _TEXT_BYTES) if progress else None
-    return Step(
-        run.model_copy(update={"progress": shown}), report=report, wakes=_timeouts(view, run)
-    )
+    run = run.model_copy(update={"progress": shown})
+    limit = _time_limit(view, run)
+    return Step(run, report=report, wakes=() if limit is None else _after(run.since, limit))
 
 
 def _why_stop(
     view: RunView, current: CurrentRun, seen: RunObservation, wanted: Due | None
 ) -> Reason | None:
-    """Why a run is to be stopped; None if it may continue."""
     if view.is_paused or seen.phase is CurrentPhase.ENDING:
         return None
     if view.is_deleting and current.action is RunAction.RUN:
@@ -305,27 +270,24 @@ def _why_stop(
     )
     if is_replaced:
         return Reason.RUN_STOPPED
-    settings = view.settings
-    if seen.phase is CurrentPhase.SUBMITTED and current.phase is CurrentPhase.SUBMITTED:
-        late = has_lasted(current.since, settings.start_timeout_seconds, view.now)
-        return Reason.START_TIMEOUT if late else None
-    deadline = settings.active_deadline_seconds
-    if current.phase is CurrentPhase.RUNNING and deadline is not None:
-        return Reason.DEADLINE_EXCEEDED if has_lasted(current.since, deadline, view.now) else None
-    return None
+    limit = _time_limit(view, current)
+    if limit is None or not has_lasted(current.since, limit, view.now):
+        return None
+    if current.phase is CurrentPhase.RUNNING:
+        return Reason.DEADLINE_EXCEEDED
+    return Reason.START_TIMEOUT if seen.phase is CurrentPhase.SUBMITTED else None
 
 
-def _timeouts(view: RunView, run: CurrentRun) -> tuple[EpochNanos, ...]:
+def _time_limit(view: RunView, run: CurrentRun) -> float | None:
+    """Seconds that the phase of a run may last; None without a limit."""
     if run.phase is CurrentPhase.SUBMITTED:
-        return _after(run.since, view.settings.start_timeout_seconds)
-    deadline = view.settings.active_deadline_seconds
-    if run.phase is CurrentPhase.RUNNING and deadline is not None:
-        return _after(run.since, deadline)
-    return ()
+        return view.settings.start_timeout_seconds
+    is_running = run.phase is CurrentPhase.RUNNING
+    return view.settings.active_deadline_seconds if is_running else None
 
 
-def _finished(view: RunView, current: CurrentRun, has_succeeded: bool, message: str) -> Step:
-    """Its application has ended; its report may arrive later."""
+def _finished(view: RunView, current: CurrentRun, has_succeeded: bool | None, message: str) -> Step:
+    """The step of a run whose application ended, or is gone; its report may arrive later."""
     report = final_report(view, current.name)
     if report is None and current.stopping is None:
         waits = _waits_for_report(view, current)
@@ -337,22 +299,7 @@ def _finished(view: RunView, current: CurrentRun, has_succeeded: bool, message: 
     return _ended(view, current, found, report or any_report(view, current.name))
 
 
-def _vanished(view: RunView, current: CurrentRun) -> Step:
-    """Its application is gone: deleted by us, by a user, or by its TTL."""
-    report = final_report(view, current.name)
-    if current.stopping is not None:
-        found = stopped(current.stopping, current.waiting_for or "")
-        return _ended(view, current, found, report or any_report(view, current.name))
-    if report is None:
-        waits = _waits_for_report(view, current)
-        if waits is not None:
-            return waits
-    found = verdict(None, "", report, report_trouble(view, current.name))
-    return _ended(view, current, found, report or any_report(view, current.name))
-
-
 def _waits_for_report(view: RunView, current: CurrentRun) -> Step | None:
-    """Wait for the report; None after `SETTLE_SECONDS`."""
     if current.phase is CurrentPhase.ENDING and is_past(current.since, SETTLE_SECONDS, view.now):
         return None
     run = _waiting(_moved(current, CurrentPhase.ENDING, view.now), "the report of its job")
@@ -362,11 +309,6 @@ def _waits_for_report(view: RunView, current: CurrentRun) -> Step | None:
 def _ended(view: RunView, current: CurrentRun, found: Verdict, report: Report | None) -> Step:
     last = last_run(current, found, report, view.now)
     return Step(None, ended=last, report=report, notes=(ending_note(last, report),))
-
-
-def _begun(run: CurrentRun, wanted: Due) -> Note:
-    attempt = f", attempt {run.attempt + 1}" if run.attempt else ""
-    return Note(EventType.NORMAL, Reason.RUN_STARTED, f"run {run.name}{attempt}: {wanted.why}")
 
 
 def _moved(run: CurrentRun, phase: CurrentPhase, now: EpochNanos) -> CurrentRun:

@@ -6,24 +6,20 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 
+from snaploom.models.common import Condition
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.run import (
-    CurrentRun,
-    LastRun,
-    RunAction,
-    RunSettings,
-    Schedule,
-    Submitter,
-    Trigger,
-)
-from snaploom.models.skippingindex import SkippingIndex
+from snaploom.models.run import CurrentPhase, CurrentRun, LastRun, RunSettings, Submitter, Trigger
+from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.bundle import Bundle
+from snaploom_operator.decide.decisionsettings import DecideSettings
 from snaploom_operator.decide.faults import Fault
-from snaploom_operator.decide.ticks import Ticks, ticks
+from snaploom_operator.decide.ticks import NO_TICKS, Ticks, ticks
 from snaploom_operator.objects import ANNOTATION_RUN, FINALIZER, Application, is_pause
 from snaploom_operator.observed import ObservedRuns, Refusal
 
+UNSUBMITTED = (CurrentPhase.QUEUED, CurrentPhase.SUBMITTING)
+"""Phases of a run of which no application was observed."""
 _LONGEST_TOKEN = 64
 """Characters of the annotation that a status records; longer ones are hashed."""
 
@@ -38,20 +34,34 @@ class RunView:
     bundle: Bundle | None
     declarations: str
     upstream: str
-    submitter: Submitter
-    """Who starts its jobs."""
-    schedule: Schedule | None
-    """Its schedule, where ticks start runs."""
+    """Hash of the publications that start its runs."""
     unpublished: tuple[str, ...]
     """Upstream outputs that have not published yet; the first run waits for them."""
-    fault: Fault | None
-    """Why no run can be started."""
     refusal: Refusal | None
+    defaults: DecideSettings
+    """The operator's settings."""
+    fault: Fault | None
+    """The cause that keeps runs from starting."""
 
     @property
     def settings(self) -> RunSettings:
-        """How and when jobs run."""
+        """Settings of its runs."""
         return self.owner.spec.run
+
+    @property
+    def submitter(self) -> Submitter:
+        """The submitter of its jobs."""
+        return self.settings.submitter or self.defaults.submitter
+
+    @property
+    def namespace(self) -> str:
+        """Namespace of the resource."""
+        return self.owner.metadata.namespace or ""
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The conditions as observed."""
+        return self.owner.status.conditions if self.owner.status is not None else ()
 
     @property
     def uid(self) -> str:
@@ -76,22 +86,22 @@ class RunView:
 
     @property
     def is_realised(self) -> bool:
-        """Whether a run of the current declarations succeeded."""
+        """True if a run of the current declarations succeeded."""
         return bool(self.declarations) and self.realised == self.declarations
 
     @property
     def is_paused(self) -> bool:
-        """Whether the pause annotation is set."""
+        """True if the pause annotation is set."""
         return is_pause(self.owner.metadata.annotations)
 
     @property
     def is_deleting(self) -> bool:
-        """Whether the resource is being deleted."""
+        """True if the resource is being deleted."""
         return self.owner.metadata.deletion_timestamp is not None
 
     @property
     def has_finalizer(self) -> bool:
-        """Whether the resource has our finalizer."""
+        """True if the resource has our finalizer."""
         return FINALIZER in self.owner.metadata.finalizers
 
     @property
@@ -104,8 +114,11 @@ class RunView:
 
     @cached_property
     def ticks(self) -> Ticks:
-        """The ticks around now."""
-        return ticks(self.schedule, self.now)
+        """The ticks around now; none where they start no runs."""
+        index = self.owner if isinstance(self.owner, SkippingIndex) else None
+        if index is not None and index.spec.refresh.trigger is not RefreshTrigger.SCHEDULE:
+            return NO_TICKS
+        return ticks(self.settings.schedule, self.now)
 
     @property
     def trigger(self) -> Trigger:
@@ -148,7 +161,3 @@ class RunView:
         if target.data_source is None and target.output_dataset is None:
             return Bundle(skipping_index=owner)
         return None
-
-    def bundle_of(self, action: RunAction) -> Bundle | None:
-        """The Bundle of a run; None if it is unknown."""
-        return self.bundle if action is RunAction.RUN else self.job_bundle

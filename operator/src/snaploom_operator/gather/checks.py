@@ -26,8 +26,9 @@ from snaploom.planning.validation.validator import validate
 from snaploom_operator.gather.clusterrules import cluster_findings
 from snaploom_operator.gather.declarationshash import declarations_hash
 from snaploom_operator.objects import Ref
+from snaploom_operator.observed import Unparsable
 from snaploom_operator.store.entries import Entry
-from snaploom_operator.store.resourceparser import Refused
+from snaploom_operator.store.references import reached
 
 Basis = tuple[tuple[Ref, str, int] | int, ...]
 """Key, UID and generation of all inputs of a check, and `ResourceContext.name_changes`."""
@@ -74,7 +75,7 @@ class ResourceContext:
         return (
             self.name_changes,
             *((entry.ref, entry.uid, entry.generation) for entry in self.closure),
-            *map(_basis_of, others),
+            *((Ref.to(r), r.metadata.uid or "", r.metadata.generation or 0) for r in others),
         )
 
 
@@ -85,15 +86,10 @@ def own_findings(
     allow_jdbc_url: bool = False,
     allow: Allowances = NO_ALLOWANCES,
 ) -> tuple[Finding, ...]:
-    """Errors and warnings about one resource.
-
-    Args: context: the resource with its related declarations. judge_text: judges SQL and
-        regular expressions. allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
-        allow: what declarations may use beyond the built-in lists.
-    """
+    """Errors and warnings about one resource itself."""
     contents = [entry.content for entry in context.closure]
     known = [content for content in contents if isinstance(content, Resource)]
-    refused = frozenset(identity_of(c.ref) for c in contents if isinstance(c, Refused))
+    refused = frozenset(c.ref.identity for c in contents if isinstance(c, Unparsable))
     resource, about = context.resource, {context.resource.identity}
     found = [
         *validate(
@@ -129,20 +125,13 @@ def _folder_findings(context: ResourceContext) -> tuple[Finding, ...]:
 
 
 def is_runnable(resource: Resource, findings: tuple[Finding, ...], faulty: tuple[str, ...]) -> bool:
-    """Whether jobs can run for a resource: it is of a kind with runs, and valid.
-
-    Args: resource: the resource. findings: its own (`own_findings`). faulty: `Kind/name` of invalid
-        references.
-    """
+    """Return whether a resource is of a kind with runs, and valid with all that it needs."""
     is_of_kind = isinstance(resource, OutputDataset | SkippingIndex)
     return is_of_kind and not faulty and not errors_of(findings)
 
 
 def check(context: ResourceContext, findings: tuple[Finding, ...]) -> Checked:
-    """Bundle and plan one resource that `is_runnable`.
-
-    Args: context: the resource with its related declarations. findings: its own (`own_findings`).
-    """
+    """Bundle and plan one resource that `is_runnable`."""
     resource = context.resource
     contents = (entry.content for entry in context.closure)
     known = (content for content in contents if isinstance(content, Resource))
@@ -156,27 +145,12 @@ def needed(closure: Iterable[Entry], ref: Ref) -> tuple[Entry, ...]:
 
     A relationship names sources that an output may not read, and an index needs only the folder of
     an output: their references are not followed.
-
-    Args: closure: the resource and its transitive references. ref: its key.
     """
     entries = {entry.ref: entry for entry in closure}
-    found: set[Ref] = set()
-    waiting = list(entries[ref].references)
-    while waiting:
-        current = waiting.pop()
-        if current in entries and current not in found:
-            found.add(current)
-            if current.kind == DataSource.__name__:
-                waiting.extend(entries[current].references)
-    return tuple(entries[key] for key in sorted(found - {ref}))
 
+    def near(key: Ref) -> frozenset[Ref]:
+        is_source = key in entries and key.kind == DataSource.__name__
+        return entries[key].references if is_source else frozenset()
 
-def identity_of(ref: Ref) -> str:
-    """`Kind/name`, as messages name a resource."""
-    return f"{ref.kind}/{ref.name}"
-
-
-def _basis_of(resource: Resource) -> tuple[Ref, str, int]:
-    metadata = resource.metadata
-    ref = Ref(resource.kind, metadata.namespace or "", resource.name)
-    return ref, metadata.uid or "", metadata.generation or 0
+    found = reached(entries[ref].references, near)
+    return tuple(entries[key] for key in sorted(found & entries.keys() - {ref}))

@@ -28,11 +28,7 @@ def cluster_findings(
 ) -> tuple[Finding, ...]:
     """An error for everything in a resource that this cluster does not accept.
 
-    Args:
-        resource: what is declared.
-        validated: what `validate` found about it, secrets included; None if it was not validated.
-        allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
-        allow: what declarations may use beyond the built-in lists.
+    `validated` are its findings of `validate`, secrets included; None if it was not validated.
     """
     if validated is None:
         validated = secret_findings(resource)

@@ -11,26 +11,24 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from heapq import nsmallest
 from itertools import islice
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.datasource import DataSource, LastSeen, UsedBy
 from snaploom.models.finding import Finding, errors_of
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
-from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
+from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import EpochNanos
-from snaploom.planning.bundle import Bundle
 from snaploom.planning.dependence import upstream_outputs
 from snaploom_operator.gather.checks import (
     Checked,
     ResourceContext,
     check,
-    identity_of,
     is_runnable,
     needed,
     own_findings,
@@ -42,15 +40,14 @@ from snaploom_operator.observed import (
     ObservedIndex,
     ObservedOutput,
     ObservedResource,
+    ObservedRunnable,
     ObservedRuns,
     OwnedConfigMap,
     Refusal,
     Unparsable,
 )
-from snaploom_operator.store.children import Child
 from snaploom_operator.store.entries import Entry
 from snaploom_operator.store.lastseen import newer
-from snaploom_operator.store.resourceparser import Refused
 from snaploom_operator.store.store import Store
 from snaploom_operator.textverdicts import RecordingJudge, TextVerdicts
 
@@ -70,39 +67,10 @@ _Judged = dict[Ref, tuple[tuple[Finding, ...], bool]]
 """By resource: its own findings, and whether all its verdicts were known."""
 
 
-class _Every(TypedDict):
-    """Fields of every observation."""
-
-    now: EpochNanos
-    findings: tuple[Finding, ...]
-    faulty: tuple[str, ...]
-    used_by: UsedBy
-    refusal: Refusal | None
-    outdated: str
-
-
-class _Runnable(_Every):
-    """Fields of every observation with runs."""
-
-    runs: ObservedRuns
-    bundle: Bundle | None
-    declarations: str
-    unpublished: tuple[str, ...]
-
-
 class _Kept(NamedTuple):
     basis: int
     """Hash of its inputs."""
     checked: Checked
-
-
-class _Subject(NamedTuple):
-    """A resource to check."""
-
-    entry: Entry
-    resource: Resource
-    basis: int
-    """Hash of its inputs."""
 
 
 @dataclass(frozen=True)
@@ -111,17 +79,7 @@ class Unjudged:
 
 
 class Gatherer:
-    """Observes resources.
-
-    Args:
-        store: the observed objects.
-        clock: the current time.
-        verdicts: computes verdicts, outside the event loop.
-        wake: requeues a resource once its verdicts are known.
-        refusal: why the last action for a resource failed.
-        allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
-        allow: what declarations may use beyond the built-in lists.
-    """
+    """Observes resources; `wake` requeues one once its verdicts are known."""
 
     def __init__(
         self,
@@ -151,9 +109,6 @@ class Gatherer:
     async def observe(self, ref: Ref) -> ObservedResource | Unparsable | Unjudged | None:
         """The observation of one resource; None if it is deleted.
 
-        Args:
-            ref: its key.
-
         Raises:
             TextNotJudged: a text of it could not be analysed.
         """
@@ -162,8 +117,9 @@ class Gatherer:
         if entry is None:
             self._forget(ref)
             return None
-        if isinstance(entry.content, Refused):
-            return self._unparsable(entry.content)
+        if isinstance(entry.content, Unparsable):
+            outdated = self._store.outdated.get(ref.kind, "")
+            return replace(entry.content, now=self._clock(), outdated=outdated)
         checked = await self._checked(entry, entry.content)
         if isinstance(checked, Unjudged):
             return checked
@@ -205,26 +161,22 @@ class Gatherer:
         judge = self._pending.judge(entry.ref, basis)
         context = self._context(entry, resource)
         faulty = await self._with_faults(needed(context.closure, entry.ref), judge)
-        (findings,) = await self._found([_Subject(entry, resource, basis)], judge)
+        findings = (await self._findings([entry], judge))[entry.ref]
         if judge.missing:
             self._pending.begin(entry.ref)
             return Unjudged()
-        names = _identities(faulty)
-        if is_runnable(resource, findings, names):
+        if is_runnable(resource, findings, faulty):
             checked = await asyncio.to_thread(check, context, findings)
         else:
-            checked = Checked(findings, names)
-        if not self._is_still(entry, resource, basis):
+            checked = Checked(findings, faulty)
+        is_current = self._store.entry(entry.ref) is entry
+        if not is_current or self._basis(entry, resource) != basis:
             # Requeue, so that a constantly changing resource does not occupy a worker.
             self._wake(entry.ref)
             return Unjudged()
         self._pending.forget(entry.ref)
         self._keep(entry.ref, _Kept(basis, checked))
         return checked
-
-    def _is_still(self, entry: Entry, resource: Resource, basis: int) -> bool:
-        """Whether the inputs of a check are unchanged."""
-        return self._store.entry(entry.ref) is entry and self._basis(entry, resource) == basis
 
     def _basis(self, entry: Entry, resource: Resource) -> int:
         """The hash of the inputs of a check, computed anew where declarations changed."""
@@ -235,51 +187,43 @@ class Gatherer:
             known = self._bases[entry.ref] = changes, basis
         return known[1]
 
-    async def _with_faults(self, members: Iterable[Entry], judge: RecordingJudge) -> list[Entry]:
-        """The entries with errors of their own, checked in batches."""
-        wrong: list[Entry] = []
+    async def _with_faults(
+        self, members: Iterable[Entry], judge: RecordingJudge
+    ) -> tuple[str, ...]:
+        """`Kind/name` of the members with errors of their own, which are checked in batches."""
+        faulty: list[str] = []
         waiting = iter(members)
         while some := tuple(islice(waiting, AT_ONCE)):
-            subjects = [
-                _Subject(each, each.content, self._basis(each, each.content))
-                for each in some
-                if isinstance(each.content, Resource)
-            ]
-            found = await self._found(subjects, judge)
-            sound = {
-                each.entry.ref
-                for each, its in zip(subjects, found, strict=True)
-                if not errors_of(its)
-            }
-            wrong.extend(each for each in some if each.ref not in sound)
-        return wrong
+            found = await self._findings(some, judge)
+            sound = {ref for ref, findings in found.items() if not errors_of(findings)}
+            faulty.extend(each.ref.identity for each in some if each.ref not in sound)
+        return tuple(faulty)
 
-    async def _found(
-        self, subjects: Iterable[_Subject], judge: RecordingJudge
-    ) -> list[tuple[Finding, ...]]:
-        """Findings about resources themselves, cached unless a verdict is missing."""
-        listed = tuple(subjects)
-        known = {
-            each.entry.ref: own[1]
-            for each in listed
-            if (own := self._own.get(each.entry.ref)) is not None and own[0] == each.basis
-        }
-        new = [each for each in listed if each.entry.ref not in known]
-        judged = await self._judged_anew(new, judge) if new else {}
-        for each in new:
-            ref = each.entry.ref
-            known[ref], is_whole = judged[ref]
-            if is_whole and self._store.entry(ref) is not None:
-                self._own[ref] = each.basis, known[ref]
-        return [known[each.entry.ref] for each in listed]
-
-    async def _judged_anew(self, subjects: Iterable[_Subject], judge: RecordingJudge) -> _Judged:
-        """Findings of each, from a thread unless they take no longer than changing to one."""
-        contexts = {each.entry.ref: self._context(each.entry, each.resource) for each in subjects}
-        size = sum(entry.size for each in contexts.values() for entry in each.closure)
-        if size <= SMALL:
-            return self._judged(contexts, judge)
-        return await asyncio.to_thread(self._judged, contexts, judge)
+    async def _findings(
+        self, entries: Iterable[Entry], judge: RecordingJudge
+    ) -> dict[Ref, tuple[Finding, ...]]:
+        """Findings about readable resources themselves, cached unless a verdict is missing."""
+        found: dict[Ref, tuple[Finding, ...]] = {}
+        new: dict[Ref, tuple[Entry, int, ResourceContext]] = {}
+        for entry in entries:
+            if isinstance(entry.content, Unparsable):
+                continue
+            basis, own = self._basis(entry, entry.content), self._own.get(entry.ref)
+            if own is not None and own[0] == basis:
+                found[entry.ref] = own[1]
+            else:
+                new[entry.ref] = entry, basis, self._context(entry, entry.content)
+        contexts = {ref: context for ref, (_, _, context) in new.items()}
+        size = sum(member.size for each in contexts.values() for member in each.closure)
+        if size <= SMALL:  # a thread would take longer to begin
+            judged = self._judged(contexts, judge)
+        else:
+            judged = await asyncio.to_thread(self._judged, contexts, judge)
+        for ref, (entry, basis, _) in new.items():
+            found[ref], is_whole = judged[ref]
+            if is_whole and self._store.entry(ref) is entry:
+                self._own[ref] = basis, found[ref]
+        return found
 
     def _judged(self, contexts: Mapping[Ref, ResourceContext], judge: RecordingJudge) -> _Judged:
         found = {}
@@ -299,52 +243,35 @@ class Gatherer:
         overlapping = self._store.overlapping(resource)
         return ResourceContext(resource, closure, overlapping, upstream, sources, others, changes)
 
-    def _unparsable(self, refused: Refused) -> Unparsable:
-        return Unparsable(
-            now=self._clock(),
-            ref=refused.ref,
-            uid=refused.uid,
-            generation=refused.generation,
-            findings=refused.findings,
-            status=refused.status,
-            outdated=self._store.outdated.get(refused.ref.kind, ""),
-        )
-
     def _observed(
         self, entry: Entry, resource: Resource, checked: Checked, refusal: Refusal | None
     ) -> ObservedResource:
-        every = _Every(
-            now=self._clock(),
-            findings=checked.findings,
-            faulty=checked.faulty or self._incomplete(entry.ref),
-            used_by=self._used_by(entry.ref),
-            refusal=refusal,
-            outdated=self._store.outdated.get(entry.ref.kind, ""),
-        )
+        now, used_by = self._clock(), self._used_by(entry.ref)
+        findings, faulty = checked.findings, checked.faulty or self._incomplete(entry.ref)
+        outdated = self._store.outdated.get(entry.ref.kind, "")
         if not isinstance(resource, OutputDataset | SkippingIndex):
             seen = self._last_seen(entry.ref, resource)
-            return ObservedResource(resource=resource, last_seen=seen, **every)
-        outputs = (
-            self._upstream(checked)
-            if isinstance(resource, OutputDataset)
-            else self._indexed(resource)
-        )
-        runnable = _Runnable(
+            return ObservedResource(
+                now, resource, findings, faulty, used_by, seen, refusal, outdated
+            )
+        if isinstance(resource, OutputDataset):
+            outputs = self._upstream(checked)
+            observed: ObservedRunnable = ObservedOutput(
+                now, resource, findings, faulty, used_by, plan=checked.plan
+            )
+        else:
+            outputs = self._indexed(resource)
+            overdue = any(_is_overdue(resource, output) for output in outputs)
+            observed = ObservedIndex(now, resource, findings, faulty, used_by, is_overdue=overdue)
+        return replace(
+            observed,
+            refusal=refusal,
+            outdated=outdated,
             runs=self._runs(entry, refusal),
             bundle=checked.bundle,
             declarations=checked.declarations,
-            unpublished=_unpublished(outputs),
-            **every,
-        )
-        if isinstance(resource, OutputDataset):
-            return ObservedOutput(
-                resource=resource, plan=checked.plan, upstream=_progress(outputs), **runnable
-            )
-        return ObservedIndex(
-            resource=resource,
-            upstream=_progress(outputs) if _follows(resource) else "",
-            is_overdue=any(_is_overdue(resource, output) for output in outputs),
-            **runnable,
+            upstream=_progress(outputs),
+            unpublished=tuple(sorted(each.name for each in outputs if _sequence(each) is None)),
         )
 
     def _incomplete(self, ref: Ref) -> tuple[str, ...]:
@@ -353,15 +280,14 @@ class Gatherer:
         if not outdated:
             return ()
         members = needed(self._store.closure(ref), ref)
-        return _identities(each for each in members if each.ref.kind in outdated)
+        return tuple(sorted(each.ref.identity for each in members if each.ref.kind in outdated))
 
     def _used_by(self, ref: Ref) -> UsedBy:
         users = self._store.referrers(ref)
-        names = tuple(identity_of(user) for user in nsmallest(USERS_NAMED, users))
+        names = tuple(user.identity for user in nsmallest(USERS_NAMED, users))
         return UsedBy(count=len(users), names=names)
 
     def _last_seen(self, ref: Ref, resource: Resource) -> LastSeen | None:
-        """The newest observation of a source by a run, from reports or its status."""
         if not isinstance(resource, DataSource):
             return None
         kept = resource.status.last_seen if resource.status is not None else None
@@ -369,14 +295,12 @@ class Gatherer:
         return found if found is not None and newer(found, kept) else kept
 
     def _upstream(self, checked: Checked) -> tuple[OutputDataset, ...]:
-        """The outputs that an output reads the files of."""
         if checked.bundle is None:
             return ()
         candidates = self._store.outputs_read_by(checked.bundle.data_sources)
         return upstream_outputs(checked.bundle, candidates)
 
     def _indexed(self, index: SkippingIndex) -> tuple[OutputDataset, ...]:
-        """The output that an index covers, if any."""
         name = index.spec.target.output_dataset
         ref = Ref(OutputDataset.__name__, index.metadata.namespace or "", name or "")
         found = self._store.get(ref)
@@ -390,32 +314,22 @@ class Gatherer:
         ]
         applications = [c.view for c in children if isinstance(c.view, Application)]
         applications.sort(key=lambda each: (each.started_at, each.name), reverse=True)
+        config_maps = [c.view for c in children if isinstance(c.view, OwnedConfigMap)]
         # Without permission to watch Namespaces only a refused write shows a terminating one.
         was_refused = refusal is not None and refusal.is_namespace_terminating
         namespace = entry.ref.namespace
         return ObservedRuns(
             applications=tuple(applications),
-            application_objects={c.run: c.stored for c in children if c.stored is not None},
             reports={c.run: c.report for c in children if c.report is not None},
-            config_maps=tuple(_config_maps(children)),
+            config_maps=tuple(sorted(config_maps, key=lambda each: each.name)),
             driver_pods={c.run: c.view for c in children if isinstance(c.view, DriverPod)},
-            queue=self._store.place_of(entry.ref),
+            queue=self._store.queue.place_of(entry.ref),
             available=self._store.available,
             is_namespace_terminating=was_refused or self._store.is_terminating(namespace),
         )
 
 
-def _identities(entries: Iterable[Entry]) -> tuple[str, ...]:
-    return tuple(identity_of(entry.ref) for entry in entries)
-
-
-def _config_maps(children: Iterable[Child]) -> list[OwnedConfigMap]:
-    found = [child.view for child in children if isinstance(child.view, OwnedConfigMap)]
-    return sorted(found, key=lambda each: each.name)
-
-
 def _sequence(output: OutputDataset) -> int | None:
-    """The manifest sequence of an output; None before its first snapshot."""
     manifest = output.status.manifest if output.status is not None else None
     return None if manifest is None else manifest.sequence
 
@@ -433,16 +347,7 @@ def _progress(outputs: Iterable[OutputDataset]) -> str:
     )
 
 
-def _unpublished(outputs: Iterable[OutputDataset]) -> tuple[str, ...]:
-    return tuple(sorted(output.name for output in outputs if _sequence(output) is None))
-
-
-def _follows(index: SkippingIndex) -> bool:
-    return index.spec.refresh.trigger is RefreshTrigger.ON_PUBLISH
-
-
 def _is_overdue(index: SkippingIndex, output: OutputDataset) -> bool:
-    """Whether an output published after the last refresh of an index."""
     latest = output.status.latest_snapshot if output.status is not None else None
     refreshed = known_instant(index.status.last_refreshed if index.status is not None else None)
     published = known_instant(latest.published_at if latest is not None else None)

@@ -13,10 +13,7 @@ from snaploom_operator.textverdicts import RecordingJudge, TextVerdicts
 
 
 class PendingVerdicts:
-    """Pending verdicts by resource.
-
-    Args: verdicts: computes verdicts. wake: requeues a resource.
-    """
+    """Pending verdicts by resource; `wake` requeues one when its verdicts are known."""
 
     def __init__(self, verdicts: TextVerdicts, wake: Callable[[Ref], None]) -> None:
         self._verdicts = verdicts
@@ -29,15 +26,14 @@ class PendingVerdicts:
         self._failures: dict[Ref, Exception] = {}
 
     def is_under_way(self, ref: Ref) -> bool:
-        """Whether verdicts of a resource are being computed."""
+        """Return whether verdicts of a resource are being computed."""
         return ref in self._under_way
 
     def judge(self, ref: Ref, basis: int) -> RecordingJudge:
-        """The judge for one check of a resource.
+        """The judge for one check of a resource with some hash of its inputs.
 
-        Args: ref: its key. basis: hash of its inputs.
-
-        Raises: TextNotJudged: its last missing verdicts could not be computed.
+        Raises:
+            TextNotJudged: its last missing verdicts could not be computed.
         """
         failure = self._failures.pop(ref, None)
         if failure is not None:

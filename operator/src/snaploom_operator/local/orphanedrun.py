@@ -19,12 +19,6 @@ async def final_state(
 
     A job writes its final Report last, after all that it publishes.
 
-    Args:
-        application: the run.
-        namespace: where it is.
-        report: name of the ConfigMap of its Report.
-        cluster: where that is.
-
     Raises:
         ClusterError: the request failed, so that the outcome is unknown.
     """

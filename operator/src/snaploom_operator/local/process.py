@@ -54,12 +54,12 @@ class ProcessName:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has not ended."""
+        """True until it ends."""
         return _start_of(self.pid) == self.start
 
     @property
     def is_session_leader(self) -> bool:
-        """Whether it is a session leader, as every job is."""
+        """True for a session leader, as every job is."""
         try:
             return os.getsid(self.pid) == self.pid
         except OSError:
@@ -67,11 +67,7 @@ class ProcessName:
 
 
 class LocalProcess:
-    """A child process and the end of its standard error.
-
-    Args: process: a child that is a session leader. gate: write end of its gate. stderr: the end of
-        its standard error.
-    """
+    """A child process, which is a session leader, its gate, and the end of its standard error."""
 
     def __init__(self, process: Process, gate: int, stderr: _StderrTail) -> None:
         self._process = process
@@ -117,8 +113,6 @@ class LocalProcess:
 
 
 class _StderrTail:
-    """Standard error of a process, by lines; the last ones are kept."""
-
     def __init__(self, stream: asyncio.StreamReader, on_line: Callable[[str], None]) -> None:
         self.lines: deque[str] = deque(maxlen=_LINES)
         self._stream = stream
@@ -152,13 +146,9 @@ async def start_process(
     folder: Path,
     on_line: Callable[[str], None],
 ) -> LocalProcess:
-    """Start a program behind a closed gate.
+    """Start a program, by its path, behind a closed gate.
 
-    Args:
-        arguments: the program, by its path, and its arguments; no shell reads them.
-        environment: its environment, whole.
-        folder: where it works.
-        on_line: takes every line that it writes to standard error.
+    `on_line` takes every line that it writes to standard error.
     """
     # Own pipes: with asyncio's, waiting for its end would wait for all that hold them open.
     gate_read_end, gate = os.pipe()

@@ -39,17 +39,12 @@ from snaploom_operator.cluster.connection import DEFAULT_FILE, KUBECONFIG, SERVI
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.errors import ClusterError, ObjectChanged, ObjectMissing
 from snaploom_operator.local.orphanedrun import final_state
-from snaploom_operator.local.process import (
-    LocalProcess,
-    ProcessName,
-    start_process,
-    stop_orphan,
-)
+from snaploom_operator.local.process import LocalProcess, ProcessName, start_process, stop_orphan
 from snaploom_operator.manifests.configmaps import BUNDLE_KEY, COMPRESSED
 from snaploom_operator.objectmetadata import Metadata, mapping_in, text_in
 from snaploom_operator.objects import Application, ApplicationState, JsonObject
 from snaploom_operator.submitters import local
-from snaploom_operator.submitters.arguments import local_arguments
+from snaploom_operator.submitters.arguments import run_arguments
 
 JOB = (sys.executable, "-m", "snaploom.jobs.clusterjob")
 """The program of a run, the same as in the image."""
@@ -74,8 +69,6 @@ class Intervals:
 
 @dataclass(frozen=True)
 class _Found:
-    """A listed local run."""
-
     application: Application
     metadata: Metadata
     data: JsonObject
@@ -93,9 +86,8 @@ class _Found:
 class LocalRunner:
     """Runs local applications until it is cancelled.
 
-    Args: cluster: the cluster. environment: the complete environment of the jobs. namespaces:
-        namespaces of the runs; empty for all. workers: concurrent jobs. program: the command of a
-        job; arguments follow. intervals: intervals and time limits. host: name of this machine.
+    The environment is that of the jobs, whole; without namespaces those of all are run, by as many
+    workers at a time. `program` is the command of a job, which its arguments follow.
     """
 
     def __init__(
@@ -121,7 +113,7 @@ class LocalRunner:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a job is running or being cleaned up."""
+        """True while a job is running or being cleaned up."""
         return bool(self._jobs)
 
     async def run(self) -> None:
@@ -139,7 +131,8 @@ class LocalRunner:
     async def poll(self) -> None:
         """Start new runs within the limit, and stop deleted ones.
 
-        Raises: ClusterError: the request failed.
+        Raises:
+            ClusterError: the request failed.
         """
         found = {one.application.uid: one for one in await self._listed()}
         wanted = {uid for uid, one in found.items() if not one.application.is_deleting}
@@ -150,7 +143,8 @@ class LocalRunner:
             one = found[uid]
             if self._is_orphaned(one):
                 self._begin(uid, self._finish_orphan(one))
-            elif uid in wanted and self._is_new(one) and len(self._jobs) < self._workers:
+            is_new = uid in wanted and one.application.state is ApplicationState.NEW
+            if is_new and len(self._jobs) < self._workers:
                 self._begin(uid, self._run_job(one))
 
     async def _listed(self) -> list[_Found]:
@@ -165,11 +159,8 @@ class LocalRunner:
             if application is not None
         ]
 
-    def _is_new(self, one: _Found) -> bool:
-        return one.application.state is ApplicationState.NEW
-
     def _is_orphaned(self, one: _Found) -> bool:
-        """Whether an operator of this machine started it and has ended."""
+        """Return whether an operator of this machine started it and has ended."""
         is_here = text_in(one.data, local.HOST) == self._host
         if not is_here or one.application.state is not ApplicationState.RUNNING:
             return False
@@ -227,7 +218,6 @@ class LocalRunner:
             await self._supervise(one, process)
 
     async def _supervise(self, one: _Found, process: LocalProcess) -> None:
-        """Record a process, start its job, and record its end."""
         try:
             if not await self._is_claimed(one, process.name):
                 return
@@ -250,13 +240,16 @@ class LocalRunner:
             )
 
     def _arguments(self, one: _Found, folder: Path) -> list[str]:
-        bundle, report = str(folder / BUNDLE_KEY), text_in(one.data, local.REPORT)
-        return local_arguments(one.application, bundle, one.metadata.namespace, report)
+        run, bundle = one.application, str(folder / BUNDLE_KEY)
+        report = text_in(one.data, local.REPORT)
+        return run_arguments(run, run.owner_uid, bundle, one.metadata.namespace, report)
 
     async def _unpack(self, one: _Found, folder: Path) -> None:
         """Write the Bundle into a private file.
 
-        Raises: ObjectMissing: the ConfigMap does not exist. ValueError: it has no valid Bundle.
+        Raises:
+            ObjectMissing: the ConfigMap does not exist.
+            ValueError: it has no valid Bundle.
         """
         name = text_in(one.data, local.BUNDLE)
         stored = await self._cluster.get(CONFIG_MAPS, one.metadata.namespace, name)
@@ -336,11 +329,7 @@ class LocalRunner:
 
 @contextmanager
 def job_environment(kubeconfig: Path | None, context: str | None) -> Iterator[dict[str, str]]:
-    """The operator's own environment, with its kubeconfig and context.
-
-    Args: kubeconfig: the operator's kubeconfig; None for the default. context: the operator's
-        context; None for the current one.
-    """
+    """The operator's own environment, with its kubeconfig and context; None for the defaults."""
     environment = dict(os.environ)
     file = str(kubeconfig.absolute()) if kubeconfig is not None else environment.get(KUBECONFIG)
     if (
@@ -361,7 +350,8 @@ def job_environment(kubeconfig: Path | None, context: str | None) -> Iterator[di
 def _content(stored: JsonObject) -> bytes:
     """The Bundle of a ConfigMap.
 
-    Raises: ValueError: it is missing, or cannot be unpacked.
+    Raises:
+        ValueError: it is missing, or cannot be unpacked.
     """
     text = text_in(mapping_in(stored, "data"), BUNDLE_KEY)
     if text:
@@ -380,6 +370,5 @@ def _content(stored: JsonObject) -> bytes:
 
 
 def _failure(code: int, stderr_tail: str) -> str:
-    """Why a job failed: the end of its standard error, and its exit code."""
     how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
     return f"{stderr_tail[-_LONGEST_MESSAGE:]}\n{how}" if stderr_tail else how

@@ -29,13 +29,7 @@ def label_value(text: str) -> str:
 def child_labels(
     owner: Resource, run: str | None = None, role: str | None = None
 ) -> dict[str, str]:
-    """Labels of an object that belongs to a resource.
-
-    Args:
-        owner: the resource, as it is stored.
-        run: name of the run that it is part of.
-        role: what it is, for ConfigMaps and pods.
-    """
+    """Labels of an object that belongs to a stored resource, and to a run of it."""
     labels = {
         LABEL_KIND: owner.kind,
         LABEL_NAME: label_value(owner.name),

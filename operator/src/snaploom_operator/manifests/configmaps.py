@@ -57,13 +57,9 @@ def plan_name(output: str) -> str:
 def bundle_config_map(owner: Resource, run: str, bundle: Bundle) -> JsonObject:
     """The immutable ConfigMap with the Bundle of a run.
 
-    Args:
-        owner: the resource that runs, as it is stored.
-        run: name of the run.
-        bundle: the resource and everything it refers to.
-
-    Raises: SecretInBundle: a spec has a plaintext password (rule R16). BundleTooLarge: it does not
-        fit, even compressed.
+    Raises:
+        SecretInBundle: a spec has a plaintext password (rule R16).
+        BundleTooLarge: it does not fit, even compressed.
     """
     document = bundle.dump()
     secret = next(_plaintext(document, ""), None)
@@ -82,7 +78,8 @@ def bundle_config_map(owner: Resource, run: str, bundle: Bundle) -> JsonObject:
         raise BundleTooLarge(
             "the declarations of this run do not fit into a ConfigMap",
             resource=owner.identity,
-            found=f"{len(text.encode()):,} bytes for {_parts(bundle)}",
+            found=f"{len(text.encode()):,} bytes for {len(bundle.data_sources)} sources and "
+            f"{len(bundle.data_relationships)} relationships",
             expected=f"at most {MOST_BYTES:,} bytes when compressed",
             hint="split the output, or shorten listed values such as globs and metadata",
         )
@@ -115,7 +112,6 @@ def _config_map(metadata: JsonValue, content: Mapping[str, JsonValue]) -> dict[s
 
 
 def _bundled(text: str) -> dict[str, JsonValue] | None:
-    """What a ConfigMap holds; None when it does not fit."""
     raw = text.encode()
     if len(raw) <= MOST_BYTES:
         return {"data": {BUNDLE_KEY: text}}
@@ -143,7 +139,6 @@ def _bare(part: JsonValue) -> JsonValue:
 
 
 def _plaintext(value: JsonValue, path: str) -> Iterator[str]:
-    """Paths of plaintext passwords."""
     if isinstance(value, dict):
         for key, inner in value.items():
             below = f"{path}.{key}" if path else key
@@ -154,7 +149,3 @@ def _plaintext(value: JsonValue, path: str) -> Iterator[str]:
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             yield from _plaintext(inner, f"{path}[{index}]")
-
-
-def _parts(bundle: Bundle) -> str:
-    return f"{len(bundle.data_sources)} sources and {len(bundle.data_relationships)} relationships"

@@ -1,4 +1,4 @@
-"""Who asks for a page, and which namespaces they may see: the API server decides both.
+"""Users of pages and the namespaces that they may see: the API server decides both.
 
 A user sees a namespace whose outputs, sources and indexes they may list, as `kubectl` would show
 them. The token is only handed to the API server, and is remembered as a hash.
@@ -29,11 +29,11 @@ SHOWN = tuple(OURS[kind.__name__] for kind in (OutputDataset, DataSource, Skippi
 """The kinds whose resources pages show: all that is watched, and all that a user must be able to
 list."""
 USER_SECONDS = 10.0
-"""How long a user may still be known by a token that has ended; the API server itself remembers
+"""Seconds for which a user is known by a token that has ended; the API server itself remembers
 tokens for as long."""
 RIGHT_SECONDS = 30.0
-"""How long a right may outlive its removal; kube-apiserver remembers refusals of webhooks for as
-long."""
+"""Seconds for which a right outlives its removal; kube-apiserver remembers refusals of webhooks for
+as long."""
 MOST_USERS = 1_000
 """Tokens whose answers are remembered, valid or not; some 2 KB each."""
 MOST_RIGHTS = 20_000
@@ -65,13 +65,7 @@ class User:
 
 
 class Access:
-    """Asks the API server.
-
-    Args:
-        cluster: where.
-        reviewed: called with the kind of each review that is sent, for metrics.
-        clock: monotonic seconds.
-    """
+    """Asks the API server; `reviewed` is called with the kind of each review that is sent."""
 
     def __init__(
         self,
@@ -113,7 +107,7 @@ class Access:
         return User(hashed, attributes)
 
     async def visible(self, user: User, namespaces: Iterable[str]) -> frozenset[str]:
-        """Those of some namespaces that a user may see.
+        """The namespaces among some that a user may see.
 
         Raises:
             ClusterError: the API server could not be asked.
@@ -129,7 +123,7 @@ class Access:
         return await self._rights.get(key, lambda: self._may_list(user, namespace))
 
     async def _may_list(self, user: User, namespace: str) -> bool:
-        """Whether a user may list every kind that is shown; asking ends at the first no."""
+        """Return whether a user may list every kind that is shown; asking ends at the first no."""
         for kind in SHOWN:
             attributes: dict[str, JsonValue] = {
                 "namespace": namespace, "verb": "list", "group": GROUP, "resource": kind.plural,

@@ -24,10 +24,10 @@ from snaploom.site.statusdocument import status_document, statuses_document
 from snaploom.site.statuspage import StatusPage
 from snaploom_operator.errors import ClusterError, NotAuthenticated
 from snaploom_operator.objects import Ref
+from snaploom_operator.observed import Unparsable
 from snaploom_operator.pages.access import Access, User
 from snaploom_operator.pages.pagesmetrics import PagesMetrics
 from snaploom_operator.servers.answercache import AnswerCache
-from snaploom_operator.store.resourceparser import Refused
 from snaploom_operator.store.store import Store
 
 ANSWER_SECONDS = 20.0
@@ -43,14 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 class PageServer:
-    """Handles HTTP requests.
-
-    Args:
-        store: what is known of the cluster.
-        access: who asks, and what they may see.
-        metrics: of the process.
-        trouble: returns why it is not ready; empty if it is.
-    """
+    """Handles HTTP requests; `trouble` returns the cause if it is not ready."""
 
     def __init__(
         self, store: Store, access: Access, metrics: PagesMetrics, trouble: Callable[[], str]
@@ -126,7 +119,7 @@ class PageServer:
             if isinstance(held, OutputDataset):
                 page = StatusPage(ref.namespace, held, moment)
                 pages.append((page, f"outputs/{ref.namespace}/{ref.name}.html"))
-            elif isinstance(held, Refused):
+            elif isinstance(held, Unparsable):
                 unread.append(f"{ref.namespace}/{ref.name}")
         version = self._version(shown)
         document = partial(statuses_document, pages, moment, version=version, unread=unread)
@@ -160,7 +153,6 @@ class PageServer:
         return await self._documents.get((version,), made)
 
     def _sources(self, output: OutputDataset, namespace: str) -> dict[str, DataSource]:
-        """The sources of an output by name, as far as they exist."""
         model = output.spec.data_model
         names = (
             model.root_data_source.data_source,
@@ -170,7 +162,6 @@ class PageServer:
         return {name: held for name, held in found.items() if isinstance(held, DataSource)}
 
     def _indexes(self, output: OutputDataset, namespace: str) -> tuple[SkippingIndex, ...]:
-        """The indexes on an output and on its sources."""
         sources = self._sources(output, namespace)
         kind = SkippingIndex.__name__
         held = (
@@ -195,7 +186,6 @@ class PageServer:
 
 
 def _token(request: web.Request) -> str:
-    """The bearer token of a request; empty without one."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
 

@@ -8,11 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 
 class PagesMetrics:
-    """Counters and gauges of the server of pages.
-
-    Args:
-        registry: the registry of the process.
-    """
+    """Counters and gauges of the server of pages."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry

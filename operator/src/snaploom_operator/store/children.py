@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 from pydantic_core import from_json
 
 from snaploom.models.report import REPORT_FORMAT, Report
-from snaploom_operator.objectmetadata import labels_of, mapping_in, metadata_of, text_in
+from snaploom_operator.objectmetadata import labels_of, mapping_in, metadata_of, objects_in, text_in
 from snaploom_operator.objects import (
     LABEL_OWNER,
     LABEL_ROLE,
@@ -22,6 +22,7 @@ from snaploom_operator.objects import (
     Ref,
 )
 from snaploom_operator.observed import OwnedConfigMap
+from snaploom_operator.statuslimits import joined
 from snaploom_operator.store.references import group_of, kind_key, ref_of
 from snaploom_operator.submitters.applications import read_application
 from snaploom_operator.submitters.base import ApplicationForm
@@ -38,6 +39,19 @@ many take some 50 ms, and a megabyte of other brackets would take ten times as l
 DRIVER_ROLE = "driver"
 SPARK_ROLE = "spark-role"
 """Label that Spark itself gives to the pods of driver and executors."""
+_QUIET = frozenset(
+    {
+        "Completed",
+        "ContainerCreating",
+        "ContainersNotInitialized",
+        "ContainersNotReady",
+        "PodCompleted",
+        "PodInitializing",
+    }
+)
+"""Reasons of normal progress, which are not shown."""
+
+_View = Application | OwnedConfigMap | DriverPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +64,15 @@ class Child:
     owner_uid: str
     """UID of the owning resource, from its label."""
     run: str
-    view: Application | OwnedConfigMap | DriverPod
-    report: FoundReport | None = None
+    view: _View
+    report: FoundReport | None
     """The content of a report ConfigMap."""
-    stored: JsonObject | None = None
-    """An application as it is stored."""
-    trouble: str = ""
-    """Why it cannot be read; empty if it can."""
+    trouble: str
+    """The cause if it cannot be read; empty if it can."""
 
 
 class ChildReader:
-    """Parses the objects of runs.
-
-    Args: forms: the application forms of the usable submitters.
-    """
+    """Parses the objects of runs, with the application forms of the usable submitters."""
 
     def __init__(self, forms: Iterable[ApplicationForm]) -> None:
         self._forms = {kind_key(form.resource.group, form.resource.kind): form for form in forms}
@@ -71,98 +80,65 @@ class ChildReader:
     def read(self, stored: JsonObject, version: int) -> Child | None:
         """The view of an object; None if it is not ours. Never raises for its content."""
         form = self._forms.get(kind_key(group_of(stored), text_in(stored, "kind")))
+        owner = text_in(labels_of(stored), LABEL_OWNER)
+        if not owner:
+            return None
+        report, trouble = None, ""
         try:
-            return _read(stored, version, form)
+            view = _view(stored, form)
+            if isinstance(view, OwnedConfigMap) and view.role == REPORT_ROLE:
+                report = found_report(stored, view.run, owner)
+                trouble = report.trouble
         except Exception as error:  # noqa: BLE001 - no object may end what reads all of them
             trouble = f"{ref_of(stored)} cannot be read: {type(error).__name__}"
-            return _unreadable(stored, version, form, trouble)
+            view = _unreadable(stored, form, trouble)
+            if isinstance(view, OwnedConfigMap) and view.role == REPORT_ROLE:
+                report = FoundReport(view.run, None, trouble)
+        if view is None:
+            return None
+        uid = text_in(metadata_of(stored), "uid")
+        run = view.name if isinstance(view, Application) else view.run
+        return Child(ref_of(stored), version, uid, owner, run, view, report, trouble)
 
 
-def _read(stored: JsonObject, version: int, form: ApplicationForm | None) -> Child | None:
+def _view(stored: JsonObject, form: ApplicationForm | None) -> _View | None:
     application = form.read(stored) if form is not None else None
     if application is not None:
-        return _child(stored, version, application, owner=application.owner_uid)
+        return application
     match text_in(stored, "kind"):
         case "ConfigMap":
-            return _config_map(stored, version)
+            return _config_map(stored)
         case "Pod":
-            return _driver_pod(stored, version)
+            return _driver_pod(stored)
         case _:
             return None
 
 
-def _unreadable(
-    stored: JsonObject, version: int, form: ApplicationForm | None, trouble: str
-) -> Child | None:
-    """An object on which Snaploom's own code failed: its labels, and nothing else."""
-    labels, metadata = labels_of(stored), metadata_of(stored)
-    owner, run, role = (text_in(labels, key) for key in (LABEL_OWNER, LABEL_RUN, LABEL_ROLE))
-    name, uid, kind = text_in(metadata, "name"), text_in(metadata, "uid"), text_in(stored, "kind")
-    view: Application | OwnedConfigMap | DriverPod | None = None
-    report = None
+def _unreadable(stored: JsonObject, form: ApplicationForm | None, trouble: str) -> _View | None:
+    """The view of an object on which Snaploom's own code failed: its labels, and nothing else."""
+    kind, role = text_in(stored, "kind"), text_in(labels_of(stored), LABEL_ROLE)
     if form is not None and (kind != "ConfigMap" or role == APPLICATION_ROLE):
-        view = read_application(stored, form.submitter, ApplicationState.UNKNOWN, trouble)
-    elif kind == "ConfigMap" and role:
-        view = OwnedConfigMap(name, uid, run, role)
-        report = FoundReport(run, None, trouble) if role == REPORT_ROLE else None
-    elif kind == "Pod":
-        view = DriverPod(name, run, "Unknown", trouble)
-    if view is None or not owner:
-        return None
-    return _child(stored, version, view, owner=owner, report=report, trouble=trouble)
+        return read_application(stored, form.submitter, ApplicationState.UNKNOWN, trouble)
+    if kind == "Pod":
+        name = text_in(metadata_of(stored), "name")
+        return DriverPod(name, text_in(labels_of(stored), LABEL_RUN), "Unknown", trouble)
+    return _config_map(stored) if kind == "ConfigMap" else None
 
 
-def _child(
-    stored: JsonObject,
-    version: int,
-    view: Application | OwnedConfigMap | DriverPod,
-    *,
-    owner: str,
-    report: FoundReport | None = None,
-    trouble: str = "",
-) -> Child:
-    run = view.name if isinstance(view, Application) else view.run
-    return Child(
-        ref=ref_of(stored),
-        version=version,
-        uid=text_in(metadata_of(stored), "uid"),
-        owner_uid=owner,
-        run=run,
-        view=view,
-        report=report,
-        stored=_slim(stored) if isinstance(view, Application) else None,
-        trouble=trouble or (report.trouble if report is not None else ""),
-    )
-
-
-def _slim(stored: JsonObject) -> JsonObject:
-    metadata = metadata_of(stored)
-    kept = {key: value for key, value in metadata.items() if key != "managedFields"}
-    return {**stored, "metadata": kept}
-
-
-def _config_map(stored: JsonObject, version: int) -> Child | None:
+def _config_map(stored: JsonObject) -> OwnedConfigMap | None:
     labels, metadata = labels_of(stored), metadata_of(stored)
-    role, owner = text_in(labels, LABEL_ROLE), text_in(labels, LABEL_OWNER)
-    if not role or not owner:
-        return None
-    run = text_in(labels, LABEL_RUN)
-    view = OwnedConfigMap(text_in(metadata, "name"), text_in(metadata, "uid"), run, role)
-    report = found_report(stored, run, owner) if role == REPORT_ROLE else None
-    return _child(stored, version, view, owner=owner, report=report)
+    role, run = text_in(labels, LABEL_ROLE), text_in(labels, LABEL_RUN)
+    name, uid = text_in(metadata, "name"), text_in(metadata, "uid")
+    return OwnedConfigMap(name, uid, run, role) if role else None
 
 
 def found_report(stored: JsonObject, run: str, owner: str) -> FoundReport:
-    """The Report that a ConfigMap holds.
-
-    Args:
-        stored: the ConfigMap.
-        run: name of the run that it should be about.
-        owner: UID of the resource that the run belongs to.
-    """
+    """The Report that a ConfigMap holds, which should be about a run of an owner by its UID."""
     text = text_in(mapping_in(stored, "data"), REPORT_KEY)
+    # The event loop parses it.
+    is_bounded = len(text) <= LONGEST_REPORT and sum(map(text.count, ",[{")) <= MOST_VALUES
     try:
-        raw: JsonValue = from_json(text) if _is_bounded(text) else None
+        raw: JsonValue = from_json(text) if is_bounded else None
         written = raw.get("format") if isinstance(raw, dict) else None
         if isinstance(written, int) and written > REPORT_FORMAT:
             return FoundReport(
@@ -179,67 +155,30 @@ def found_report(stored: JsonObject, run: str, owner: str) -> FoundReport:
     return FoundReport(run, report)
 
 
-def _is_bounded(text: str) -> bool:
-    """Whether a report may be parsed: the event loop does that."""
-    return len(text) <= LONGEST_REPORT and sum(map(text.count, ",[{")) <= MOST_VALUES
-
-
-def _driver_pod(stored: JsonObject, version: int) -> Child | None:
-    labels = labels_of(stored)
+def _driver_pod(stored: JsonObject) -> DriverPod | None:
+    labels, status = labels_of(stored), mapping_in(stored, "status")
     run = text_in(labels, LABEL_RUN)
-    owner = text_in(labels, LABEL_OWNER)
-    if not run or not owner or text_in(labels, SPARK_ROLE) != DRIVER_ROLE:
+    if not run or text_in(labels, SPARK_ROLE) != DRIVER_ROLE:
         return None
-    status = mapping_in(stored, "status")
-    pod = DriverPod(
+    return DriverPod(
         name=text_in(metadata_of(stored), "name"),
         run=run,
         phase=text_in(status, "phase") or "Unknown",
         trouble="; ".join(dict.fromkeys(_troubles(status))),
     )
-    return _child(stored, version, pod, owner=owner)
 
 
 def _troubles(status: JsonObject) -> list[str]:
-    """Messages of false conditions, and of waiting or terminated containers."""
-    messages = [
-        _message(condition)
-        for condition in _objects(status, "conditions")
-        if condition.get("status") == "False" and text_in(condition, "reason") not in _QUIET
-    ]
-    for container in (
-        *_objects(status, "initContainerStatuses"),
-        *_objects(status, "containerStatuses"),
-    ):
-        state = mapping_in(container, "state")
-        for name in ("waiting", "terminated"):
-            detail = mapping_in(state, name)
-            if detail and text_in(detail, "reason") not in _QUIET:
-                messages.append(_message(detail))
-    message = text_in(status, "message")
-    return [text for text in (*messages, message) if text]
+    details = [each for each in objects_in(status, "conditions") if each.get("status") == "False"]
+    for containers in ("initContainerStatuses", "containerStatuses"):
+        for container in objects_in(status, containers):
+            state = mapping_in(container, "state")
+            details += [mapping_in(state, name) for name in ("waiting", "terminated")]
+    messages = [_message(each) for each in details if text_in(each, "reason") not in _QUIET]
+    return [text for text in (*messages, text_in(status, "message")) if text]
 
 
-_QUIET = frozenset(
-    {
-        "Completed",
-        "ContainerCreating",
-        "ContainersNotInitialized",
-        "ContainersNotReady",
-        "PodCompleted",
-        "PodInitializing",
-    }
-)
-"""Reasons of normal progress, which are not shown."""
-
-
-def _objects(values: JsonObject, key: str) -> list[Mapping[str, JsonValue]]:
-    members = values.get(key)
-    return [item for item in members if isinstance(item, dict)] if isinstance(members, list) else []
-
-
-def _message(detail: Mapping[str, JsonValue]) -> str:
-    reason, message = text_in(detail, "reason"), text_in(detail, "message")
+def _message(detail: JsonObject) -> str:
     code = detail.get("exitCode")
     ended = f"exit code {code}" if isinstance(code, int) else ""
-    return ": ".join(part for part in (reason, message or ended) if part)
+    return joined(text_in(detail, "reason"), text_in(detail, "message") or ended)

@@ -15,9 +15,10 @@ from snaploom.models.skippingindex import SkippingIndex
 from snaploom_operator.conditions import ConditionType, Reason
 from snaploom_operator.objectmetadata import metadata_of, text_in
 from snaploom_operator.objects import JsonObject, Ref, is_pause
+from snaploom_operator.observed import Unparsable
 from snaploom_operator.store.folderindex import folders_of
 from snaploom_operator.store.references import references_of
-from snaploom_operator.store.resourceparser import Refused, parse_resource, unreadable
+from snaploom_operator.store.resourceparser import parse_resource, unreadable
 
 RUNNABLE = frozenset({OutputDataset.__name__, SkippingIndex.__name__})
 """Kinds that run jobs."""
@@ -30,7 +31,7 @@ class Entry:
     ref: Ref
     version: int
     uid: str
-    content: Resource | Refused
+    content: Resource | Unparsable
     references: frozenset[Ref]
     """Every object that its spec refers to, whether it exists or not."""
     folders: frozenset[str]
@@ -40,15 +41,15 @@ class Entry:
 
     @property
     def generation(self) -> int:
-        """Counts the changes of its spec."""
-        if isinstance(self.content, Refused):
+        """Number of its spec's version."""
+        if isinstance(self.content, Unparsable):
             return self.content.generation
         return self.content.metadata.generation or 0
 
     @property
     def trouble(self) -> str:
-        """Why it cannot be read; empty if it can."""
-        if not isinstance(self.content, Refused):
+        """The cause if it cannot be read; empty if it can."""
+        if not isinstance(self.content, Unparsable):
             return ""
         first = next(iter(self.content.findings), None)
         return f"cannot be read: {first.path}: {first.message}" if first else "cannot be read"
@@ -61,7 +62,8 @@ def read_entry(ref: Ref, version: int, stored: JsonObject, before: Entry | None)
     """
     known = before.content if before is not None and isinstance(before.content, Resource) else None
     content = parse_resource(stored, known)
-    if before is not None and isinstance(content, Resource) and has_spec_of(content, known):
+    has_same_spec = known is not None and _spec(content) is _spec(known)
+    if before is not None and isinstance(content, Resource) and has_same_spec:
         return replace(before, version=version, content=content)
     references: frozenset[Ref] = frozenset()
     folders: frozenset[str] = frozenset()
@@ -94,18 +96,13 @@ def declared(entry: Entry | None) -> object:
     """The part that other resources depend on, for comparison."""
     if entry is None:
         return None
-    if isinstance(entry.content, Refused):
+    if isinstance(entry.content, Unparsable):
         return entry.uid, entry.content.generation
     return entry.uid, _spec(entry.content)
 
 
-def has_spec_of(resource: Resource, known: Resource | Refused | None) -> bool:
-    """Whether a resource shares the spec of another version of it."""
-    return isinstance(known, Resource) and _spec(resource) is _spec(known)
-
-
-def _spec(resource: Resource) -> object:
-    return getattr(resource, "spec", None)
+def _spec(content: Resource | Unparsable) -> object:
+    return getattr(content, "spec", None)
 
 
 def published(entry: Entry | None) -> tuple[str, int] | None:
@@ -117,7 +114,7 @@ def published(entry: Entry | None) -> tuple[str, int] | None:
     return None if manifest is None else (entry.uid, manifest.sequence)
 
 
-def current_run(content: Resource | Refused | None) -> CurrentRun | None:
+def current_run(content: Resource | Unparsable | None) -> CurrentRun | None:
     """The queued or submitted run of a resource."""
     if isinstance(content, OutputDataset | SkippingIndex) and content.status is not None:
         return content.status.current_run
@@ -125,7 +122,7 @@ def current_run(content: Resource | Refused | None) -> CurrentRun | None:
 
 
 def is_stalled_by_reference(entry: Entry | None) -> bool:
-    """Whether a resource is stalled because a reference leads to nothing."""
+    """Return whether a resource is stalled because a reference leads to nothing."""
     status: object = getattr(entry.content, "status", None) if entry is not None else None
     return isinstance(status, ResourceStatus) and any(
         each.type == ConditionType.STALLED and each.reason == Reason.REFERENCE_MISSING
@@ -133,8 +130,8 @@ def is_stalled_by_reference(entry: Entry | None) -> bool:
     )
 
 
-def may_start(content: Resource | Refused | None) -> bool:
-    """Whether a resource is neither paused nor suspended."""
+def may_start(content: Resource | Unparsable | None) -> bool:
+    """Return whether a resource is neither paused nor suspended."""
     if not isinstance(content, OutputDataset | SkippingIndex):
         return False
     paused = is_pause(content.metadata.annotations)

@@ -5,7 +5,8 @@ References never leave the namespace.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import TypeVar
 
 from snaploom.models.common import GROUP
 from snaploom.models.datarelationship import DataRelationship
@@ -15,6 +16,8 @@ from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom_operator.objectmetadata import metadata_of, number_of, text_in
 from snaploom_operator.objects import JsonObject, Ref
+
+_Node = TypeVar("_Node", bound=Hashable)
 
 
 def version_of(stored: JsonObject) -> int:
@@ -40,6 +43,17 @@ def ref_of(stored: JsonObject) -> Ref:
 def kind_key(group: str, kind: str) -> str:
     """A kind in keys: `DataSource`, `Pod`, `SparkApplication.sparkoperator.k8s.io`."""
     return kind if group in ("", GROUP) else f"{kind}.{group}"
+
+
+def reached(starts: Iterable[_Node], near: Callable[[_Node], Iterable[_Node]]) -> set[_Node]:
+    """The starts and everything that is reached from them, step by step."""
+    found = set(starts)
+    waiting = list(found)
+    while waiting:
+        new = set(near(waiting.pop())) - found
+        found |= new
+        waiting.extend(new)
+    return found
 
 
 def references_of(resource: Resource) -> frozenset[Ref]:

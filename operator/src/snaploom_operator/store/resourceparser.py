@@ -7,7 +7,6 @@ rewritten. Whatever else an object has, it is kept with a finding about it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import get_args
 
 from pydantic import JsonValue, ValidationError
@@ -18,8 +17,10 @@ from snaploom.models.common import ResourceStatus
 from snaploom.models.finding import Finding
 from snaploom.models.kinds import KIND_BY_NAME, KINDS
 from snaploom.models.resource import ObjectMeta, Resource
-from snaploom_operator.objectmetadata import metadata_of, text_in
-from snaploom_operator.objects import JsonObject, Ref
+from snaploom.models.times import EpochNanos
+from snaploom_operator.objectmetadata import Metadata, metadata_of, text_in
+from snaploom_operator.objects import FINALIZER, JsonObject
+from snaploom_operator.observed import Unparsable
 from snaploom_operator.store.references import ref_of
 
 _STATUSES: Mapping[str, type[ResourceStatus]] = {
@@ -28,35 +29,21 @@ _STATUSES: Mapping[str, type[ResourceStatus]] = {
 """The statuses of our kinds."""
 
 
-@dataclass(frozen=True)
-class Refused:
-    """An unparsable resource."""
-
-    ref: Ref
-    uid: str
-    generation: int
-    findings: tuple[Finding, ...]
-    status: ResourceStatus | None
-
-
-def parse_resource(stored: JsonObject, known: Resource | None = None) -> Resource | Refused:
-    """Parse one object of our kinds; never raises for its content.
-
-    Args: stored: the object. known: another version of it that is parsed already.
-    """
+def parse_resource(stored: JsonObject, known: Resource | None = None) -> Resource | Unparsable:
+    """Parse one object of our kinds, by another version of it; never raises for its content."""
     try:
         return _parsed(stored) if known is None else _parsed_version(stored, known)
     except Exception as error:  # noqa: BLE001 - no object may end what reads all of them
         return unreadable(stored, error)
 
 
-def unreadable(stored: JsonObject, error: Exception) -> Refused:
+def unreadable(stored: JsonObject, error: Exception) -> Unparsable:
     """An object on which Snaploom's own code failed, such as one that is nested too deeply."""
     ref = ref_of(stored)
     finding = make_finding(
         "SL106",
         "this object cannot be read",
-        resource=f"{ref.kind}/{ref.name}",
+        resource=ref.identity,
         path="spec",
         found=type(error).__name__,
         expected="an object as Snaploom's CustomResourceDefinitions describe it",
@@ -65,7 +52,7 @@ def unreadable(stored: JsonObject, error: Exception) -> Refused:
     return _refused(stored, (finding,))
 
 
-def _parsed(stored: JsonObject) -> Resource | Refused:
+def _parsed(stored: JsonObject) -> Resource | Unparsable:
     document = _without_managed_fields(stored)
     model = KIND_BY_NAME[text_in(stored, "kind")].model
     declared = {key: document[key] for key in document if key != "status"}
@@ -77,7 +64,7 @@ def _parsed(stored: JsonObject) -> Resource | Refused:
     return _refused(stored, read_object(declared).findings)
 
 
-def _parsed_version(stored: JsonObject, known: Resource) -> Resource | Refused:
+def _parsed_version(stored: JsonObject, known: Resource) -> Resource | Unparsable:
     """Parse another version of a resource.
 
     The API server counts the changes of a spec. Where the count is the same, as after a write of
@@ -105,20 +92,21 @@ def _without_managed_fields(stored: JsonObject) -> dict[str, JsonValue]:
     return {**stored, "metadata": kept}
 
 
-def _refused(stored: JsonObject, findings: tuple[Finding, ...]) -> Refused:
-    metadata = metadata_of(stored)
-    generation = metadata.get("generation")
-    return Refused(
+def _refused(stored: JsonObject, findings: tuple[Finding, ...]) -> Unparsable:
+    metadata = Metadata.of(stored)
+    return Unparsable(
+        now=EpochNanos(0),
         ref=ref_of(stored),
-        uid=text_in(metadata, "uid"),
-        generation=generation if isinstance(generation, int) else 0,
+        uid=metadata.uid,
+        generation=metadata.generation,
         findings=findings,
         status=_status(stored.get("status")),
+        is_deleting=metadata.is_deleting,
+        has_finalizer=FINALIZER in metadata.finalizers,
     )
 
 
 def _status(raw: JsonValue) -> ResourceStatus | None:
-    """The fields that all statuses have, if they are valid."""
     if not isinstance(raw, Mapping):
         return None
     common: dict[str, JsonValue] = {

@@ -30,10 +30,7 @@ class _Place:
 
 
 class RunQueue:
-    """The queued runs and the runs in flight.
-
-    Args: limits: limits of runs in flight.
-    """
+    """The queued runs and the runs in flight."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -62,16 +59,15 @@ class RunQueue:
         return frozenset((*self._in_flight, *self._places))
 
     def put(self, ref: Ref, run: CurrentRun | None, *, may_start: bool = True) -> bool:
-        """Set the run of a resource; whether any position changed.
+        """Set the run of a resource; True if any position changed.
 
-        Args:
-            ref: the resource.
-            run: its run; None without one.
-            may_start: False if it is paused or suspended: it then blocks no other run.
+        A run that may not start, since it is paused or suspended, blocks no other run.
         """
         is_waiting = run is not None and run.phase is CurrentPhase.QUEUED and may_start
         is_in_flight = run is not None and run.phase is not CurrentPhase.QUEUED
-        place = _Place(_since(run), ref) if run is not None and is_waiting else None
+        place = None
+        if run is not None and is_waiting:  # an invalid time sorts first
+            place = _Place(known_instant(run.started_at) or EpochNanos(0), ref)
         if place == self._places.get(ref) and is_in_flight == (ref in self._in_flight):
             return False
         self._forget(ref)
@@ -99,12 +95,11 @@ class RunQueue:
             has_slot=self._has_slot(ref),
             position=0 if place is None else bisect_left(waiting, place) + 1,
             waiting=len(waiting),
-            in_flight=in_namespace if is_full_here else len(self._in_flight),
             limit=self._limits.runs_per_namespace if is_full_here else self._limits.runs,
         )
 
     def _has_slot(self, ref: Ref) -> bool:
-        """Whether a run may be submitted: its turn has come, or nothing waits before it."""
+        """Return whether the turn of a run has come, or nothing waits before it."""
         if ref in self._in_flight:  # claimed before, by a write that failed
             return True
         startable = self._with_slot()
@@ -141,8 +136,3 @@ class RunQueue:
         if ref in self._in_flight:
             self._in_flight.remove(ref)
             self._in_flight_in[ref.namespace] -= 1
-
-
-def _since(run: CurrentRun) -> EpochNanos:
-    """When a run was queued; an invalid time sorts first."""
-    return known_instant(run.started_at) or EpochNanos(0)

@@ -23,7 +23,7 @@ from snaploom.visibletext import visible
 from snaploom_operator.logcontext import about
 from snaploom_operator.objectmetadata import mapping_in, text_in
 from snaploom_operator.objects import JsonObject, Ref
-from snaploom_operator.observed import Queue
+from snaploom_operator.observed import Unparsable
 from snaploom_operator.operatorsettings import Limits
 from snaploom_operator.store.children import Child, ChildReader
 from snaploom_operator.store.entries import (
@@ -37,9 +37,8 @@ from snaploom_operator.store.entries import (
     read_entry,
 )
 from snaploom_operator.store.folderindex import Folders
-from snaploom_operator.store.lastseen import LastSeenIndex
-from snaploom_operator.store.references import ref_of, references_of, version_of
-from snaploom_operator.store.resourceparser import Refused
+from snaploom_operator.store.lastseen import take_seen
+from snaploom_operator.store.references import reached, ref_of, references_of, version_of
 from snaploom_operator.store.runqueue import RunQueue
 from snaploom_operator.submitters.base import ApplicationForm
 
@@ -59,17 +58,16 @@ _log = logging.getLogger(__name__)
 
 
 class Store:
-    """The cache of our resources and of their runs' objects.
-
-    Args: forms: the application forms of the usable submitters. limits: limits of runs in flight.
-    """
+    """The cache of our resources and of their runs' objects."""
 
     def __init__(self, forms: Iterable[ApplicationForm] = (), limits: Limits | None = None) -> None:
         self.is_synced = False
-        """Whether everything was listed once; nothing is decided before."""
+        """True once everything was listed; nothing is decided before."""
         self.queue = RunQueue(limits or Limits())
-        self._available: frozenset[Submitter] = frozenset()
-        self._outdated: Mapping[str, str] = {}
+        self.available: frozenset[Submitter] = frozenset()
+        """Submitters that are allowed here and whose kind the cluster has."""
+        self.outdated: Mapping[str, str] = {}
+        """Kinds whose CustomResourceDefinition is older than this operator, and the details."""
         self._reader = ChildReader(forms)
         self._entries: dict[Ref, Entry] = {}
         self._by_uid: dict[str, Ref] = {}
@@ -78,47 +76,46 @@ class Store:
         self._stalled: defaultdict[str, set[Ref]] = defaultdict(set)
         """By namespace: resources that stall for a missing reference."""
         self._name_changes: Counter[tuple[str, str]] = Counter()
-        """By namespace and kind: how often a name was added or removed."""
+        """Names that were added or removed, by namespace and kind."""
         self._declared_changes: Counter[str] = Counter()
-        """By namespace: how often a declaration was added, changed or removed."""
+        """Declarations that were added, changed or removed, by namespace."""
         self._folders: defaultdict[str, Folders] = defaultdict(Folders)
         self._children: dict[Ref, Child] = {}
         self._children_of: defaultdict[str, dict[Ref, None]] = defaultdict(dict)
         self._unreadable: dict[Ref, None] = {}
-        self._last_seen = LastSeenIndex()
+        self._last_seen: dict[Ref, LastSeen] = {}
         self._namespaces: dict[str, int] = {}
         self._terminating: set[str] = set()
 
     # Writes
 
     def is_known(self, stored: JsonObject) -> bool:
-        """Whether this version of an object, or a newer one, is cached."""
+        """Return whether this version of an object, or a newer one, is cached."""
         held, version = self._version_of(ref_of(stored)), version_of(stored)
         return held is not None and 0 <= version <= held
 
     def put(self, stored: JsonObject) -> frozenset[Ref]:
         """Add an object of any kind.
 
-        Returns: The resources to reconcile: itself or its owner, and dependants of the change.
-            Empty if it is known.
+        Returns:
+            The resources to reconcile: itself or its owner, and dependants of the change; none if
+            it is known.
         """
         if self.is_known(stored):
             return NOTHING
         ref, version = ref_of(stored), version_of(stored)
         if ref.kind in KIND_BY_NAME:
-            return self._put_resource(ref, version, stored)
+            before = self._entries.get(ref)
+            return self._replaced(ref, before, read_entry(ref, version, stored, before))
         if ref.kind == NAMESPACE_KIND:
             return self._put_namespace(ref.name, version, stored)
         return self._put_child(ref, self._reader.read(stored, version))
 
     def remove(self, ref: Ref, uid: str = "") -> frozenset[Ref]:
-        """Remove a deleted object.
+        """Remove a deleted object, unless it was recreated with another UID.
 
-        Args:
-            ref: its key.
-            uid: its UID; a recreated object of the same name is kept. Empty for any.
-
-        Returns: The resources to reconcile; itself too, so that what is known of it is forgotten.
+        Returns:
+            The resources to reconcile; itself too, so that what is known of it is forgotten.
         """
         if ref.kind == NAMESPACE_KIND:
             self._namespaces.pop(ref.name, None)
@@ -137,9 +134,8 @@ class Store:
         Two passes, of which each waits for its write, never start one run too many this way.
         Without a run, a claim that came to nothing is given back.
 
-        Args: ref: the resource. run: the run of the status that is about to be written.
-
-        Returns: The resources to reconcile, whose place in the queue changed.
+        Returns:
+            The resources to reconcile, whose place in the queue changed.
         """
         if ref.kind not in RUNNABLE:
             return NOTHING
@@ -151,38 +147,38 @@ class Store:
 
     def set_available(self, submitters: frozenset[Submitter]) -> frozenset[Ref]:
         """Set the usable submitters; the resources to reconcile."""
-        if submitters == self._available:
+        if submitters == self.available:
             return NOTHING
-        self._available = submitters
+        self.available = submitters
         return frozenset(ref for ref in self._entries if ref.kind in RUNNABLE)
 
     def set_outdated(self, kinds: Mapping[str, str]) -> frozenset[Ref]:
         """Set the outdated kinds (see `outdated`); the resources to reconcile."""
-        if kinds == self._outdated:
+        if kinds == self.outdated:
             return NOTHING
-        self._outdated = kinds
+        self.outdated = kinds
         return frozenset(self._entries)
 
     # Reads
-
-    @property
-    def outdated(self) -> Mapping[str, str]:
-        """Kinds whose CustomResourceDefinition is older than this operator, and the details."""
-        return self._outdated
-
-    @property
-    def available(self) -> frozenset[Submitter]:
-        """Submitters that are allowed here and whose kind the cluster has."""
-        return self._available
 
     def entry(self, ref: Ref) -> Entry | None:
         """The entry of a cached resource."""
         return self._entries.get(ref)
 
-    def get(self, ref: Ref) -> Resource | Refused | None:
+    def get(self, ref: Ref) -> Resource | Unparsable | None:
         """A cached resource; None if there is none."""
         entry = self._entries.get(ref)
         return None if entry is None else entry.content
+
+    def entries(self, refs: Iterable[Ref]) -> tuple[Entry, ...]:
+        """The entries that exist, in the order of keys."""
+        found = (self._entries.get(ref) for ref in sorted(refs))
+        return tuple(entry for entry in found if entry is not None)
+
+    def references(self, ref: Ref) -> frozenset[Ref]:
+        """The references of a resource; none if it does not exist."""
+        entry = self._entries.get(ref)
+        return NOTHING if entry is None else entry.references
 
     def refs(self, namespace: str | None = None) -> tuple[Ref, ...]:
         """Every resource of ours; None for all namespaces."""
@@ -193,7 +189,7 @@ class Store:
         return tuple(ref.name for ref in self.refs(namespace) if ref.kind == kind)
 
     def name_changes(self, entry: Entry) -> int:
-        """How often the names changed among which the missing references of a resource are.
+        """Count the changes of the names that the missing references of a resource may mean.
 
         Suggestions for misspelt names depend on them. 0 without a missing reference.
         """
@@ -201,20 +197,16 @@ class Store:
         return sum(self._name_changes[entry.ref.namespace, kind] for kind in missing)
 
     def declared_changes(self, namespace: str) -> int:
-        """How often the declarations of a namespace changed.
-
-        What follows from declarations stays the same until it differs: references never leave a
-        namespace.
-        """
+        """Count the changes of the declarations of a namespace, which references never leave."""
         return self._declared_changes[namespace]
 
-    def resources(self) -> Iterator[tuple[Ref, Resource | Refused]]:
+    def resources(self) -> Iterator[tuple[Ref, Resource | Unparsable]]:
         """All cached resources of ours, as of one moment; thread-safe."""
         for ref, entry in self._entries.copy().items():
             yield ref, entry.content
 
     def unreadable(self) -> Counter[str]:
-        """How many objects of each kind are kept that cannot be read; thread-safe."""
+        """Count the unreadable objects of each kind; thread-safe."""
         return Counter(ref.kind for ref in tuple(self._unreadable))
 
     def known_refs(self, kind: str) -> Iterator[tuple[Ref, int, str]]:
@@ -242,27 +234,12 @@ class Store:
 
         They include outputs that may read the files of another output.
         """
-        found: set[Ref] = set()
-        waiting = [ref]
-        while waiting:
-            current = waiting.pop()
-            near = self._referrers.get(current, set()) | self._readers(current)
-            waiting.extend(near - found)
-            found |= near
-        found.discard(ref)
-        return frozenset(found)
+        found = reached([ref], lambda each: self.referrers(each) | self._readers(each))
+        return frozenset(found - {ref})
 
     def closure(self, ref: Ref) -> tuple[Entry, ...]:
         """A resource and its transitive references, in the order of keys."""
-        found: dict[Ref, Entry] = {}
-        waiting = [ref]
-        while waiting:
-            current = waiting.pop()
-            entry = self._entries.get(current)
-            if entry is not None and current not in found:
-                found[current] = entry
-                waiting.extend(entry.references)
-        return tuple(found[key] for key in sorted(found))
+        return self.entries(reached([ref], self.references))
 
     def overlapping(self, output: OutputDataset) -> tuple[OutputDataset, ...]:
         """Outputs of the namespace whose folders may overlap with that of one; itself included."""
@@ -290,10 +267,9 @@ class Store:
         while waiting:
             read = self._sources_of(waiting.pop())
             sources |= {source.name: source for source in read}
-            for other in self.outputs_read_by(read):
-                if other.name not in outputs:
-                    outputs[other.name] = other
-                    waiting.append(other)
+            new = {each.name: each for each in self.outputs_read_by(read)}
+            waiting.extend(each for name, each in new.items() if name not in outputs)
+            outputs |= new
         return (tuple(outputs.values()), tuple(sources.values())) if outputs else ((), ())
 
     def children(self, uid: str) -> tuple[Child, ...]:
@@ -302,14 +278,10 @@ class Store:
 
     def last_seen(self, source: Ref) -> LastSeen | None:
         """The newest observation of a DataSource in the cached reports."""
-        return self._last_seen.newest(source)
-
-    def place_of(self, ref: Ref) -> Queue:
-        """The position of a resource's run in the queue."""
-        return self.queue.place_of(ref)
+        return self._last_seen.get(source)
 
     def is_terminating(self, namespace: str) -> bool:
-        """Whether a namespace is known to be terminating."""
+        """Return whether a namespace is known to be terminating."""
         return namespace in self._terminating
 
     # Internals
@@ -320,12 +292,7 @@ class Store:
         held = self._entries.get(ref) or self._children.get(ref)
         return None if held is None else held.version
 
-    def _put_resource(self, ref: Ref, version: int, stored: JsonObject) -> frozenset[Ref]:
-        before = self._entries.get(ref)
-        return self._replaced(ref, before, read_entry(ref, version, stored, before))
-
     def _replaced(self, ref: Ref, before: Entry | None, after: Entry | None) -> frozenset[Ref]:
-        """Replace an entry; the resources to reconcile."""
         woken = {ref}
         declares_anew = declared(before) != declared(after)
         if declares_anew or _generation(before) != _generation(after):
@@ -352,7 +319,7 @@ class Store:
             woken |= self._misspelling(ref)
             self._see(ref)
         if after is None:
-            self._last_seen.forget(ref)
+            self._last_seen.pop(ref, None)
         # `status.usedBy` of referenced resources changes only with the set of references.
         named, names = (NOTHING if each is None else each.references for each in (before, after))
         woken |= {reference for reference in named ^ names if reference in self._entries}
@@ -387,7 +354,6 @@ class Store:
         self._folders[entry.ref.namespace].discard(entry.ref, entry.folders)
 
     def _affected(self, entry: Entry) -> set[Ref]:
-        """The resources that depend on a resource's declarations."""
         affected = set(self.dependants(entry.ref))
         if isinstance(entry.content, OutputDataset):
             affected |= self._folders[entry.ref.namespace].overlapping(entry.content)
@@ -411,7 +377,7 @@ class Store:
             return
         for child in self._children.values():
             if child.ref.namespace == new.namespace:
-                self._last_seen.put(new.namespace, child.report, {new})
+                take_seen(self._last_seen, new.namespace, child.report, {new})
 
     def _readers(self, ref: Ref) -> set[Ref]:
         """The outputs and indexes whose sources may read what an output publishes."""
@@ -422,29 +388,19 @@ class Store:
         return {user for source in sources for user in self._users(source)}
 
     def _users(self, source: Ref) -> set[Ref]:
-        """The outputs and indexes that read a source, directly or through virtual ones."""
-        found: set[Ref] = set()
-        seen = {source}
-        waiting = [source]
-        while waiting:
-            near = self._referrers.get(waiting.pop(), set())
-            found |= {ref for ref in near if ref.kind in RUNNABLE}
-            further = {ref for ref in near if ref.kind == DataSource.__name__} - seen
-            seen |= further
-            waiting.extend(further)
-        return found
+        def virtual(ref: Ref) -> set[Ref]:
+            return {each for each in self.referrers(ref) if each.kind == DataSource.__name__}
+
+        sources = reached([source], virtual)
+        return {u for each in sources for u in self.referrers(each) if u.kind in RUNNABLE}
 
     def _sources_of(self, output: OutputDataset) -> tuple[DataSource, ...]:
-        """The sources of an output, and those that virtual ones read."""
-        found: dict[Ref, DataSource] = {}
-        waiting = list(references_of(output))  # the output may be one that is not stored yet
-        while waiting:
-            ref = waiting.pop()
-            content = self.get(ref)
-            if isinstance(content, DataSource) and ref not in found:
-                found[ref] = content
-                waiting.extend(self._entries[ref].references)
-        return tuple(found.values())
+        def virtual(ref: Ref) -> frozenset[Ref]:
+            return self.references(ref) if ref.kind == DataSource.__name__ else NOTHING
+
+        # The output may be one that is not stored yet.
+        contents = map(self.get, sorted(reached(references_of(output), virtual)))
+        return tuple(content for content in contents if isinstance(content, DataSource))
 
     def _queue(self, ref: Ref, entry: Entry | None) -> bool:
         if ref.kind not in RUNNABLE:
@@ -467,7 +423,7 @@ class Store:
             self._children[ref] = child
             self._children_of[child.owner_uid][ref] = None
             woken |= self._owner_of(child)
-            woken |= self._last_seen.put(ref.namespace, child.report, self._entries)
+            woken |= take_seen(self._last_seen, ref.namespace, child.report, self._entries)
         return frozenset(ref for ref in woken if ref in self._entries)
 
     def _forget_child(self, child: Child) -> set[Ref]:

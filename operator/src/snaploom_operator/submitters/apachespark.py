@@ -16,10 +16,11 @@ from snaploom.models.run import SparkSettings, Submitter
 from snaploom.planning.podsettings import BUNDLE_FOLDER
 from snaploom_operator.cluster.apiresources import APACHE_SPARK_APPLICATIONS
 from snaploom_operator.cluster.port import ApiResource
-from snaploom_operator.objectmetadata import Metadata, mapping_in, number_of, text_in
+from snaploom_operator.objectmetadata import mapping_in, number_of, text_in
 from snaploom_operator.objects import Application, ApplicationState, JsonObject
+from snaploom_operator.statuslimits import joined
 from snaploom_operator.submitters.applications import (
-    application_metadata,
+    application_object,
     checked_settings,
     known_state,
     read_application,
@@ -77,25 +78,21 @@ class ApacheSparkForm:
             SparkSettingsRefused: the resource's settings reach beyond its own pods.
         """
         spark = checked_settings(request)
-        return {
-            "apiVersion": self.resource.api_version,
-            "kind": self.resource.kind,
-            "metadata": application_metadata(request),
-            "spec": {
-                "runtimeVersions": {"sparkVersion": spark.spark_version},
-                "mainClass": _PYTHON,
-                "pyFiles": JOB_FILE,
-                "driverArgs": [*job_arguments(request, BUNDLE_FOLDER)],
-                "sparkConf": {**_configuration(request, spark, sizes(spark))},
-                "driverSpec": {"podTemplateSpec": driver_template(request)},
-                "executorSpec": {"podTemplateSpec": executor_template(request)},
-                "applicationTolerations": {
-                    "restartConfig": {"restartPolicy": "Never"},
-                    "resourceRetainPolicy": "Always",
-                    "applicationTimeoutConfig": dict.fromkeys(_TIMEOUTS, _PATIENCE_MILLIS),
-                },
+        spec: JsonValue = {
+            "runtimeVersions": {"sparkVersion": spark.spark_version},
+            "mainClass": _PYTHON,
+            "pyFiles": JOB_FILE,
+            "driverArgs": [*job_arguments(request, BUNDLE_FOLDER)],
+            "sparkConf": {**_configuration(request, spark, sizes(spark))},
+            "driverSpec": {"podTemplateSpec": driver_template(request)},
+            "executorSpec": {"podTemplateSpec": executor_template(request)},
+            "applicationTolerations": {
+                "restartConfig": {"restartPolicy": "Never"},
+                "resourceRetainPolicy": "Always",
+                "applicationTimeoutConfig": dict.fromkeys(_TIMEOUTS, _PATIENCE_MILLIS),
             },
         }
+        return application_object(self.resource, request, {"spec": spec})
 
     def read(self, stored: JsonObject) -> Application | None:
         """The run of a SparkApplication; None if it is not ours."""
@@ -106,14 +103,12 @@ class ApacheSparkForm:
             state, message = _ending(status, message)
         else:
             state, message = known_state(word, _STATES, message)
-        has_driver = word not in ("", "Submitted", "ScheduledToRestart")
-        pod = _driver_pod(Metadata.of(stored).name) if has_driver else ""
-        return read_application(stored, self.submitter, state, message, pod)
+        return read_application(stored, self.submitter, state, message)
 
 
 def _configuration(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, str]:
     own = {
-        "spark.app.name": request.name,
+        "spark.app.name": request.run.name,
         "spark.driver.cores": str(sized.driver_cores),
         "spark.driver.memory": sized.driver_memory,
         "spark.driver.memoryOverhead": sized.driver_overhead,
@@ -124,7 +119,7 @@ def _configuration(request: RunRequest, spark: SparkSettings, sized: Sizes) -> d
         "spark.kubernetes.container.image.pullPolicy": spark.image_pull_policy or "IfNotPresent",
         "spark.kubernetes.container.image.pullSecrets": ",".join(spark.image_pull_secrets),
         "spark.kubernetes.driver.master": sized.local_master,
-        "spark.kubernetes.driver.pod.name": _driver_pod(request.name),
+        "spark.kubernetes.driver.pod.name": f"{request.run.name}-driver",
         **_executors(sized),
     }
     return {**PROTECTION, **spark.spark_conf, **{key: value for key, value in own.items() if value}}
@@ -150,12 +145,7 @@ def _executors(sized: Sizes) -> dict[str, str]:
     }
 
 
-def _driver_pod(run: str) -> str:
-    return f"{run}-driver"
-
-
 def _ending(status: JsonObject, message: str) -> tuple[ApplicationState, str]:
-    """The outcome of an ended application: its state before the end."""
     history = mapping_in(status, "stateTransitionHistory")
     states = [history[key] for key in sorted(history, key=number_of)]
     before = [state for state in states if _word(state) not in ("", *_ENDED)]
@@ -165,7 +155,7 @@ def _ending(status: JsonObject, message: str) -> tuple[ApplicationState, str]:
     if not word:
         return ApplicationState.FAILED, message or "it ended without a reason"
     cause = text_in(before[-1], "message") if isinstance(before[-1], Mapping) else ""
-    return ApplicationState.FAILED, ": ".join(part for part in (word, cause or message) if part)
+    return ApplicationState.FAILED, joined(word, cause or message)
 
 
 def _word(state: JsonValue) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pydantic import JsonValue
-
 from snaploom.models.allowances import Allowances
 from snaploom.models.base import ApiModel
 from snaploom.models.common import TimestampText
@@ -14,10 +12,11 @@ from snaploom.models.run import RunAction, SparkSettings, Submitter, Trigger
 from snaploom.models.times import EpochNanos, format_instant, parse_instant
 from snaploom.planning.podsettings import Refusal, template_refusals
 from snaploom.planning.sparksettings import hint_of, refusals
+from snaploom_operator.cluster.port import ApiResource
 from snaploom_operator.errors import SparkSettingsRefused
 from snaploom_operator.instants import known_instant
 from snaploom_operator.manifests.childmetadata import child_metadata
-from snaploom_operator.objectmetadata import Metadata, mapping_in, text_in
+from snaploom_operator.objectmetadata import Metadata, metadata_of, text_in
 from snaploom_operator.objects import (
     ANNOTATION_TRIGGER,
     LABEL_OWNER,
@@ -39,31 +38,35 @@ class RunNote(ApiModel):
     action: RunAction = RunAction.RUN
     """Its action."""
     attempt: int = 0
-    """Which attempt it is."""
+    """Number of the attempt, from 0."""
     started_at: TimestampText
-    """When the operator decided it."""
+    """Time of the operator's decision."""
     trigger: Trigger = Trigger()
-    """What started it."""
+    """The trigger that started it."""
 
 
-def application_metadata(request: RunRequest, role: str | None = None) -> dict[str, JsonValue]:
-    """Metadata of the object that runs the job."""
+def application_object(
+    resource: ApiResource, request: RunRequest, content: JsonObject, role: str | None = None
+) -> JsonObject:
+    """The object that runs the job, with the content of a submitter."""
+    run = request.run
     note = RunNote(
-        action=request.action,
-        attempt=request.attempt,
+        action=run.action,
+        attempt=run.attempt,
         started_at=format_instant(request.started_at),
-        trigger=request.trigger,
+        trigger=run.trigger,
     )
-    metadata = child_metadata(request.owner, request.name, request.name, role)
-    return {**metadata, "annotations": {ANNOTATION_TRIGGER: note.dump_json()}}
+    metadata = child_metadata(request.owner, run.name, run.name, role)
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {**metadata, "annotations": {ANNOTATION_TRIGGER: note.dump_json()}},
+        **content,
+    }
 
 
 def read_application(
-    stored: JsonObject,
-    submitter: Submitter,
-    state: ApplicationState,
-    message: str,
-    driver_pod: str = "",
+    stored: JsonObject, submitter: Submitter, state: ApplicationState, message: str
 ) -> Application | None:
     """The run of an object; None without an owner's UID, or if it belongs to another run.
 
@@ -73,9 +76,13 @@ def read_application(
     owner = metadata.labels.get(LABEL_OWNER, "")
     if not owner or metadata.labels.get(LABEL_RUN) != metadata.name:
         return None
-    note, started_at = _noted(
-        metadata, text_in(mapping_in(stored, "metadata"), "creationTimestamp")
-    )
+    try:
+        note = RunNote.model_validate_json(metadata.annotations.get(ANNOTATION_TRIGGER, ""))
+        started_at = parse_instant(note.started_at)
+    except ValueError:
+        created = text_in(metadata_of(stored), "creationTimestamp")
+        started_at = known_instant(created) or EpochNanos(0)
+        note = RunNote(started_at=format_instant(started_at))
     return Application(
         submitter=submitter,
         name=metadata.name,
@@ -83,7 +90,6 @@ def read_application(
         owner_uid=owner,
         state=state,
         message=cause_in(message),
-        driver_pod=driver_pod,
         action=note.action,
         attempt=note.attempt,
         trigger=note.trigger,
@@ -109,11 +115,12 @@ def checked_settings(request: RunRequest) -> SparkSettings:
     The operator's settings are trusted; those of the resource are checked again here, whether they
     were validated or not.
 
-    Raises: SparkSettingsRefused: they reach beyond the run's own pods, or contradict each other.
+    Raises:
+        SparkSettingsRefused: they reach beyond the run's own pods, or contradict each other.
     """
-    spark = request.spark
+    spark, allow = request.spark, request.settings.allow
     own = request.owner.spec.run.spark
-    refused = (*refusals(own, request.allow), *_shown_elsewhere(own, spark, request.allow))
+    refused = (*refusals(own, allow), *_shown_elsewhere(own, spark, allow))
     if refused:
         shown = [f"{one.found} ({one.reason})" for one in refused[:_SHOWN]]
         raise SparkSettingsRefused(
@@ -150,12 +157,3 @@ def _shown_elsewhere(
     theirs = set(merged.pod_template.volume_mounts) - set(own.pod_template.volume_mounts)
     mounts = tuple(mount for mount in theirs if mount.name in names)
     yield from template_refusals(PodTemplate(volume_mounts=mounts), allow)
-
-
-def _noted(metadata: Metadata, created: str) -> tuple[RunNote, EpochNanos]:
-    try:
-        note = RunNote.model_validate_json(metadata.annotations.get(ANNOTATION_TRIGGER, ""))
-        return note, parse_instant(note.started_at)
-    except ValueError:
-        at = known_instant(created) or EpochNanos(0)
-        return RunNote(started_at=format_instant(at)), at

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from snaploom.models.run import RunAction
+from snaploom.models.run import CurrentRun
 from snaploom_operator.manifests.childmetadata import namespace_of, uid_of
+from snaploom_operator.manifests.configmaps import report_name
 from snaploom_operator.objects import Application
 from snaploom_operator.submitters.base import RunRequest
 
@@ -14,45 +13,21 @@ JOB_FILE = "local:///opt/snaploom/clusterjob.py"
 
 
 def job_arguments(request: RunRequest, bundle: str) -> list[str]:
-    """Arguments of `snaploom.jobs.clusterjob` for a run that is about to be submitted.
-
-    Args:
-        request: the run.
-        bundle: file or folder with its Bundle, as the job sees it.
-    """
-    names = _Names(uid_of(request.owner), request.name, request.attempt, request.action)
-    return _arguments(names, bundle, namespace_of(request.owner), request.report)
+    """Arguments of `snaploom.jobs.clusterjob` for a run that is about to be submitted."""
+    report = report_name(request.run.name)
+    namespace = namespace_of(request.owner)
+    return run_arguments(request.run, uid_of(request.owner), bundle, namespace, report)
 
 
-def local_arguments(
-    application: Application, bundle: str, namespace: str, report: str
+def run_arguments(
+    run: CurrentRun | Application, uid: str, bundle: str, namespace: str, report: str
 ) -> list[str]:
-    """The same for a run that is stored in the cluster.
-
-    Args:
-        application: the run.
-        bundle: file with its Bundle.
-        namespace: its namespace.
-        report: name of the ConfigMap for its Report.
-    """
-    names = _Names(application.owner_uid, application.name, application.attempt, application.action)
-    return _arguments(names, bundle, namespace, report)
-
-
-@dataclass(frozen=True)
-class _Names:
-    uid: str
-    run: str
-    attempt: int
-    action: RunAction
-
-
-def _arguments(names: _Names, bundle: str, namespace: str, report: str) -> list[str]:
+    """Arguments of the job of a run, by file or folder with its Bundle and name of its Report."""
     return [
         "--bundle", bundle,
-        "--uid", names.uid,
-        "--run-id", names.run,
-        "--attempt", str(names.attempt),
-        "--action", names.action.value.lower(),
+        "--uid", uid,
+        "--run-id", run.name,
+        "--attempt", str(run.attempt),
+        "--action", run.action.value.lower(),
         "--report", f"configmap:{namespace}/{report}",
     ]  # fmt: skip

@@ -14,10 +14,11 @@ from pydantic import JsonValue
 from snaploom.models.run import Submitter
 from snaploom_operator.cluster.apiresources import CONFIG_MAPS
 from snaploom_operator.cluster.port import ApiResource
+from snaploom_operator.manifests.configmaps import report_name
 from snaploom_operator.objectmetadata import Metadata, mapping_in, text_in
 from snaploom_operator.objects import LABEL_ROLE, Application, ApplicationState, JsonObject
 from snaploom_operator.submitters.applications import (
-    application_metadata,
+    application_object,
     known_state,
     read_application,
 )
@@ -56,17 +57,12 @@ class LocalForm:
 
     def manifest(self, request: RunRequest) -> JsonObject:
         """The ConfigMap of a run; Spark's settings are in the Bundle."""
-        data: dict[str, JsonValue] = {
+        data: JsonValue = {
             BUNDLE: request.bundle,
-            REPORT: request.report,
+            REPORT: report_name(request.run.name),
             STATE: ApplicationState.NEW.value,
         }
-        return {
-            "apiVersion": self.resource.api_version,
-            "kind": self.resource.kind,
-            "metadata": application_metadata(request, ROLE),
-            "data": data,
-        }
+        return application_object(self.resource, request, {"data": data}, ROLE)
 
     def read(self, stored: JsonObject) -> Application | None:
         """The run of a ConfigMap; None if it is not a local run."""

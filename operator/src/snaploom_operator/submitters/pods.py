@@ -56,14 +56,13 @@ def driver_template(request: RunRequest) -> dict[str, JsonValue]:
         }
         for key in request.secrets
     ]
-    if request.log_format != "text":
-        variables.append({"name": LOG_FORMAT_VARIABLE, "value": request.log_format})
-    variables.extend(_lineage(request.lineage))
+    if request.settings.log_format != "text":
+        variables.append({"name": LOG_FORMAT_VARIABLE, "value": request.settings.log_format})
+    variables.extend(_lineage(request.settings.lineage))
     return _template(request, DRIVER, [volume], [mount], variables)
 
 
 def _lineage(lineage: LineageSettings) -> Iterator[JsonValue]:
-    """Variables of the lineage server; none without one."""
     if not lineage.url:
         return
     yield {"name": URL_VARIABLE, "value": lineage.url}
@@ -130,7 +129,7 @@ def _template(
             tolerations=_dumped(asked.tolerations),
         ),
     }
-    labels = {**asked.labels, **child_labels(request.owner, request.name, role)}
+    labels = {**asked.labels, **child_labels(request.owner, request.run.name, role)}
     metadata: dict[str, JsonValue] = {
         "labels": {**labels},
         **_given(annotations={**asked.annotations}),
@@ -144,8 +143,8 @@ def _allowed(request: RunRequest, role: str) -> Iterator[JsonValue]:
     They are always set, as the last ones: of two in `env` the later one counts, and `env` takes
     precedence over `envFrom`.
     """
-    yield {"name": ALLOW_VARIABLE, "value": request.allow.dump_json()}
-    reads_urls = request.allow_jdbc_url and role == DRIVER
+    yield {"name": ALLOW_VARIABLE, "value": request.settings.allow.dump_json()}
+    reads_urls = request.settings.allow_jdbc_url and role == DRIVER
     yield {"name": ALLOW_URL_VARIABLE, "value": str(reads_urls).lower()}
 
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from snaploom.models.run import DynamicAllocation, SparkSettings, Submitter
+from snaploom.models.run import SparkSettings, Submitter
 from snaploom.planning.podsettings import BUNDLE_FOLDER
 from snaploom_operator.cluster.apiresources import SPARK_APPLICATIONS
 from snaploom_operator.cluster.port import ApiResource
 from snaploom_operator.objectmetadata import mapping_in, text_in
 from snaploom_operator.objects import Application, ApplicationState, JsonObject
 from snaploom_operator.submitters.applications import (
-    application_metadata,
+    application_object,
     checked_settings,
     known_state,
     read_application,
@@ -46,22 +46,16 @@ class SparkOperatorForm:
             SparkSettingsRefused: the resource's settings reach beyond its own pods.
         """
         spark = checked_settings(request)
-        return {
-            "apiVersion": self.resource.api_version,
-            "kind": self.resource.kind,
-            "metadata": application_metadata(request),
-            "spec": _spec(request, spark, sizes(spark)),
-        }
+        spec = _spec(request, spark, sizes(spark))
+        return application_object(self.resource, request, {"spec": spec})
 
     def read(self, stored: JsonObject) -> Application | None:
         """The run of a SparkApplication; None if it is not ours."""
-        status = mapping_in(stored, "status")
-        reported = mapping_in(status, "applicationState")
+        reported = mapping_in(mapping_in(stored, "status"), "applicationState")
         state, message = known_state(
             text_in(reported, "state"), _STATES, text_in(reported, "errorMessage")
         )
-        pod = text_in(mapping_in(status, "driverInfo"), "podName")
-        return read_application(stored, self.submitter, state, message, pod)
+        return read_application(stored, self.submitter, state, message)
 
 
 def _spec(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, JsonValue]:
@@ -97,9 +91,5 @@ def _spec(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, 
         spec["imagePullSecrets"] = [*spark.image_pull_secrets]
     spec["sparkConf"] = {**PROTECTION, **spark.spark_conf}
     if sized.allocation is not None:
-        spec["dynamicAllocation"] = _allocation(sized.allocation)
+        spec["dynamicAllocation"] = {**sized.allocation.dump(), "shuffleTrackingEnabled": True}
     return spec
-
-
-def _allocation(allocation: DynamicAllocation) -> dict[str, JsonValue]:
-    return {**allocation.dump(), "shuffleTrackingEnabled": True}

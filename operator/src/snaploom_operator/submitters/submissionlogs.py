@@ -20,17 +20,14 @@ _WARNING = re.compile(r"WARNING: Using incubator modules: \S+")
 _PACKAGES = re.compile(r"^(?:[a-z][\w$]*\.)+(?=[A-Z])")
 """The package of a class name, which is removed."""
 _ASKED, _ANSWERED, _AGAIN = "Failure executing: ", ". Message: ", " Received status: Status("
-"""What Spark's client puts around the API server's message, which it contains twice."""
+"""Text of Spark's client around the API server's message, which it contains twice."""
 _LONGEST = 100_000
 """Characters that are searched. Spark's own message has some 12,000; a user could write a longer
 one, and searching it must not block the event loop."""
 
 
 def cause_in(message: str) -> str:
-    """The cause of a failed submission.
-
-    Args: message: message of Spark's operator; a message without log output is returned unchanged.
-    """
+    """The cause in the message of a failed submission; a message without a log is unchanged."""
     message = message[:_LONGEST]
     if "\n" not in message:
         return message
@@ -38,14 +35,9 @@ def cause_in(message: str) -> str:
     if causes:
         # The first has the failed operation, the last its root cause.
         return ": ".join(dict.fromkeys((causes[0], causes[-1])))
-    lines = [
-        _WARNING.sub("", line).strip() for line in message.splitlines() if _is_informative(line)
-    ]
-    return "\n".join(line for line in lines if line) or message
-
-
-def _is_informative(line: str) -> bool:
-    return _LOGGED.match(line) is None and _STACK.match(line) is None
+    lines = (s for s in message.splitlines() if not (_LOGGED.match(s) or _STACK.match(s)))
+    informative = (_WARNING.sub("", line).strip() for line in lines)
+    return "\n".join(line for line in informative if line) or message
 
 
 def _plain(exception: str) -> str:
