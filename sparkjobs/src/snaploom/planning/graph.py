@@ -1,4 +1,4 @@
-"""Which source may be joined to which: the directed multigraph that a data model declares.
+"""Which source may be joined to which: the graph that a data model declares, of networkx.
 
 An arc leads from u to v by relationship r when both are listed, v is not the root, both are in r,
 no exclusion of r holds both, and v's `groupBy` is empty or equals, ignoring case and order, the
@@ -6,15 +6,21 @@ fields of v's key in r (rule W9). Grouping happens after a node's
 own children are joined, so it restricts the arcs *into* the node only. Sources that are in a
 relationship but not in the output are no way through.
 
-A relationship over k sources stands for k² arcs, which are never listed one by one: the graph keeps
-relationships as hyperedges (`Link`) and answers questions about arcs.
+A relationship over k sources stands for k² arcs, which are never listed one by one: the graph is
+bipartite, of sources (by name) and relationships (`Part`), with one edge for each source of each
+relationship. Sources that are in the same exclusions of a relationship have the same arcs by it;
+where it has exclusions, it is a node for each such set of sources.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
+
+import networkx as nx
 
 from snaploom.models.common import PathMissingMode
 from snaploom.models.datarelationship import DataRelationship
@@ -80,6 +86,15 @@ class Link:
         return vertex.group_key == {folded_path(name) for name in self.keys[vertex.source]}
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Part:
+    """A relationship as the sources see it that the same of its exclusions hold."""
+
+    relationship: str
+    held: frozenset[int]
+    """Numbers of these exclusions."""
+
+
 @dataclass(frozen=True)
 class JoinGraph:
     """The sources of an output and the links between them."""
@@ -89,20 +104,40 @@ class JoinGraph:
     """By source; the root included."""
     links: tuple[Link, ...]
     """Ordered by name."""
+    network: nx.Graph
+    """Sources, listed or not, and the parts of links; edges in the order of links."""
     max_depth: int = 32
 
     @cached_property
-    def links_by_source(self) -> Mapping[str, tuple[Link, ...]]:
-        """The links of each source, listed or not."""
-        found: dict[str, list[Link]] = {}
-        for link in self.links:
-            for source in link.keys:
-                found.setdefault(source, []).append(link)
-        return {source: tuple(links) for source, links in found.items()}
+    def link(self) -> Mapping[str, Link]:
+        """The links by name."""
+        return {link.name: link for link in self.links}
+
+    @cached_property
+    def parts(self) -> Mapping[str, tuple[Part, ...]]:
+        """The parts of each link, by its name."""
+        found: dict[str, list[Part]] = {link.name: [] for link in self.links}
+        for node in self.network:
+            if isinstance(node, Part):
+                found[node.relationship].append(node)
+        return {name: tuple(parts) for name, parts in found.items()}
 
     def links_of(self, source: str) -> tuple[Link, ...]:
-        """The links that mention a source."""
-        return self.links_by_source.get(source, ())
+        """The links that mention a source, listed or not."""
+        parts = self.network.adj.get(source, ())
+        return tuple(self.link[part.relationship] for part in parts)
+
+    def hops(self) -> dict[str | Part, int]:
+        """How far every source within reach is from the root, and every part on the way.
+
+        A join is two hops: from a source to a relationship, and on to a source. The search is
+        breadth first; what an arc needs prunes it.
+        """
+        found: dict[str | Part, int] = {self.root.source: 0}
+        edges = nx.generic_bfs_edges(self.network, self.root.source, _Pruned(self).following)
+        for before, node in edges:
+            found[node] = found[before] + 1
+        return found
 
     def targets(self, link: Link) -> list[Vertex]:
         """The vertices that the link may join to something: listed, not the root, grouping fits."""
@@ -141,7 +176,50 @@ def join_graph(model: DataModel, relationships: Iterable[DataRelationship]) -> J
         (_link(used, by_name[used.name]) for used in model.data_relationships),
         key=lambda link: link.name,
     )
-    return JoinGraph(root, vertices, tuple(links), model.max_depth)
+    return JoinGraph(root, vertices, tuple(links), _network(vertices, links), model.max_depth)
+
+
+def _network(vertices: Iterable[str], links: Iterable[Link]) -> nx.Graph:
+    network = nx.Graph()
+    network.add_nodes_from(vertices)
+    for link in links:
+        alike: defaultdict[frozenset[int], list[str]] = defaultdict(list)
+        for source in link.keys:
+            alike[link.exclusions_of(source)].append(source)
+        for held, sources in alike.items():
+            network.add_edges_from(zip(sources, repeat(Part(link.name, held)), strict=False))
+    return network
+
+
+class _Pruned:
+    """What follows on each node, on a way of joins from the root."""
+
+    def __init__(self, graph: JoinGraph) -> None:
+        self._graph = graph
+        self._entered: set[Part] = set()
+        grouped = [vertex for vertex in graph.vertices.values() if vertex.group_by]
+        self._misfits: dict[str, set[str]] = {}
+        for vertex in grouped:
+            for link in graph.links_of(vertex.source):
+                if not link.fits_grouping(vertex):
+                    self._misfits.setdefault(link.name, set()).add(vertex.source)
+
+    def following(self, node: str | Part) -> Iterator[str | Part]:
+        """The parts that lead on from a source, or the sources that a part leads to."""
+        network, vertices = self._graph.network, self._graph.vertices
+        if isinstance(node, Part):
+            misfits = self._misfits.get(node.relationship, ())
+            for source in network[node]:
+                if source in vertices and source not in misfits:
+                    yield source
+            return
+        for part in network[node]:
+            # One source speaks for all that are in the same exclusions.
+            if part not in self._entered:
+                self._entered.add(part)
+                for other in self._graph.parts[part.relationship]:
+                    if other.held.isdisjoint(part.held):
+                        yield other
 
 
 def _link(used: UsedRelationship, relationship: DataRelationship) -> Link:
