@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import count, islice
+
+import networkx as nx
 
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.graph import JoinGraph
@@ -144,7 +147,7 @@ def _laid_out(
 
 def _caption(tree: JoinTree, has_others: bool) -> str:
     joins = len(tree.joins)
-    depth = max(node.depth for node in tree.nodes)
+    depth = tree.nodes[-1].depth
     counted = f"{joins} join{'' if joins == 1 else 's'}, depth {depth}"
     return f"{counted}; dashed: relationships that the tree does not use" if has_others else counted
 
@@ -152,10 +155,8 @@ def _caption(tree: JoinTree, has_others: bool) -> str:
 def _columns(tree: JoinTree, labels: dict[int, tuple[str, str]]) -> list[float]:
     """Left edge of the cards of each depth: as far apart as the labels between them need."""
     columns = [float(MARGIN)]
-    for depth in range(1, max(node.depth for node in tree.nodes) + 1):
-        widest = max(
-            _label_width(*labels[node.number]) for node in tree.joins if node.depth == depth
-        )
+    for layer in islice(tree.layers, 1, None):
+        widest = max(_label_width(*labels[node.number]) for node in layer)
         columns.append(columns[-1] + CARD_WIDTH + BEND + widest + 2 * LABEL_GAP)
     return columns
 
@@ -165,24 +166,11 @@ def _label_width(label: str, keys: str) -> float:
 
 
 def _rows(tree: JoinTree) -> dict[int, float]:
-    children: dict[int, list[int]] = {node.number: [] for node in tree.nodes}
-    for node in tree.joins:
-        children[node.parent_number].append(node.number)
     rows: dict[int, float] = {}
-    next_row = 0
-    # Depth first, children before parents; a list instead of recursion, for chains of any length.
-    stack = [(tree.root.number, False)]
-    while stack:
-        number, is_done = stack.pop()
-        if not children[number]:
-            rows[number] = float(next_row)
-            next_row += 1
-        elif is_done:
-            below = [rows[child] for child in children[number]]
-            rows[number] = (below[0] + below[-1]) / 2
-        else:
-            stack.append((number, True))
-            stack.extend((child, False) for child in reversed(children[number]))
+    free = count()
+    for number in nx.dfs_postorder_nodes(tree.network, tree.root.number):
+        below = [rows[child] for child in tree.network[number]]
+        rows[number] = (below[0] + below[-1]) / 2 if below else float(next(free))
     return rows
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+import networkx as nx
+
 from snaploom.planning.compatibility import Structure
 from snaploom.planning.graph import ROOT_FIELD
 from snaploom.planning.tree import JoinNode, JoinTree
@@ -67,32 +69,20 @@ class PublishedModel:
 
     def tree(self) -> tuple[JoinTree, Mapping[int, PublishedNode]]:
         """The join tree, numbered breadth-first with children ordered by name, and its nodes."""
-        children: dict[str, list[PublishedNode]] = {}
-        for node in self.nodes[1:]:
-            children.setdefault(node.parent.casefold(), []).append(node)
-        root = self.nodes[0]
-        joined = [JoinNode(0, ROOT_FIELD, root.source, "", -1, "", 0)]
+        root, *others = self.nodes
+        by_name = {node.field_name.casefold(): node for node in others}
+        network = nx.DiGraph([(node.parent.casefold(), name) for name, node in by_name.items()])
+        network.add_node(ROOT_FIELD)
+        joined = {ROOT_FIELD: JoinNode(0, ROOT_FIELD, root.source, "", -1, "", 0)}
         found = {0: root}
-        for parent in joined:  # grows while it is walked: breadth first
-            for node in sorted(
-                children.get(parent.field_name.casefold(), []),
-                key=lambda n: n.field_name.casefold(),
-            ):
-                number = len(joined)
-                found[number] = node
-                joined.append(
-                    JoinNode(
-                        number,
-                        node.field_name,
-                        node.source,
-                        node.parent,
-                        parent.number,
-                        node.relationship,
-                        parent.depth + 1,
-                        node.group_by,
-                    )
-                )
-        return JoinTree(tuple(joined)), found
+        for above, name in nx.bfs_edges(network, ROOT_FIELD, sort_neighbors=sorted):
+            node, parent, number = by_name[name], joined[above], len(joined)
+            found[number] = node
+            joined[name] = JoinNode(
+                number, node.field_name, node.source, node.parent, parent.number,
+                node.relationship, parent.depth + 1, node.group_by,
+            )  # fmt: skip
+        return JoinTree(tuple(joined.values())), found
 
 
 def model_of_structure(title: str, caption: str, root: str, structure: Structure) -> PublishedModel:

@@ -11,9 +11,12 @@ pass suffices, which handles each relationship once a layer; trees are never enu
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from functools import cached_property
+from itertools import chain, groupby
+
+import networkx as nx
 
 from snaploom.models.common import PathMissingMode
 from snaploom.planning.graph import JoinGraph, Link, Part, Vertex
@@ -131,9 +134,37 @@ class JoinTree:
                 return node
         raise KeyError(field_name)
 
+    @cached_property
+    def by_number(self) -> Mapping[int, JoinNode]:
+        """The nodes by their numbers."""
+        return {node.number: node for node in self.nodes}
+
+    @cached_property
+    def network(self) -> nx.DiGraph:
+        """Numbers of nodes with edges to those of what is joined to them, all in their order."""
+        network = nx.DiGraph()
+        network.add_nodes_from(self.by_number)
+        network.add_edges_from((node.parent_number, node.number) for node in self.joins)
+        return network
+
+    @property
+    def layers(self) -> Iterator[tuple[JoinNode, ...]]:
+        """The nodes of each depth, from the root on."""
+        for numbers in nx.bfs_layers(self.network, [0]):
+            yield tuple(map(self.by_number.__getitem__, numbers))
+
     def children(self, number: int) -> tuple[JoinNode, ...]:
         """The nodes that are joined to a node, ordered by field name."""
-        return tuple(node for node in self.nodes if node.parent_number == number)
+        return tuple(map(self.by_number.__getitem__, self.network[number]))
+
+    def subtrees(self, tops: Iterable[int]) -> frozenset[int]:
+        """Numbers of some nodes and of everything that hangs on them."""
+        return frozenset(chain.from_iterable(nx.bfs_layers(self.network, list(tops))))
+
+    def path(self, number: int) -> tuple[str, ...]:
+        """Names of the fields of the output that lead to a node; none to the root."""
+        above = nx.ancestors(self.network, number) | {number}
+        return tuple(self.by_number[each].field_name for each in sorted(above) if each)
 
 
 def plan_tree(graph: JoinGraph) -> JoinTree:

@@ -137,7 +137,7 @@ def _nodes(
     found = []
     for node in tree.nodes:
         name = node.field_name.casefold() if node.number else ""
-        columns = () if schema is None else columns_at(schema, _path(tree, node))
+        columns = () if schema is None else columns_at(schema, tree.path(node.number))
         one = Node(
             node.number,
             node.field_name if node.number else "",
@@ -190,14 +190,6 @@ def _keys(bundle: Bundle, tree: JoinTree, node: JoinNode) -> tuple[str, ...]:
     return tuple(
         one if one == other else f"{one} = {other}" for one, other in zip(*sides, strict=False)
     )
-
-
-def _path(tree: JoinTree, node: JoinNode) -> tuple[str, ...]:
-    path: list[str] = []
-    while node.parent_number >= 0:
-        path.append(node.field_name)
-        node = tree.nodes[node.parent_number]
-    return tuple(reversed(path))
 
 
 def _gaps(declared_as: Declared, state: FolderState) -> tuple[Gap, ...]:
@@ -283,7 +275,7 @@ def _lineage(declared_as: Declared, nodes: Sequence[Node]) -> Iterator[LineageLi
         if node.group_by:
             through.append(f"array by {', '.join(node.group_by)}")
         places = tuple(f"{one.namespace} {one.name}" for one in declared(source).datasets)
-        path = (*_path(tree, tree.nodes[node.number]), "data")
+        path = (*tree.path(node.number), "data")
         for column in node.columns:
             yield LineageLine(
                 ".".join((*path, column.name)),
