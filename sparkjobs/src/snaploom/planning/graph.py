@@ -197,6 +197,7 @@ class _Pruned:
     def __init__(self, graph: JoinGraph) -> None:
         self._graph = graph
         self._entered: set[Part] = set()
+        self._left = dict(graph.parts)
         grouped = [vertex for vertex in graph.vertices.values() if vertex.group_by]
         self._misfits: dict[str, set[str]] = {}
         for vertex in grouped:
@@ -214,12 +215,14 @@ class _Pruned:
                     yield source
             return
         for part in network[node]:
-            # One source speaks for all that are in the same exclusions.
+            # One source speaks for all that are in the same exclusions, and a part is reached once.
             if part not in self._entered:
                 self._entered.add(part)
-                for other in self._graph.parts[part.relationship]:
-                    if other.held.isdisjoint(part.held):
-                        yield other
+                left = self._left[part.relationship]
+                yield from (other for other in left if part.held.isdisjoint(other.held))
+                self._left[part.relationship] = tuple(
+                    other for other in left if not part.held.isdisjoint(other.held)
+                )
 
 
 def _link(used: UsedRelationship, relationship: DataRelationship) -> Link:

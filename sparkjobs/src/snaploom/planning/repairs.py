@@ -10,7 +10,7 @@ goes and no other comes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -93,7 +93,9 @@ def reach_repairs(graph: JoinGraph, tree: JoinTree) -> dict[str, tuple[ReachRepa
 
     A source that no chain of relationships connects to the root is left out.
     """
-    paths = nx.multi_source_dijkstra_path(_ways(graph), sorted(tree.depths), weight="repairs")
+    ways = _ways(graph, tree.depths)
+    ways.add_nodes_from(tree.depths)
+    paths = nx.multi_source_dijkstra_path(ways, sorted(tree.depths), weight="repairs")
     return {
         missing.source: tuple(_repairs_along(graph, path[::3], path[1::3]))
         for missing in tree.unreachable
@@ -101,27 +103,29 @@ def reach_repairs(graph: JoinGraph, tree: JoinTree) -> dict[str, tuple[ReachRepa
     }
 
 
-def _ways(graph: JoinGraph) -> nx.DiGraph:
-    """Every way to join sources, listed or not, with the number of repairs that it takes.
+def _ways(graph: JoinGraph, reached: Container[str]) -> nx.DiGraph:
+    """The ways to join sources out of reach, listed or not, with the repairs that each takes.
 
     A join is three edges: from a source to its part of a relationship, to what leaves a part, and
-    to a source.
+    to a source. Of the sources within reach, the first by name enters a part for all.
     """
     ways = nx.DiGraph()
-    ways.add_nodes_from(graph.vertices)
     pairs = 0
     for link in graph.links:
         parts = graph.parts[link.name]
         pairs += len(parts) ** 2
         compared = parts if pairs <= _MOST_PAIRS else ()
-        repairs = {source: _misfits(graph, link, source) for source in sorted(link.keys)}
+        repairs = {s: _misfits(graph, link, s) for s in sorted(link.keys) if s not in reached}
         for part in parts:
-            members = graph.network[part]
-            ways.add_edges_from(((source, part) for source in members), repairs=0)
+            near = sorted(graph.network[part])
+            first = next((source for source in near if source in reached), None)
+            entering = (source for source in near if source == first or source in repairs)
+            ways.add_edges_from(((source, part) for source in entering), repairs=0)
             free = (other for other in compared if part.held.isdisjoint(other.held))
             ways.add_edges_from(((part, (other,)) for other in free), repairs=0)
-            for source in sorted(members):
-                ways.add_edge((part,), source, repairs=repairs[source])
+            for source in near:
+                if source in repairs:
+                    ways.add_edge((part,), source, repairs=repairs[source])
         if link.exclusions:
             ways.add_edges_from(((part, (link.name,)) for part in parts), repairs=0)
             for source, misfits in repairs.items():
