@@ -6,7 +6,7 @@ them: otherwise `kubectl apply` of several files would depend on their order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource
@@ -15,7 +15,6 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import ManifestPointer
 from snaploom.models.resource import Resource
 from snaploom.planning.dependence import dependence_findings
-from snaploom.planning.reads import reads_of
 from snaploom.planning.sources.circles import cycle_findings
 from snaploom.planning.validation.outputfolder import comparable_folder
 from snaploom.planning.validation.overlaps import folder_of, overlap
@@ -54,9 +53,7 @@ def contradictions(
 def _circle(source: DataSource, near: Iterable[Resource]) -> tuple[Finding, ...]:
     """The cycle of virtual sources that it closes, reported at this source."""
     sources = {item.name: item for item in near if isinstance(item, DataSource)}
-    sources[source.name] = source
-    reads = reads_of(sources)
-    if not reads.circle(source.name):
+    if not _reaches_itself(source, sources):
         return ()
     return tuple(
         finding.model_copy(
@@ -65,8 +62,21 @@ def _circle(source: DataSource, near: Iterable[Resource]) -> tuple[Finding, ...]
                 "path": f"spec.{DataSource.variant_of(source.spec)}",
             }
         )
-        for finding in cycle_findings(sources, reads)
+        for finding in cycle_findings({**sources, source.name: source})
     )
+
+
+def _reaches_itself(source: DataSource, sources: Mapping[str, DataSource]) -> bool:
+    seen: set[str] = set()
+    waiting = list(source.spec.reads)
+    while waiting:
+        name = waiting.pop()
+        if name == source.name:
+            return True
+        if name in sources and name not in seen:
+            seen.add(name)
+            waiting.extend(sources[name].spec.reads)
+    return False
 
 
 def _circle_of_outputs(output: OutputDataset, context: ReviewContext) -> tuple[Finding, ...]:

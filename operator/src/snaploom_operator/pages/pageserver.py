@@ -161,11 +161,12 @@ class PageServer:
 
     def _sources(self, output: OutputDataset, namespace: str) -> dict[str, DataSource]:
         """The sources of an output by name, as far as they exist."""
-        refs = {
-            name: Ref(DataSource.__name__, namespace, name)
-            for name in output.spec.data_model.sources
-        }
-        found = {name: self._store.get(ref) for name, ref in refs.items()}
+        model = output.spec.data_model
+        names = (
+            model.root_data_source.data_source,
+            *(other.data_source for other in model.other_data_sources),
+        )
+        found = {name: self._store.get(Ref(DataSource.__name__, namespace, name)) for name in names}
         return {name: held for name, held in found.items() if isinstance(held, DataSource)}
 
     def _indexes(self, output: OutputDataset, namespace: str) -> tuple[SkippingIndex, ...]:

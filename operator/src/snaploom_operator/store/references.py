@@ -59,7 +59,8 @@ def _named(resource: Resource) -> Iterator[tuple[str, str]]:
             yield from (("DataSource", name) for name in resource.spec.data_sources)
         case OutputDataset():
             model = resource.spec.data_model
-            yield from (("DataSource", name) for name in model.sources)
+            yield "DataSource", model.root_data_source.data_source
+            yield from (("DataSource", other.data_source) for other in model.other_data_sources)
             yield from (("DataRelationship", used.name) for used in model.data_relationships)
         case SkippingIndex():
             target = resource.spec.target

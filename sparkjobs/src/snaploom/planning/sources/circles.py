@@ -8,16 +8,12 @@ from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding
 from snaploom.planning.commonchecks.fields import Findings
-from snaploom.planning.reads import ReadGraph
+from snaploom.planning.reads import reads_of
 
 
-def cycle_findings(sources: Mapping[str, DataSource], reads: ReadGraph) -> Findings:
-    """One finding for every circle of virtual sources (of intertwined ones, the shortest).
-
-    Args:
-        sources: by name.
-        reads: the graph of what they read.
-    """
+def cycle_findings(sources: Mapping[str, DataSource]) -> Findings:
+    """One finding for every circle of virtual sources (of intertwined ones, the shortest)."""
+    reads = reads_of(sources)
     circles = (reads.circle(min(group)) for group in reads.circles)
     findings = (_finding(circle, sources) for circle in circles)
     return tuple(sorted(findings, key=lambda finding: finding.resource))

@@ -94,7 +94,7 @@ def _within(scope: Scope, about: Collection[str] | None) -> tuple[Finding, ...]:
         *(f for item in judged.relationships.values() for f in relationship_findings(item, scope)),
         *(f for item in judged.outputs.values() for f in output_findings(item, scope)),
         *(f for item in judged.indexes.values() for f in index_findings(item, scope)),
-        *cycle_findings(scope.sources, scope.reads),
+        *cycle_findings(scope.sources),
         *dependence_findings(judged.outputs.values(), scope.outputs, scope.sources),
     )
     faulty = frozenset(f.resource for f in by_kind if f.is_error or f.code == "SL130")
