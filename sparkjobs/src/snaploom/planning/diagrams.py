@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from snaploom.planning.graph import JoinGraph
 from snaploom.planning.publishedmodel import Change, PublishedModel, PublishedNode
-from snaploom.planning.tree import JoinTree
+from snaploom.planning.tree import JoinTree, published_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def _dot_lines(drawn: Drawing) -> Iterator[str]:
 
 def published_mermaid(model: PublishedModel) -> str:
     """A published data model, or the difference of two, as a Mermaid flowchart."""
-    tree, nodes = model.tree()
+    tree, nodes = published_tree(model)
     lines = [
         f"%% {model.title}: {model.caption}",
         *(f"%% {note}" for note in model.notes),
@@ -164,7 +164,7 @@ def published_mermaid(model: PublishedModel) -> str:
 
 def published_dot(model: PublishedModel) -> str:
     """The same in the DOT language of Graphviz."""
-    tree, nodes = model.tree()
+    tree, nodes = published_tree(model)
     colors = {
         Change.SAME: "black", Change.ADDED: "darkgreen", Change.REMOVED: "red",
         Change.CHANGED: "darkorange",

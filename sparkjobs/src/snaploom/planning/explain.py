@@ -14,11 +14,11 @@ from types import MappingProxyType
 import networkx as nx
 from pydantic import JsonValue
 
+from snaploom.models.common import ROOT_FIELD
 from snaploom.models.finding import Finding
 from snaploom.models.report import SnapshotReason
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.availability import Action
-from snaploom.planning.graph import ROOT_FIELD
 from snaploom.planning.plan import PlannedSnapshot, RunPlan, Unforeseen
 from snaploom.planning.retention import Removal
 from snaploom.planning.steps import CollectEnded

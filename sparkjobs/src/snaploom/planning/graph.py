@@ -22,13 +22,11 @@ from itertools import repeat
 
 import networkx as nx
 
-from snaploom.models.common import PathMissingMode
+from snaploom.models.common import ROOT_FIELD, PathMissingMode
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.outputdataset import DataModel, UsedRelationship
 from snaploom.planning.fieldpaths import folded_path
 
-ROOT_FIELD = ""
-"""Field name of the root in every document (rule W12)."""
 NOT_EXCLUDED: frozenset[int] = frozenset()
 
 

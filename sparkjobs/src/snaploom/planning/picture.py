@@ -19,7 +19,7 @@ from snaploom.planning.bundle import Bundle
 from snaploom.planning.graph import JoinGraph
 from snaploom.planning.publishedmodel import Change, PublishedModel, PublishedNode
 from snaploom.planning.sources.registry import declared
-from snaploom.planning.tree import JoinNode, JoinTree
+from snaploom.planning.tree import JoinNode, JoinTree, published_tree
 
 CARD_WIDTH = 280
 CARD_HEIGHT = 76
@@ -110,7 +110,7 @@ def picture_of(bundle: Bundle, graph: JoinGraph, tree: JoinTree) -> Picture:
 
 def published_picture(model: PublishedModel) -> Picture:
     """The drawing of a published data model, or of the difference of two."""
-    tree, nodes = model.tree()
+    tree, nodes = published_tree(model)
     labels = {
         number: (_cut(node.relationship, LABEL_LIMIT), _cut(node.matched, KEYS_LIMIT))
         for number, node in nodes.items()

@@ -6,15 +6,11 @@ source and how it is grouped may differ between snapshots; so may whether it was
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-import networkx as nx
-
 from snaploom.planning.compatibility import Structure
-from snaploom.planning.graph import ROOT_FIELD
-from snaploom.planning.tree import JoinNode, JoinTree
 
 
 class Change(StrEnum):
@@ -66,23 +62,6 @@ class PublishedModel:
             for node in self.nodes
             if node.change is not Change.SAME
         )
-
-    def tree(self) -> tuple[JoinTree, Mapping[int, PublishedNode]]:
-        """The join tree, numbered breadth-first with children ordered by name, and its nodes."""
-        root, *others = self.nodes
-        by_name = {node.field_name.casefold(): node for node in others}
-        network = nx.DiGraph([(node.parent.casefold(), name) for name, node in by_name.items()])
-        network.add_node(ROOT_FIELD)
-        joined = {ROOT_FIELD: JoinNode(0, ROOT_FIELD, root.source, "", -1, "", 0)}
-        found = {0: root}
-        for above, name in nx.bfs_edges(network, ROOT_FIELD, sort_neighbors=sorted):
-            node, parent, number = by_name[name], joined[above], len(joined)
-            found[number] = node
-            joined[name] = JoinNode(
-                number, node.field_name, node.source, node.parent, parent.number,
-                node.relationship, parent.depth + 1, node.group_by,
-            )  # fmt: skip
-        return JoinTree(tuple(joined.values())), found
 
 
 def model_of_structure(title: str, caption: str, root: str, structure: Structure) -> PublishedModel:

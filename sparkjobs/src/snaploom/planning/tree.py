@@ -18,8 +18,9 @@ from itertools import chain, groupby
 
 import networkx as nx
 
-from snaploom.models.common import PathMissingMode
+from snaploom.models.common import ROOT_FIELD, PathMissingMode
 from snaploom.planning.graph import JoinGraph, Link, Part, Vertex
+from snaploom.planning.publishedmodel import PublishedModel, PublishedNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +184,26 @@ def plan_tree(graph: JoinGraph) -> JoinTree:
         ),
         depths=search.depths,
     )
+
+
+def published_tree(
+    model: PublishedModel,
+) -> tuple[JoinTree, Mapping[int, PublishedNode]]:
+    """The join tree, numbered breadth-first with children ordered by name, and its nodes."""
+    root, *others = model.nodes
+    by_name = {node.field_name.casefold(): node for node in others}
+    network = nx.DiGraph([(node.parent.casefold(), name) for name, node in by_name.items()])
+    network.add_node(ROOT_FIELD)
+    joined = {ROOT_FIELD: JoinNode(0, ROOT_FIELD, root.source, "", -1, "", 0)}
+    found = {0: root}
+    for above, name in nx.bfs_edges(network, ROOT_FIELD, sort_neighbors=sorted):
+        node, parent, number = by_name[name], joined[above], len(joined)
+        found[number] = node
+        joined[name] = JoinNode(
+            number, node.field_name, node.source, node.parent, parent.number,
+            node.relationship, parent.depth + 1, node.group_by,
+        )  # fmt: skip
+    return JoinTree(tuple(joined.values())), found
 
 
 @dataclass

@@ -18,7 +18,7 @@ from snaploom.planning.publishedmodel import PublishedModel, difference
 from snaploom.planning.retention import HeldSnapshot, Removal, removals
 from snaploom.planning.schemas import Struct
 from snaploom.planning.sources.registry import declared
-from snaploom.planning.tree import JoinNode, JoinTree
+from snaploom.planning.tree import JoinNode, JoinTree, published_tree
 from snaploom.site.fieldtree import changes, columns_at, flat
 from snaploom.site.gaps import gaps_of
 from snaploom.site.pagedata import (
@@ -160,7 +160,7 @@ def _tree(
     if declared_as is not None:
         return declared_as.plan.tree
     model = published.models.get(newest.model_hash) if newest else None
-    return None if model is None else model.tree()[0]
+    return None if model is None else published_tree(model)[0]
 
 
 def _with_declared(node: Node, declared_as: Declared, tree: JoinTree, joined: JoinNode) -> Node:
