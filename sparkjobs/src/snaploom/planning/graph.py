@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
+from typing import ClassVar
 
 import networkx as nx
 
@@ -52,7 +53,7 @@ class Vertex:
 
 @dataclass(frozen=True)
 class Link:
-    """A relationship as the output uses it: one hyperedge over all its sources."""
+    """A relationship as the output uses it: an edge to each of its sources."""
 
     name: str
     anti_priority: int
@@ -177,8 +178,21 @@ def join_graph(model: DataModel, relationships: Iterable[DataRelationship]) -> J
     return JoinGraph(root, vertices, tuple(links), _network(vertices, links), model.max_depth)
 
 
+class _Network(nx.Graph):  # type: ignore[misc]  # networkx has no types
+    """A graph without data on its edges, which all share one dictionary for it.
+
+    A dense model has hundreds of thousands of edges: a dictionary for each takes a fifth longer.
+    """
+
+    _NO_DATA: ClassVar[dict[str, object]] = {}
+
+    def edge_attr_dict_factory(self) -> dict[str, object]:
+        """The data of a new edge."""
+        return self._NO_DATA
+
+
 def _network(vertices: Iterable[str], links: Iterable[Link]) -> nx.Graph:
-    network = nx.Graph()
+    network = _Network()
     network.add_nodes_from(vertices)
     for link in links:
         alike: defaultdict[frozenset[int], list[str]] = defaultdict(list)
