@@ -148,6 +148,13 @@ class JoinTree:
         network.add_edges_from((node.parent_number, node.number) for node in self.joins)
         return network
 
+    @cached_property
+    def _children(self) -> Mapping[int, tuple[JoinNode, ...]]:
+        return {
+            number: tuple(map(self.by_number.__getitem__, near))
+            for number, near in self.network.adjacency()
+        }
+
     @property
     def layers(self) -> Iterator[tuple[JoinNode, ...]]:
         """The nodes of each depth, from the root on."""
@@ -156,7 +163,7 @@ class JoinTree:
 
     def children(self, number: int) -> tuple[JoinNode, ...]:
         """The nodes that are joined to a node, ordered by field name."""
-        return tuple(map(self.by_number.__getitem__, self.network[number]))
+        return self._children[number]
 
     def subtrees(self, tops: Iterable[int]) -> frozenset[int]:
         """Numbers of some nodes and of everything that hangs on them."""
