@@ -96,7 +96,7 @@ def _measure(sources: int, relationships: int) -> float:
 
 
 def _measure_dense(sources: int, relationships: int) -> float:
-    """Processor seconds for the join tree alone, where every relationship joins all sources."""
+    """Processor seconds for the join tree, where every relationship joins all sources."""
     names = [f"s{i}" for i in range(sources)]
     resources = model_of(sources, [names] * relationships, "/data")
     bundle = bundle_for("OutputDataset", "wide", resources)

@@ -4,8 +4,13 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
+from support.declared.declarations import files, parsed, simple
+from support.declared.joinmodels import customer_model, output_of
 
+from snaploom.models.datasource import DataSource
+from snaploom.planning.bundle import Bundle
 from snaploom.planning.reads import ReadGraph
+from snaploom.planning.sourceplaces import read_places
 
 NAMES = st.sampled_from("abcdefg")
 GRAPHS = st.dictionaries(NAMES, st.lists(NAMES, unique=True, max_size=4))
@@ -60,6 +65,14 @@ def test_the_first_by_name_of_equally_short_circles_is_named() -> None:
 def test_what_is_read_first_comes_first_and_once() -> None:
     reads = {"top": ["b", "a"], "b": ["deep"], "a": ["deep"], "deep": [], "other": []}
     assert ReadGraph(reads).in_order("top") == ("top", "b", "deep", "a")
+
+
+def test_places_behind_more_queries_than_the_stack_holds_are_found() -> None:
+    declared = [files("q0"), *(simple(f"q{n}", "SELECT 1", f"q{n - 1}") for n in range(1, 1500))]
+    sources = tuple(each for each in parsed(declared) if isinstance(each, DataSource))
+    bundle = Bundle(output_dataset=output_of(customer_model()), data_sources=sources)
+    assert [place.name for place in read_places(bundle, "q1499")] == ["/data/q0"]
+    assert [place.name for place in read_places(bundle, "q0")] == ["/data/q0"]
 
 
 def test_a_chain_longer_than_the_stack_has_no_circle_until_it_is_closed() -> None:
