@@ -62,7 +62,6 @@ def drawing_of(graph: JoinGraph, tree: JoinTree) -> Drawing:
     ids = {name: f"s{number}" for number, name in enumerate(sorted(names))}
     links = {link.name: f"r{number}" for number, link in enumerate(graph.links)}
     joined = {node.source for node in tree.nodes}
-    sources = {node.number: node.source for node in tree.nodes}
     return Drawing(
         sources=tuple(
             DrawnSource(
@@ -83,7 +82,7 @@ def drawing_of(graph: JoinGraph, tree: JoinTree) -> Drawing:
         ),
         joins=tuple(
             DrawnJoin(
-                ids[sources[node.parent_number]],
+                ids[tree.by_number[node.parent_number].source],
                 ids[node.source],
                 f"{node.number} [{', '.join(node.group_by)}]"
                 if node.group_by

@@ -18,7 +18,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import repeat
+from itertools import groupby, product, repeat
+from operator import attrgetter
 from typing import ClassVar
 
 import networkx as nx
@@ -115,11 +116,8 @@ class JoinGraph:
     @cached_property
     def parts(self) -> Mapping[str, tuple[Part, ...]]:
         """The parts of each link, by its name."""
-        found: dict[str, list[Part]] = {link.name: [] for link in self.links}
-        for node in self.network:
-            if isinstance(node, Part):
-                found[node.relationship].append(node)
-        return {name: tuple(parts) for name, parts in found.items()}
+        parts = (node for node in self.network if isinstance(node, Part))  # in the order of links
+        return {name: tuple(found) for name, found in groupby(parts, attrgetter("relationship"))}
 
     def links_of(self, source: str) -> tuple[Link, ...]:
         """The links that mention a source, listed or not."""
@@ -138,28 +136,18 @@ class JoinGraph:
             found[node] = found[before] + 1
         return found
 
-    def targets(self, link: Link) -> list[Vertex]:
-        """The vertices that the link may join to something: listed, not the root, grouping fits."""
-        members = (self.vertices[source] for source in link.keys if source in self.vertices)
-        return [v for v in members if v.source != self.root.source and link.fits_grouping(v)]
-
-    def joins_anything(self, link: Link) -> bool:
-        """Whether the link has an arc at all."""
-        members = [source for source in link.keys if source in self.vertices]
-        return any(
-            parent != child.source and not link.separates(parent, child.source)
-            for child in self.targets(link)
-            for parent in members
-        )
-
-    def arcs(self) -> Iterator[tuple[Vertex, Vertex, Link]]:
-        """Every arc, one by one: for drawing small graphs; planning never needs it."""
-        for link in self.links:
+    def arcs(self, links: Iterable[Link]) -> Iterator[tuple[Vertex, Vertex, Link]]:
+        """The arcs of links, one by one: for small graphs, or the first; planning needs none."""
+        for link in links:
             members = [self.vertices[source] for source in link.keys if source in self.vertices]
-            for child in self.targets(link):
-                for parent in members:
-                    if parent is not child and not link.separates(parent.source, child.source):
-                        yield parent, child, link
+            for child, parent in product(members, members):
+                if (
+                    parent is not child
+                    and child is not self.root
+                    and link.fits_grouping(child)
+                    and not link.separates(parent.source, child.source)
+                ):
+                    yield parent, child, link
 
 
 def join_graph(model: DataModel, relationships: Iterable[DataRelationship]) -> JoinGraph:
@@ -210,20 +198,16 @@ class _Pruned:
         self._graph = graph
         self._entered: set[Part] = set()
         self._left = dict(graph.parts)
-        grouped = [vertex for vertex in graph.vertices.values() if vertex.group_by]
-        self._misfits: dict[str, set[str]] = {}
-        for vertex in grouped:
-            for link in graph.links_of(vertex.source):
-                if not link.fits_grouping(vertex):
-                    self._misfits.setdefault(link.name, set()).add(vertex.source)
+        self._grouped = {name: vertex for name, vertex in graph.vertices.items() if vertex.group_by}
 
     def following(self, node: str | Part) -> Iterator[str | Part]:
         """The parts that lead on from a source, or the sources that a part leads to."""
         network, vertices = self._graph.network, self._graph.vertices
         if isinstance(node, Part):
-            misfits = self._misfits.get(node.relationship, ())
+            link = self._graph.link[node.relationship]
             for source in network[node]:
-                if source in vertices and source not in misfits:
+                grouped = self._grouped.get(source)
+                if source in vertices and (grouped is None or link.fits_grouping(grouped)):
                     yield source
             return
         for part in network[node]:

@@ -234,7 +234,7 @@ def _alternatives(graph: JoinGraph, tree: JoinTree, cards: dict[int, Card]) -> t
     by_source = {node.source: node for node in tree.nodes}
     chosen = {(node.parent_number, node.number) for node in tree.joins}
     pairs: dict[tuple[int, int], str] = {}
-    for parent, child, link in graph.arcs():
+    for parent, child, link in graph.arcs(graph.links):
         if parent.source in by_source and child.source in by_source:
             ends = (by_source[parent.source].number, by_source[child.source].number)
             if ends not in chosen and ends[::-1] not in chosen and ends[::-1] not in pairs:

@@ -31,13 +31,12 @@ def plan_hash(bundle: Bundle, tree: JoinTree) -> str:
     applicators = {name for variant in variants for name in variant.metadata_applicators}
     transformers = {name for variant in variants for name in variant.field_transformers}
     relationships = {item.name: item for item in bundle.data_relationships}
-    by_number = {node.number: node.source for node in tree.nodes}
     rules: list[JsonValue] = []
     rules.extend(sorted(o.dump_json() for o in others if o.data_source in names))
     parts: JsonValue = [
         tree.root.source,
         [
-            _edge(node, relationships[node.relationship], by_number[node.parent_number])
+            _edge(node, relationships[node.relationship], tree.by_number[node.parent_number].source)
             for node in tree.joins
         ],
         rules,

@@ -51,15 +51,12 @@ class _Crew(Generic[Result]):
     ) -> None:
         self._names = names
         self._waiting = list(names)
+        waits = ((before, name) for name in names for before in after.get(name, ()))
         # Everything that has not ended, with edges to what waits for it.
-        self._pending = nx.DiGraph()
-        self._pending.add_nodes_from(names)
-        self._pending.add_edges_from(
-            (before, name)
-            for name in names
-            for before in after.get(name, frozenset()) - {name}
-            if before in self._pending
+        self._pending = nx.DiGraph(
+            (one, other) for one, other in waits if one in names and one != other
         )
+        self._pending.add_nodes_from(names)
         self._most = most
         self._work = work
         self._goes_on = goes_on
