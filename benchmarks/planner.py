@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 
 from figures import Figure
 
@@ -39,8 +39,10 @@ from snaploom.models.outputfolder import HivePartitioned, OutputFolder, Snapshot
 from snaploom.models.resource import ObjectMeta, Resource
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom.planning.bundles import bundle_for
+from snaploom.planning.graph import join_graph
 from snaploom.planning.intervals import SourceSnapshots
 from snaploom.planning.plan import PublishedState, plan_run
+from snaploom.planning.tree import plan_tree
 from snaploom.planning.validation.validator import validate
 
 SNAPSHOTS = 30
@@ -68,7 +70,13 @@ def planning_figures() -> list[Figure]:
         name = f"planning {sources} sources x {relationships} relationships, seconds"
         limit = 2.0 if sources == 1000 else 0.5
         figures.append(Figure.at_most(name, seconds, limit))
-    return figures
+    dense = min(_measure_dense(1000, 300) for _ in range(5))
+    return [
+        *figures,
+        Figure.at_most(
+            "join tree, 300 relationships over 1000 sources, processor seconds", dense, 0.25
+        ),
+    ]
 
 
 def _measure(sources: int, relationships: int) -> float:
@@ -84,6 +92,18 @@ def _measure(sources: int, relationships: int) -> float:
     assert plan.snapshots is not None
     assert len(plan.snapshots) == SNAPSHOTS
     assert len(plan.tree.joins) == sources - 1
+    return seconds
+
+
+def _measure_dense(sources: int, relationships: int) -> float:
+    """Processor seconds for the join tree, where every relationship joins all sources."""
+    names = [f"s{i}" for i in range(sources)]
+    resources = model_of(sources, [names] * relationships, "/data")
+    bundle = bundle_for("OutputDataset", "wide", resources)
+    started = process_time()
+    tree = plan_tree(join_graph(bundle.output.spec.data_model, bundle.data_relationships))
+    seconds = process_time() - started
+    assert len(tree.joins) == sources - 1
     return seconds
 
 
@@ -141,7 +161,9 @@ def _output(sources: int, relationships: int, data: str) -> OutputDataset:
         other_data_sources=tuple(
             OtherDataSource(data_source=f"s{i}", field_name=f"s{i}") for i in range(1, sources)
         ),
-        data_relationships=tuple(UsedRelationship(name=f"r{j}") for j in range(relationships)),
+        data_relationships=tuple(
+            UsedRelationship(name=f"r{j}", anti_priority=j + 1) for j in range(relationships)
+        ),
         max_depth=32,
     )
     folder = OutputFolder(

@@ -69,6 +69,14 @@ def test_commands_that_show_what_is_published_judge_no_sql():
     imported_without(["sqlglot", "networkx", "pyarrow", "numpy", "pyspark", "py4j"], commands)
 
 
+def test_what_builds_no_graph_needs_no_networkx():
+    shown = ["snapshots", "files", "schema", "gc"]
+    imported_without(
+        ["networkx"],
+        ["snaploom.cli.main", "snaploom.reader", *(f"snaploom.cli.{n}" for n in shown)],
+    )
+
+
 def test_what_has_no_sql_needs_no_parser_of_sql():
     commands = ["snaploom.cli.validate", "snaploom.cli.plan", "snaploom.cli.run"]
     imported_without(["sqlglot"], [*commands, "snaploom_operator.process.operatorprocess"])

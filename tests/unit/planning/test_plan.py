@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -16,6 +17,7 @@ from snaploom.planning.bundle import Bundle
 from snaploom.planning.diagrams import dot, mermaid
 from snaploom.planning.explain import plan_json, plan_text, tree_text
 from snaploom.planning.intervals import READ_TIME, SourceSnapshots
+from snaploom.planning.picture import picture_of
 from snaploom.planning.plan import PublishedState, RunPlan, plan_offline, plan_run
 from snaploom.planning.retention import HeldSnapshot
 from snaploom.planning.selection import Selection
@@ -278,6 +280,17 @@ def test_text_draws_the_tree() -> None:
         "└── customer_group        by customer_id, grouped by customer_id\n"
         "    └── group_attributes  by group_id"
     )
+
+
+def test_a_chain_deeper_than_the_stack_is_drawn() -> None:
+    names = [f"s{number}" for number in range(1500)]
+    relations = {f"r{n}": Relation(pair) for n, pair in enumerate(pairwise(names))}
+    declared = model("s0", relations)
+    plan = plan_offline(bundle_of(declared))
+    assert tree_text(plan.tree).splitlines()[-1].lstrip() == "└── s1499  by r1498"
+    drawn = picture_of(bundle_of(declared), plan.graph, plan.tree)
+    assert len({card.x for card in drawn.cards}) == 1500
+    assert len({card.y for card in drawn.cards}) == 1
 
 
 def test_text_lists_candidates_and_why_they_fail() -> None:

@@ -11,6 +11,7 @@ from snaploom.planning.diagrams import published_dot, published_mermaid
 from snaploom.planning.picture import published_picture
 from snaploom.planning.publishedmodel import Change, PublishedModel, PublishedNode, difference
 from snaploom.planning.svg import to_svg
+from snaploom.planning.tree import published_tree
 
 ROOT = PublishedNode("", "", "orders", "", taken="2024-01-01T00:00:00Z")
 BUYER = PublishedNode(
@@ -25,7 +26,7 @@ def changed(*nodes: PublishedNode) -> PublishedModel:
 
 
 def test_tree_is_numbered_by_breadth() -> None:
-    tree, nodes = MODEL.tree()
+    tree, nodes = published_tree(MODEL)
     assert [(n.number, n.field_name, n.parent_number, n.depth) for n in tree.nodes] == [
         (0, "", -1, 0),
         (1, "buyer", 0, 1),
@@ -60,7 +61,12 @@ def test_fields_come_and_go() -> None:
     card = PublishedNode("card", "BUYER", "cards", "card-id")
     found = changed(ROOT, replace(BUYER, field_name="Buyer"), card)
     assert found.notes == ("card: added", "nation: removed")
-    assert [node.field_name for node in found.tree()[1].values()] == ["", "Buyer", "card", "nation"]
+    assert [node.field_name for node in published_tree(found)[1].values()] == [
+        "",
+        "Buyer",
+        "card",
+        "nation",
+    ]
 
 
 def test_difference_is_drawn_in_every_form() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from itertools import product
 from random import Random
 
+import networkx as nx
 import pytest
 from support.declared.joinmodels import Model, Relation, customer_model, model, random_model
 
@@ -236,3 +237,34 @@ def test_a_thousand_sources_are_planned_without_enumeration(shared: int) -> None
     graph = model("s0", relations).graph()
     tree = plan_tree(graph)
     assert len(tree.depths) + len(tree.unreachable) == len(graph.vertices)
+
+
+def test_the_graph_has_one_edge_for_each_source_of_a_relationship() -> None:
+    graph = random_model(Random(4), sources=9, relations=7).graph()
+    assert nx.is_bipartite(graph.network)
+    assert graph.network.number_of_edges() == sum(len(link.keys) for link in graph.links)
+
+
+def test_a_thousand_sources_with_exclusions_of_their_own_are_joined_once() -> None:
+    names = [f"s{i}" for i in range(1000)]
+    excluded = [
+        tuple(name for i, name in enumerate(names) if i and (i >> bit) & 1 == value)
+        for bit in range(10)
+        for value in (0, 1)
+    ]
+    relations = {f"r{i}": Relation(tuple(names), i + 1, exclusions=excluded) for i in range(20)}
+    graph = model("s0", relations).graph()
+    tree = plan_tree(graph)
+    assert len(graph.parts["r0"]) == 1000
+    assert {node.relationship for node in tree.joins} == {"r0"}
+    assert len(tree.joins) == 999
+
+
+def test_subtrees_paths_and_layers_follow_the_tree() -> None:
+    tree = tree_of(customer_model())
+    group, attributes = tree.node("customer_group").number, tree.node("group_attributes").number
+    assert tree.subtrees([group]) == {group, attributes}
+    assert tree.subtrees([]) == frozenset()
+    assert tree.path(attributes) == ("customer_group", "group_attributes")
+    assert tree.path(0) == ()
+    assert [[node.depth for node in layer] for layer in tree.layers] == [[0], [1, 1, 1], [2]]

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+
+import networkx as nx
 
 from snaploom.discovery.foundfiles import LeftOut
 from snaploom.discovery.names import column_words, stem, table_words, word_likeness, words_of
@@ -92,7 +95,7 @@ def _worth(name: str, profiles: Mapping[str, SourceProfile], found: Relationship
     """How much of the data an output with this root would have beside each of its rows."""
     growth = _Growth(profiles, found.declared, name)
     growth.grow()
-    grouped = _below_groups(growth.nodes)
+    grouped = growth.grouped
     tables = {
         node.table: index in grouped for index, node in reversed(list(enumerate(growth.nodes)))
     }
@@ -105,14 +108,6 @@ def _worth(name: str, profiles: Mapping[str, SourceProfile], found: Relationship
         worth -= _SATELLITE_COST if len(around) > 2 else 0.0
     dated = any(profile.times for profile in profiles.values())
     return worth - (_UNDATED_COST if dated and not profiles[name].times else 0.0)
-
-
-def _below_groups(nodes: Sequence[Joined]) -> set[int]:
-    found: set[int] = set()
-    for index, node in enumerate(nodes):
-        if node.group_by or node.parent in found:
-            found.add(index)
-    return found
 
 
 def _is_link(name: str, profile: SourceProfile, found: Relationships) -> bool:
@@ -136,7 +131,15 @@ class _Growth:
         self._profiles = profiles
         self._relationships = sorted(relationships, key=lambda r: (r.child_columns, r.parent))
         self.nodes: list[Joined] = [Joined(root, root, False, -1, None, (), 0)]
+        self._places = nx.DiGraph()
+        self._places.add_node(0)
         self.left_out: list[LeftOut] = []
+
+    @property
+    def grouped(self) -> frozenset[int]:
+        """Places of what is grouped, and of everything that hangs on it."""
+        tops = [place for place, node in enumerate(self.nodes) if node.group_by]
+        return frozenset(chain.from_iterable(nx.bfs_layers(self._places, tops)))
 
     def grow(self) -> None:
         """Add all there is."""
@@ -161,7 +164,7 @@ class _Growth:
         node = self.nodes[place]
         if node.depth >= DEEPEST_JOIN:
             return
-        path = list(self._path(place))
+        path = {place, *nx.ancestors(self._places, place)}
         for one in self._relationships:
             if one.child == node.table and one is not node.relationship:
                 is_back = one.parent in {self.nodes[p].table for p in path}
@@ -180,11 +183,6 @@ class _Growth:
 
     def _is_in(self, path: Iterable[int], one: Relationship) -> bool:
         return any(self.nodes[place].relationship is one for place in path)
-
-    def _path(self, place: int) -> Iterator[int]:
-        while place >= 0:
-            yield place
-            place = self.nodes[place].parent
 
     def _is_implied(self, node: Joined, one: Relationship) -> bool:
         """Whether what this leads to is beside the parent of the node already, for the same key."""
@@ -205,6 +203,7 @@ class _Growth:
         self, table: str, parent: int, relationship: Relationship, group_by: tuple[str, ...]
     ) -> int:
         depth = self.nodes[parent].depth + 1
+        self._places.add_edge(parent, len(self.nodes))
         self.nodes.append(Joined(table, table, False, parent, relationship, group_by, depth))
         return len(self.nodes) - 1
 

@@ -13,9 +13,9 @@ unique in the whole tree: nothing can clash with a source's names, and none need
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 from operator import and_, or_
 from typing import Protocol
 
@@ -63,14 +63,11 @@ class Weave:
 
     def __post_init__(self) -> None:
         """Leave out what has no frame, and what hangs on it."""
-        included: dict[int, JoinNode] = {}
-        for node in self.tree.nodes:
-            if node.field_name in self.frames and (
-                node.number == 0 or node.parent_number in included
-            ):
-                included[node.number] = node
-        schemas = {node.field_name: self.schema(node.field_name) for node in included.values()}
-        object.__setattr__(self, "nodes", tuple(included.values()))
+        missing = (n.number for n in self.tree.nodes if n.field_name not in self.frames)
+        left_out = self.tree.subtrees(missing)
+        included = tuple(node for node in self.tree.nodes if node.number not in left_out)
+        schemas = {node.field_name: self.schema(node.field_name) for node in included}
+        object.__setattr__(self, "nodes", included)
         object.__setattr__(self, "keys", join_keys(self.tree, schemas, self.relationships))
 
     def schema(self, field_name: str) -> StructType:
@@ -79,6 +76,10 @@ class Weave:
         if self.snapshots == 1 or field_name != self.tree.nodes[0].field_name:
             return schema
         return StructType([field for field in schema.fields if field.name != NUMBER])
+
+    @cached_property
+    def _included(self) -> frozenset[int]:
+        return frozenset(node.number for node in self.nodes)
 
     @property
     def root(self) -> JoinNode:
@@ -92,7 +93,12 @@ class Weave:
 
     def children(self, number: int) -> tuple[JoinNode, ...]:
         """The included children of a node, ordered by field name."""
-        return tuple(node for node in self.nodes if node.parent_number == number)
+        children = self.tree.children(number)
+        return tuple(node for node in children if node.number in self._included)
+
+    def subtrees(self, tops: Iterable[int]) -> frozenset[int]:
+        """Numbers of some nodes and of everything included that hangs on them."""
+        return self.tree.subtrees(tops) & self._included
 
 
 def fold(
@@ -111,7 +117,7 @@ def fold(
     """
     shared = shared or NothingShared()
     folded = _recalled(weave, shared)
-    below = _below(weave, folded)
+    below = weave.subtrees(folded) - folded.keys()
     joins = len(weave.joins) - len(below)
     sides: dict[int, Side] = {}
     joined = 0
@@ -149,15 +155,6 @@ def _in_join_order(side: Side, folded: Mapping[int, DataFrame]) -> list[JoinNode
 def _recalled(weave: Weave, shared: Shared) -> dict[int, DataFrame]:
     found = ((node.number, shared.recall(node.number)) for node in weave.joins)
     return {number: frame for number, frame in found if frame is not None}
-
-
-def _below(weave: Weave, tops: Collection[int]) -> frozenset[int]:
-    """Numbers of everything that hangs on some nodes."""
-    below: set[int] = set()
-    for node in weave.joins:
-        if node.parent_number in tops or node.parent_number in below:
-            below.add(node.number)
-    return frozenset(below)
 
 
 class Shared(Protocol):
@@ -204,8 +201,8 @@ class Side:
 
     def width(self, child: JoinNode) -> int:
         """Bytes that a child adds to a row, with everything that hangs on it."""
-        below = _below(self._weave, [child.number])
-        added = [child, *(node for node in self._weave.joins if node.number in below)]
+        inside = self._weave.subtrees([child.number])
+        added = (node for node in self._weave.joins if node.number in inside)
         return sum(bytes_of_row(self._weave.schema(node.field_name).fields) for node in added)
 
     def left_keys(self, child: JoinNode) -> list[str]:

@@ -118,12 +118,11 @@ class SnapshotSubtrees:
         self._pending: dict[int, DataFrame] = {}
         below: set[int] = set()
         for node in weave.joins:
-            if node.parent_number in below or node.parent_number in self._recalled:
-                below.add(node.number)
-            elif node.number in signatures:
+            if node.number in signatures and node.number not in below:
                 found = memory.find(signatures[node.number])
                 if found is not None:
                     self._recalled[node.number] = found
+                    below |= weave.subtrees([node.number])
 
     def recall(self, number: int) -> DataFrame | None:
         """The subtree below and at a node, where it is remembered."""
@@ -150,7 +149,7 @@ class SnapshotSubtrees:
         """Remember what was kept, now that its counts are proved; all of it by signature."""
         fresh: dict[str, FoldedSubtree] = {}
         for number, frame in self._pending.items():
-            inside = subtree_numbers(self._weave, number)
+            inside = self._weave.subtrees([number])
             own = {point: found for point, found in counts.items() if point.number in inside}
             subtree = FoldedSubtree(frame, own)
             fresh[self._signatures[number]] = subtree
@@ -171,15 +170,6 @@ def unpersist(frame: DataFrame) -> None:
         frame.unpersist()
 
 
-def subtree_numbers(weave: Weave, top: int) -> frozenset[int]:
-    """Numbers of a node and everything below it."""
-    found = {top}
-    for node in weave.joins:
-        if node.parent_number in found:
-            found.add(node.number)
-    return frozenset(found)
-
-
 def subtree_signature(
     weave: Weave, top: int, fingerprints: Mapping[str, str], plan_hash: str
 ) -> str:
@@ -191,7 +181,7 @@ def subtree_signature(
         fingerprints: time and fingerprint of each source's snapshot, by field name.
         plan_hash: covers the declarations of every source and relationship.
     """
-    inside = subtree_numbers(weave, top)
+    inside = weave.subtrees([top])
     nodes = [
         [
             node.number,

@@ -16,6 +16,8 @@ from snaploom.models.variables import WITHOUT_VARIABLE, LocalPath, Variables
 GROUP = "snaploom.io"
 VERSION = "v1alpha1"
 API_VERSION: Literal["snaploom.io/v1alpha1"] = "snaploom.io/v1alpha1"
+ROOT_FIELD = ""
+"""Field name of the root in every document (rule W12)."""
 
 # Bounds (rule R17). They are generous for people and small enough for the API server's CEL cost
 # estimate, which multiplies the bounds of every list that a rule stands under.

@@ -257,6 +257,12 @@ class DataModel(ApiModel):
     max_depth: Annotated[int, Ge(1), Le(32)] = 14
     """Deepest node allowed; the root has depth 0."""
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Names of all sources, the root's first."""
+        others = (other.data_source for other in self.other_data_sources)
+        return (self.root_data_source.data_source, *others)
+
 
 class Check(ApiModel):
     """An expectation about the woven rows, measured before publication."""

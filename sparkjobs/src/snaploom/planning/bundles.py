@@ -20,6 +20,7 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.planning.bundle import Bundle
+from snaploom.planning.reads import reads_of
 
 _Kind = TypeVar("_Kind", bound=Resource)
 
@@ -46,20 +47,14 @@ def bundle_for(kind: str, name: str, resources: Iterable[Resource]) -> Bundle:
     sources, relationships = _named(near, DataSource), _named(near, DataRelationship)
     if isinstance(chosen, OutputDataset):
         used = [item.name for item in chosen.spec.data_model.data_relationships]
-        roots = _sources_of_output(chosen)
-        return _bundle(near, _reached(roots, sources), _chosen(used, relationships), output=chosen)
+        reached = _reached(chosen.spec.data_model.sources, sources)
+        return _bundle(near, reached, _chosen(used, relationships), output=chosen)
     if isinstance(chosen, SkippingIndex):
         target = chosen.spec.target
         output = _named(near, OutputDataset).get(target.output_dataset or "")
         reached = _reached([target.data_source] if target.data_source else [], sources)
         return _bundle(near, reached, (), index=chosen, indexed=output)
     raise _unknown(kind, name, listed)
-
-
-def _sources_of_output(output: OutputDataset) -> list[str]:
-    model = output.spec.data_model
-    others = [other.data_source for other in model.other_data_sources]
-    return [model.root_data_source.data_source, *others]
 
 
 def _bundle(
@@ -89,14 +84,7 @@ def _bundle(
 
 def _reached(names: Iterable[str], sources: Mapping[str, DataSource]) -> tuple[DataSource, ...]:
     """The sources, and those that virtual ones read, ordered by name."""
-    reached: dict[str, DataSource] = {}
-    waiting = list(names)
-    while waiting:
-        name = waiting.pop()
-        if name in sources and name not in reached:
-            reached[name] = sources[name]
-            waiting.extend(sources[name].spec.reads)
-    return tuple(reached[name] for name in sorted(reached))
+    return tuple(sources[name] for name in sorted(reads_of(sources).reached(names)))
 
 
 def _chosen(names: Iterable[str], resources: Mapping[str, _Kind]) -> tuple[_Kind, ...]:

@@ -16,10 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
+from snaploom.models.common import ROOT_FIELD
 from snaploom.models.times import EpochNanos, format_instant
-from snaploom.planning.graph import ROOT_FIELD
-from snaploom.planning.tree import JoinTree
+
+if TYPE_CHECKING:
+    from snaploom.planning.tree import JoinTree
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.planning.bundle import Bundle
-from snaploom.planning.cycles import cyclic_groups, shortest_cycle
+from snaploom.planning.reads import ReadGraph, reads_of
 from snaploom.planning.sources.registry import declared
 from snaploom.planning.validation.outputfolder import comparable_folder
 
@@ -39,7 +39,7 @@ def upstream_outputs(bundle: Bundle, outputs: Iterable[OutputDataset]) -> tuple[
     """
     listed = tuple(outputs)
     sources = {source.name: source for source in bundle.data_sources}
-    names = _Folders(listed).read_by(bundle.output, sources)
+    names = _Folders(listed, sources).read_by(bundle.output)
     found = (output for output in listed if output.name in names)
     others = (output for output in found if output.name != bundle.output.name)
     return tuple(sorted(others, key=lambda output: output.name))
@@ -57,37 +57,30 @@ def dependence_findings(
         outputs: all of the namespace, by name.
         sources: all of the namespace, by name.
     """
-    folders = _Folders(outputs.values())
-    reads: dict[str, set[str]] = {}
     asked = tuple(judged)
-    waiting, seen = [output.name for output in asked], set[str]()
-    while waiting:
-        name = waiting.pop()
-        if name in outputs and name not in seen:
-            seen.add(name)
-            reads[name] = folders.read_by(outputs[name], sources)
-            waiting.extend(reads[name])
-    in_circles = {name for group in cyclic_groups(reads) for name in group}
-    return tuple(
-        _finding(output, shortest_cycle(reads, output.name))
-        for output in asked
-        if output.name in in_circles
-    )
+    if not asked:
+        return ()
+    folders = _Folders(outputs.values(), sources)
+    reads = ReadGraph({name: folders.read_by(output) for name, output in outputs.items()})
+    circles = ((output, reads.circle(output.name)) for output in asked)
+    return tuple(_finding(output, circle) for output, circle in circles if circle)
 
 
 class _Folders:
     """Outputs by their folders, found by the files that somebody reads."""
 
-    def __init__(self, outputs: Iterable[OutputDataset]) -> None:
+    def __init__(self, outputs: Iterable[OutputDataset], sources: Mapping[str, DataSource]) -> None:
+        self._sources, self._reads = sources, reads_of(sources)
         self._names: defaultdict[str, set[str]] = defaultdict(set)
         for output in outputs:
             folder = comparable_folder(output.spec.output_folder.folder_uri)
             self._names[folder].add(output.name)
         self._sorted = sorted(self._names)
 
-    def read_by(self, output: OutputDataset, sources: Mapping[str, DataSource]) -> set[str]:
+    def read_by(self, output: OutputDataset) -> set[str]:
         """Names of the outputs that an output reads."""
-        globs = (glob for one in _sources(output, sources) for glob in declared(one).globs)
+        sources = self._reads.reached(output.spec.data_model.sources)
+        globs = (glob for name in sources for glob in declared(self._sources[name]).globs)
         folders = {folder for glob in globs for folder in self._read_at(glob)}
         return {name for folder in folders for name in self._names[folder]}
 
@@ -111,20 +104,6 @@ class _Folders:
             if not folder.startswith(begins):
                 break
             yield folder
-
-
-def _sources(output: OutputDataset, sources: Mapping[str, DataSource]) -> Iterator[DataSource]:
-    """The sources of an output, and those that virtual ones read."""
-    model = output.spec.data_model
-    waiting = [model.root_data_source.data_source]
-    waiting.extend(other.data_source for other in model.other_data_sources)
-    seen: set[str] = set()
-    while waiting:
-        name = waiting.pop()
-        if name in sources and name not in seen:
-            seen.add(name)
-            waiting.extend(sources[name].spec.reads)
-            yield sources[name]
 
 
 def _choices(glob: str) -> tuple[str, ...]:
@@ -152,7 +131,7 @@ def _is_below(glob: list[str], folder: list[str]) -> bool:
     return len(glob) > len(folder)
 
 
-def _finding(output: OutputDataset, circle: list[str]) -> Finding:
+def _finding(output: OutputDataset, circle: Sequence[str]) -> Finding:
     itself = len(circle) == 2
     return make_finding(
         "SL181",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from snaploom.planning.graph import JoinGraph
 from snaploom.planning.publishedmodel import Change, PublishedModel, PublishedNode
-from snaploom.planning.tree import JoinTree
+from snaploom.planning.tree import JoinTree, published_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,6 @@ def drawing_of(graph: JoinGraph, tree: JoinTree) -> Drawing:
     ids = {name: f"s{number}" for number, name in enumerate(sorted(names))}
     links = {link.name: f"r{number}" for number, link in enumerate(graph.links)}
     joined = {node.source for node in tree.nodes}
-    sources = {node.number: node.source for node in tree.nodes}
     return Drawing(
         sources=tuple(
             DrawnSource(
@@ -83,7 +82,7 @@ def drawing_of(graph: JoinGraph, tree: JoinTree) -> Drawing:
         ),
         joins=tuple(
             DrawnJoin(
-                ids[sources[node.parent_number]],
+                ids[tree.by_number[node.parent_number].source],
                 ids[node.source],
                 f"{node.number} [{', '.join(node.group_by)}]"
                 if node.group_by
@@ -139,7 +138,7 @@ def _dot_lines(drawn: Drawing) -> Iterator[str]:
 
 def published_mermaid(model: PublishedModel) -> str:
     """A published data model, or the difference of two, as a Mermaid flowchart."""
-    tree, nodes = model.tree()
+    tree, nodes = published_tree(model)
     lines = [
         f"%% {model.title}: {model.caption}",
         *(f"%% {note}" for note in model.notes),
@@ -164,7 +163,7 @@ def published_mermaid(model: PublishedModel) -> str:
 
 def published_dot(model: PublishedModel) -> str:
     """The same in the DOT language of Graphviz."""
-    tree, nodes = model.tree()
+    tree, nodes = published_tree(model)
     colors = {
         Change.SAME: "black", Change.ADDED: "darkgreen", Change.REMOVED: "red",
         Change.CHANGED: "darkorange",

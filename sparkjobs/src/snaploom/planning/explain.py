@@ -8,16 +8,17 @@ snapshot is a candidate's `time`; `sources` holds the others, by field name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from types import MappingProxyType
 
+import networkx as nx
 from pydantic import JsonValue
 
+from snaploom.models.common import ROOT_FIELD
 from snaploom.models.finding import Finding
 from snaploom.models.report import SnapshotReason
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.availability import Action
-from snaploom.planning.graph import ROOT_FIELD
 from snaploom.planning.plan import PlannedSnapshot, RunPlan, Unforeseen
 from snaploom.planning.retention import Removal
 from snaploom.planning.steps import CollectEnded
@@ -131,23 +132,19 @@ def tree_text(tree: JoinTree, notes: Mapping[int, str] = _NO_NOTES) -> str:
         tree: the join tree.
         notes: what else is known of a join, by the number of its node.
     """
-    rows = [(tree.root.source, "")]
-    children: dict[int, list[JoinNode]] = {}
-    for node in tree.joins:
-        children.setdefault(node.parent_number, []).append(node)
-    rows.extend(_branches(children, 0, "", notes))
+    rows = [(tree.root.source, ""), *_branches(tree, notes)]
     rows.extend((f"?── {tie.field_name}", f"tied at depth {tie.depth}") for tie in tree.ties)
     rows.extend((f"×── {missing.field_name}", "no path") for missing in tree.unreachable)
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {about}".rstrip() for name, about in rows)
 
 
-def _branches(
-    children: dict[int, list[JoinNode]], number: int, indent: str, notes: Mapping[int, str]
-) -> Iterator[tuple[str, str]]:
-    nodes = children.get(number, [])
-    for position, node in enumerate(nodes, start=1):
-        last = position == len(nodes)
+def _branches(tree: JoinTree, notes: Mapping[int, str]) -> Iterator[tuple[str, str]]:
+    indents = {0: ""}
+    for number in islice(nx.dfs_preorder_nodes(tree.network, 0), 1, None):
+        node = tree.by_number[number]
+        indent = indents[node.parent_number]
+        last = node is tree.children(node.parent_number)[-1]
         about = f"by {node.relationship}"
         if node.group_by:
             about += f", grouped by {', '.join(node.group_by)}"
@@ -156,8 +153,7 @@ def _branches(
         if notes.get(node.number):
             about += f", {notes[node.number]}"
         yield f"{indent}{'└── ' if last else '├── '}{node.field_name}", about
-        below = indent + ("    " if last else "│   ")
-        yield from _branches(children, node.number, below, notes)
+        indents[number] = indent + ("    " if last else "│   ")
 
 
 def _candidate_lines(snapshots: Sequence[PlannedSnapshot]) -> Iterator[str]:

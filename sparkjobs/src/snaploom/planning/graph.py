@@ -1,4 +1,4 @@
-"""Which source may be joined to which: the directed multigraph that a data model declares.
+"""Which source may be joined to which: the graph that a data model declares, of networkx.
 
 An arc leads from u to v by relationship r when both are listed, v is not the root, both are in r,
 no exclusion of r holds both, and v's `groupBy` is empty or equals, ignoring case and order, the
@@ -6,23 +6,29 @@ fields of v's key in r (rule W9). Grouping happens after a node's
 own children are joined, so it restricts the arcs *into* the node only. Sources that are in a
 relationship but not in the output are no way through.
 
-A relationship over k sources stands for k² arcs, which are never listed one by one: the graph keeps
-relationships as hyperedges (`Link`) and answers questions about arcs.
+A relationship over k sources stands for k² arcs, which are never listed one by one: the graph is
+bipartite, of sources (by name) and relationships (`Part`), with one edge for each source of each
+relationship. Sources that are in the same exclusions of a relationship have the same arcs by it;
+where it has exclusions, it is a node for each such set of sources.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby, product, repeat
+from operator import attrgetter
+from typing import ClassVar
 
-from snaploom.models.common import PathMissingMode
+import networkx as nx
+
+from snaploom.models.common import ROOT_FIELD, PathMissingMode
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.outputdataset import DataModel, UsedRelationship
 from snaploom.planning.fieldpaths import folded_path
 
-ROOT_FIELD = ""
-"""Field name of the root in every document (rule W12)."""
 NOT_EXCLUDED: frozenset[int] = frozenset()
 
 
@@ -48,7 +54,7 @@ class Vertex:
 
 @dataclass(frozen=True)
 class Link:
-    """A relationship as the output uses it: one hyperedge over all its sources."""
+    """A relationship as the output uses it: an edge to each of its sources."""
 
     name: str
     anti_priority: int
@@ -80,6 +86,15 @@ class Link:
         return vertex.group_key == {folded_path(name) for name in self.keys[vertex.source]}
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Part:
+    """A relationship as the sources see it that the same of its exclusions hold."""
+
+    relationship: str
+    held: frozenset[int]
+    """Numbers of these exclusions."""
+
+
 @dataclass(frozen=True)
 class JoinGraph:
     """The sources of an output and the links between them."""
@@ -89,43 +104,50 @@ class JoinGraph:
     """By source; the root included."""
     links: tuple[Link, ...]
     """Ordered by name."""
+    network: nx.Graph
+    """Sources, listed or not, and the parts of links; edges in the order of links."""
     max_depth: int = 32
 
     @cached_property
-    def links_by_source(self) -> Mapping[str, tuple[Link, ...]]:
-        """The links of each source, listed or not."""
-        found: dict[str, list[Link]] = {}
-        for link in self.links:
-            for source in link.keys:
-                found.setdefault(source, []).append(link)
-        return {source: tuple(links) for source, links in found.items()}
+    def link(self) -> Mapping[str, Link]:
+        """The links by name."""
+        return {link.name: link for link in self.links}
+
+    @cached_property
+    def parts(self) -> Mapping[str, tuple[Part, ...]]:
+        """The parts of each link, by its name."""
+        parts = (node for node in self.network if isinstance(node, Part))  # in the order of links
+        return {name: tuple(found) for name, found in groupby(parts, attrgetter("relationship"))}
 
     def links_of(self, source: str) -> tuple[Link, ...]:
-        """The links that mention a source."""
-        return self.links_by_source.get(source, ())
+        """The links that mention a source, listed or not."""
+        parts = self.network.adj.get(source, ())
+        return tuple(self.link[part.relationship] for part in parts)
 
-    def targets(self, link: Link) -> list[Vertex]:
-        """The vertices that the link may join to something: listed, not the root, grouping fits."""
-        members = (self.vertices[source] for source in link.keys if source in self.vertices)
-        return [v for v in members if v.source != self.root.source and link.fits_grouping(v)]
+    def hops(self) -> dict[str | Part, int]:
+        """How far every source within reach is from the root, and every part on the way.
 
-    def joins_anything(self, link: Link) -> bool:
-        """Whether the link has an arc at all."""
-        members = [source for source in link.keys if source in self.vertices]
-        return any(
-            parent != child.source and not link.separates(parent, child.source)
-            for child in self.targets(link)
-            for parent in members
-        )
+        A join is two hops: from a source to a relationship, and on to a source. The search is
+        breadth first; what an arc needs prunes it.
+        """
+        found: dict[str | Part, int] = {self.root.source: 0}
+        edges = nx.generic_bfs_edges(self.network, self.root.source, _Pruned(self).following)
+        for before, node in edges:
+            found[node] = found[before] + 1
+        return found
 
-    def arcs(self) -> Iterator[tuple[Vertex, Vertex, Link]]:
-        """Every arc, one by one: for drawing small graphs; planning never needs it."""
-        for link in self.links:
+    def arcs(self, links: Iterable[Link]) -> Iterator[tuple[Vertex, Vertex, Link]]:
+        """The arcs of links, one by one: for small graphs, or the first; planning needs none."""
+        for link in links:
             members = [self.vertices[source] for source in link.keys if source in self.vertices]
-            for child in self.targets(link):
-                for parent in members:
-                    if parent is not child and not link.separates(parent.source, child.source):
-                        yield parent, child, link
+            for child, parent in product(members, members):
+                if (
+                    parent is not child
+                    and child is not self.root
+                    and link.fits_grouping(child)
+                    and not link.separates(parent.source, child.source)
+                ):
+                    yield parent, child, link
 
 
 def join_graph(model: DataModel, relationships: Iterable[DataRelationship]) -> JoinGraph:
@@ -141,7 +163,62 @@ def join_graph(model: DataModel, relationships: Iterable[DataRelationship]) -> J
         (_link(used, by_name[used.name]) for used in model.data_relationships),
         key=lambda link: link.name,
     )
-    return JoinGraph(root, vertices, tuple(links), model.max_depth)
+    return JoinGraph(root, vertices, tuple(links), _network(vertices, links), model.max_depth)
+
+
+class _Network(nx.Graph):  # type: ignore[misc]  # networkx has no types
+    """A graph without data on its edges, which all share one dictionary for it.
+
+    A dense model has hundreds of thousands of edges: a dictionary for each takes a fifth longer.
+    """
+
+    _NO_DATA: ClassVar[dict[str, object]] = {}
+
+    def edge_attr_dict_factory(self) -> dict[str, object]:
+        """The data of a new edge."""
+        return self._NO_DATA
+
+
+def _network(vertices: Iterable[str], links: Iterable[Link]) -> nx.Graph:
+    network = _Network()
+    network.add_nodes_from(vertices)
+    for link in links:
+        alike: defaultdict[frozenset[int], list[str]] = defaultdict(list)
+        for source in link.keys:
+            alike[link.exclusions_of(source)].append(source)
+        for held, sources in alike.items():
+            network.add_edges_from(zip(sources, repeat(Part(link.name, held)), strict=False))
+    return network
+
+
+class _Pruned:
+    """What follows on each node, on a way of joins from the root."""
+
+    def __init__(self, graph: JoinGraph) -> None:
+        self._graph = graph
+        self._entered: set[Part] = set()
+        self._left = dict(graph.parts)
+        self._grouped = {name: vertex for name, vertex in graph.vertices.items() if vertex.group_by}
+
+    def following(self, node: str | Part) -> Iterator[str | Part]:
+        """The parts that lead on from a source, or the sources that a part leads to."""
+        network, vertices = self._graph.network, self._graph.vertices
+        if isinstance(node, Part):
+            link = self._graph.link[node.relationship]
+            for source in network[node]:
+                grouped = self._grouped.get(source)
+                if source in vertices and (grouped is None or link.fits_grouping(grouped)):
+                    yield source
+            return
+        for part in network[node]:
+            # One source speaks for all that are in the same exclusions, and a part is reached once.
+            if part not in self._entered:
+                self._entered.add(part)
+                left = self._left[part.relationship]
+                yield from (other for other in left if part.held.isdisjoint(other.held))
+                self._left[part.relationship] = tuple(
+                    other for other in left if not part.held.isdisjoint(other.held)
+                )
 
 
 def _link(used: UsedRelationship, relationship: DataRelationship) -> Link:

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import count, islice
+
+import networkx as nx
 
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.graph import JoinGraph
 from snaploom.planning.publishedmodel import Change, PublishedModel, PublishedNode
 from snaploom.planning.sources.registry import declared
-from snaploom.planning.tree import JoinNode, JoinTree
+from snaploom.planning.tree import JoinNode, JoinTree, published_tree
 
 CARD_WIDTH = 280
 CARD_HEIGHT = 76
@@ -107,7 +110,7 @@ def picture_of(bundle: Bundle, graph: JoinGraph, tree: JoinTree) -> Picture:
 
 def published_picture(model: PublishedModel) -> Picture:
     """The drawing of a published data model, or of the difference of two."""
-    tree, nodes = model.tree()
+    tree, nodes = published_tree(model)
     labels = {
         number: (_cut(node.relationship, LABEL_LIMIT), _cut(node.matched, KEYS_LIMIT))
         for number, node in nodes.items()
@@ -144,7 +147,7 @@ def _laid_out(
 
 def _caption(tree: JoinTree, has_others: bool) -> str:
     joins = len(tree.joins)
-    depth = max(node.depth for node in tree.nodes)
+    depth = tree.nodes[-1].depth
     counted = f"{joins} join{'' if joins == 1 else 's'}, depth {depth}"
     return f"{counted}; dashed: relationships that the tree does not use" if has_others else counted
 
@@ -152,10 +155,8 @@ def _caption(tree: JoinTree, has_others: bool) -> str:
 def _columns(tree: JoinTree, labels: dict[int, tuple[str, str]]) -> list[float]:
     """Left edge of the cards of each depth: as far apart as the labels between them need."""
     columns = [float(MARGIN)]
-    for depth in range(1, max(node.depth for node in tree.nodes) + 1):
-        widest = max(
-            _label_width(*labels[node.number]) for node in tree.joins if node.depth == depth
-        )
+    for layer in islice(tree.layers, 1, None):
+        widest = max(_label_width(*labels[node.number]) for node in layer)
         columns.append(columns[-1] + CARD_WIDTH + BEND + widest + 2 * LABEL_GAP)
     return columns
 
@@ -165,24 +166,11 @@ def _label_width(label: str, keys: str) -> float:
 
 
 def _rows(tree: JoinTree) -> dict[int, float]:
-    children: dict[int, list[int]] = {node.number: [] for node in tree.nodes}
-    for node in tree.joins:
-        children[node.parent_number].append(node.number)
     rows: dict[int, float] = {}
-    next_row = 0
-    # Depth first, children before parents; a list instead of recursion, for chains of any length.
-    stack = [(tree.root.number, False)]
-    while stack:
-        number, is_done = stack.pop()
-        if not children[number]:
-            rows[number] = float(next_row)
-            next_row += 1
-        elif is_done:
-            below = [rows[child] for child in children[number]]
-            rows[number] = (below[0] + below[-1]) / 2
-        else:
-            stack.append((number, True))
-            stack.extend((child, False) for child in reversed(children[number]))
+    free = count()
+    for number in nx.dfs_postorder_nodes(tree.network, tree.root.number):
+        below = [rows[child] for child in tree.network[number]]
+        rows[number] = (below[0] + below[-1]) / 2 if below else float(next(free))
     return rows
 
 
@@ -246,7 +234,7 @@ def _alternatives(graph: JoinGraph, tree: JoinTree, cards: dict[int, Card]) -> t
     by_source = {node.source: node for node in tree.nodes}
     chosen = {(node.parent_number, node.number) for node in tree.joins}
     pairs: dict[tuple[int, int], str] = {}
-    for parent, child, link in graph.arcs():
+    for parent, child, link in graph.arcs(graph.links):
         if parent.source in by_source and child.source in by_source:
             ends = (by_source[parent.source].number, by_source[child.source].number)
             if ends not in chosen and ends[::-1] not in chosen and ends[::-1] not in pairs:

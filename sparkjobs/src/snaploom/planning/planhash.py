@@ -17,6 +17,7 @@ from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource
 from snaploom.models.resource import Resource
 from snaploom.planning.bundle import Bundle
+from snaploom.planning.reads import reads_of
 from snaploom.planning.tree import JoinNode, JoinTree
 
 
@@ -24,18 +25,18 @@ def plan_hash(bundle: Bundle, tree: JoinTree) -> str:
     """SHA-256 in hexadecimal."""
     others = bundle.output.spec.data_model.other_data_sources
     names = {node.source for node in tree.nodes}
-    sources = _with_read({source.name: source for source in bundle.data_sources}, names)
+    by_name = {source.name: source for source in bundle.data_sources}
+    sources = [by_name[name] for name in reads_of(by_name).reached(names)]
     variants = [source.spec.variant for source in sources]
     applicators = {name for variant in variants for name in variant.metadata_applicators}
     transformers = {name for variant in variants for name in variant.field_transformers}
     relationships = {item.name: item for item in bundle.data_relationships}
-    by_number = {node.number: node.source for node in tree.nodes}
     rules: list[JsonValue] = []
     rules.extend(sorted(o.dump_json() for o in others if o.data_source in names))
     parts: JsonValue = [
         tree.root.source,
         [
-            _edge(node, relationships[node.relationship], by_number[node.parent_number])
+            _edge(node, relationships[node.relationship], tree.by_number[node.parent_number].source)
             for node in tree.joins
         ],
         rules,
@@ -58,17 +59,6 @@ def _edge(node: JoinNode, relationship: DataRelationship, parent: str) -> JsonVa
         list(node.group_by),
         [[component.dump() for component in key] for key in keys],
     ]
-
-
-def _with_read(by_name: dict[str, DataSource], names: set[str]) -> list[DataSource]:
-    found: dict[str, DataSource] = {}
-    waiting = sorted(names)
-    while waiting:
-        name = waiting.pop()
-        if name in by_name and name not in found:
-            found[name] = by_name[name]
-            waiting.extend(by_name[name].spec.reads)
-    return list(found.values())
 
 
 def _specs(resources: tuple[Resource, ...] | list[DataSource], names: set[str]) -> JsonValue:

@@ -6,13 +6,11 @@ source and how it is grouped may differ between snapshots; so may whether it was
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from snaploom.planning.compatibility import Structure
-from snaploom.planning.graph import ROOT_FIELD
-from snaploom.planning.tree import JoinNode, JoinTree
 
 
 class Change(StrEnum):
@@ -64,35 +62,6 @@ class PublishedModel:
             for node in self.nodes
             if node.change is not Change.SAME
         )
-
-    def tree(self) -> tuple[JoinTree, Mapping[int, PublishedNode]]:
-        """The join tree, numbered breadth-first with children ordered by name, and its nodes."""
-        children: dict[str, list[PublishedNode]] = {}
-        for node in self.nodes[1:]:
-            children.setdefault(node.parent.casefold(), []).append(node)
-        root = self.nodes[0]
-        joined = [JoinNode(0, ROOT_FIELD, root.source, "", -1, "", 0)]
-        found = {0: root}
-        for parent in joined:  # grows while it is walked: breadth first
-            for node in sorted(
-                children.get(parent.field_name.casefold(), []),
-                key=lambda n: n.field_name.casefold(),
-            ):
-                number = len(joined)
-                found[number] = node
-                joined.append(
-                    JoinNode(
-                        number,
-                        node.field_name,
-                        node.source,
-                        node.parent,
-                        parent.number,
-                        node.relationship,
-                        parent.depth + 1,
-                        node.group_by,
-                    )
-                )
-        return JoinTree(tuple(joined)), found
 
 
 def model_of_structure(title: str, caption: str, root: str, structure: Structure) -> PublishedModel:

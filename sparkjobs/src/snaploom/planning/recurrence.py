@@ -38,18 +38,14 @@ def _subtrees(
     tree: JoinTree, visit: Visit, names: dict[tuple[int, EpochNanos, tuple[int, ...]], int]
 ) -> dict[int, int]:
     """A name for the subtree of every node but the root, children first."""
-    included = {0}
-    for node in tree.joins:
-        if node.parent_number in included and node.field_name in visit:
-            included.add(node.number)
-    parts: dict[int, list[int]] = {}
+    left_out = tree.subtrees(n.number for n in tree.joins if n.field_name not in visit)
     found: dict[int, int] = {}
     for node in reversed(tree.joins):
-        if node.number in included:
-            below = tuple(parts.pop(node.number, ()))
-            name = names.setdefault((node.number, visit[node.field_name], below), len(names))
-            found[node.number] = name
-            parts.setdefault(node.parent_number, []).append(name)
+        if node.number not in left_out:
+            children = (child.number for child in tree.children(node.number))
+            parts = tuple(found[number] for number in children if number in found)
+            name = (node.number, visit[node.field_name], parts)
+            found[node.number] = names.setdefault(name, len(names))
     return found
 
 

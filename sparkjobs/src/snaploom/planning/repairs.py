@@ -10,11 +10,13 @@ goes and no other comes.
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
-from snaploom.planning.graph import JoinGraph, Link
+import networkx as nx
+
+from snaploom.planning.graph import JoinGraph, Link, Part
 from snaploom.planning.tree import JoinTree, Tie, plan_tree
 
 
@@ -81,13 +83,9 @@ class RaiseAntiPriority:
 ReachRepair = AddSource | SetGroupBy | NarrowExclusions
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """The cheapest known way to a source: its cost in repairs, where from, by which link."""
-
-    cost: int
-    parent: str
-    link: Link
+_MOST_PAIRS = 100_000
+"""Pairs of parts of relationships whose exclusions are compared; beyond, a source may be suggested
+to be reached by one repair more than necessary."""
 
 
 def reach_repairs(graph: JoinGraph, tree: JoinTree) -> dict[str, tuple[ReachRepair, ...]]:
@@ -95,55 +93,56 @@ def reach_repairs(graph: JoinGraph, tree: JoinTree) -> dict[str, tuple[ReachRepa
 
     A source that no chain of relationships connects to the root is left out.
     """
-    steps = _cheapest_steps(graph, tree.depths)
+    ways = _ways(graph, tree.depths)
+    ways.add_nodes_from(tree.depths)
+    paths = nx.multi_source_dijkstra_path(ways, sorted(tree.depths), weight="repairs")
     return {
-        missing.source: _repairs_along(graph, steps, missing.source)
+        missing.source: tuple(_repairs_along(graph, path[::3], path[1::3]))
         for missing in tree.unreachable
-        if missing.source in steps
+        if (path := paths.get(missing.source))
     }
 
 
-def _cheapest_steps(graph: JoinGraph, reached: Iterable[str]) -> dict[str, _Step]:
-    """Dijkstra over sources, listed or not; an arc costs the number of repairs that allow it."""
-    costs = dict.fromkeys(reached, 0)
-    steps: dict[str, _Step] = {}
-    queue = [(0, source) for source in sorted(costs)]
-    asked: set[tuple[str, frozenset[int]]] = set()
-    while queue:
-        cost, source = heapq.heappop(queue)
-        if cost > costs[source]:
-            continue
-        for link in graph.links_of(source):
-            # Sources in the same exclusions of a link have the same arcs: the first, cheapest
-            # one speaks for all, which keeps dense relationships linear.
-            sort = (link.name, link.exclusions_of(source))
-            if sort in asked:
-                continue
-            asked.add(sort)
-            for target in link.keys:
-                new = cost + _repairs_of_arc(graph, link, source, target)
-                if target != source and new < costs.get(target, new + 1):
-                    costs[target] = new
-                    steps[target] = _Step(new, source, link)
-                    heapq.heappush(queue, (new, target))
-    return steps
+def _ways(graph: JoinGraph, reached: Container[str]) -> nx.DiGraph:
+    """The ways to join sources out of reach, listed or not, with the repairs that each takes.
+
+    A join is three edges: from a source to its part of a relationship, to what leaves a part, and
+    to a source. Of the sources within reach, the first by name enters a part for all.
+    """
+    ways = nx.DiGraph()
+    pairs = 0
+    for link in graph.links:
+        parts = graph.parts[link.name]
+        pairs += len(parts) ** 2
+        compared = parts if pairs <= _MOST_PAIRS else ()
+        repairs = {s: _misfits(graph, link, s) for s in sorted(link.keys) if s not in reached}
+        for part in parts:
+            near = sorted(graph.network[part])
+            first = next((source for source in near if source in reached), None)
+            entering = (source for source in near if source == first or source in repairs)
+            ways.add_edges_from(((source, part) for source in entering), repairs=0)
+            free = (other for other in compared if part.held.isdisjoint(other.held))
+            ways.add_edges_from(((part, (other,)) for other in free), repairs=0)
+            for source in near:
+                if source in repairs:
+                    ways.add_edge((part,), source, repairs=repairs[source])
+        if link.exclusions:
+            ways.add_edges_from(((part, (link.name,)) for part in parts), repairs=0)
+            for source, misfits in repairs.items():
+                ways.add_edge((link.name,), source, repairs=1 + misfits)
+    return ways
 
 
-def _repairs_of_arc(graph: JoinGraph, link: Link, source: str, target: str) -> int:
-    vertex = graph.vertices.get(target)
-    misfit = vertex is None or not link.fits_grouping(vertex)
-    return int(misfit) + int(link.separates(source, target))
+def _misfits(graph: JoinGraph, link: Link, source: str) -> int:
+    vertex = graph.vertices.get(source)
+    return int(vertex is None or not link.fits_grouping(vertex))
 
 
 def _repairs_along(
-    graph: JoinGraph, steps: Mapping[str, _Step], source: str
-) -> tuple[ReachRepair, ...]:
-    found: list[ReachRepair] = []
-    while source in steps:
-        step = steps[source]
-        found[:0] = _repairs_at(graph, step.link, step.parent, source)
-        source = step.parent
-    return tuple(found)
+    graph: JoinGraph, sources: Sequence[str], parts: Sequence[Part]
+) -> Iterator[ReachRepair]:
+    for (parent, source), part in zip(pairwise(sources), parts, strict=True):
+        yield from _repairs_at(graph, graph.link[part.relationship], parent, source)
 
 
 def _repairs_at(graph: JoinGraph, link: Link, parent: str, source: str) -> list[ReachRepair]:

@@ -112,13 +112,9 @@ def weaving_steps(tree: JoinTree, found: Availability, partition: str) -> tuple[
 
 
 def _joins(tree: JoinTree, included: Collection[int]) -> list[Step]:
-    children: dict[int, list[JoinNode]] = {}
-    for node in tree.joins:
-        if node.number in included:
-            children.setdefault(node.parent_number, []).append(node)
     steps: list[Step] = []
     for junction in reversed(tree.nodes):
-        joined = children.get(junction.number, [])
+        joined = [node for node in tree.children(junction.number) if node.number in included]
         steps.extend(GroupNode(child) for child in joined if child.group_by)
         if joined:
             steps.append(JoinChildren(junction, tuple(joined)))

@@ -10,11 +10,17 @@ pass suffices, which handles each relationship once a layer; trees are never enu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, groupby
 
-from snaploom.models.common import PathMissingMode
-from snaploom.planning.graph import JoinGraph, Link, Vertex
+import networkx as nx
+
+from snaploom.models.common import ROOT_FIELD, PathMissingMode
+from snaploom.planning.graph import JoinGraph, Link, Part, Vertex
+from snaploom.planning.publishedmodel import PublishedModel, PublishedNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +135,51 @@ class JoinTree:
                 return node
         raise KeyError(field_name)
 
+    @cached_property
+    def by_number(self) -> Mapping[int, JoinNode]:
+        """The nodes by their numbers."""
+        return {node.number: node for node in self.nodes}
+
+    @cached_property
+    def network(self) -> nx.DiGraph:
+        """Numbers of nodes with edges to those of what is joined to them, all in their order."""
+        network = nx.DiGraph()
+        network.add_nodes_from(self.by_number)
+        network.add_edges_from((node.parent_number, node.number) for node in self.joins)
+        return network
+
+    @cached_property
+    def _children(self) -> Mapping[int, tuple[JoinNode, ...]]:
+        return {
+            number: tuple(map(self.by_number.__getitem__, near))
+            for number, near in self.network.adjacency()
+        }
+
+    @property
+    def layers(self) -> Iterator[tuple[JoinNode, ...]]:
+        """The nodes of each depth, from the root on."""
+        for numbers in nx.bfs_layers(self.network, [0]):
+            yield tuple(map(self.by_number.__getitem__, numbers))
+
     def children(self, number: int) -> tuple[JoinNode, ...]:
         """The nodes that are joined to a node, ordered by field name."""
-        return tuple(node for node in self.nodes if node.parent_number == number)
+        return self._children[number]
+
+    def subtrees(self, tops: Iterable[int]) -> frozenset[int]:
+        """Numbers of some nodes and of everything that hangs on them."""
+        return frozenset(chain.from_iterable(nx.bfs_layers(self.network, list(tops))))
+
+    def path(self, number: int) -> tuple[str, ...]:
+        """Names of the fields of the output that lead to a node; none to the root."""
+        above = nx.ancestors(self.network, number) | {number}
+        return tuple(self.by_number[each].field_name for each in sorted(above) if each)
 
 
 def plan_tree(graph: JoinGraph) -> JoinTree:
     """Find the tree of `graph`; a pure function of it, whatever the order of its configuration."""
     search = _Search(graph)
-    while search.layer:
-        search.advance()
+    for depth in range(1, max(search.depths.values()) + 1):
+        search.place_layer(depth)
     missing = (v for v in graph.vertices.values() if v.source not in search.placed)
     return JoinTree(
         nodes=tuple(n for n in search.placed.values() if n.number not in search.undecided),
@@ -148,23 +189,37 @@ def plan_tree(graph: JoinGraph) -> JoinTree:
             Unreachable(v.field_name, v.source, v.path_missing_mode)
             for v in sorted(missing, key=lambda v: v.order)
         ),
-        depths={source: node.depth for source, node in search.placed.items()},
+        depths=search.depths,
     )
+
+
+def published_tree(
+    model: PublishedModel,
+) -> tuple[JoinTree, Mapping[int, PublishedNode]]:
+    """The join tree, numbered breadth-first with children ordered by name, and its nodes."""
+    root, *others = model.nodes
+    by_name = {node.field_name.casefold(): node for node in others}
+    network = nx.DiGraph([(node.parent.casefold(), name) for name, node in by_name.items()])
+    network.add_node(ROOT_FIELD)
+    joined = {ROOT_FIELD: JoinNode(0, ROOT_FIELD, root.source, "", -1, "", 0)}
+    found = {0: root}
+    for above, name in nx.bfs_edges(network, ROOT_FIELD, sort_neighbors=sorted):
+        node, parent, number = by_name[name], joined[above], len(joined)
+        found[number] = node
+        joined[name] = JoinNode(
+            number, node.field_name, node.source, node.parent, parent.number,
+            node.relationship, parent.depth + 1, node.group_by,
+        )  # fmt: skip
+    return JoinTree(tuple(joined.values())), found
 
 
 @dataclass
 class _Offer:
-    """The cheapest ways found so far to join one vertex to the current layer."""
+    """The cheapest ways to join one vertex to the layer before it."""
 
     vertex: Vertex
     cost: int
-    ways: list[tuple[str, tuple[JoinNode, ...]]]
-
-    def add(self, link: Link, parents: tuple[JoinNode, ...]) -> None:
-        if link.anti_priority < self.cost:
-            self.cost, self.ways = link.anti_priority, []
-        if link.anti_priority == self.cost:
-            self.ways.append((link.name, parents))
+    ways: list[tuple[str, tuple[JoinNode, ...]]] = field(default_factory=list)
 
     def best(self) -> tuple[str, JoinNode]:
         """The way with the lowest-numbered parent: the only one unless there is a tie."""
@@ -173,59 +228,61 @@ class _Offer:
 
 
 class _Search:
-    """The state of one breadth-first pass."""
+    """The tree as far as it is decided, layer by layer."""
 
     def __init__(self, graph: JoinGraph) -> None:
         root = JoinNode(0, graph.root.field_name, graph.root.source, "", -1, "", 0)
         self.graph = graph
         self.placed: dict[str, JoinNode] = {root.source: root}
-        self.layer = [root]
         self.ties: list[Tie] = []
         self.ties_below: list[Tie] = []
         self.undecided: set[int] = set()
-        self._waiting = {link.name: graph.targets(link) for link in graph.links}
+        self.depths: dict[str, int] = {}
+        self._layers: defaultdict[int, list[str]] = defaultdict(list)
+        self._parts: defaultdict[int, list[Part]] = defaultdict(list)
+        for node, hops in graph.hops().items():
+            if isinstance(node, Part):
+                self._parts[hops // 2 + 1].append(node)
+            else:
+                self.depths[node] = hops // 2
+                self._layers[hops // 2].append(node)
 
-    def advance(self) -> None:
-        """Place everything that the current layer reaches; that is the next layer."""
-        offers = self._offers()
+    def place_layer(self, depth: int) -> None:
+        """Place the sources of a depth, those of the depths before it being placed."""
+        offers = self._offers(depth)
         first = len(self.placed)
         ordered = sorted(offers.values(), key=lambda o: (o.best()[1].number, o.vertex.order))
-        self.layer = [self._place(first + i, offer) for i, offer in enumerate(ordered)]
+        for number, offer in enumerate(ordered, start=first):
+            self._place(number, offer)
 
-    def _offers(self) -> dict[str, _Offer]:
+    def _offers(self, depth: int) -> dict[str, _Offer]:
         offers: dict[str, _Offer] = {}
-        for link, parents in self._links_of_layer():
-            waiting = [v for v in self._waiting[link.name] if v.source not in self.placed]
-            self._waiting[link.name] = waiting
-            allowed: dict[frozenset[int], tuple[JoinNode, ...]] = {}
-            for vertex in waiting:
-                held = link.exclusions_of(vertex.source)
-                if held not in allowed:
-                    allowed[held] = _not_held(link, parents, held)
-                if allowed[held]:
-                    offer = offers.setdefault(vertex.source, _Offer(vertex, link.anti_priority, []))
-                    offer.add(link, allowed[held])
+        waiting = set(self._layers[depth])
+        above = sorted(
+            (self.placed[source] for source in self._layers[depth - 1]),
+            key=lambda node: node.number,
+        )
+        parts = ((self.graph.link[part.relationship], part) for part in self._parts[depth])
+        ranked = sorted(parts, key=lambda way: (way[0].anti_priority, way[0].name))
+        for cost, equal in groupby(ranked, key=lambda way: way[0].anti_priority):
+            for link, part in equal:
+                joined = waiting.intersection(self.graph.network[part])
+                fitting = [v for s in joined if link.fits_grouping(v := self.graph.vertices[s])]
+                parents = _not_held(link, above, part.held) if fitting else ()
+                for vertex in fitting:
+                    offer = offers.setdefault(vertex.source, _Offer(vertex, cost))
+                    offer.ways.append((link.name, parents))
+            waiting.difference_update(offers)
         return offers
 
-    def _links_of_layer(self) -> Iterator[tuple[Link, list[JoinNode]]]:
-        parents: dict[str, list[JoinNode]] = {}
-        links: dict[str, Link] = {}
-        for node in self.layer:
-            for link in self.graph.links_of(node.source):
-                links[link.name] = link
-                parents.setdefault(link.name, []).append(node)
-        for name in sorted(links):
-            yield links[name], parents[name]
-
-    def _place(self, number: int, offer: _Offer) -> JoinNode:
+    def _place(self, number: int, offer: _Offer) -> None:
         relationship, parent = offer.best()
         vertex = offer.vertex
         depth = parent.depth + 1
-        node = JoinNode(
+        self.placed[vertex.source] = JoinNode(
             number, vertex.field_name, vertex.source, parent.field_name, parent.number,
             relationship, depth, vertex.group_by,
         )  # fmt: skip
-        self.placed[vertex.source] = node
         tie = Tie(number, vertex.field_name, vertex.source, depth, offer.cost, tuple(offer.ways))
         tied = tie.count > 1
         below = all(p.number in self.undecided for _, parents in tie.ways for p in parents)
@@ -233,10 +290,14 @@ class _Search:
             (self.ties_below if below else self.ties).append(tie)
         if tied or below:
             self.undecided.add(number)
-        return node
 
 
 def _not_held(
     link: Link, parents: Sequence[JoinNode], held: frozenset[int]
 ) -> tuple[JoinNode, ...]:
-    return tuple(p for p in parents if held.isdisjoint(link.exclusions_of(p.source)))
+    """Those of a layer that are in a link, and in none of some of its exclusions."""
+    return tuple(
+        parent
+        for parent in parents
+        if parent.source in link.keys and held.isdisjoint(link.exclusions_of(parent.source))
+    )

@@ -176,7 +176,7 @@ def _never_used(output: OutputDataset, graph: JoinGraph, tree: JoinTree) -> list
         return []
     used = {node.relationship for node in tree.joins}
     unused = {
-        link.name for link in graph.links if link.name not in used and graph.joins_anything(link)
+        link.name for link in graph.links if link.name not in used and any(graph.arcs([link]))
     }
     positions = enumerate(output.spec.data_model.data_relationships)
     return [

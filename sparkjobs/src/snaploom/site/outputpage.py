@@ -18,7 +18,7 @@ from snaploom.planning.publishedmodel import PublishedModel, difference
 from snaploom.planning.retention import HeldSnapshot, Removal, removals
 from snaploom.planning.schemas import Struct
 from snaploom.planning.sources.registry import declared
-from snaploom.planning.tree import JoinNode, JoinTree
+from snaploom.planning.tree import JoinNode, JoinTree, published_tree
 from snaploom.site.fieldtree import changes, columns_at, flat
 from snaploom.site.gaps import gaps_of
 from snaploom.site.pagedata import (
@@ -137,7 +137,7 @@ def _nodes(
     found = []
     for node in tree.nodes:
         name = node.field_name.casefold() if node.number else ""
-        columns = () if schema is None else columns_at(schema, _path(tree, node))
+        columns = () if schema is None else columns_at(schema, tree.path(node.number))
         one = Node(
             node.number,
             node.field_name if node.number else "",
@@ -160,7 +160,7 @@ def _tree(
     if declared_as is not None:
         return declared_as.plan.tree
     model = published.models.get(newest.model_hash) if newest else None
-    return None if model is None else model.tree()[0]
+    return None if model is None else published_tree(model)[0]
 
 
 def _with_declared(node: Node, declared_as: Declared, tree: JoinTree, joined: JoinNode) -> Node:
@@ -190,14 +190,6 @@ def _keys(bundle: Bundle, tree: JoinTree, node: JoinNode) -> tuple[str, ...]:
     return tuple(
         one if one == other else f"{one} = {other}" for one, other in zip(*sides, strict=False)
     )
-
-
-def _path(tree: JoinTree, node: JoinNode) -> tuple[str, ...]:
-    path: list[str] = []
-    while node.parent_number >= 0:
-        path.append(node.field_name)
-        node = tree.nodes[node.parent_number]
-    return tuple(reversed(path))
 
 
 def _gaps(declared_as: Declared, state: FolderState) -> tuple[Gap, ...]:
@@ -283,7 +275,7 @@ def _lineage(declared_as: Declared, nodes: Sequence[Node]) -> Iterator[LineageLi
         if node.group_by:
             through.append(f"array by {', '.join(node.group_by)}")
         places = tuple(f"{one.namespace} {one.name}" for one in declared(source).datasets)
-        path = (*_path(tree, tree.nodes[node.number]), "data")
+        path = (*tree.path(node.number), "data")
         for column in node.columns:
             yield LineageLine(
                 ".".join((*path, column.name)),

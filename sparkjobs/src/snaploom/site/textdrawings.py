@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from snaploom.planning.explain import tree_text
 from snaploom.planning.publishedmodel import PublishedNode
+from snaploom.planning.tree import published_tree
 from snaploom.site.graphview import model_of_nodes
 from snaploom.site.pagedata import Node, OutputPage
 from snaploom.site.quantities import shortened, span
@@ -23,7 +24,7 @@ def tree_drawing(nodes: Sequence[Node]) -> str:
     Args:
         nodes: the root first, parents before children; one at least.
     """
-    tree, found = model_of_nodes("", "", nodes).tree()
+    tree, found = published_tree(model_of_nodes("", "", nodes))
     return tree_text(tree, {number: _note(node) for number, node in found.items()})
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import logging
+from typing import TYPE_CHECKING
 
 from snaploom.errors import ObjectAlreadyExists
 from snaploom.planning.schemas import parse_schema
-from snaploom.planning.tree import JoinTree
 from snaploom.storage import layout
 from snaploom.storage.documentparser import (
     DOCUMENT,
@@ -24,6 +24,9 @@ from snaploom.storage.documentparser import (
 from snaploom.storage.entries import ModelNode
 from snaploom.storage.objectstore import STORE_FAILURES, ObjectStore
 from snaploom.storage.state import FolderState
+
+if TYPE_CHECKING:
+    from snaploom.planning.tree import JoinTree
 
 _log = logging.getLogger(__name__)
 

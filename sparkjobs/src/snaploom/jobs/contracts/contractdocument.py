@@ -246,11 +246,7 @@ def _described(field: Field) -> dict[str, JsonValue]:
 
 def _path(tree: JoinTree, node: JoinNode) -> tuple[str, ...]:
     """Where the columns of a node are: `data`, below the fields of its ancestors."""
-    names: list[str] = [DATA]
-    while node.number:
-        names.insert(0, node.field_name.casefold())
-        node = tree.nodes[node.parent_number]
-    return tuple(names)
+    return (*(name.casefold() for name in tree.path(node.number)), DATA)
 
 
 def _service_levels(output: OutputDataset, partition: str) -> Iterator[JsonValue]:

@@ -65,7 +65,7 @@ def column_lineage(bundle: Bundle, tree: JoinTree, woven: WovenColumns) -> Colum
     columns: dict[str, tuple[InputColumn, ...]] = {}
     schema = parse_schema(woven.schema, "")
     for node in nodes:
-        path = (*_path(tree, node), DATA)
+        path = (*tree.path(node.number), DATA)
         names = (field.name for field in struct_at(schema, path).fields)
         for name in names:
             columns[".".join((*path, name))] = found[node.number].get(name.casefold(), ())
@@ -138,13 +138,6 @@ def _keys(
         for component in relationship.spec.join_key_of(side.source) or ():
             for field in component.fields_:
                 yield from found[side.number].get(_top(field.field_name), ())
-
-
-def _path(tree: JoinTree, node: JoinNode) -> tuple[str, ...]:
-    """The fields of the output that lead to a source."""
-    if node.parent_number < 0:
-        return ()
-    return (*_path(tree, tree.nodes[node.parent_number]), node.field_name)
 
 
 def _top(path: str) -> str:

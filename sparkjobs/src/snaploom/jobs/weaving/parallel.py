@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Generic, TypeVar
 
+import networkx as nx
+
 Result = TypeVar("Result")
 
 
@@ -49,7 +51,12 @@ class _Crew(Generic[Result]):
     ) -> None:
         self._names = names
         self._waiting = list(names)
-        self._after = after
+        waits = ((before, name) for name in names for before in after.get(name, ()))
+        # Everything that has not ended, with edges to what waits for it.
+        self._pending = nx.DiGraph(
+            (one, other) for one, other in waits if one in names and one != other
+        )
+        self._pending.add_nodes_from(names)
         self._most = most
         self._work = work
         self._goes_on = goes_on
@@ -82,8 +89,7 @@ class _Crew(Generic[Result]):
 
     def _next(self) -> str | None:
         """The first that waits for nothing more; in a circle, just the first."""
-        pending = {*self._waiting, *self._running}
-        ready = (n for n in self._waiting if not self._after.get(n, frozenset()) & (pending - {n}))
+        ready = (name for name in self._waiting if not self._pending.in_degree(name))
         first = self._waiting[0] if self._waiting and not self._running else None
         return next(ready, first)
 
@@ -99,4 +105,5 @@ class _Crew(Generic[Result]):
             with self._changed:
                 self._results[name] = result
                 self._running.remove(name)
+                self._pending.remove_node(name)
                 self._changed.notify()

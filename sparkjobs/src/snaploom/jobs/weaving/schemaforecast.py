@@ -31,6 +31,7 @@ from snaploom.models.times import EpochNanos
 from snaploom.planning.availability import Action, ExcludedSource
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import PlannedSnapshot, Unforeseen, publishing_times
+from snaploom.planning.sourceplaces import sources_behind
 from snaploom.planning.sources.registry import declared
 from snaploom.planning.steps import FailSnapshot, ReadSource, SkipSnapshot
 from snaploom.planning.tree import JoinTree
@@ -69,9 +70,7 @@ _OF_OTHERS = "it reads a source whose files do not contain them"
 
 def has_known_schema(bundle: Bundle, name: str) -> bool:
     """Whether the schema of a source is known without reading its data."""
-    source = bundle.source(name)
-    is_known = not declared(source).unknown_schema
-    return is_known and all(has_known_schema(bundle, read) for read in source.spec.reads)
+    return not any(declared(each).unknown_schema for each in sources_behind(bundle, name))
 
 
 def _unforeseen(prepared: Prepared) -> Iterator[Unforeseen]:

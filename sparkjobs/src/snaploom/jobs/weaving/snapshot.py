@@ -39,10 +39,10 @@ from snaploom.jobs.weaving.schemahistory import SchemaHistory, compare_structure
 from snaploom.jobs.weaving.sharedsubtrees import Sharing
 from snaploom.jobs.weaving.snapshotinputs import InputReader, SnapshotInputs
 from snaploom.jobs.weaving.snapshotsahead import RUN_ENDS, SnapshotsAhead, WovenAhead
+from snaploom.models.common import ROOT_FIELD
 from snaploom.models.outputfolder import DataCompression
 from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot
 from snaploom.models.times import format_instant
-from snaploom.planning.graph import ROOT_FIELD
 from snaploom.planning.plan import PlannedSnapshot
 from snaploom.planning.steps import ReadSource
 from snaploom.planning.tree import JoinNode

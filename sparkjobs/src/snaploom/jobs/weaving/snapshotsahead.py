@@ -31,9 +31,9 @@ from snaploom.jobs.session.errortranslation import SparkStopped, translated
 from snaploom.jobs.weaving.outputcontext import OutputRun
 from snaploom.jobs.weaving.sharedsubtrees import Sharing
 from snaploom.jobs.weaving.snapshotinputs import SnapshotInputs
+from snaploom.models.common import ROOT_FIELD
 from snaploom.models.outputfolder import DataCompression
 from snaploom.models.times import EpochNanos, format_instant
-from snaploom.planning.graph import ROOT_FIELD
 from snaploom.planning.plan import PlannedSnapshot
 from snaploom.storage import layout
 from snaploom.storage.folder import Folder

@@ -8,7 +8,7 @@ that has a value stays one; whether it has is asked only where another type is w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
@@ -108,18 +108,10 @@ class ValuelessColumns:
     ) -> dict[str, spark.DataType]:
         """By column, the types that published rows have for a node."""
         place = rows
-        for name in self._place(node):
+        for name in (*self._tree.path(node.number), _DATA):
             place = _below(place, name)
         types = {name: _below(place, name) for name in frame.columns}
         return _of_values({name: known for name, known in types.items() if known is not None})
-
-    def _place(self, node: JoinNode) -> Iterator[str]:
-        """Names of the fields that lead to the columns of a node in the output."""
-        ancestors = [node]
-        while ancestors[-1].parent_number > 0:
-            ancestors.append(self._tree.node(ancestors[-1].parent))
-        yield from (one.field_name for one in reversed(ancestors) if one.number)
-        yield _DATA
 
 
 def _below(place: spark.DataType | None, name: str) -> spark.DataType | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 from snaploom.loading.nearmisses import Guesses
@@ -19,6 +20,7 @@ from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.planning.declaredcolumns import DeclaredColumns
 from snaploom.planning.judging.texts import TextJudge
+from snaploom.planning.reads import ReadGraph, reads_of
 
 _Kind = TypeVar("_Kind", bound=Resource)
 
@@ -59,6 +61,11 @@ class Scope:
     """Names of resources, by kind, that are there and were not given: for guesses."""
     guesses: Guesses = field(default_factory=Guesses)
     """What names were meant for that are not there."""
+
+    @cached_property
+    def reads(self) -> ReadGraph:
+        """Which sources read which."""
+        return reads_of(self.sources)
 
     def columns_of(self, name: str) -> DeclaredColumns | None:
         """The columns that a source may give to an output; None where that is not known."""

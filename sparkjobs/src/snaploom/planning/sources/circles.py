@@ -8,29 +8,15 @@ from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding
 from snaploom.planning.commonchecks.fields import Findings
-from snaploom.planning.cycles import cyclic_groups, shortest_cycle
+from snaploom.planning.reads import reads_of
 
 
 def cycle_findings(sources: Mapping[str, DataSource]) -> Findings:
     """One finding for every circle of virtual sources (of intertwined ones, the shortest)."""
-    reads = {name: source.spec.reads for name, source in sources.items()}
-    circles = (shortest_cycle(reads, min(group)) for group in cyclic_groups(reads))
+    reads = reads_of(sources)
+    circles = (reads.circle(min(group)) for group in reads.circles)
     findings = (_finding(circle, sources) for circle in circles)
     return tuple(sorted(findings, key=lambda finding: finding.resource))
-
-
-def is_in_circle(owner: DataSource, sources: Mapping[str, DataSource]) -> bool:
-    """Whether a source reads itself, directly or through others."""
-    seen: set[str] = set()
-    below = list(owner.spec.reads)
-    while below:
-        name = below.pop()
-        if name == owner.name:
-            return True
-        if name in sources and name not in seen:
-            seen.add(name)
-            below.extend(sources[name].spec.reads)
-    return False
 
 
 def _finding(circle: Sequence[str], sources: Mapping[str, DataSource]) -> Finding:

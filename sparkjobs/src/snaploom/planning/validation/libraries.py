@@ -16,19 +16,8 @@ from snaploom.planning.validation.outputfolder import brings
 def library_findings(output: OutputDataset, scope: Scope) -> Iterator[Finding]:
     """Libraries that an output's sources need, and that its Spark configuration does not name."""
     wanted: dict[str, str] = {}
-    waiting = [
-        output.spec.data_model.root_data_source.data_source,
-        *(other.data_source for other in output.spec.data_model.other_data_sources),
-    ]
-    seen: set[str] = set()
-    while waiting:
-        name = waiting.pop()
-        source = scope.sources.get(name)
-        if source is None or name in seen:
-            continue
-        seen.add(name)
-        waiting.extend(source.spec.reads)
-        kind = declared(source).table_format
+    for name in scope.reads.reached(output.spec.data_model.sources):
+        kind = declared(scope.sources[name]).table_format
         if kind is not None:
             wanted[kind] = min(name, wanted.get(kind, name))
     for kind, name in sorted(wanted.items()):

@@ -116,7 +116,7 @@ def _column_lists(output: OutputDataset) -> Findings:
 
 def _relationships(output: OutputDataset, scope: Scope) -> Findings:
     findings: list[Finding] = []
-    listed = _listed(output)
+    listed = set(output.spec.data_model.sources)
     for index, used in enumerate(output.spec.data_model.data_relationships):
         path = f"{_MODEL}.dataRelationships[{index}]"
         findings.extend(scope.missing("DataRelationship", used.name, output, f"{path}.name"))
@@ -127,12 +127,6 @@ def _relationships(output: OutputDataset, scope: Scope) -> Findings:
             if listed <= scope.sources.keys():
                 findings.extend(_unused(output, used, listed & set(known), path))
     return tuple(findings)
-
-
-def _listed(output: OutputDataset) -> set[str]:
-    model = output.spec.data_model
-    others = (other.data_source for other in model.other_data_sources)
-    return {model.root_data_source.data_source, *others}
 
 
 def _exclusions(

@@ -19,7 +19,6 @@ from snaploom.planning.commonchecks.queries import (
     table_findings,
 )
 from snaploom.planning.commonchecks.scope import Scope
-from snaploom.planning.sources.circles import is_in_circle
 from snaploom.planning.sources.declared import BoundQuery
 from snaploom.planning.sources.queries.placeholders import PLACEHOLDER, placeholder_finding
 from snaploom.planning.sources.queries.query import QuerySource
@@ -69,7 +68,7 @@ class SimpleQuery(QuerySource):
 
 def _over_virtual(source: DataSource | None, owner: DataSource, scope: Scope) -> Findings:
     """A source in a circle as well gets only that finding, which is more severe."""
-    if source is None or not source.spec.reads or is_in_circle(owner, scope.sources):
+    if source is None or not source.spec.reads or scope.reads.circle(owner.name):
         return ()
     return (
         make_finding(
