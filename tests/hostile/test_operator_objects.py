@@ -354,7 +354,7 @@ async def test_forged_reports_about_sources_that_nobody_declared_are_not_remembe
     for number in range(20):
         seen = [{"source": f"forged-{number}-{each}"} for each in range(50)]
         store.put(report(owner, f"ods-wide-{number}", seen=[*seen, {"source": "customer"}]))
-    assert len(store._last_seen._newest) == 1
+    assert len(store._last_seen) == 1
     assert store.last_seen(Ref("DataSource", NAMESPACE, "customer")) is not None
 
 

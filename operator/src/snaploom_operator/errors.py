@@ -100,7 +100,12 @@ class WatchExpired(ClusterError):
 
 
 class TooManyRequests(ClusterError):
-    """The API server limits the request rate; `after` are the seconds to wait."""
+    """The API server limits the request rate.
+
+    Args:
+        message: its message.
+        after: seconds to wait.
+    """
 
     reason = "TooManyRequests"
 
