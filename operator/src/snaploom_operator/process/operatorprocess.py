@@ -51,6 +51,8 @@ from snaploom_operator.servers.httpserver import serving
 from snaploom_operator.store.feed import Feed
 from snaploom_operator.textworkers import running_workers
 
+STEADY_OBJECTS = 1_000
+"""Threshold of the garbage collection from then on: kopf leaves circles of tasks behind."""
 CLOCK_CHECK_SECONDS = 20.0
 """Interval of checking for clock changes."""
 
@@ -174,6 +176,7 @@ async def running_operator(
         # Listed objects are permanent: collecting ten thousand resources takes 0.3 s each time.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(STEADY_OBJECTS)
         _log.info("the operator is running: %d resources", len(operator.store.refs()))
         yield Running(operator, ports[-1])
     _log.info("the operator has stopped")
