@@ -41,17 +41,15 @@ from prometheus_client import CollectorRegistry
 from snaploom.planning.sqlgate.facts import SqlFacts, SqlForm, SqlText
 from snaploom.planning.sqlgate.facts import judge as judge_sql
 from snaploom.planning.sqlgate.lexer import MOST_LITERALS
-from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
-from snaploom_operator.admission.judge import Judge
+from snaploom_operator.admission.judge import Judge, Submission, read_submission
 from snaploom_operator.admission.request import parse_review
-from snaploom_operator.admission.review import Submission, read_submission
-from snaploom_operator.admission.webhookprocess import SWITCH_SECONDS
-from snaploom_operator.admission.webhookserver import Webhook
-from snaploom_operator.certificates.issuer import issue
-from snaploom_operator.operatorsettings import AdmissionSettings
-from snaploom_operator.servers.httpserver import MOST_CONNECTIONS, serving
+from snaploom_operator.admission.webhook import AdmissionMetrics, Webhook
+from snaploom_operator.cluster.certificates import issue
+from snaploom_operator.process.webhook import SWITCH_SECONDS
+from snaploom_operator.serve.http import MOST_CONNECTIONS, serving
+from snaploom_operator.settings import AdmissionSettings
 from snaploom_operator.store.store import Store
-from snaploom_operator.textworkers import running_workers
+from snaploom_operator.verdicts import running_workers
 
 Raw = dict[str, Any]
 Attack = Callable[[], Iterator[bytes]]

@@ -19,9 +19,9 @@ from support.cluster.auditlog import AuditedControlPlane
 from support.cluster.sparkcrds import install_spark_crds
 from support.operator.operatorprocess import WORKS, OperatorProcess
 
-from snaploom_operator.cluster.adapter import KubernetesCluster, open_cluster
-from snaploom_operator.cluster.apiresources import OURS
-from snaploom_operator.servers.health import METRICS_SECONDS
+from snaploom_operator.cluster.client import KubernetesCluster, open_cluster
+from snaploom_operator.cluster.port import OURS
+from snaploom_operator.serve.health import METRICS_SECONDS
 
 Raw = dict[str, Any]
 

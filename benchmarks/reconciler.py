@@ -41,10 +41,10 @@ from support.operator.jobreports import published
 from support.operator.jobscripts import Hold, Reported, State, hangs_in
 from support.operator.scriptedapi import write_plain_kubeconfig
 
-from snaploom_operator.cluster.adapter import open_cluster
-from snaploom_operator.cluster.apiresources import OURS
+from snaploom_operator.cluster.client import open_cluster
+from snaploom_operator.cluster.port import OURS
 from snaploom_operator.objects import ApplicationState
-from snaploom_operator.operatorsettings import OperatorSettings
+from snaploom_operator.settings import OperatorSettings
 
 Raw = dict[str, Any]
 

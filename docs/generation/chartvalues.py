@@ -26,7 +26,7 @@ from generation.chartpods import (
 from snaploom.models.allowances import Allowances
 from snaploom.models.base import ApiModel
 from snaploom.models.run import SparkSettings, Submitter
-from snaploom_operator.operatorsettings import (
+from snaploom_operator.settings import (
     Limits,
     LineageSettings,
     LogFormat,

@@ -18,7 +18,7 @@ from generation.sourcetext import assigned_docs, class_named, module_tree
 from snaploom.models.base import ApiModel
 from snaploom.models.outputdataset import DataModel, OutputDatasetSpec
 from snaploom.models.skippingindex import SkippingIndexSpec
-from snaploom_operator.operatorsettings import Limits, OperatorSettings
+from snaploom_operator.settings import Limits, OperatorSettings
 
 PAGE = "operating/limits.md"
 """Below `docs/`."""
@@ -114,25 +114,25 @@ DECLARATIONS = (
         "the rest is declared, and not joined",
     ),
     Limit(
-        "snaploom_operator.manifests.configmaps:MOST_BYTES",
+        "snaploom_operator.submit.configmaps:MOST_BYTES",
         "all declarations of one run together, packed",
         "reason `BundleTooLarge`",
         "bytes",
     ),
     Limit(
-        "snaploom_operator.local.runner:MOST_UNPACKED",
+        "snaploom_operator.submit.localrunner:MOST_UNPACKED",
         "a packed Bundle, unpacked by a local operator",
         "the run fails",
         "bytes",
     ),
     Limit(
-        "snaploom_operator.runnames:LONGEST_RUN",
+        "snaploom_operator.decide.runsteps:LONGEST_RUN",
         "the name of a run",
         "the resource's name in it is cut",
         "characters",
     ),
     Limit(
-        "snaploom_operator.decide.faults:GRACE_SECONDS",
+        "snaploom_operator.decide.runview:GRACE_SECONDS",
         "how long a reference may be missing",
         "`Stalled` with `ReferenceMissing`",
         "seconds",
@@ -285,13 +285,13 @@ RUNS = (
 )
 OPERATOR = (
     Limit(
-        "snaploom_operator.statuslimits:MOST_BYTES",
+        "snaploom_operator.conditions:MOST_BYTES",
         "a whole status",
         "lists in it are cut",
         "bytes",
     ),
     Limit(
-        "snaploom_operator.decide.planstatus:MOST_JOINS",
+        "snaploom_operator.decide.runnable:MOST_JOINS",
         "joins in a status",
         "the ConfigMap `NAME-plan` has all",
     ),
@@ -301,13 +301,13 @@ OPERATOR = (
         "the newest ones; `snaploom snapshots` lists all",
     ),
     Limit(
-        "snaploom_operator.store.children:LONGEST_REPORT",
+        "snaploom_operator.submit.configmaps:LONGEST_REPORT",
         "a Report that is read",
         "its run shows that there is no valid report",
         "characters",
     ),
     Limit(
-        "snaploom_operator.store.children:MOST_VALUES",
+        "snaploom_operator.submit.configmaps:MOST_VALUES",
         "values of a Report that is read",
         "its run shows that there is no valid report",
     ),
@@ -323,7 +323,7 @@ OPERATOR = (
         "bytes",
     ),
     Limit(
-        "snaploom_operator.apply.eventrecorder:BURST",
+        "snaploom_operator.apply.events:BURST",
         "events of one resource at once",
         "later ones are left out until one a minute is allowed again",
     ),
@@ -334,13 +334,13 @@ OPERATOR = (
         "seconds",
     ),
     Limit(
-        "snaploom_operator.servers.health:HEARTBEAT_TIMEOUT",
+        "snaploom_operator.serve.health:HEARTBEAT_TIMEOUT",
         "the reconcile loop without a heartbeat",
         "`/healthz` fails",
         "seconds",
     ),
     Limit(
-        "snaploom_operator.process.leaderelection:LEASE_DURATION",
+        "snaploom_operator.cluster.lease:LEASE_DURATION",
         "a Lease that is not renewed",
         "another operator acquires it",
         "seconds",
@@ -366,29 +366,29 @@ WEBHOOK = (
         "bytes",
     ),
     Limit(
-        "snaploom_operator.admission.webhookserver:REVIEW_SECONDS",
+        "snaploom_operator.admission.webhook:REVIEW_SECONDS",
         "one review",
         "`admission.failurePolicy` decides",
         "seconds",
     ),
     Limit(
-        "snaploom_operator.admission.webhookserver:MOST_AT_ONCE",
+        "snaploom_operator.admission.webhook:MOST_AT_ONCE",
         "reviews at once",
         "`admission.failurePolicy` decides",
     ),
     Limit(
-        "snaploom_operator.admission.webhookserver:MOST_BODIES",
+        "snaploom_operator.admission.webhook:MOST_BODIES",
         "bodies of reviews that are read at once, shared among senders",
         "503 to the sender with most; `admission.failurePolicy` decides",
     ),
     Limit(
-        "snaploom_operator.admission.webhookserver:BODY_SECONDS",
+        "snaploom_operator.admission.webhook:BODY_SECONDS",
         "one body of a review",
         "`admission.failurePolicy` decides",
         "seconds",
     ),
     Limit(
-        "snaploom_operator.servers.httpserver:MOST_ANSWERS",
+        "snaploom_operator.serve.http:MOST_ANSWERS",
         "requests for metrics, probes or pages at once, shared among senders",
         "503 to the sender with most",
     ),
@@ -398,7 +398,7 @@ WEBHOOK = (
         "`admission.failurePolicy` decides",
     ),
     Limit(
-        "snaploom_operator.servers.httpserver:MOST_CONNECTIONS",
+        "snaploom_operator.serve.http:MOST_CONNECTIONS",
         "connections to the webhook",
         "those without a request are closed",
     ),
@@ -408,23 +408,23 @@ WEBHOOK = (
         "`admission.failurePolicy` decides",
     ),
     Limit(
-        "snaploom_operator.admission.reviewcontext:DEPENDANTS_JUDGED",
+        "snaploom_operator.admission.conflicts:DEPENDANTS_JUDGED",
         "dependants that a change is judged for",
         "a warning; reconciling judges the rest",
     ),
     Limit(
-        "snaploom_operator.admission.reviewcontext:LARGEST_DEPENDANTS",
+        "snaploom_operator.admission.conflicts:LARGEST_DEPENDANTS",
         "characters of dependants that a change is judged for",
         "a warning; reconciling judges the rest",
     ),
     Limit(
-        "snaploom_operator.admission.answers:LONGEST_WARNINGS",
+        "snaploom_operator.admission.request:LONGEST_WARNINGS",
         "all warnings of a review",
         "the rest is counted",
         "characters",
     ),
     Limit(
-        "snaploom_operator.certificates.issuer:LIFE",
+        "snaploom_operator.cluster.certificates:LIFE",
         "validity of the webhook's certificate",
         "it is renewed after two thirds",
         "days",
@@ -443,40 +443,40 @@ PAGES = (
         "seconds",
     ),
     Limit(
-        "snaploom_operator.pages.access:LONGEST_TOKEN",
+        "snaploom_operator.serve.pages:LONGEST_TOKEN",
         "a bearer token",
         "401",
         "characters",
     ),
     Limit(
-        "snaploom_operator.pages.access:USER_SECONDS",
+        "snaploom_operator.serve.pages:USER_SECONDS",
         "how long a token counts after it ended",
         "the API server is asked again",
         "seconds",
     ),
     Limit(
-        "snaploom_operator.pages.access:RIGHT_SECONDS",
+        "snaploom_operator.serve.pages:RIGHT_SECONDS",
         "how long a right counts after it was taken away",
         "the API server is asked again",
         "seconds",
     ),
     Limit(
-        "snaploom_operator.pages.access:MOST_USERS",
+        "snaploom_operator.serve.pages:MOST_USERS",
         "tokens whose answers are kept",
         "the oldest answer is dropped",
     ),
     Limit(
-        "snaploom_operator.pages.access:MOST_RIGHTS",
+        "snaploom_operator.serve.pages:MOST_RIGHTS",
         "answers about users and namespaces that are kept",
         "the oldest answer is dropped",
     ),
     Limit(
-        "snaploom_operator.pages.access:MOST_REVIEWS",
+        "snaploom_operator.serve.pages:MOST_REVIEWS",
         "reviews at once",
         "others wait",
     ),
     Limit(
-        "snaploom_operator.pages.pageserver:ANSWER_SECONDS",
+        "snaploom_operator.serve.pages:ANSWER_SECONDS",
         "one answer",
         "503",
         "seconds",

@@ -11,9 +11,9 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from generation.markdown import NOTE, table
 from snaploom.models.times import now
-from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
-from snaploom_operator.operatormetrics import Metrics, StateCollector
-from snaploom_operator.pages.pagesmetrics import PagesMetrics
+from snaploom_operator.admission.webhook import AdmissionMetrics
+from snaploom_operator.serve.metrics import Metrics, StateCollector
+from snaploom_operator.serve.pages import PagesMetrics
 from snaploom_operator.store.store import Store
 from snaploom_operator.workqueue import WorkQueue
 

@@ -16,11 +16,8 @@ from snaploom.models.catalogue.code import Code
 from snaploom.models.codes import CODE_BY_ID
 from snaploom.models.remedies import REMEDY_BY_REASON
 from snaploom.models.remedies.remedy import Remedy
-from snaploom_operator.conditions import Reason
-from snaploom_operator.remedies import EVERY_REMEDY
-from snaploom_operator.remedies.conditionremedies import CONDITIONS
-from snaploom_operator.remedies.errorremedies import CLUSTER
-from snaploom_operator.remedies.eventremedies import EVENTS
+from snaploom_operator.conditions import CONDITIONS, EVENTS, EVERY_REMEDY, Reason
+from snaploom_operator.errors import CLUSTER
 
 DOCS = Path(__file__).parents[1]
 PAGE = "operating/troubleshooting.md"

@@ -17,7 +17,7 @@ from support.cluster.clusterkubectl import Kubectl
 from support.cluster.helmrelease import Release, Right, allowed
 
 from snaploom.models.kinds import KINDS
-from snaploom_operator.operatorsettings import OperatorSettings
+from snaploom_operator.settings import OperatorSettings
 
 CERTIFICATE = "snaploom-webhook-certificate"
 LEASE = OperatorSettings().lease

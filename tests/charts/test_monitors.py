@@ -14,11 +14,11 @@ from prometheus_client.registry import Collector
 from support.cluster.chart import Raw, Rendered
 
 from snaploom.models.times import now
-from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
-from snaploom_operator.apply.eventrecorder import Posting
+from snaploom_operator.admission.webhook import AdmissionMetrics
+from snaploom_operator.apply.events import Posting
 from snaploom_operator.conditions import Reason
-from snaploom_operator.operatormetrics import EVENT_OUTCOMES, Metrics, StateCollector
-from snaploom_operator.pages.pagesmetrics import PagesMetrics
+from snaploom_operator.serve.metrics import EVENT_OUTCOMES, Metrics, StateCollector
+from snaploom_operator.serve.pages import PagesMetrics
 from snaploom_operator.store.store import Store
 from snaploom_operator.workqueue import WorkQueue
 

@@ -38,20 +38,16 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import RunPhase
 from snaploom.models.times import now
 from snaploom.storage.leases import Contender, carry_out
-from snaploom_operator.actions import Create, Ensure, RemoveFinalizer
-from snaploom_operator.apply.apply import apply
-from snaploom_operator.apply.eventrecorder import EventRecorder
-from snaploom_operator.cluster.adapter import open_cluster
-from snaploom_operator.cluster.apiresources import SECRETS, SPARK_APPLICATIONS, VALIDATING_WEBHOOKS
-from snaploom_operator.cluster.port import Cluster
+from snaploom_operator.apply.actions import apply
+from snaploom_operator.apply.events import EventRecorder
+from snaploom_operator.cluster.client import open_cluster
+from snaploom_operator.cluster.port import SECRETS, SPARK_APPLICATIONS, VALIDATING_WEBHOOKS, Cluster
 from snaploom_operator.conditions import Reason
-from snaploom_operator.decision import EventType, Note
+from snaploom_operator.decision import Create, Ensure, EventType, Note, RemoveFinalizer, Unparsable
 from snaploom_operator.errors import NameTaken
-from snaploom_operator.objectmetadata import Metadata
-from snaploom_operator.objects import Ref
-from snaploom_operator.observed import Unparsable
-from snaploom_operator.operatorsettings import OperatorSettings
-from snaploom_operator.submitters.sparkoperator import SparkOperatorForm
+from snaploom_operator.objects import Metadata, Ref
+from snaploom_operator.settings import OperatorSettings
+from snaploom_operator.submit.forms import SparkOperatorForm
 
 JOBS_NAMESPACE = "jobs"
 """Where resources are."""

@@ -7,10 +7,9 @@ import pytest
 from support.operator.clusters import an_object
 from support.operator.fakecluster import FakeCluster
 
-from snaploom_operator.cluster.adapter import open_cluster
-from snaploom_operator.cluster.apiresources import NAMESPACES
-from snaploom_operator.cluster.port import Cluster
-from snaploom_operator.objectmetadata import Metadata
+from snaploom_operator.cluster.client import open_cluster
+from snaploom_operator.cluster.port import NAMESPACES, Cluster
+from snaploom_operator.objects import Metadata
 
 
 @pytest.fixture

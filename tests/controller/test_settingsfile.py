@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from snaploom_operator.errors import SettingsInvalid
-from snaploom_operator.operatorsettings import OperatorSettings, ProtectDependants
-from snaploom_operator.process.settingsfile import read_settings
+from snaploom_operator.settings import OperatorSettings, ProtectDependants, read_settings
 
 
 def written(folder: Path, text: str) -> Path:

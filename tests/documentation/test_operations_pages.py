@@ -18,7 +18,7 @@ from support.documentation.pages import DOCS, Command, blocks_of, commands_of
 from support.operator.operatorprocess import WORKS, operator_process
 
 from snaploom.models.run import RunSettings
-from snaploom_operator.submitters.local import FINALIZER
+from snaploom_operator.submit.local import FINALIZER
 
 OPERATING, HOW_TO = DOCS / "operating", DOCS / "how-to"
 ROOM = "data"

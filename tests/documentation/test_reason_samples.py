@@ -17,7 +17,7 @@ from support.declared.raisesites import sites
 from support.declared.reasoncauses import CAUSES, caused
 from support.documentation.pages import DOCS
 
-from snaploom_operator.remedies import EVERY_REMEDY
+from snaploom_operator.conditions import EVERY_REMEDY
 
 UPDATE = "SNAPLOOM_UPDATE_SAMPLES"
 """Set it to write the texts that the program gives, instead of comparing them."""

@@ -12,8 +12,7 @@ from support.documentation.pages import DOCS, anchors_of
 
 from snaploom.models.attributedocs import member_docs
 from snaploom.models.codes import CODE_BY_ID
-from snaploom_operator.conditions import Reason
-from snaploom_operator.remedies import EVERY_REMEDY, REMEDIES
+from snaploom_operator.conditions import EVERY_REMEDY, REMEDIES, Reason
 
 
 @cache

@@ -15,7 +15,7 @@ from support.operator.reviews import a_review
 from support.operator.webhooks import HOST, install, serving_webhook, settings_for
 from support.servers.certificates import Authority
 
-from snaploom_operator.servers import tls
+from snaploom_operator.serve import http
 
 ROTATIONS = 5
 ASKERS = 4
@@ -32,12 +32,12 @@ def renewed(folder: Path, authority: Authority, number: int) -> None:
 async def test_no_review_fails_while_certificates_rotate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tls, "RELOAD_SECONDS", 0.02)
+    monkeypatch.setattr(http, "RELOAD_SECONDS", 0.02)
     authority = Authority(tmp_path, "authority")
     folder = tmp_path / "certificates"
     folder.mkdir()
     renewed(folder, authority, 0)
-    for name in (tls.CERTIFICATE, tls.KEY):
+    for name in (http.CERTIFICATE, http.KEY):
         (folder / name).symlink_to(f"..data/{name}")
     trusted = ssl.create_default_context(cafile=authority.certificate)
     failures: list[str] = []

@@ -27,10 +27,10 @@ from support.operator.webhooks import HOST, WebhookClient, a_webhook
 from support.servers.certificates import Authority
 
 from snaploom_operator.admission.request import LARGEST_BODY, MOST_VALUES, parse_review
-from snaploom_operator.admission.webhookserver import MOST_BODIES
+from snaploom_operator.admission.webhook import MOST_BODIES
 from snaploom_operator.errors import ReviewUnreadable
-from snaploom_operator.servers.health import metrics_application
-from snaploom_operator.servers.httpserver import MOST_ANSWERS, NoTurn, Turns, serving
+from snaploom_operator.serve.health import metrics_application
+from snaploom_operator.serve.http import MOST_ANSWERS, NoTurn, Turns, serving
 
 MEGABYTE = 1024 * 1024
 
@@ -91,7 +91,7 @@ async def half_sent(asker: WebhookClient, peer: str, stack: AsyncExitStack) -> l
 async def test_half_sent_bodies_take_no_place_from_reviews_of_others(
     asker: WebhookClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("snaploom_operator.admission.webhookserver.BODY_SECONDS", 60.0)
+    monkeypatch.setattr("snaploom_operator.admission.webhook.BODY_SECONDS", 60.0)
     async with AsyncExitStack() as stack:
         held = await half_sent(asker, "127.0.0.3", stack)
         assert all(await asyncio.gather(*(is_well(asker) for _ in range(8))))
@@ -226,7 +226,7 @@ async def test_many_idle_connections_leave_room_for_a_new_one(tmp_path: Path) ->
 async def test_a_handshake_that_never_ends_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("snaploom_operator.servers.httpserver.HANDSHAKE_SECONDS", 0.2)
+    monkeypatch.setattr("snaploom_operator.serve.http.HANDSHAKE_SECONDS", 0.2)
     async with a_server(tmp_path) as (port, _):
         reader, writer = await asyncio.open_connection(HOST, port)
         writer.write(b"\x16\x03\x01")
@@ -276,7 +276,7 @@ async def test_metrics_are_computed_once_in_a_thread_for_a_few_who_ask() -> None
 
 
 async def test_a_client_that_reads_no_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("snaploom_operator.servers.httpserver.ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr("snaploom_operator.serve.http.ANSWER_SECONDS", 0.2)
 
     async def answer(_: web.Request) -> web.Response:
         return web.Response(body=bytes(64 * MEGABYTE))

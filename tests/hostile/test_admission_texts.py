@@ -18,13 +18,12 @@ from support.operator.reviews import a_review, store_of
 from snaploom.models.times import EpochNanos
 from snaploom.planning.judging.texts import JudgedText, Verdict
 from snaploom_operator.admission.judge import MOST_OF_A_NAMESPACE, Judge, Judgement, Outcome
+from snaploom_operator.decision import ObservedResource
 from snaploom_operator.errors import TooManyReviews
 from snaploom_operator.gather.gatherer import Gatherer, Unjudged
-from snaploom_operator.observed import ObservedResource
-from snaploom_operator.operatorsettings import AdmissionSettings
-from snaploom_operator.store.references import ref_of
-from snaploom_operator.textverdicts import TextVerdicts
-from snaploom_operator.textworkers import TextWorkers
+from snaploom_operator.settings import AdmissionSettings
+from snaploom_operator.store.entries import ref_of
+from snaploom_operator.verdicts import TextVerdicts, TextWorkers
 
 STUCK = """
 import sys, time

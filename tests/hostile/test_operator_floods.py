@@ -13,13 +13,13 @@ from support.operator.fakecluster import FakeCluster
 from support.operator.operatorharness import NAMESPACE, FakeHarness, is_ready
 
 from snaploom.models.times import now
-from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
-from snaploom_operator.apply.eventrecorder import LONGEST_NOTE, UNKNOWN_REASON, EventRecorder
-from snaploom_operator.cluster.apiresources import CONFIG_MAPS, EVENTS, SPARK_APPLICATIONS
+from snaploom_operator.admission.webhook import AdmissionMetrics
+from snaploom_operator.apply.events import LONGEST_NOTE, UNKNOWN_REASON, EventRecorder
+from snaploom_operator.cluster.port import CONFIG_MAPS, EVENTS, SPARK_APPLICATIONS
+from snaploom_operator.conditions import MOST_BYTES
 from snaploom_operator.decision import EventType, Note
 from snaploom_operator.objects import Ref
-from snaploom_operator.operatormetrics import OTHER_REASON, Metrics
-from snaploom_operator.statuslimits import MOST_BYTES
+from snaploom_operator.serve.metrics import OTHER_REASON, Metrics
 from snaploom_operator.workqueue import WorkQueue
 
 WIDE = "OutputDataset/wide"

@@ -10,8 +10,13 @@ from support.operator.fakecluster import FakeCluster
 from support.operator.faultycluster import FaultyCluster
 from support.operator.operatorharness import NAMESPACE, FakeHarness, is_ready
 
-from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS, SPARK_APPLICATIONS
-from snaploom_operator.cluster.port import ApiResource, Cluster
+from snaploom_operator.cluster.port import (
+    CONFIG_MAPS,
+    OURS,
+    SPARK_APPLICATIONS,
+    ApiResource,
+    Cluster,
+)
 from snaploom_operator.objects import JsonObject
 
 WIDE = "OutputDataset/wide"

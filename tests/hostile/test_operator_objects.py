@@ -22,8 +22,9 @@ from support.operator.operatorharness import NAMESPACE, FakeHarness, deliver, is
 from snaploom.models.run import Submitter
 from snaploom.models.times import now
 from snaploom.storage.leases import Swap
-from snaploom_operator.certificates.rotator import CertificateRotator
-from snaploom_operator.cluster.apiresources import (
+from snaploom_operator.cluster.certificates import CertificateRotator
+from snaploom_operator.cluster.lease import LONGEST_PROMISE, LeaseObject
+from snaploom_operator.cluster.port import (
     APACHE_SPARK_APPLICATIONS,
     CONFIG_MAPS,
     LEASES,
@@ -33,12 +34,12 @@ from snaploom_operator.cluster.apiresources import (
     SECRETS,
     SPARK_APPLICATIONS,
     VALIDATING_WEBHOOKS,
+    ApiResource,
+    Page,
 )
-from snaploom_operator.cluster.leaseobject import LONGEST_PROMISE, LeaseObject
-from snaploom_operator.cluster.port import ApiResource, Page
 from snaploom_operator.cluster.requests import MOST_LEVELS, parse_json
 from snaploom_operator.objects import LABEL_ROLE, LABEL_RUN, JsonObject, Ref
-from snaploom_operator.operatorsettings import OperatorSettings
+from snaploom_operator.settings import OperatorSettings
 from snaploom_operator.store.store import Store
 
 Raw = dict[str, Any]

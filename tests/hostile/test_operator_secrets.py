@@ -20,7 +20,7 @@ from support.operator.operatorharness import FakeHarness, condition
 from support.operator.webhooks import a_webhook
 from support.servers.certificates import Authority
 
-from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS, SPARK_APPLICATIONS
+from snaploom_operator.cluster.port import CONFIG_MAPS, OURS, SPARK_APPLICATIONS
 
 MARKER = "canary-b7e41f0c"
 JDBC = {

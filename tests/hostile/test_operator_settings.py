@@ -10,7 +10,7 @@ import yaml
 
 from snaploom.models.allowances import Allowances
 from snaploom.planning.builtinlists import BUILT_IN_LISTS
-from snaploom_operator.commands.clusteroptions import OutputForm
+from snaploom_operator.commands.options import OutputForm
 from snaploom_operator.commands.settings import HIDDEN, settings
 
 MARKER = "canary-5f3a"

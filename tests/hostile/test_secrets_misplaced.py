@@ -22,8 +22,8 @@ from snaploom.interop.keyservices.vault import VaultKeyService
 from snaploom.jobs.joblog import JobLog
 from snaploom.models.run import Submitter
 from snaploom.planning.secretvariables import SecretKey
-from snaploom_operator.operatorsettings import ApiKey, LineageSettings
-from snaploom_operator.submitters.forms import FORMS
+from snaploom_operator.settings import ApiKey, LineageSettings
+from snaploom_operator.submit.forms import FORMS
 
 SECRET = canary("misplaced")
 

@@ -5,7 +5,7 @@ import tomllib
 import pytest
 from support.documentation.examples import REPOSITORY
 
-from snaploom_operator.submitters.arguments import JOB_FILE
+from snaploom_operator.submit.applications import JOB_FILE
 
 pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1800)]
 VERSION = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]

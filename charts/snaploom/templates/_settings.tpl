@@ -1,4 +1,4 @@
-{{/* The settings of operator, webhook and pages, in the form of snaploom_operator.operatorsettings. */}}
+{{/* The settings of operator, webhook and pages, in the form of snaploom_operator.settings. */}}
 {{- define "snaploom.settings" -}}
 namespace: {{ .Release.Namespace }}
 lease: {{ include "snaploom.operator.lease" . }}

@@ -1,12 +1,228 @@
-"""The decision of one reconcile pass: actions, status and events; data without effects."""
+"""Observations and decisions: the frozen inputs of a pass, and its results as data."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from snaploom.models.common import ResourceStatus
-from snaploom_operator.actions import Action
+from snaploom.models.datasource import LastSeen, UsedBy
+from snaploom.models.finding import Finding
+from snaploom.models.kinds import AnyResource
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.resource import Resource
+from snaploom.models.run import LastPhase, LastRun, Retry, Submitter
+from snaploom.models.skippingindex import SkippingIndex
+from snaploom.models.times import EpochNanos
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.plan import RunPlan
+from snaploom_operator.cluster.port import ApiResource
+from snaploom_operator.errors import NamespaceTerminating
+from snaploom_operator.objects import Application, DriverPod, FoundReport, JsonObject, Ref
+
+# Observations: the frozen inputs of one decision.
+
+NOT_USED = UsedBy(count=0)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The failure of the last attempt to perform an action for this resource.
+
+    It is set from the failure until an action succeeds or a decision has no actions. The status of
+    the decision is written immediately; its actions wait for the controller's backoff.
+    """
+
+    reason: str
+    """`reason` of the error, such as `NameTaken` or `ObjectRefused`."""
+    message: str
+    """Message of the API server."""
+
+    @property
+    def is_namespace_terminating(self) -> bool:
+        """True if nothing can be created any more, since the namespace is being deleted."""
+        return self.reason == NamespaceTerminating.reason
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The position of a run in the queue."""
+
+    has_slot: bool
+    """True if it may be submitted now."""
+    position: int
+    """Its position, from 1; 0 if it is not queued."""
+    waiting: int
+    """Runs that wait."""
+    limit: int
+    """The limit that holds this one back."""
+
+
+@dataclass(frozen=True)
+class OwnedConfigMap:
+    """A ConfigMap of ours."""
+
+    name: str
+    uid: str
+    run: str
+    """Empty for the plan's."""
+    role: str
+    """`bundle`, `report` or `plan`."""
+
+
+@dataclass(frozen=True)
+class Unparsable:
+    """A resource that our models cannot parse: written before its CRD, or by a newer Snaploom.
+
+    Its findings are errors; only its status is updated.
+    """
+
+    now: EpochNanos
+    """Time of the observation; 0 as long as it is only parsed."""
+    ref: Ref
+    uid: str
+    generation: int
+    findings: tuple[Finding, ...]
+    status: ResourceStatus | None
+    outdated: str = ""
+    """Why the CustomResourceDefinition of its kind is outdated; empty if it is not."""
+    is_deleting: bool = False
+    has_finalizer: bool = False
+    """True if it has our finalizer."""
+
+
+@dataclass(frozen=True)
+class ObservedResource:
+    """The observation of a resource of any kind."""
+
+    now: EpochNanos
+    resource: Resource
+    """As it is stored, status included."""
+    findings: tuple[Finding, ...]
+    """Findings about this resource itself; a missing reference is an ERROR here."""
+    faulty: tuple[str, ...] = ()
+    """`Kind/name` of invalid resources that it refers to, directly or not."""
+    used_by: UsedBy = NOT_USED
+    """The resources that refer to it."""
+    last_seen: LastSeen | None = None
+    """The latest run's observation of it; for a DataSource."""
+    refusal: Refusal | None = None
+    """The failure of the last action; None if it succeeded."""
+    outdated: str = ""
+    """Why the CustomResourceDefinition of its kind is outdated; empty if it is not."""
+
+    @property
+    def uid(self) -> str:
+        """Its UID."""
+        return self.resource.metadata.uid or ""
+
+    @property
+    def status(self) -> ResourceStatus | None:
+        """Its status as it is stored."""
+        assert isinstance(self.resource, AnyResource)  # there are no other kinds
+        return self.resource.status
+
+
+@dataclass(frozen=True)
+class ObservedRuns:
+    """The runs of one OutputDataset or SkippingIndex, and what blocks them."""
+
+    applications: tuple[Application, ...] = ()
+    """All that carry its UID, newest first."""
+    reports: Mapping[str, FoundReport] = field(default_factory=dict)
+    """By name of the run."""
+    config_maps: tuple[OwnedConfigMap, ...] = ()
+    """Bundles, reports and plan."""
+    driver_pods: Mapping[str, DriverPod] = field(default_factory=dict)
+    """By name of the run."""
+    queue: Queue = Queue(has_slot=True, position=0, waiting=0, limit=1)
+    """Its position in the queue."""
+    available: frozenset[Submitter] = frozenset({Submitter.SPARK_OPERATOR})
+    """Submitters that are allowed here and whose kind the cluster has."""
+    is_namespace_terminating: bool = False
+
+
+@dataclass(frozen=True)
+class ObservedRunnable(ObservedResource):
+    """The observation of a resource of a kind with runs."""
+
+    resource: OutputDataset | SkippingIndex
+    runs: ObservedRuns = ObservedRuns()
+    bundle: Bundle | None = None
+    """The resource and everything it refers to; None while something is missing or invalid."""
+    declarations: str = ""
+    """Hash of the declarations of a run; empty without a bundle."""
+    upstream: str = ""
+    """Hash over names and sequences of the outputs that it reads or indexes; empty for none."""
+    unpublished: tuple[str, ...] = ()
+    """Names of outputs that it reads and that have published nothing yet; its first run waits."""
+
+
+@dataclass(frozen=True)
+class ObservedOutput(ObservedRunnable):
+    """The observation of an OutputDataset."""
+
+    resource: OutputDataset
+    plan: RunPlan | None = None
+    """The plan without data; None like the bundle."""
+
+
+@dataclass(frozen=True)
+class ObservedIndex(ObservedRunnable):
+    """The observation of a SkippingIndex."""
+
+    resource: SkippingIndex
+    is_overdue: bool = False
+    """True if the output that is indexed published since the last refresh."""
+
+
+# The effects of a decision on the cluster, as data; `apply` performs it, tests compare it.
+
+
+@dataclass(frozen=True)
+class Create:
+    """Create a child object.
+
+    An object of the same name with the same owner UID and run label is adopted: an earlier process
+    created it and crashed before it recorded that. Any other object of that name is an error.
+    """
+
+    resource: ApiResource
+    manifest: JsonObject = field(hash=False)
+
+
+@dataclass(frozen=True)
+class Ensure:
+    """Create a ConfigMap of ours, or replace its data where they differ."""
+
+    manifest: JsonObject = field(hash=False)
+
+
+@dataclass(frozen=True)
+class Delete:
+    """Delete an object of ours; a missing object, or one with another UID, is ignored."""
+
+    resource: ApiResource
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True)
+class AddFinalizer:
+    """Keep the resource until what it published is deleted."""
+
+
+@dataclass(frozen=True)
+class RemoveFinalizer:
+    """Remove our finalizer, so that Kubernetes deletes the resource."""
+
+
+Action = Create | Ensure | Delete | AddFinalizer | RemoveFinalizer
+
+
+# The decision of one reconcile pass: actions, status and events; data without effects.
 
 
 class EventType(StrEnum):
@@ -41,3 +257,12 @@ class Decision:
     notes: tuple[Note, ...] = ()
     requeue_after: float | None = None
     """Seconds until the resource is reconciled again without an event."""
+
+
+# The retry rule, shared by the operator, its metrics and `snaploom status`.
+
+
+def has_attempts(last: LastRun, retry: Retry) -> bool:
+    """Return whether a run failed and has retries left."""
+    failed = last.phase is not LastPhase.SUCCEEDED and last.retryable
+    return failed and last.attempt < retry.limit

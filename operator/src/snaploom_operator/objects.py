@@ -1,11 +1,8 @@
-"""Keys, labels and frozen views of cluster objects.
-
-Raw objects are parsed once, into these views, by `store` and the submitters.
-"""
+"""Cluster objects: keys, labels, frozen views, and lenient access to raw fields and times."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -15,7 +12,9 @@ from pydantic import JsonValue
 from snaploom.models.report import Report
 from snaploom.models.resource import Resource
 from snaploom.models.run import RunAction, Submitter, Trigger
-from snaploom.models.times import EpochNanos
+from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, parse_instant
+
+# Keys, labels and frozen views of cluster objects.
 
 JsonObject = Mapping[str, JsonValue]
 """An object as the API server writes it; read only."""
@@ -140,3 +139,140 @@ class FoundReport:
     """None if it cannot be parsed."""
     trouble: str = ""
     """The cause if it cannot be parsed; empty if it can."""
+
+
+# Metadata of Kubernetes objects, and typed access to fields of raw objects.
+
+_DIGITS = 20
+"""Digits that no number of 64 bits has; Python refuses to read thousands."""
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """The metadata of an object; missing fields are empty."""
+
+    name: str
+    namespace: str
+    """Empty for what has none."""
+    uid: str
+    resource_version: str
+    generation: int
+    """0 for kinds that have none."""
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    finalizers: tuple[str, ...]
+    is_deleting: bool
+
+    @classmethod
+    def of(cls, stored: JsonObject) -> Metadata:
+        """The metadata of an object as the API server writes it."""
+        metadata = metadata_of(stored)
+        generation = metadata.get("generation")
+        return cls(
+            name=text_in(metadata, "name"),
+            namespace=text_in(metadata, "namespace"),
+            uid=text_in(metadata, "uid"),
+            resource_version=text_in(metadata, "resourceVersion"),
+            generation=generation if isinstance(generation, int) else 0,
+            labels=_texts(mapping_in(metadata, "labels")),
+            annotations=_texts(mapping_in(metadata, "annotations")),
+            finalizers=tuple(str(name) for name in _list_in(metadata, "finalizers")),
+            is_deleting=bool(metadata.get("deletionTimestamp")),
+        )
+
+
+def metadata_of(stored: JsonObject) -> JsonObject:
+    """The metadata of an object; empty where it has none."""
+    return mapping_in(stored, "metadata")
+
+
+def labels_of(stored: JsonObject) -> JsonObject:
+    """The labels of an object; empty where it has none."""
+    return mapping_in(metadata_of(stored), "labels")
+
+
+def managers_of(stored: JsonObject, path: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of the field managers of a field."""
+    found = []
+    *above, last = (f"f:{name}" for name in path)
+    for entry in objects_in(metadata_of(stored), "managedFields"):
+        owned = mapping_in(entry, "fieldsV1")
+        for name in above:
+            owned = mapping_in(owned, name)
+        if last in owned:
+            found.append(text_in(entry, "manager"))
+    return tuple(found)
+
+
+def mapping_in(stored: JsonObject, key: str) -> JsonObject:
+    """The mapping under a key; empty when there is none."""
+    value = stored.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def objects_in(stored: JsonObject, key: str) -> list[JsonObject]:
+    """The mappings in the list under a key; empty when there is none."""
+    return [item for item in _list_in(stored, key) if isinstance(item, Mapping)]
+
+
+def text_in(stored: JsonObject, key: str) -> str:
+    """The text under a key; empty when there is none."""
+    value = stored.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def number_of(text: str) -> int:
+    """The whole number of 64 bits that a text is; -1 for any other text."""
+    return int(text) if text.isdecimal() and len(text) < _DIGITS else -1
+
+
+def _list_in(stored: JsonObject, key: str) -> Iterable[JsonValue]:
+    value = stored.get(key)
+    return value if isinstance(value, list) else ()
+
+
+def _texts(values: JsonObject) -> Mapping[str, str]:
+    return {key: value for key, value in values.items() if isinstance(value, str)}
+
+
+# Times of statuses, parsed leniently: users and older versions can write statuses too.
+
+
+def known_instant(text: str | None) -> EpochNanos | None:
+    """The parsed instant of a status field; None when it is missing or invalid."""
+    if text is None:
+        return None
+    try:
+        return parse_instant(text)
+    except ValueError:
+        return None
+
+
+def later(instant: EpochNanos, seconds: float) -> EpochNanos:
+    """An instant some seconds after another."""
+    return EpochNanos(instant + round(seconds * NANOS_PER_SECOND))
+
+
+def is_past(start: str | None, seconds: float, now: EpochNanos) -> bool:
+    """Return whether some seconds have passed since a time.
+
+    An invalid time, or one in the future because a clock was set back, counts as past: waiting for
+    it could last for ever.
+    """
+    since = known_instant(start)
+    return since is None or since > now or now >= later(since, seconds)
+
+
+def has_lasted(start: str | None, seconds: float, now: EpochNanos) -> bool:
+    """Return whether something that began at a time has certainly lasted some seconds.
+
+    In doubt it is False, unlike `is_past`: nothing is stopped because a clock was set back.
+    """
+    since = known_instant(start)
+    return since is not None and now >= later(since, seconds)
+
+
+def seconds_until(instants: Iterable[EpochNanos | None], now: EpochNanos) -> float | None:
+    """Seconds until the first of some instants that are not past; None when there is none."""
+    ahead = [instant for instant in instants if instant is not None and instant > now]
+    return (min(ahead) - now) / NANOS_PER_SECOND if ahead else None

@@ -12,12 +12,16 @@ from prometheus_client import CollectorRegistry
 from support.operator.controllerobjects import Raw
 from support.operator.fakecluster import FakeCluster
 
-from snaploom_operator.certificates.rotation import CertificateSecret, decoded, read_secret
-from snaploom_operator.certificates.rotator import CertificateRotator
-from snaploom_operator.cluster.apiresources import SECRETS, VALIDATING_WEBHOOKS
+from snaploom_operator.cluster.certificates import (
+    CertificateRotator,
+    CertificateSecret,
+    decoded,
+    read_secret,
+)
+from snaploom_operator.cluster.port import SECRETS, VALIDATING_WEBHOOKS
 from snaploom_operator.errors import ObjectMissing
-from snaploom_operator.operatormetrics import Metrics
-from snaploom_operator.operatorsettings import AdmissionSettings, OperatorSettings
+from snaploom_operator.serve.metrics import Metrics
+from snaploom_operator.settings import AdmissionSettings, OperatorSettings
 
 NAMESPACE = "snaploom-system"
 SETTINGS = OperatorSettings(admission=AdmissionSettings())

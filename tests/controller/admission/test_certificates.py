@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.servers.certificates import Authority
 
-from snaploom_operator.certificates.issuer import LIFE, issue
-from snaploom_operator.certificates.rotation import (
+from snaploom_operator.cluster.certificates import (
+    LIFE,
     TRUST_DELAY,
     CertificateSecret,
     encoded,
     expiry,
+    issue,
     read_secret,
     rotated,
     secret_data,

@@ -27,11 +27,11 @@ from support.operator.webhookprocess import (
 from support.operator.webhooks import HOST, Ports, asking, install
 from support.servers.certificates import Authority
 
-from snaploom_operator.certificates.rotator import CertificateRotator
-from snaploom_operator.cluster.adapter import open_cluster
-from snaploom_operator.cluster.apiresources import OURS
+from snaploom_operator.cluster.certificates import CertificateRotator
+from snaploom_operator.cluster.client import open_cluster
+from snaploom_operator.cluster.port import OURS
 from snaploom_operator.errors import ClusterError
-from snaploom_operator.operatorsettings import AdmissionSettings, OperatorSettings
+from snaploom_operator.settings import AdmissionSettings, OperatorSettings
 
 FLIGHTS = REPOSITORY / "examples" / "flights"
 

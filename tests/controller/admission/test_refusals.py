@@ -13,14 +13,14 @@ from support.operator.reviews import a_review
 from support.operator.textverdicts import VerdictsInProcess
 
 from snaploom_operator.admission.judge import MOST_WAITING, Judge
-from snaploom_operator.admission.throttle import (
+from snaploom_operator.admission.shares import (
     FREE_REFUSALS,
     HALF_LIFE_SECONDS,
     LONGEST_WAIT_SECONDS,
     MOST_REMEMBERED,
     RefusalThrottle,
 )
-from snaploom_operator.operatorsettings import AdmissionSettings
+from snaploom_operator.settings import AdmissionSettings
 from snaploom_operator.store.store import Store
 
 FREE = int(FREE_REFUSALS)

@@ -16,16 +16,17 @@ from support.operator.reviews import a_request, a_review, answered, response, st
 from support.operator.textverdicts import VerdictsInProcess
 from support.runner.budget import within_work
 
-from snaploom_operator.admission.answers import (
+from snaploom_operator.admission.judge import Judge, Judgement, Outcome
+from snaploom_operator.admission.request import (
     Answer,
     Refusal,
     clipped_warnings,
+    parse_review,
+    passes_unread,
     refusal_text,
 )
-from snaploom_operator.admission.judge import Judge, Judgement, Outcome
-from snaploom_operator.admission.request import parse_review, passes_unread
 from snaploom_operator.errors import ReviewUnreadable
-from snaploom_operator.operatorsettings import AdmissionSettings
+from snaploom_operator.settings import AdmissionSettings
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

@@ -21,9 +21,9 @@ from support.operator.controllerobjects import stored
 from support.operator.reviews import DENY, a_request, answered, codes, response, store_of
 
 from snaploom.planning.judging.texts import judge
-from snaploom_operator.admission.answers import Answer
+from snaploom_operator.admission.request import Answer
+from snaploom_operator.decision import Unparsable
 from snaploom_operator.gather import checks as checking
-from snaploom_operator.observed import Unparsable
 from snaploom_operator.store.entries import size_of
 
 OTHERS = "spec.dataModel.otherDataSources"
@@ -462,7 +462,7 @@ def test_what_a_newer_operator_wrote_into_a_status_is_no_reason_to_refuse() -> N
 def test_a_relationship_of_many_outputs_is_judged_in_some_and_warns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("snaploom_operator.admission.reviewcontext.DEPENDANTS_JUDGED", 2)
+    monkeypatch.setattr("snaploom_operator.admission.conflicts.DEPENDANTS_JUDGED", 2)
     outputs = [stored(output(f"o{number}")) for number in range(5)]
     before, after = narrowed()
     existing = [*shop()[:3], stored(files("elsewhere")), *outputs]
@@ -476,7 +476,7 @@ def test_of_large_dependants_no_more_are_judged_than_take_a_moment(
 ) -> None:
     outputs = [stored(output(f"o{number}")) for number in range(5)]
     size = size_of(outputs[0]["spec"])
-    monkeypatch.setattr("snaploom_operator.admission.reviewcontext.LARGEST_DEPENDANTS", 3 * size)
+    monkeypatch.setattr("snaploom_operator.admission.conflicts.LARGEST_DEPENDANTS", 3 * size)
     before, after = narrowed()
     existing = [*shop()[:3], stored(files("elsewhere")), *outputs]
     assert "checked for 3 of 5" in answered(after, existing, before).warnings[-1]

@@ -30,14 +30,13 @@ from support.operator.webhooks import (
 )
 from support.servers.certificates import Authority
 
-from snaploom_operator.admission.admissionmetrics import AdmissionMetrics
 from snaploom_operator.admission.judge import Judge, Judgement
 from snaploom_operator.admission.request import LARGEST_BODY
-from snaploom_operator.admission.webhookserver import Webhook
-from snaploom_operator.cluster.apiresources import OURS
-from snaploom_operator.operatorsettings import AdmissionSettings
-from snaploom_operator.servers.health import metrics_application
-from snaploom_operator.servers.httpserver import serving
+from snaploom_operator.admission.webhook import AdmissionMetrics, Webhook
+from snaploom_operator.cluster.port import OURS
+from snaploom_operator.serve.health import metrics_application
+from snaploom_operator.serve.http import serving
+from snaploom_operator.settings import AdmissionSettings
 from snaploom_operator.store.store import Store
 
 

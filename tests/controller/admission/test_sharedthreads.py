@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from snaploom_operator.admission.sharedthreads import SharedThreads
+from snaploom_operator.admission.shares import SharedThreads
 
 
 class Work:

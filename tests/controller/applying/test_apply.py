@@ -7,9 +7,16 @@ from support.operator.faultycluster import LOST_ANSWER, LOST_REQUEST, FaultyClus
 
 from snaploom.models.fieldtransformer import FieldTransformer
 from snaploom.models.times import EpochNanos
-from snaploom_operator.actions import AddFinalizer, Create, Delete, Ensure, RemoveFinalizer
-from snaploom_operator.apply.apply import apply
-from snaploom_operator.cluster.apiresources import CONFIG_MAPS
+from snaploom_operator.apply.actions import apply
+from snaploom_operator.cluster.port import CONFIG_MAPS
+from snaploom_operator.decision import (
+    AddFinalizer,
+    Create,
+    Delete,
+    Ensure,
+    RemoveFinalizer,
+    Unparsable,
+)
 from snaploom_operator.errors import (
     ApiUnavailable,
     NameTaken,
@@ -17,9 +24,7 @@ from snaploom_operator.errors import (
     ObjectExists,
     ObjectMissing,
 )
-from snaploom_operator.objectmetadata import Metadata
-from snaploom_operator.objects import FINALIZER, LABEL_OWNER, LABEL_RUN, Ref
-from snaploom_operator.observed import Unparsable
+from snaploom_operator.objects import FINALIZER, LABEL_OWNER, LABEL_RUN, Metadata, Ref
 
 OTHERS = "example.org/others"
 

@@ -15,12 +15,11 @@ from snaploom.models.fieldtransformer import FieldTransformer, FieldTransformerS
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import LastRun
 from snaploom.models.times import EpochNanos
-from snaploom_operator.apply.statustruncation import cut_to_size
-from snaploom_operator.apply.statuswriter import write_status
-from snaploom_operator.cluster.mergepatch import difference
+from snaploom_operator.apply.status import cut_to_size, write_status
+from snaploom_operator.cluster.port import difference
+from snaploom_operator.decision import Unparsable
 from snaploom_operator.errors import ObjectChanged, ObjectMissing
 from snaploom_operator.objects import Ref
-from snaploom_operator.observed import Unparsable
 
 READY = Condition(
     type="Ready", status="True", last_transition_time="2020-01-01T00:00:00Z", reason="Valid"

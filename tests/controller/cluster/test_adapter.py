@@ -14,10 +14,9 @@ from support.operator.scriptedapi import (
     write_plain_kubeconfig,
 )
 
-from snaploom_operator.cluster import adapter as adapters
-from snaploom_operator.cluster.adapter import KubernetesCluster
-from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS
-from snaploom_operator.cluster.connection import connect
+from snaploom_operator.cluster import client as adapters
+from snaploom_operator.cluster.client import KubernetesCluster, connect
+from snaploom_operator.cluster.port import CONFIG_MAPS, OURS
 from snaploom_operator.cluster.requests import ATTEMPTS, Requests
 from snaploom_operator.errors import (
     ApiUnavailable,
@@ -32,7 +31,7 @@ from snaploom_operator.errors import (
     SettingsInvalid,
     TooManyRequests,
 )
-from snaploom_operator.objectmetadata import Metadata
+from snaploom_operator.objects import Metadata
 
 BROKEN = Answer(is_broken=True)
 TOKEN = "token-of-a-test"

@@ -6,8 +6,8 @@ import pytest
 from support.cluster.cluster import running_control_plane
 from support.operator.clusters import a_config_map
 
-from snaploom_operator.cluster.adapter import open_cluster
-from snaploom_operator.cluster.apiresources import CONFIG_MAPS
+from snaploom_operator.cluster.client import open_cluster
+from snaploom_operator.cluster.port import CONFIG_MAPS
 from snaploom_operator.errors import ApiUnavailable
 
 

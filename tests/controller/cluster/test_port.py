@@ -12,13 +12,13 @@ from support.operator.clusters import (
 )
 
 from snaploom.models.kinds import KINDS
-from snaploom_operator.cluster.apiresources import (
+from snaploom_operator.cluster.port import (
     CONFIG_MAPS,
     NAMESPACES,
     PODS,
     VALIDATING_WEBHOOKS,
+    ApiResource,
 )
-from snaploom_operator.cluster.port import ApiResource
 from snaploom_operator.errors import (
     NamespaceTerminating,
     ObjectChanged,
@@ -27,8 +27,8 @@ from snaploom_operator.errors import (
     ObjectRefused,
     ResourceUnknown,
 )
-from snaploom_operator.gather.servedkinds import outdated_kinds
-from snaploom_operator.objectmetadata import Metadata
+from snaploom_operator.objects import Metadata
+from snaploom_operator.store.feed import outdated_kinds
 
 UNKNOWN = (
     pytest.param(ApiResource("nobody.example.org", "v1", "things", "Thing"), id="group"),

@@ -3,7 +3,7 @@
 import pytest
 
 from snaploom.models.times import parse_instant
-from snaploom_operator.commands.durations import ago, duration_text
+from snaploom_operator.commands.status import ago, duration_text
 
 
 @pytest.mark.parametrize(

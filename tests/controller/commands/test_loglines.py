@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom.visibletext import visible_lines
-from snaploom_operator.cluster.podlogs import LogLine
-from snaploom_operator.commands.loglines import Line, driver_line, merged, operator_line
+from snaploom_operator.cluster.client import LogLine
+from snaploom_operator.commands.logs import Line, driver_line, merged, operator_line
 from snaploom_operator.errors import ObjectMissing
 from snaploom_operator.objects import Ref
 

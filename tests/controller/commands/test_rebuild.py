@@ -13,8 +13,8 @@ from support.storage.folders import a_folder, published
 
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.storage.local import LocalObjectStore
-from snaploom_operator.cluster.apiresources import OURS
-from snaploom_operator.commands.statusrebuild import rebuild_status
+from snaploom_operator.cluster.port import OURS
+from snaploom_operator.commands.status import rebuild_status
 
 WIDE = "OutputDataset/wide"
 

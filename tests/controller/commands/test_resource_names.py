@@ -4,7 +4,7 @@ import pytest
 
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.kinds import KINDS
-from snaploom_operator.commands.resourcenames import parse_name, parse_runnable
+from snaploom_operator.commands.options import parse_name, parse_runnable
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

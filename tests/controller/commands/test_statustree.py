@@ -12,7 +12,8 @@ from support.declared.declarations import key as join_key
 
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.times import parse_instant
-from snaploom_operator.commands.statustree import NamespaceView, forest_of, tree_of
+from snaploom_operator.commands.options import NamespaceView
+from snaploom_operator.commands.status import forest_of, tree_of
 
 NOW = parse_instant("2024-06-01T01:00:00Z")
 

@@ -19,13 +19,12 @@ from support.operator.operatorharness import (
     is_ready,
 )
 
-from snaploom_operator.cluster.apiresources import NAMESPACES, OURS, SPARK_APPLICATIONS
-from snaploom_operator.cluster.port import Cluster
+from snaploom_operator.cluster.port import NAMESPACES, OURS, SPARK_APPLICATIONS, Cluster
 from snaploom_operator.errors import ApiUnavailable, NotAllowed, ObjectRefused, TooManyRequests
 from snaploom_operator.objects import ApplicationState as State
 from snaploom_operator.objects import Ref
-from snaploom_operator.operatorsettings import Limits, OperatorSettings
-from snaploom_operator.process.controller import HEARTBEAT, SENTINEL
+from snaploom_operator.process.reconciler import HEARTBEAT, SENTINEL
+from snaploom_operator.settings import Limits, OperatorSettings
 from snaploom_operator.workqueue import LONGEST_BACKOFF
 
 WIDE = "OutputDataset/wide"

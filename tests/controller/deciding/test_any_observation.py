@@ -14,14 +14,22 @@ from support.operator.observations import SETTINGS, UID
 from support.runner.quick import examples
 
 from snaploom.models.common import ConditionStatus
-from snaploom_operator.actions import Action, AddFinalizer, Create, Delete, Ensure, RemoveFinalizer
-from snaploom_operator.conditions import ConditionType, Reason
+from snaploom_operator.conditions import MOST_BYTES, ConditionType, Reason
 from snaploom_operator.decide.decide import decide
-from snaploom_operator.decision import Decision
+from snaploom_operator.decision import (
+    Action,
+    AddFinalizer,
+    Create,
+    Decision,
+    Delete,
+    Ensure,
+    ObservedIndex,
+    ObservedOutput,
+    OwnedConfigMap,
+    RemoveFinalizer,
+)
 from snaploom_operator.objects import FINALIZER, JsonObject
-from snaploom_operator.observed import ObservedIndex, ObservedOutput, OwnedConfigMap
-from snaploom_operator.statuslimits import MOST_BYTES
-from snaploom_operator.submitters.forms import FORMS
+from snaploom_operator.submit.forms import FORMS
 
 Observed = ObservedOutput | ObservedIndex
 ANY: st.SearchStrategy[Observed] = st.one_of(outputs(), indexes())

@@ -11,12 +11,10 @@ from support.operator.observations import NOW, SETTINGS, UID, conditions_of, rea
 from snaploom.models.datasource import DataSourceStatus, LastSeen, UsedBy
 from snaploom.models.finding import Finding, Severity
 from snaploom.models.outputdataset import OutputDatasetStatus
-from snaploom_operator.actions import RemoveFinalizer
 from snaploom_operator.decide.decide import RETRY_AFTER_CRASH, decide
-from snaploom_operator.decide.faults import GRACE_SECONDS
-from snaploom_operator.instants import later
-from snaploom_operator.objects import Ref
-from snaploom_operator.observed import ObservedResource, Unparsable
+from snaploom_operator.decide.runview import GRACE_SECONDS
+from snaploom_operator.decision import ObservedResource, RemoveFinalizer, Unparsable
+from snaploom_operator.objects import Ref, later
 
 SELECTORS = [{"coordinateIncludeRegex": "a"}]
 RESOURCES = [

@@ -26,11 +26,17 @@ from support.operator.observations import (
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase, LastPhase, RunAction
 from snaploom.models.skippingindex import IndexState, SkippingIndexStatus
-from snaploom_operator.actions import AddFinalizer, Create, Delete, RemoveFinalizer
 from snaploom_operator.decide.decide import decide
-from snaploom_operator.decision import Decision, EventType
+from snaploom_operator.decision import (
+    AddFinalizer,
+    Create,
+    Decision,
+    Delete,
+    EventType,
+    ObservedOutput,
+    RemoveFinalizer,
+)
 from snaploom_operator.objects import ANNOTATION_PAUSED, FINALIZER, ApplicationState, DriverPod
-from snaploom_operator.observed import ObservedOutput
 
 PUBLISHED = OutputDatasetStatus(realised=DECLARATIONS, last_run=an_end())
 DELETION = RunAction.DELETE

@@ -26,9 +26,9 @@ from snaploom.models.run import CurrentPhase, LastRun, Schedule, Trigger
 from snaploom.models.skippingindex import SkippingIndexStatus
 from snaploom.models.times import format_instant, parse_instant
 from snaploom_operator.decide.decide import decide
-from snaploom_operator.decide.ticks import ticks
+from snaploom_operator.decide.runview import ticks
+from snaploom_operator.decision import ObservedOutput, Queue
 from snaploom_operator.objects import ANNOTATION_PAUSED, ANNOTATION_RUN
-from snaploom_operator.observed import ObservedOutput, Queue
 
 EVERY_HOUR = {"cron": "0 * * * *"}
 TICK = "2026-01-10T12:00:00Z"

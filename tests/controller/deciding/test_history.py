@@ -19,10 +19,9 @@ from support.operator.observations import (
 
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.times import parse_instant
-from snaploom_operator.actions import Delete
 from snaploom_operator.decide.decide import decide
+from snaploom_operator.decision import Delete, ObservedOutput, OwnedConfigMap
 from snaploom_operator.objects import Application, ApplicationState
-from snaploom_operator.observed import ObservedOutput, OwnedConfigMap
 
 LAST = an_end().id
 

@@ -28,16 +28,20 @@ from snaploom.models.finding import Finding, Severity
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.report import LatestSnapshot
 from snaploom.models.run import LastRun, Submitter
-from snaploom_operator.actions import Create, Delete, Ensure
+from snaploom_operator.conditions import MOST_BYTES
 from snaploom_operator.decide.decide import decide
-from snaploom_operator.decide.decisionsettings import DecideSettings
-from snaploom_operator.decide.faults import GRACE_SECONDS
-from snaploom_operator.decision import Decision
-from snaploom_operator.instants import later
-from snaploom_operator.objects import ApplicationState
-from snaploom_operator.observed import ObservedOutput, OwnedConfigMap, Refusal
-from snaploom_operator.operatorsettings import OperatorSettings
-from snaploom_operator.statuslimits import MOST_BYTES
+from snaploom_operator.decide.runview import GRACE_SECONDS, DecideSettings
+from snaploom_operator.decision import (
+    Create,
+    Decision,
+    Delete,
+    Ensure,
+    ObservedOutput,
+    OwnedConfigMap,
+    Refusal,
+)
+from snaploom_operator.objects import ApplicationState, later
+from snaploom_operator.settings import OperatorSettings
 
 
 def finding(code: str, message: str = "wrong", severity: Severity = Severity.ERROR) -> Finding:

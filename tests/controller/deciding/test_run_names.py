@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snaploom.models.run import RunAction, Trigger
-from snaploom_operator.runnames import LONGEST_RUN, run_name
+from snaploom_operator.decide.runsteps import LONGEST_RUN, run_name
 
 LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 TRIGGER = Trigger(declarations="a")

@@ -22,12 +22,18 @@ from support.operator.runsinflight import decided, flying, phase_of
 from snaploom.models.run import CurrentPhase, Trigger
 from snaploom.planning.secretvariables import secret_keys
 from snaploom.planning.sources.databases.urls import ALLOW_URL_VARIABLE
-from snaploom_operator.actions import Create, Delete
 from snaploom_operator.decide.decide import decide
-from snaploom_operator.decide.decisionsettings import DecideSettings
+from snaploom_operator.decide.runview import DecideSettings
+from snaploom_operator.decision import (
+    Create,
+    Delete,
+    ObservedOutput,
+    OwnedConfigMap,
+    Queue,
+    Refusal,
+)
 from snaploom_operator.objects import ApplicationState
-from snaploom_operator.observed import ObservedOutput, OwnedConfigMap, Queue, Refusal
-from snaploom_operator.operatorsettings import OperatorSettings
+from snaploom_operator.settings import OperatorSettings
 
 State = ApplicationState
 

@@ -23,9 +23,8 @@ from support.operator.runsinflight import decided, flying, phase_of
 
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase, CurrentRun, LastPhase
-from snaploom_operator.actions import Delete
+from snaploom_operator.decision import Delete, ObservedOutput
 from snaploom_operator.objects import ANNOTATION_PAUSED, ApplicationState
-from snaploom_operator.observed import ObservedOutput
 
 State = ApplicationState
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snaploom.models.report import PublishedSnapshot
-from snaploom_operator.statuslimits import fit_items, fit_text, fit_texts
+from snaploom_operator.conditions import fit_items, fit_text, fit_texts
 
 
 def size(text: str) -> int:

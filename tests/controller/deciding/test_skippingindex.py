@@ -23,9 +23,8 @@ from support.operator.observations import (
 from snaploom.models.run import CurrentRun, LastRun
 from snaploom.models.skippingindex import IndexedFiles, IndexState, SkippingIndexStatus
 from snaploom_operator.decide.decide import decide
-from snaploom_operator.decision import Decision
+from snaploom_operator.decision import Decision, ObservedIndex
 from snaploom_operator.objects import Application, ApplicationState, FoundReport
-from snaploom_operator.observed import ObservedIndex
 
 FACTS = {
     "state": "active",

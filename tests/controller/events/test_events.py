@@ -8,23 +8,22 @@ from support.operator.clusters import TRANSFORMERS, a_transformer, an_object
 from support.operator.faultycluster import Fault, FaultyCluster, first
 
 from snaploom.models.times import now
-from snaploom_operator.apply import eventrecorder as events
-from snaploom_operator.apply.eventqueue import queued_events
-from snaploom_operator.apply.eventrecorder import (
+from snaploom_operator.apply import events
+from snaploom_operator.apply.events import (
     BURST,
     NAMESPACE_BURST,
     NAMESPACE_REFILL_SECONDS,
     REFILL_SECONDS,
     EventRecorder,
     Posting,
+    queued_events,
 )
-from snaploom_operator.cluster.apiresources import EVENTS, NAMESPACES
+from snaploom_operator.cluster.port import EVENTS, NAMESPACES
 from snaploom_operator.conditions import Reason
 from snaploom_operator.decision import EventType, Note
 from snaploom_operator.errors import ApiUnavailable, NamespaceTerminating, TooManyRequests
-from snaploom_operator.objectmetadata import Metadata
-from snaploom_operator.objects import Ref
-from snaploom_operator.operatormetrics import Metrics
+from snaploom_operator.objects import Metadata, Ref
+from snaploom_operator.serve.metrics import Metrics
 
 STARTED = Note(EventType.NORMAL, Reason.RUN_STARTED, "run ods-wide-1 is decided: the spec changed")
 

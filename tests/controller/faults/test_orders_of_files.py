@@ -7,7 +7,7 @@ import yaml
 from support.documentation.examples import REPOSITORY
 from support.operator.operatorharness import FakeHarness, is_ready
 
-from snaploom_operator.cluster.apiresources import OURS, SPARK_APPLICATIONS
+from snaploom_operator.cluster.port import OURS, SPARK_APPLICATIONS
 
 FLIGHTS = REPOSITORY / "examples" / "flights"
 ORDERS = 20

@@ -17,16 +17,16 @@ from support.operator.controllerobjects import config_map, driver_pod, key, newe
 from support.operator.textverdicts import VerdictsAtOnce
 
 from snaploom.models.times import EpochNanos, parse_instant
-from snaploom_operator.gather import gatherer as gather
-from snaploom_operator.gather.gatherer import Gatherer
-from snaploom_operator.objects import FINALIZER, Ref
-from snaploom_operator.observed import (
+from snaploom_operator.decision import (
     ObservedIndex,
     ObservedOutput,
     ObservedResource,
     Refusal,
     Unparsable,
 )
+from snaploom_operator.gather import gatherer as gather
+from snaploom_operator.gather.gatherer import Gatherer
+from snaploom_operator.objects import FINALIZER, Ref
 from snaploom_operator.store.store import Store
 
 NOW = parse_instant("2026-02-01T00:00:00Z")

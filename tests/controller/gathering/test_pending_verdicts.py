@@ -15,15 +15,15 @@ from support.operator.textverdicts import VerdictsInProcess
 from snaploom.models.finding import Finding, errors_of
 from snaploom.models.times import EpochNanos
 from snaploom.planning.judging.texts import JudgedText, Verdict
+from snaploom_operator.decision import ObservedResource
 from snaploom_operator.errors import TextNotJudged
 from snaploom_operator.gather import gatherer as gather
 from snaploom_operator.gather.checks import needed
 from snaploom_operator.gather.gatherer import Gatherer, Unjudged
 from snaploom_operator.objects import Ref
-from snaploom_operator.observed import ObservedResource
 from snaploom_operator.store.entries import Entry
 from snaploom_operator.store.store import Store
-from snaploom_operator.textverdicts import TextVerdicts
+from snaploom_operator.verdicts import TextVerdicts
 
 QUERY = "SELECT a AS x FROM c"
 TABLE = stored(files("c"))

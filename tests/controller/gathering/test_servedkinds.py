@@ -13,8 +13,8 @@ from support.operator.fakecluster import FakeCluster, served_schemas
 from support.operator.faultycluster import LOST_REQUEST, FaultyCluster
 from support.operator.operatorharness import FakeHarness, condition, has_reason, is_ready
 
-from snaploom_operator.cluster.apiresources import OURS, SPARK_APPLICATIONS
-from snaploom_operator.gather.servedkinds import compare_kinds, outdated_kinds
+from snaploom_operator.cluster.port import OURS, SPARK_APPLICATIONS
+from snaploom_operator.store.feed import compare_kinds, outdated_kinds
 from snaploom_operator.store.store import Store
 
 Raw = dict[str, Any]

@@ -13,10 +13,9 @@ from support.operator.textverdicts import VerdictsInProcess
 from snaploom.planning.judging.regexlist import REGEXES_TOO_LONG, RegexList, RegexVerdict
 from snaploom.planning.judging.texts import judge, too_large, too_long
 from snaploom.planning.sqlgate.facts import SqlFacts, SqlForm, SqlText
-from snaploom_operator import textworkers
+from snaploom_operator import verdicts as textworkers
 from snaploom_operator.errors import TextNotJudged
-from snaploom_operator.textverdicts import RecordingJudge, TextVerdicts
-from snaploom_operator.textworkers import WORKER, TextWorkers
+from snaploom_operator.verdicts import WORKER, RecordingJudge, TextVerdicts, TextWorkers
 
 SLOW = """
 import os, sys, time

@@ -5,7 +5,7 @@ from __future__ import annotations
 from snaploom.planning.judging.regexlist import RegexList
 from snaploom.planning.judging.texts import judge
 from snaploom.planning.sqlgate.facts import SqlForm, SqlText
-from snaploom_operator.verdictcache import VerdictCache
+from snaploom_operator.verdicts import VerdictCache
 
 
 def texts(prefix: str, count: int) -> list[SqlText]:

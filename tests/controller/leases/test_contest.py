@@ -37,9 +37,9 @@ from snaploom.storage.leases import (
     carry_out,
 )
 from snaploom.storage.stores import open_store
-from snaploom_operator.cluster.apiresources import CONFIG_MAPS
-from snaploom_operator.cluster.leaseobject import LeaseObject
-from snaploom_operator.objectmetadata import Metadata
+from snaploom_operator.cluster.lease import LeaseObject
+from snaploom_operator.cluster.port import CONFIG_MAPS
+from snaploom_operator.objects import Metadata
 
 PROMISED, TRUSTED = 30, 20
 RATES = (2, 3)

@@ -7,15 +7,15 @@ from support.operator.clusters import until
 from support.operator.faultycluster import LOST_ANSWER, LOST_REQUEST, FaultyCluster, at, first
 
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
-from snaploom_operator.cluster.apiresources import LEASES
-from snaploom_operator.objectmetadata import Metadata
-from snaploom_operator.process.leaderelection import (
+from snaploom_operator.cluster.lease import (
     LEASE_DURATION,
     RENEW_DEADLINE,
     RETRY_PERIOD,
     LeaderElector,
     leading,
 )
+from snaploom_operator.cluster.port import LEASES
+from snaploom_operator.objects import Metadata
 
 NAME = "snaploom-controller"
 

@@ -6,9 +6,9 @@ import json
 import pytest
 from support.operator.clusters import a_config_map, until_gone
 
-from snaploom_operator.cluster.apiresources import CONFIG_MAPS, LEASES
-from snaploom_operator.cluster.serviceaccount import account_reference
-from snaploom_operator.process.leaderelection import LeaderElector
+from snaploom_operator.cluster.client import account_reference
+from snaploom_operator.cluster.lease import LeaderElector
+from snaploom_operator.cluster.port import CONFIG_MAPS, LEASES
 
 OWNER = {"apiVersion": "v1", "kind": "ServiceAccount", "name": "loom", "uid": "0a-1b"}
 CLAIMS = {

@@ -12,9 +12,9 @@ from support.operator.clusters import until
 from support.operator.localruns import LocalRuns, is_alive
 from support.operator.operatorharness import FakeHarness
 
-from snaploom_operator.cluster.apiresources import CONFIG_MAPS
+from snaploom_operator.cluster.port import CONFIG_MAPS
 from snaploom_operator.objects import ApplicationState
-from snaploom_operator.submitters.local import FINALIZER
+from snaploom_operator.submit.local import FINALIZER
 
 WIDE = "OutputDataset/wide"
 DEAF = """

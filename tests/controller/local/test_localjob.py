@@ -15,15 +15,12 @@ from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.run import Submitter
 from snaploom.planning.bundles import bundle_for
-from snaploom_operator.cluster.adapter import open_cluster
-from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS
-from snaploom_operator.cluster.port import Cluster
-from snaploom_operator.local.runner import Intervals, LocalRunner, job_environment
-from snaploom_operator.manifests.childmetadata import uid_of
-from snaploom_operator.manifests.configmaps import bundle_config_map
-from snaploom_operator.objectmetadata import Metadata
-from snaploom_operator.objects import Application, ApplicationState
-from snaploom_operator.submitters.forms import FORMS
+from snaploom_operator.cluster.client import open_cluster
+from snaploom_operator.cluster.port import CONFIG_MAPS, OURS, Cluster
+from snaploom_operator.objects import Application, ApplicationState, Metadata
+from snaploom_operator.submit.configmaps import bundle_config_map, uid_of
+from snaploom_operator.submit.forms import FORMS
+from snaploom_operator.submit.localrunner import Intervals, LocalRunner, job_environment
 
 Raw = dict[str, Any]
 RUN = "ods-wide-0a1b2c3d"

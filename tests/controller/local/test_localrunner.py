@@ -14,12 +14,12 @@ from support.operator.localruns import LocalRuns, is_alive
 from support.operator.runrequests import UID
 
 from snaploom.models.run import RunAction
-from snaploom_operator.cluster.apiresources import CONFIG_MAPS
+from snaploom_operator.cluster.port import CONFIG_MAPS
 from snaploom_operator.errors import ApiUnavailable
-from snaploom_operator.local import runner as runner_module
-from snaploom_operator.local.process import LocalProcess, ProcessName, start_process
-from snaploom_operator.local.runner import LocalRunner
 from snaploom_operator.objects import ApplicationState
+from snaploom_operator.submit import localrunner as runner_module
+from snaploom_operator.submit.localprocess import LocalProcess, ProcessName, start_process
+from snaploom_operator.submit.localrunner import LocalRunner
 
 S = ApplicationState
 

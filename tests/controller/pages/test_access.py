@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from support.cluster.cluster import Cluster
 
-from snaploom_operator.cluster.adapter import open_cluster
+from snaploom_operator.cluster.client import open_cluster
 from snaploom_operator.errors import NotAuthenticated
-from snaploom_operator.pages.access import LONGEST_TOKEN, Access
+from snaploom_operator.serve.pages import LONGEST_TOKEN, Access
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from snaploom_operator.errors import ApiUnavailable
-from snaploom_operator.servers.answercache import AnswerCache
+from snaploom_operator.serve.health import AnswerCache
 
 
 class Asked:

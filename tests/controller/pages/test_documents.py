@@ -12,11 +12,9 @@ from support.declared.declarations import output
 from support.operator.controllerobjects import NAMESPACE, stored
 from support.operator.fakecluster import FakeCluster
 
-from snaploom_operator.pages import pageserver
-from snaploom_operator.pages.access import Access, User
-from snaploom_operator.pages.pageserver import PageServer
-from snaploom_operator.pages.pagesmetrics import PagesMetrics
-from snaploom_operator.servers.httpserver import serving
+from snaploom_operator.serve import pages
+from snaploom_operator.serve.http import serving
+from snaploom_operator.serve.pages import Access, PageServer, PagesMetrics, User
 from snaploom_operator.store.store import Store
 
 
@@ -40,8 +38,8 @@ async def test_a_document_is_made_once_in_a_thread_until_something_changes(
         made.append(threading.current_thread())
         return "document"
 
-    monkeypatch.setattr(pageserver, "statuses_document", make)
-    monkeypatch.setattr(pageserver, "status_document", make)
+    monkeypatch.setattr(pages, "statuses_document", make)
+    monkeypatch.setattr(pages, "status_document", make)
     store, metrics = Store(), PagesMetrics(CollectorRegistry())
     store.put(stored(output()))
     server = PageServer(store, Everybody(FakeCluster()), metrics, lambda: "")

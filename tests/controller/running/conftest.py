@@ -7,7 +7,7 @@ from support.cluster.cluster import Cluster
 from support.cluster.sparkcrds import install_spark_crds
 from support.operator.operatorharness import RealHarness
 
-from snaploom_operator.cluster.adapter import open_cluster
+from snaploom_operator.cluster.client import open_cluster
 
 
 @pytest.fixture(scope="session")

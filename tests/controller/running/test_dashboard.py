@@ -22,7 +22,7 @@ from support.servers.certificates import Authority
 from support.servers.prometheus import Prometheus, running_prometheus
 
 from snaploom.models.times import format_instant, now
-from snaploom_operator.cluster.adapter import open_cluster
+from snaploom_operator.cluster.client import open_cluster
 from snaploom_operator.objects import Application, ApplicationState
 
 DEADLINE = 120.0

@@ -13,11 +13,10 @@ from support.operator.faultycluster import Fault, FaultyCluster
 from support.operator.operatorharness import Clock, FakeHarness, deliver, has_reason, is_ready
 
 from snaploom.models.run import Submitter
-from snaploom_operator.cluster.apiresources import OURS, PODS, SPARK_APPLICATIONS
-from snaploom_operator.cluster.port import Cluster
+from snaploom_operator.cluster.port import OURS, PODS, SPARK_APPLICATIONS, Cluster
 from snaploom_operator.errors import ApiUnavailable, ClusterError, ResourceUnknown
 from snaploom_operator.objects import Ref
-from snaploom_operator.operatorsettings import OperatorSettings
+from snaploom_operator.settings import OperatorSettings
 from snaploom_operator.store.feed import DECLARATIONS, Feed
 from snaploom_operator.store.store import Store
 

@@ -24,15 +24,15 @@ from support.operator.operatorharness import RealHarness, has_reason, is_ready
 from support.operator.operatorprocess import WORKS, operator_process
 from support.operator.scriptedapi import write_plain_kubeconfig
 
-from snaploom_operator.cluster.adapter import open_cluster
-from snaploom_operator.cluster.apiresources import LEASES, OURS
+from snaploom_operator.cluster.client import open_cluster
+from snaploom_operator.cluster.port import LEASES, OURS
 from snaploom_operator.handlers import process as handlers
 from snaploom_operator.handlers.process import Endless, add_process_handlers, kopf_settings
 from snaploom_operator.handlers.resources import add_event_handlers, changed
 from snaploom_operator.objects import Ref
-from snaploom_operator.operatorsettings import OperatorSettings
 from snaploom_operator.process.operator import operator_kinds
 from snaploom_operator.process.process import Process
+from snaploom_operator.settings import OperatorSettings
 
 WIDE = "OutputDataset/wide"
 KINDS = operator_kinds(OperatorSettings(), is_local=False)

@@ -11,9 +11,9 @@ from support.declared.declarations import model, spoilt
 from support.operator.clusters import until
 from support.operator.operatorharness import RealHarness, condition, has_reason, is_ready
 
-from snaploom_operator.cluster.adapter import KubernetesCluster, open_cluster
-from snaploom_operator.cluster.apiresources import SPARK_APPLICATIONS
-from snaploom_operator.gather.servedkinds import outdated_kinds
+from snaploom_operator.cluster.client import KubernetesCluster, open_cluster
+from snaploom_operator.cluster.port import SPARK_APPLICATIONS
+from snaploom_operator.store.feed import outdated_kinds
 
 WIDE, FIELD = "OutputDataset/wide", "spec.run.startTimeoutSeconds"
 DECLARED = [*model()[:-1], spoilt(model()[-1], FIELD, 77)]

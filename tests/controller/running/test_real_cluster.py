@@ -11,8 +11,8 @@ from support.operator.clusters import a_config_map, an_object, until
 from support.operator.fakecluster import Change, ChangeType
 from support.operator.operatorharness import RealHarness, has_reason, is_ready
 
-from snaploom_operator.cluster.adapter import open_cluster
-from snaploom_operator.cluster.apiresources import (
+from snaploom_operator.cluster.client import open_cluster
+from snaploom_operator.cluster.port import (
     APACHE_SPARK_APPLICATIONS,
     CONFIG_MAPS,
     EVENTS,

@@ -14,12 +14,10 @@ from support.operator.operatorharness import OperatorThread, RealHarness, real_s
 from support.operator.operatorprocess import WORKS, OperatorProcess, operator_process
 
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, now
-from snaploom_operator.cluster.apiresources import LEASES
-from snaploom_operator.operatormetrics import Metrics
-from snaploom_operator.operatorsettings import OperatorSettings
-from snaploom_operator.process.operator import Clocks
-from snaploom_operator.process.operatorprocess import RunOptions
-from snaploom_operator.recoveries import UNANSWERED
+from snaploom_operator.cluster.port import LEASES
+from snaploom_operator.process.operator import Clocks, RunOptions
+from snaploom_operator.serve.metrics import UNANSWERED, Metrics
+from snaploom_operator.settings import OperatorSettings
 
 
 def metrics_of(process: OperatorProcess) -> dict[str, float]:
@@ -88,7 +86,7 @@ async def test_a_changed_clock_is_counted_and_logged(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("snaploom_operator.process.operatorprocess.CLOCK_CHECK_SECONDS", 0.01)
+    monkeypatch.setattr("snaploom_operator.process.operator.CLOCK_CHECK_SECONDS", 0.01)
     ahead = 0
     clocks = Clocks(lambda: EpochNanos(now() + ahead * NANOS_PER_SECOND))
     place = RunOptions(spark_plane.kubeconfig)

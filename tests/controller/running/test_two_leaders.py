@@ -6,7 +6,7 @@ from support.cluster.cluster import Cluster
 from support.declared.declarations import model
 from support.operator.operatorharness import RealHarness, is_ready
 
-from snaploom_operator.cluster.apiresources import SPARK_APPLICATIONS
+from snaploom_operator.cluster.port import SPARK_APPLICATIONS
 
 WIDE = "OutputDataset/wide"
 

@@ -19,11 +19,10 @@ from snaploom.planning.secretvariables import SecretKey
 from snaploom.planning.sources.databases.urls import ALLOW_URL_VARIABLE
 from snaploom_operator.errors import SparkSettingsRefused
 from snaploom_operator.objects import ApplicationState
-from snaploom_operator.operatorsettings import ApiKey, LineageSettings, OperatorSettings
-from snaploom_operator.submitters.base import ApplicationForm, RunRequest
-from snaploom_operator.submitters.forms import FORMS
-from snaploom_operator.submitters.protection import PROTECTION
-from snaploom_operator.submitters.settingsmerge import merged_settings
+from snaploom_operator.settings import ApiKey, LineageSettings, OperatorSettings
+from snaploom_operator.submit.applications import ApplicationForm, RunRequest
+from snaploom_operator.submit.forms import FORMS
+from snaploom_operator.submit.pods import PROTECTION, merged_settings
 
 Raw = dict[str, Any]
 every_form = pytest.mark.parametrize("form", FORMS.values(), ids=str)

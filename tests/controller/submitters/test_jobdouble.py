@@ -16,13 +16,12 @@ from support.operator.runrequests import RUN, a_request, an_output
 
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.run import Submitter
-from snaploom_operator.cluster.adapter import open_cluster
-from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS, PODS
-from snaploom_operator.cluster.port import Cluster
+from snaploom_operator.cluster.client import open_cluster
+from snaploom_operator.cluster.port import CONFIG_MAPS, OURS, PODS, Cluster
 from snaploom_operator.errors import ObjectMissing
 from snaploom_operator.objects import Application, ApplicationState, DriverPod, FoundReport
 from snaploom_operator.store.children import ChildReader
-from snaploom_operator.submitters.forms import FORMS
+from snaploom_operator.submit.forms import FORMS
 
 S = ApplicationState
 Raw = dict[str, Any]

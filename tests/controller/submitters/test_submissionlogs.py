@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom_operator.submitters.submissionlogs import cause_in
+from snaploom_operator.submit.applications import cause_in
 
 LOG = """\
 failed to submit spark application: failed to run spark-submit: WARNING: Using incubator modules: j

@@ -8,7 +8,7 @@ import pytest
 from support.declared.declarations import Raw, model, spoilt
 from support.operator.operatorharness import NAMESPACE, FakeHarness, condition, has_reason, is_ready
 
-from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS, SPARK_APPLICATIONS
+from snaploom_operator.cluster.port import CONFIG_MAPS, OURS, SPARK_APPLICATIONS
 from snaploom_operator.objects import LABEL_OWNER
 
 WIDE = "OutputDataset/wide"

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 from support.servers.gotools import go_tool
 
-from snaploom_operator.operatorsettings import OperatorSettings
+from snaploom_operator.settings import OperatorSettings
 
 REPOSITORY = Path(__file__).parents[3]
 CHART = REPOSITORY / "charts" / "snaploom"

@@ -30,9 +30,9 @@ from support.operator.operatorprocess import WORKS, OperatorProcess
 
 from snaploom.models.common import GROUP, VERSION
 from snaploom.models.kinds import KIND_BY_NAME
-from snaploom_operator.cluster.adapter import open_cluster
+from snaploom_operator.cluster.client import open_cluster
+from snaploom_operator.decide.runsteps import PREFIXES
 from snaploom_operator.objects import Application
-from snaploom_operator.runnames import PREFIXES
 
 Raw = dict[str, Any]
 Predicate = Callable[[Raw], bool]

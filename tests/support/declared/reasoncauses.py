@@ -70,8 +70,8 @@ from snaploom.storage.state import EMPTY, FolderState
 from snaploom.storage.storeerrors import store_error
 from snaploom.storage.stores import open_store
 from snaploom_operator.admission.request import parse_review
-from snaploom_operator.cluster.apierrors import RequestTarget, failure_of
-from snaploom_operator.process.settingsfile import read_settings
+from snaploom_operator.cluster.requests import RequestTarget, failure_of
+from snaploom_operator.settings import read_settings
 
 Cause = Callable[[Path], object]
 """Raises the error, or returns it where the program's function does; given an empty folder."""

@@ -25,6 +25,14 @@ from snaploom.models.run import (
 )
 from snaploom.models.skippingindex import Refresh, SkippingIndexStatus
 from snaploom.models.times import EpochNanos
+from snaploom_operator.decision import (
+    ObservedIndex,
+    ObservedOutput,
+    ObservedRuns,
+    OwnedConfigMap,
+    Queue,
+    Refusal,
+)
 from snaploom_operator.objects import (
     ANNOTATION_PAUSED,
     ANNOTATION_RUN,
@@ -33,14 +41,6 @@ from snaploom_operator.objects import (
     ApplicationState,
     DriverPod,
     FoundReport,
-)
-from snaploom_operator.observed import (
-    ObservedIndex,
-    ObservedOutput,
-    ObservedRuns,
-    OwnedConfigMap,
-    Queue,
-    Refusal,
 )
 
 M = TypeVar("M", bound=ApiModel)

@@ -7,8 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS
-from snaploom_operator.cluster.port import ApiResource, Cluster
+from snaploom_operator.cluster.port import CONFIG_MAPS, OURS, ApiResource, Cluster
 from snaploom_operator.errors import ObjectMissing
 
 Raw = dict[str, Any]

@@ -22,7 +22,7 @@ from support.operator.fakeselectors import selects
 from snaploom.models.crds import crd
 from snaploom.models.kinds import KINDS
 from snaploom.models.times import EpochNanos, format_instant, now
-from snaploom_operator.cluster import apiresources as kinds
+from snaploom_operator.cluster import port as kinds
 from snaploom_operator.cluster.port import ApiResource, Listing, Page
 from snaploom_operator.errors import (
     NamespaceTerminating,

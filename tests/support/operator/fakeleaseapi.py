@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from kubernetes.client import ApiClient, ApiException, V1Lease
 from support.operator.fakecluster import FakeCluster
 
-from snaploom_operator.cluster.apiresources import LEASES
+from snaploom_operator.cluster.port import LEASES
 from snaploom_operator.errors import ObjectChanged, ObjectExists, ObjectMissing
 from snaploom_operator.objects import JsonObject
 

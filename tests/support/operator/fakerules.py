@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from snaploom_operator.cluster.apiresources import CONFIG_MAPS, EVENTS
-from snaploom_operator.cluster.port import ApiResource
+from snaploom_operator.cluster.port import CONFIG_MAPS, EVENTS, ApiResource
 from snaploom_operator.errors import ObjectRefused
 
 Raw = dict[str, Any]

@@ -13,8 +13,7 @@ from typing import Any
 
 from support.storage.faultystore import Killed
 
-from snaploom_operator.cluster.apiresources import OPENAPI
-from snaploom_operator.cluster.port import ApiResource, Cluster, Listing, Page
+from snaploom_operator.cluster.port import OPENAPI, ApiResource, Cluster, Listing, Page
 from snaploom_operator.errors import ApiUnavailable
 from snaploom_operator.objects import JsonObject
 

@@ -21,7 +21,7 @@ from aiohttp import ClientResponse, ClientSession, ClientTimeout, TCPConnector, 
 from support.operator.scriptedapi import a_status
 from yarl import URL
 
-from snaploom_operator.cluster.connection import connect
+from snaploom_operator.cluster.client import connect
 
 Raw = dict[str, Any]
 SLOW = 1.0

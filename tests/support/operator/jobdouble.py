@@ -43,13 +43,12 @@ from snaploom.jobs.reports.configmap import KEY
 from snaploom.jobs.reports.identity import Owner
 from snaploom.models.report import Report
 from snaploom.models.run import Submitter
-from snaploom_operator.cluster.apiresources import CONFIG_MAPS, PODS
-from snaploom_operator.cluster.port import Cluster
+from snaploom_operator.cluster.port import CONFIG_MAPS, PODS, Cluster
 from snaploom_operator.errors import ObjectExists, ObjectMissing, ResourceUnknown
-from snaploom_operator.manifests.configmaps import report_name
 from snaploom_operator.objects import Application, ApplicationState
-from snaploom_operator.submitters.base import ApplicationForm
-from snaploom_operator.submitters.forms import FORMS
+from snaploom_operator.submit.applications import ApplicationForm
+from snaploom_operator.submit.configmaps import report_name
+from snaploom_operator.submit.forms import FORMS
 
 Raw = dict[str, Any]
 MOST_STEPS = 10_000

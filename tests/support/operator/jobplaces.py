@@ -9,8 +9,8 @@ from typing import Any
 from snaploom.models.run import Submitter
 from snaploom_operator.cluster.port import ApiResource
 from snaploom_operator.objects import ApplicationState
-from snaploom_operator.submitters import local
-from snaploom_operator.submitters.base import ApplicationForm
+from snaploom_operator.submit import local
+from snaploom_operator.submit.applications import ApplicationForm
 
 Raw = dict[str, Any]
 S = ApplicationState

@@ -18,11 +18,11 @@ from support.operator.fakecluster import FakeCluster
 from support.operator.runrequests import a_request, an_output
 
 from snaploom.models.run import Submitter
-from snaploom_operator.cluster.apiresources import CONFIG_MAPS, OURS
+from snaploom_operator.cluster.port import CONFIG_MAPS, OURS
 from snaploom_operator.errors import ObjectMissing
-from snaploom_operator.local.runner import Intervals, LocalRunner
 from snaploom_operator.objects import Application, ApplicationState
-from snaploom_operator.submitters.forms import FORMS
+from snaploom_operator.submit.forms import FORMS
+from snaploom_operator.submit.localrunner import Intervals, LocalRunner
 
 Raw = dict[str, Any]
 QUICK = Intervals(poll_seconds=0.01, stop_seconds=0.5, report_seconds=5)

@@ -13,7 +13,7 @@ from support.operator.operatorharness import FakeHarness, Predicate
 from support.operator.stories import Ending, Story, ending
 from support.storage.faultystore import Killed
 
-from snaploom_operator.cluster.apiresources import OURS, SPARK_APPLICATIONS
+from snaploom_operator.cluster.port import OURS, SPARK_APPLICATIONS
 from snaploom_operator.errors import ClusterError
 
 Raw = dict[str, Any]

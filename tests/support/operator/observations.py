@@ -16,11 +16,10 @@ from snaploom.models.times import EpochNanos, format_instant, parse_instant
 from snaploom.planning.bundles import bundle_for
 from snaploom.planning.plan import plan_offline
 from snaploom_operator.conditions import ConditionType
-from snaploom_operator.decide.decisionsettings import DecideSettings
-from snaploom_operator.decision import Decision
+from snaploom_operator.decide.runview import DecideSettings
+from snaploom_operator.decision import Decision, ObservedIndex, ObservedOutput
 from snaploom_operator.objects import Application, ApplicationState, FoundReport
-from snaploom_operator.observed import ObservedIndex, ObservedOutput
-from snaploom_operator.operatorsettings import OperatorSettings
+from snaploom_operator.settings import OperatorSettings
 
 SETTINGS = DecideSettings.of(OperatorSettings())
 NOW = parse_instant("2026-01-10T12:00:30Z")

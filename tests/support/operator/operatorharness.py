@@ -28,19 +28,24 @@ from support.operator.jobdouble import JobDouble
 from support.operator.textverdicts import VerdictsAtOnce
 
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, parse_instant
-from snaploom_operator.cluster.apiresources import OURS
-from snaploom_operator.cluster.connection import USER_AGENT
-from snaploom_operator.cluster.port import ApiResource, Cluster
+from snaploom_operator.cluster.client import USER_AGENT
+from snaploom_operator.cluster.port import OURS, ApiResource, Cluster
 from snaploom_operator.decision import Note
 from snaploom_operator.errors import ObjectChanged, ObjectExists, ObjectMissing
 from snaploom_operator.handlers.process import Connection, serve
 from snaploom_operator.objects import Ref
-from snaploom_operator.operatormetrics import Metrics
-from snaploom_operator.operatorsettings import OperatorSettings
-from snaploom_operator.process.operator import Clocks, Operator, operator_kinds
-from snaploom_operator.process.operatorprocess import Running, RunOptions, running_operator
+from snaploom_operator.process.operator import (
+    Clocks,
+    Operator,
+    Running,
+    RunOptions,
+    operator_kinds,
+    running_operator,
+)
 from snaploom_operator.process.process import Process
-from snaploom_operator.store.references import ref_of
+from snaploom_operator.serve.metrics import Metrics
+from snaploom_operator.settings import OperatorSettings
+from snaploom_operator.store.entries import ref_of
 
 Raw = dict[str, Any]
 Predicate = Callable[[Raw], bool]

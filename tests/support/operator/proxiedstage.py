@@ -26,13 +26,11 @@ from support.operator.stories import Ending, Story, ending
 
 from snaploom.errors import SnaploomError
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
-from snaploom_operator.cluster.adapter import open_cluster
-from snaploom_operator.cluster.apiresources import EVENTS, LEASES, NAMESPACES, OURS
-from snaploom_operator.cluster.port import Cluster
+from snaploom_operator.cluster.client import open_cluster
+from snaploom_operator.cluster.port import EVENTS, LEASES, NAMESPACES, OURS, Cluster
 from snaploom_operator.errors import ObjectMissing
-from snaploom_operator.objectmetadata import Metadata
-from snaploom_operator.process.operator import Clocks
-from snaploom_operator.process.operatorprocess import RunOptions
+from snaploom_operator.objects import Metadata
+from snaploom_operator.process.operator import Clocks, RunOptions
 
 Raw = dict[str, Any]
 DEADLINE = 120.0

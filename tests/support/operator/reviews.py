@@ -10,16 +10,16 @@ from support.declared.declarations import Raw
 from support.operator.controllerobjects import NAMESPACE, stored
 
 from snaploom.planning.judging.texts import judge
-from snaploom_operator.admission.answers import Answer, answer_document
-from snaploom_operator.admission.request import AdmissionRequest, parse_review
-from snaploom_operator.admission.review import (
-    read_submission,
-    review,
-    review_deletion,
+from snaploom_operator.admission.conflicts import review_context, users_of
+from snaploom_operator.admission.judge import read_submission, review, review_deletion
+from snaploom_operator.admission.request import (
+    AdmissionRequest,
+    Answer,
+    answer_document,
+    parse_review,
 )
-from snaploom_operator.admission.reviewcontext import review_context, users_of
 from snaploom_operator.objects import Ref
-from snaploom_operator.operatorsettings import ProtectDependants
+from snaploom_operator.settings import ProtectDependants
 from snaploom_operator.store.store import Store
 
 WARN, DENY = ProtectDependants.WARN, ProtectDependants.DENY

@@ -12,9 +12,9 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import CurrentPhase, CurrentRun, SparkSettings, Trigger
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import parse_instant
-from snaploom_operator.operatorsettings import OperatorSettings
-from snaploom_operator.submitters.base import RunRequest
-from snaploom_operator.submitters.settingsmerge import merged_settings
+from snaploom_operator.settings import OperatorSettings
+from snaploom_operator.submit.applications import RunRequest
+from snaploom_operator.submit.pods import merged_settings
 
 RUN = "ods-orders-0a1b2c3d"
 UID = "0f0e0d0c-1111-2222-3333-444455556666"

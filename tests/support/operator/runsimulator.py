@@ -16,9 +16,19 @@ from support.operator.observations import NOW, SETTINGS, a_report, an_output
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, format_instant
-from snaploom_operator.actions import AddFinalizer, Create, Delete, Ensure, RemoveFinalizer
 from snaploom_operator.decide.decide import decide
-from snaploom_operator.decision import Decision
+from snaploom_operator.decision import (
+    AddFinalizer,
+    Create,
+    Decision,
+    Delete,
+    Ensure,
+    ObservedOutput,
+    ObservedRuns,
+    OwnedConfigMap,
+    Queue,
+    RemoveFinalizer,
+)
 from snaploom_operator.objects import (
     ANNOTATION_RUN,
     FINALIZER,
@@ -27,8 +37,7 @@ from snaploom_operator.objects import (
     DriverPod,
     FoundReport,
 )
-from snaploom_operator.observed import ObservedOutput, ObservedRuns, OwnedConfigMap, Queue
-from snaploom_operator.submitters.forms import FORMS
+from snaploom_operator.submit.forms import FORMS
 
 MOST_PASSES = 40
 """Looks after one event until nothing changes; more of them never end."""

@@ -9,9 +9,8 @@ from support.operator.observations import RUN, SETTINGS, an_output, current_of, 
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase, CurrentRun
 from snaploom_operator.decide.decide import decide
-from snaploom_operator.decision import Decision
+from snaploom_operator.decision import Decision, ObservedOutput
 from snaploom_operator.objects import Application, DriverPod, FoundReport
-from snaploom_operator.observed import ObservedOutput
 
 
 def flying(

@@ -19,13 +19,12 @@ from support.operator.fakecluster import Change, ChangeType, FakeCluster
 from support.operator.reviews import a_review
 from support.servers.certificates import Authority, Issued
 
-from snaploom_operator.admission.webhookprocess import Admission, running_webhook
-from snaploom_operator.cluster.apiresources import OURS
-from snaploom_operator.cluster.port import ApiResource, Cluster
+from snaploom_operator.cluster.port import OURS, ApiResource, Cluster
 from snaploom_operator.handlers.admission import ReviewServer
-from snaploom_operator.operatorsettings import AdmissionSettings, OperatorSettings
 from snaploom_operator.process.process import Process
-from snaploom_operator.servers.tls import CERTIFICATE, KEY
+from snaploom_operator.process.webhook import Admission, running_webhook
+from snaploom_operator.serve.http import CERTIFICATE, KEY
+from snaploom_operator.settings import AdmissionSettings, OperatorSettings
 
 HOST = "127.0.0.1"
 

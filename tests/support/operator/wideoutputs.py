@@ -9,8 +9,8 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import Report
 from snaploom.planning.bundles import bundle_for
 from snaploom.planning.plan import plan_offline
+from snaploom_operator.decision import ObservedOutput
 from snaploom_operator.objects import FoundReport
-from snaploom_operator.observed import ObservedOutput
 
 
 def a_wide_output(joins: int, name_length: int = 10) -> ObservedOutput:

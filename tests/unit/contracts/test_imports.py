@@ -79,7 +79,7 @@ def test_what_builds_no_graph_needs_no_networkx():
 
 def test_what_has_no_sql_needs_no_parser_of_sql():
     commands = ["snaploom.cli.validate", "snaploom.cli.plan", "snaploom.cli.run"]
-    imported_without(["sqlglot"], [*commands, "snaploom_operator.process.operatorprocess"])
+    imported_without(["sqlglot"], [*commands, "snaploom_operator.process.operator"])
 
 
 def test_commands_of_ours_ask_no_package_for_more():

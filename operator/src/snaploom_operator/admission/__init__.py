@@ -1,4 +1,4 @@
-"""The validating admission webhook: server, cache of resources, and review of an object.
+"""The validating admission webhook: review of an object, and its HTTPS endpoint.
 
-Validation rules are in `snaploom.planning.validation`; certificates are issued in `certificates`.
+Validation rules are in `snaploom.planning.validation`; certificates are in `cluster`.
 """

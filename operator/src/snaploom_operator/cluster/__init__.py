@@ -1,4 +1,4 @@
-"""Access to the Kubernetes API: the port (`Cluster`) and its adapter, requests and errors.
+"""Access to the Kubernetes API: the port (`Cluster`), its client, the Lease and certificates.
 
 The only package that uses the Kubernetes client; which requests to make is decided elsewhere.
 """

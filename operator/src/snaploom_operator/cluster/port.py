@@ -1,18 +1,21 @@
-"""The port to the Kubernetes API: the verbs that the operator uses, and their errors.
-
-Every method raises subclasses of `ClusterError`, never errors of the client library. Any of them
-may raise `NotAllowed`, `TooManyRequests` and `ApiUnavailable`. Objects have `apiVersion` and
-`kind`, in lists too, and no `metadata.managedFields`, which are half of their size and are never
-read. Cluster-scoped objects have an empty namespace.
-"""
+"""The port to the Kubernetes API: verbs, errors, kinds, and forms of what is sent."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Protocol
 
+from pydantic import JsonValue
+
+from snaploom.models.common import API_VERSION, GROUP
+from snaploom.models.kinds import KINDS
+from snaploom.models.times import NANOS_PER_MICROSECOND, EpochNanos
 from snaploom_operator.objects import JsonObject
+
+# The port to the Kubernetes API: the verbs that the operator uses, and their errors.
 
 
 @dataclass(frozen=True)
@@ -127,3 +130,82 @@ class Cluster(Protocol):
     async def delete(self, resource: ApiResource, namespace: str, name: str, *, uid: str) -> None:
         """Delete an object in the background if it has this UID; a missing object is ignored."""
         ...
+
+
+# The kinds that the operator uses, as in API paths.
+
+OURS = {
+    kind.name: ApiResource(GROUP, API_VERSION.rpartition("/")[2], kind.plural, kind.name)
+    for kind in KINDS
+}
+"""Our six kinds by name."""
+
+OPENAPI = ApiResource("", "v3", "openapi", "OpenAPI")
+"""The description of our kinds: no resource, and at a path of its own."""
+CONFIG_MAPS = ApiResource("", "v1", "configmaps", "ConfigMap")
+NAMESPACES = ApiResource("", "v1", "namespaces", "Namespace")
+PODS = ApiResource("", "v1", "pods", "Pod")
+SECRETS = ApiResource("", "v1", "secrets", "Secret")
+"""The only Secret that is read is the webhook's certificate."""
+EVENTS = ApiResource("events.k8s.io", "v1", "events", "Event")
+LEASES = ApiResource("coordination.k8s.io", "v1", "leases", "Lease")
+VALIDATING_WEBHOOKS = ApiResource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+)
+SPARK_APPLICATIONS = ApiResource(
+    "sparkoperator.k8s.io", "v1beta2", "sparkapplications", "SparkApplication"
+)
+"""Of the Kubeflow Spark operator."""
+APACHE_SPARK_APPLICATIONS = ApiResource(
+    "spark.apache.org", "v1", "sparkapplications", "SparkApplication"
+)
+"""Of the Apache Spark Kubernetes operator."""
+TOKEN_REVIEWS = ApiResource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview")
+"""A question to the API server, which stores nothing: whose token it is."""
+ACCESS_REVIEWS = ApiResource(
+    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview"
+)
+"""A question to the API server, which stores nothing: whether a user has a right."""
+
+
+# JSON merge patches (RFC 7396).
+
+
+def difference(before: JsonObject, after: JsonObject) -> dict[str, JsonValue]:
+    """The merge patch from one object to another; empty if they are equal.
+
+    Removed members are null. A changed list is replaced as a whole, and null members of `after`
+    count as missing: merge patches cannot express more.
+    """
+    patch: dict[str, JsonValue] = {
+        key: None for key, value in before.items() if value is not None and after.get(key) is None
+    }
+    for key, value in after.items():
+        held = before.get(key)
+        if isinstance(held, dict) and isinstance(value, dict):
+            if inner := difference(held, value):
+                patch[key] = inner
+        elif value is not None and not _is_same(held, value):
+            patch[key] = value
+    return patch
+
+
+def _is_same(before: JsonValue, after: JsonValue) -> bool:
+    """As JSON: Python holds True for equal to 1."""
+    if isinstance(before, str) or isinstance(after, str):
+        return before == after
+    return json.dumps(before, sort_keys=True) == json.dumps(after, sort_keys=True)
+
+
+# Times with exactly six fractional digits, as events and leases want them (`MicroTime`).
+
+_MICROS_PER_SECOND = 1_000_000
+
+
+def format_micro_time(instant: EpochNanos) -> str:
+    """`2020-01-01T00:00:00.000000Z`: the API server refuses any other number of digits."""
+    seconds, micros = divmod(instant // NANOS_PER_MICROSECOND, _MICROS_PER_SECOND)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{micros:06}Z"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from heapq import heappop, heappush
 from typing import Annotated
 
 from cyclopts import Parameter
+from pydantic import JsonValue
 
 from snaploom.errors import SnaploomError
 from snaploom.models.codes import make_finding
@@ -17,21 +22,192 @@ from snaploom.models.kinds import AnyResource
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import CurrentRun, LastRun
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.models.times import now
-from snaploom.visibletext import visible
-from snaploom_operator.cluster.apiresources import PODS
-from snaploom_operator.cluster.podlogs import LogLine, pod_log
-from snaploom_operator.cluster.port import Cluster
-from snaploom_operator.commands.clusteroptions import ClusterOptions
-from snaploom_operator.commands.localruns import local_run
-from snaploom_operator.commands.loglines import Line, driver_line, merged, operator_line
-from snaploom_operator.commands.namespaceview import not_found_error, read_view
-from snaploom_operator.commands.pastevents import past_events
-from snaploom_operator.commands.resourcenames import Named, parse_runnable
+from snaploom.models.times import NANOS_PER_MILLISECOND, EpochNanos, format_instant, now
+from snaploom.visibletext import visible, visible_lines
+from snaploom_operator.cluster.client import LogLine, pod_log
+from snaploom_operator.cluster.port import CONFIG_MAPS, EVENTS, PODS, Cluster
+from snaploom_operator.commands.options import (
+    ClusterOptions,
+    Named,
+    not_found_error,
+    parse_runnable,
+    read_view,
+)
 from snaploom_operator.commands.runcontrol import Runnable
-from snaploom_operator.errors import ClusterError
-from snaploom_operator.objectmetadata import Metadata
-from snaploom_operator.objects import LABEL_RUN, Ref
+from snaploom_operator.errors import ClusterError, ObjectMissing
+from snaploom_operator.objects import (
+    LABEL_RUN,
+    JsonObject,
+    Metadata,
+    Ref,
+    known_instant,
+    mapping_in,
+    text_in,
+)
+from snaploom_operator.submit import local
+
+# The log of a local run, which the operator executes as a process.
+
+
+async def local_run(
+    cluster: Cluster, namespace: str, run: str
+) -> tuple[tuple[str, ...], bool] | None:
+    """Host, process and end of stderr of a local run, and True if it has ended; None for others.
+
+    Raises:
+        ClusterError: the request failed.
+    """
+    try:
+        stored = await cluster.get(CONFIG_MAPS, namespace, run)
+    except ObjectMissing:
+        return None
+    application = local.LocalForm().read(stored)
+    if application is None:
+        return None
+    data = mapping_in(stored, "data")
+    host, process = text_in(data, local.HOST), text_in(data, local.PROCESS).partition(" ")[0]
+    place = f"process {process} of {host}" if host else "not started"
+    head = (
+        f"local run {run}, {place}: {application.state or 'NEW'}",
+        "its full log is in the output of its `snaploom operator run --local`",
+    )
+    output = text_in(data, local.MESSAGE).splitlines()
+    lines = (*head, *(("end of its stderr:", *(f"  {line}" for line in output)) if output else ()))
+    return lines, application.state.is_terminal
+
+
+# Log lines of driver and operator: parsed, filtered, and merged by time.
+
+DRIVER, OPERATOR = "driver", "operator"
+MERGE_SECONDS = 0.5
+"""Seconds that lines of followed logs are held, so that earlier lines of other logs can arrive."""
+_FIELDS = ("run", "reason")
+"""Fields of a JSON log entry that are shown besides level and message."""
+_TEXT = re.compile(r"\S+Z (?P<level>[A-Z]+) ++(?P<message>.*)")
+"""A line of the operator's text format, which begins with its time."""
+
+
+@dataclass(frozen=True, order=True)
+class Line:
+    """A displayed line."""
+
+    time: EpochNanos
+    source: str
+    """`driver`, `operator` or `event`."""
+    text: str
+
+    def __str__(self) -> str:
+        """The line for a terminal; further lines of its text are indented, as others never are."""
+        text = visible_lines(self.text).replace("\n", "\n  ")
+        moment = EpochNanos(self.time // NANOS_PER_MILLISECOND * NANOS_PER_MILLISECOND)
+        return f"{format_instant(moment)} {self.source:<8} {text}"
+
+
+def driver_line(line: LogLine) -> Line:
+    """A line of a driver: Snaploom's JSON as text, Spark's lines unchanged."""
+    entry = _object(line.text)
+    return Line(line.time, DRIVER, line.text if entry is None else _shown(entry, ("reason",)))
+
+
+def operator_line(line: LogLine, resource: Ref) -> Line | None:
+    """A line of the operator, JSON or text, about a resource; None for other lines."""
+    entry = _object(line.text)
+    if entry is not None:
+        is_meant = entry.get("resource") == str(resource)
+        return Line(line.time, OPERATOR, _shown(entry, _FIELDS)) if is_meant else None
+    if f" resource={resource} " not in f"{line.text} ":
+        return None
+    match = _TEXT.fullmatch(line.text.replace(f" resource={resource}", "", 1))
+    text = line.text if match is None else f"{match['level']:<7} {match['message']}"
+    return Line(line.time, OPERATOR, text)
+
+
+def _object(text: str) -> dict[str, JsonValue] | None:
+    if not text.startswith("{"):
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and "message" in found else None
+
+
+def _shown(entry: dict[str, JsonValue], fields: tuple[str, ...]) -> str:
+    shown = "".join(f" {name}={entry[name]}" for name in fields if entry.get(name))
+    text = f"{str(entry.get('level', '')).upper():<7} {entry['message']}{shown}"
+    exception = entry.get("exception")
+    return f"{text}\n{exception}" if exception else text
+
+
+async def merged(logs: Sequence[AsyncIterator[Line]], *, is_followed: bool) -> AsyncIterator[Line]:
+    """Merge logs by the time of their lines.
+
+    Followed logs are in order as far as their lines arrive within half a second.
+
+    Raises:
+        ClusterError: a log failed; its earlier lines were returned.
+    """
+    waiting: list[Line] = []
+    feeding = asyncio.gather(*(_feed(log, waiting) for log in logs))
+    try:
+        while not feeding.done():
+            await asyncio.wait([feeding], timeout=MERGE_SECONDS if is_followed else None)
+            while waiting:
+                yield heappop(waiting)
+        feeding.result()
+    finally:
+        feeding.cancel()
+        await asyncio.wait([feeding])
+
+
+async def _feed(log: AsyncIterator[Line], waiting: list[Line]) -> None:
+    async for line in log:
+        heappush(waiting, line)
+
+
+# Events about a deleted resource: how its deletion ended, and what data was kept.
+
+EVENT = "event"
+NAMESPACE, DEFAULT = "Namespace", "default"
+"""Events of a terminating namespace regard the namespace, and are in the namespace `default`."""
+
+
+async def past_events(cluster: Cluster, resource: Ref) -> list[Line]:
+    """Events about a resource and earlier ones of its name, the oldest first.
+
+    The API server keeps them for an hour.
+    """
+    near, of_namespace = await asyncio.gather(
+        _listed(cluster, resource.namespace), _listed(cluster, DEFAULT)
+    )
+    start, about = f"{resource.identity}: ", Ref(NAMESPACE, "", resource.namespace)
+    own = (event for event in near if _is_about(event, resource))
+    others = (event for event in of_namespace if _is_about(event, about))
+    named = (event for event in others if text_in(event, "note").startswith(start))
+    return sorted(map(_line, (*own, *named)))
+
+
+async def _listed(cluster: Cluster, namespace: str) -> tuple[JsonObject, ...]:
+    try:
+        return (await cluster.list(EVENTS, namespace=namespace)).items
+    except ClusterError:
+        return ()
+
+
+def _is_about(event: JsonObject, resource: Ref) -> bool:
+    regarding = mapping_in(event, "regarding")
+    return (text_in(regarding, "kind"), text_in(regarding, "name")) == (
+        resource.kind,
+        resource.name,
+    )
+
+
+def _line(event: JsonObject) -> Line:
+    text = f"{text_in(event, 'type')} {text_in(event, 'reason')}: {text_in(event, 'note')}"
+    last = text_in(mapping_in(event, "series"), "lastObservedTime")
+    moment = known_instant(last or text_in(event, "eventTime"))
+    return Line(EpochNanos(0) if moment is None else moment, EVENT, text)
+
 
 OPERATOR_SELECTOR = "app.kubernetes.io/component=operator"
 """Labels of the operator's pods."""

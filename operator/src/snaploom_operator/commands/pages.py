@@ -7,15 +7,13 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from snaploom_operator.cluster.adapter import open_cluster
-from snaploom_operator.cluster.connection import PAGES
-from snaploom_operator.commands.clusteroptions import Kubeconfig, SettingsFile
+from snaploom_operator.cluster.client import PAGES, open_cluster
+from snaploom_operator.commands.options import Kubeconfig, SettingsFile
 from snaploom_operator.handlers.process import Connection, serve
-from snaploom_operator.operatorsettings import OperatorSettings
-from snaploom_operator.pages.pagesprocess import SHOWN_KINDS, Pages, running_pages
-from snaploom_operator.process.logformat import set_up_logs
+from snaploom_operator.logs import set_up_logs
+from snaploom_operator.process.pages import SHOWN_KINDS, Pages, running_pages
 from snaploom_operator.process.process import Process
-from snaploom_operator.process.settingsfile import read_settings
+from snaploom_operator.settings import OperatorSettings, read_settings
 
 
 def pages(

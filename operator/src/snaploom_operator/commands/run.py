@@ -14,16 +14,19 @@ from typing import Annotated
 from cyclopts import Parameter, validators
 
 from snaploom.models.run import Submitter
-from snaploom_operator.cluster.connection import USER_AGENT
-from snaploom_operator.commands.clusteroptions import Kubeconfig, SettingsFile
+from snaploom_operator.cluster.client import USER_AGENT
+from snaploom_operator.commands.options import Kubeconfig, SettingsFile
 from snaploom_operator.errors import SettingsInvalid
 from snaploom_operator.handlers.process import Connection, serve
-from snaploom_operator.operatorsettings import OperatorSettings
-from snaploom_operator.process.logformat import set_up_logs
-from snaploom_operator.process.operator import allowed_submitters, operator_kinds
-from snaploom_operator.process.operatorprocess import RunOptions, running_operator
+from snaploom_operator.logs import set_up_logs
+from snaploom_operator.process.operator import (
+    RunOptions,
+    allowed_submitters,
+    operator_kinds,
+    running_operator,
+)
 from snaploom_operator.process.process import Process
-from snaploom_operator.process.settingsfile import read_settings
+from snaploom_operator.settings import OperatorSettings, read_settings
 
 NEW_OBJECTS = 10_000
 """Threshold of Python's garbage collection; with the default of 700, listing ten thousand resources

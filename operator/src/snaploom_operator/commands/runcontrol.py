@@ -12,14 +12,24 @@ from pydantic import JsonValue
 
 from snaploom.models.times import format_instant, now
 from snaploom.visibletext import visible_lines
-from snaploom_operator.cluster.apiresources import OURS
-from snaploom_operator.cluster.connection import COMMAND_LINE
-from snaploom_operator.commands.clusteroptions import ClusterOptions
-from snaploom_operator.commands.namespaceview import not_found_error, read_view
-from snaploom_operator.commands.resourcenames import Named, parse_runnable
+from snaploom_operator.cluster.client import COMMAND_LINE
+from snaploom_operator.cluster.port import OURS
+from snaploom_operator.commands.options import (
+    ClusterOptions,
+    Named,
+    not_found_error,
+    parse_runnable,
+    read_view,
+)
 from snaploom_operator.errors import ObjectMissing
-from snaploom_operator.objectmetadata import Metadata, mapping_in
-from snaploom_operator.objects import ANNOTATION_PAUSED, ANNOTATION_RUN, JsonObject, is_pause
+from snaploom_operator.objects import (
+    ANNOTATION_PAUSED,
+    ANNOTATION_RUN,
+    JsonObject,
+    Metadata,
+    is_pause,
+    mapping_in,
+)
 
 _PAUSED = f"the annotation {ANNOTATION_PAUSED} pauses every run"
 _SUSPEND = ("spec", "run", "suspend")

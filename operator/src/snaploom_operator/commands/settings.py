@@ -1,4 +1,4 @@
-"""`snaploom operator settings`: shows the effective settings and allow lists."""
+"""`snaploom operator settings`, and the options of commands that run a process of the operator."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from cyclopts import Parameter
 from pydantic import JsonValue
 
 from snaploom.planning.builtinlists import BUILT_IN_LISTS
-from snaploom_operator.commands.clusteroptions import Form, OutputForm
-from snaploom_operator.operatorsettings import OperatorSettings
-from snaploom_operator.process.settingsfile import read_settings
+from snaploom_operator.commands.options import Form, OutputForm
+from snaploom_operator.settings import OperatorSettings, read_settings
+
+# `snaploom operator settings`: shows the effective settings and allow lists.
 
 HIDDEN = "(hidden)"
 """Replaces values that may be secret."""

@@ -10,16 +10,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from snaploom_operator.admission.webhookprocess import DRAIN_SECONDS, Admission, running_webhook
-from snaploom_operator.cluster.adapter import open_cluster
-from snaploom_operator.cluster.connection import WEBHOOK
-from snaploom_operator.commands.clusteroptions import Kubeconfig, SettingsFile
+from snaploom_operator.cluster.client import WEBHOOK, open_cluster
+from snaploom_operator.commands.options import Kubeconfig, SettingsFile
 from snaploom_operator.handlers.admission import ReviewServer, admission_registry
 from snaploom_operator.handlers.process import Connection, serve
-from snaploom_operator.operatorsettings import OperatorSettings
-from snaploom_operator.process.logformat import set_up_logs
+from snaploom_operator.logs import set_up_logs
 from snaploom_operator.process.process import Process
-from snaploom_operator.process.settingsfile import read_settings
+from snaploom_operator.process.webhook import DRAIN_SECONDS, Admission, running_webhook
+from snaploom_operator.settings import OperatorSettings, read_settings
 from snaploom_operator.store.feed import DECLARATIONS
 
 

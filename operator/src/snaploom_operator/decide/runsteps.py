@@ -1,36 +1,130 @@
-"""The next step of a run in flight, from its recorded phase and its observation.
-
-Phases are recorded before they are acted on. A run in phase `Submitting` may or may not have an
-application; the next pass creates it under the recorded name, so that there is exactly one, however
-often the operator crashes in between (rule R2).
-"""
+"""The next step of a run in flight, from its recorded phase and its observation."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
+from collections.abc import Container
 from dataclasses import dataclass, replace
 
+from snaploom.errors import SnaploomError
 from snaploom.models.report import Report
-from snaploom.models.run import ConcurrencyPolicy, CurrentPhase, CurrentRun, LastRun, RunAction
+from snaploom.models.run import (
+    ConcurrencyPolicy,
+    CurrentPhase,
+    CurrentRun,
+    LastRun,
+    RunAction,
+    Trigger,
+)
 from snaploom.models.times import EpochNanos, format_instant
-from snaploom_operator.actions import Action
-from snaploom_operator.conditions import Reason
-from snaploom_operator.decide.due import Due, changed
-from snaploom_operator.decide.faults import Fault
-from snaploom_operator.decide.outcomes import Verdict, ending_note, last_run, stopped, verdict
-from snaploom_operator.decide.runactions import config_map_deletion, creations, deletion
-from snaploom_operator.decide.runobservation import (
+from snaploom.planning.secretvariables import secret_keys
+from snaploom_operator.cluster.port import CONFIG_MAPS
+from snaploom_operator.conditions import Reason, fit_text
+from snaploom_operator.decide.outcomes import (
     RunObservation,
+    Verdict,
     any_report,
+    ending_note,
     final_report,
+    last_run,
     observe_run,
     report_trouble,
+    stopped,
+    verdict,
 )
-from snaploom_operator.decide.runview import UNSUBMITTED, RunView
-from snaploom_operator.decision import EventType, Note
-from snaploom_operator.instants import has_lasted, is_past, known_instant, later
-from snaploom_operator.objects import Application
-from snaploom_operator.runnames import run_name
-from snaploom_operator.statuslimits import fit_text
+from snaploom_operator.decide.runview import UNSUBMITTED, Due, Fault, RunView, changed
+from snaploom_operator.decision import Action, Create, Delete, EventType, Note, OwnedConfigMap
+from snaploom_operator.objects import (
+    Application,
+    Metadata,
+    has_lasted,
+    is_past,
+    known_instant,
+    later,
+)
+from snaploom_operator.submit.applications import RunRequest
+from snaploom_operator.submit.configmaps import bundle_config_map
+from snaploom_operator.submit.forms import FORMS
+from snaploom_operator.submit.pods import merged_settings
+
+# Deterministic names of runs.
+
+LONGEST_RUN = 50
+"""Characters: Spark derives names of pods and Services from it, which may have 63."""
+PREFIXES = {"OutputDataset": "ods", "SkippingIndex": "skix"}
+_HASH = 8
+_NOT_ALLOWED = re.compile(r"[^a-z0-9]+")
+
+
+def run_name(
+    kind: str,
+    name: str,
+    uid: str,
+    trigger: Trigger,
+    attempt: int,
+    action: RunAction,
+    before: str = "",
+    taken: Container[str] = (),
+) -> str:
+    """Name of a run and its application: a DNS label (RFC 1035) of at most 50 characters.
+
+    The UID is part of it, since names come again after a deletion and UIDs do not, and so is the
+    name of the run before; names that are taken are left out.
+    """
+    prefix = PREFIXES[kind]
+    kept = LONGEST_RUN - len(prefix) - _HASH - 2
+    middle = _NOT_ALLOWED.sub("-", name.lower()).strip("-")[:kept].strip("-")
+    salt = 0
+    while True:
+        identity = [uid, trigger.dump_json(), attempt, action, before, salt]
+        digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:_HASH]
+        found = "-".join(part for part in (prefix, middle, digest) if part)
+        if found not in taken:
+            return found
+        salt += 1
+
+
+# Actions that create and delete the objects of a run.
+
+
+def creations(view: RunView, current: CurrentRun) -> tuple[Create, Create] | Fault:
+    """Create the Bundle's ConfigMap, then the application; a fault if that is impossible."""
+    bundle = view.bundle if current.action is RunAction.RUN else view.job_bundle
+    if bundle is None:
+        return Fault(Reason.INTERNAL_ERROR, "the declarations of the run are unknown")
+    form, operator = FORMS[view.submitter], view.defaults.operator
+    try:
+        bundled = bundle_config_map(view.owner, current.name, bundle)
+        request = RunRequest(
+            owner=view.owner,
+            run=current,
+            started_at=known_instant(current.started_at) or view.now,
+            spark=merged_settings(view.settings.spark, operator.spark),
+            bundle=Metadata.of(bundled).name,
+            settings=operator,
+            secrets=secret_keys(bundle, current.action),
+        )
+        application = form.manifest(request)
+    except SnaploomError as error:
+        is_known = error.reason in {reason.value for reason in Reason}
+        return Fault(Reason(error.reason) if is_known else Reason.INVALID, str(error))
+    return Create(CONFIG_MAPS, bundled), Create(form.resource, application)
+
+
+def deletion(view: RunView, application: Application) -> Delete:
+    """The action that deletes an application."""
+    resource = FORMS[application.submitter].resource
+    return Delete(resource, view.namespace, application.name, application.uid)
+
+
+def config_map_deletion(config_map: OwnedConfigMap, namespace: str) -> Delete:
+    """The action that deletes a ConfigMap of ours."""
+    return Delete(CONFIG_MAPS, namespace, config_map.name, config_map.uid)
+
+
+# The next step of a run in flight, from its recorded phase and its observation.
 
 QUEUE_SECONDS = 30.0
 """Interval of checking a queued run, in case no event arrives."""

@@ -1,22 +1,243 @@
-"""The inputs of a run's decision, for any kind with runs."""
+"""The inputs of a run's decision: faults, settings, schedule, and whether a run is due."""
 
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from snaploom.models.common import Condition
+from cronsim import CronSimError
+
+from snaploom.models.common import Condition, ConditionStatus
+from snaploom.models.finding import Finding, errors_of
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.run import CurrentPhase, CurrentRun, LastRun, RunSettings, Submitter, Trigger
+from snaploom.models.run import (
+    CurrentPhase,
+    CurrentRun,
+    LastPhase,
+    LastRun,
+    RunAction,
+    RunSettings,
+    Schedule,
+    Submitter,
+    Trigger,
+)
 from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.bundle import Bundle
-from snaploom_operator.decide.decisionsettings import DecideSettings
-from snaploom_operator.decide.faults import Fault
-from snaploom_operator.decide.ticks import NO_TICKS, Ticks, ticks
-from snaploom_operator.objects import ANNOTATION_RUN, FINALIZER, Application, is_pause
-from snaploom_operator.observed import ObservedRuns, Refusal
+from snaploom.planning.cron import CronTicks
+from snaploom_operator.conditions import ConditionType, ConditionValue, Reason
+from snaploom_operator.decision import (
+    EventType,
+    Note,
+    ObservedResource,
+    ObservedRuns,
+    Refusal,
+    has_attempts,
+)
+from snaploom_operator.objects import (
+    ANNOTATION_RUN,
+    FINALIZER,
+    Application,
+    is_past,
+    is_pause,
+    known_instant,
+    later,
+)
+from snaploom_operator.settings import OperatorSettings
+
+# The most severe fault of declarations, as a reason and a message with the fix.
+
+_REASONS = {
+    "SL130": Reason.REFERENCE_MISSING,
+    "SL301": Reason.TREE_AMBIGUOUS,
+    "SL302": Reason.SOURCE_UNREACHABLE,
+}
+"""Reasons by the code of an error; any other error is `Invalid`."""
+LISTED = 5
+"""Findings in a message; the others are counted."""
+GRACE_SECONDS = 10.0
+"""Seconds for which a reference may be missing before the resource stalls: a folder of declarations
+is applied one by one, in the order of file names, and takes seconds."""
+_ARRIVING = frozenset({Reason.REFERENCE_MISSING, Reason.REFERENCE_NOT_READY})
+"""Reasons that a resource which is being applied may fix."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A cause that makes a resource unusable."""
+
+    reason: Reason
+    message: str
+    is_about_tree: bool = False
+    """True if all is valid, but there is not exactly one join tree."""
+
+
+def fault_of(observed: ObservedResource) -> Fault | None:
+    """The most severe fault of a resource; None without one."""
+    if observed.outdated:
+        return Fault(Reason.CRD_OUTDATED, observed.outdated)
+    groups: defaultdict[Reason, list[Finding]] = defaultdict(list)
+    for finding in errors_of(observed.findings):
+        groups[_REASONS.get(finding.code, Reason.INVALID)].append(finding)
+    for reason in (Reason.INVALID, Reason.REFERENCE_MISSING):
+        if groups[reason]:
+            return Fault(reason, findings_text(groups[reason]))
+    if observed.faulty:
+        return Fault(Reason.REFERENCE_NOT_READY, _faulty_text(observed.faulty))
+    for reason in (Reason.TREE_AMBIGUOUS, Reason.SOURCE_UNREACHABLE):
+        if groups[reason]:
+            return Fault(reason, findings_text(groups[reason]), is_about_tree=True)
+    return None
+
+
+def stalls_at(
+    fault: Fault | None, before: Iterable[Condition], now: EpochNanos
+) -> EpochNanos | None:
+    """The end of the grace period of a fault; None if it is over, or the fault has none.
+
+    Until then the resource is Reconciling, with the same reason, and no event is posted.
+    """
+    if fault is None or fault.reason not in _ARRIVING:
+        return None
+    since = {condition.type: condition.last_transition_time for condition in before}
+    if ConditionType.STALLED in since:
+        return None
+    start = since.get(ConditionType.RECONCILING, format_instant(now))
+    if is_past(start, GRACE_SECONDS, now):
+        return None
+    return later(known_instant(start) or now, GRACE_SECONDS)
+
+
+def unusable(
+    fault: Fault, before: Iterable[Condition], now: EpochNanos
+) -> tuple[ConditionValue, ...]:
+    """The conditions of a resource with a fault: Stalled, or Reconciling in its grace period."""
+    make = stalled if stalls_at(fault, before, now) is None else reconciling
+    return make(fault.reason, fault.message)
+
+
+def stalled(reason: Reason, message: str) -> tuple[ConditionValue, ...]:
+    """The conditions of a resource that is not Ready and Stalled."""
+    return (
+        ConditionValue(ConditionType.READY, False, reason, message),
+        ConditionValue(ConditionType.STALLED, True, reason, message),
+    )
+
+
+def reconciling(reason: Reason, message: str) -> tuple[ConditionValue, ...]:
+    """The conditions of a resource that is not Ready and Reconciling."""
+    return (
+        ConditionValue(ConditionType.READY, False, reason, message),
+        ConditionValue(ConditionType.RECONCILING, True, reason, message),
+    )
+
+
+def validated(observed: ObservedResource, fault: Fault | None) -> ConditionValue:
+    """The condition Validated."""
+    if fault is not None and not fault.is_about_tree:
+        return ConditionValue(ConditionType.VALIDATED, False, fault.reason, fault.message)
+    warnings = [finding for finding in observed.findings if not finding.is_error]
+    count = f"{len(warnings)} warning{'' if len(warnings) == 1 else 's'}"
+    text = f"{count}: {findings_text(warnings)}" if warnings else ""
+    return ConditionValue(ConditionType.VALIDATED, True, Reason.VALID, text)
+
+
+def findings_text(findings: Iterable[Finding]) -> str:
+    """Findings as text, one per line: field path, message and fix."""
+    listed = tuple(findings)
+    lines = [_line(finding) for finding in listed[:LISTED]]
+    if len(listed) > LISTED:
+        lines.append(f"and {len(listed) - LISTED} more")
+    return "\n".join(lines)
+
+
+def _line(finding: Finding) -> str:
+    place = f"{finding.path}: " if finding.path else ""
+    found = f" (found {finding.found})" if finding.found else ""
+    hint = f"; {finding.hint}" if finding.hint else ""
+    return f"{place}{finding.message}{found}{hint}"
+
+
+def _faulty_text(names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:LISTED])
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return f"{shown}{more} cannot be used; see their conditions"
+
+
+# Events about changed conditions, posted once per change.
+
+FINAL = (Reason.RETRIES_EXHAUSTED, Reason.RUN_REFUSED)
+"""Reasons of failed runs that are not retried."""
+
+
+def condition_notes(
+    before: Iterable[Condition], after: Iterable[Condition], ended: LastRun | None = None
+) -> tuple[Note, ...]:
+    """Warnings about a resource that stalls or becomes stale, or whose run failed finally."""
+    old, new = ({each.type: each for each in conditions} for conditions in (before, after))
+    notes = []
+    stalled, was_stalled = new.get(ConditionType.STALLED), old.get(ConditionType.STALLED)
+    if stalled and not (was_stalled and was_stalled.reason == stalled.reason):
+        notes.append(Note(EventType.WARNING, stalled.reason, stalled.message or stalled.reason))
+    ready, was_ready = new[ConditionType.READY], old.get(ConditionType.READY)
+    became_stale = ready.reason == Reason.STALE and not (
+        was_ready and was_ready.reason == Reason.STALE
+    )
+    has_failed = ended and ready.reason in FINAL and ready.status is ConditionStatus.TRUE
+    if (became_stale and not stalled) or has_failed:
+        notes.append(Note(EventType.WARNING, ready.reason, ready.message))
+    return tuple(notes)
+
+
+# The part of the operator's settings that decisions use.
+
+
+@dataclass(frozen=True)
+class DecideSettings:
+    """Settings that are the same for all resources."""
+
+    operator: OperatorSettings
+    submitter: Submitter
+    """Default submitter."""
+
+    @classmethod
+    def of(cls, settings: OperatorSettings, *, is_local: bool = False) -> DecideSettings:
+        """Derive them from the settings; with `--local` the operator itself is the submitter."""
+        first = next(iter(settings.submitters), Submitter.SPARK_OPERATOR)
+        return cls(settings, Submitter.LOCAL if is_local else first)
+
+
+# Ticks of a schedule: the latest past one, and the next.
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """The ticks of a schedule around an instant."""
+
+    latest: EpochNanos | None = None
+    """The latest past tick."""
+    next: EpochNanos | None = None
+    """The next tick."""
+
+
+NO_TICKS = Ticks()
+
+
+def ticks(schedule: Schedule | None, now: EpochNanos) -> Ticks:
+    """The ticks around an instant; none without a schedule, or with one that validation refuses."""
+    if schedule is None:
+        return NO_TICKS
+    known = CronTicks(schedule.cron, schedule.time_zone)
+    try:
+        return Ticks(known.latest(now), known.following(now))
+    except (CronSimError, KeyError, ValueError, OSError, OverflowError):
+        return NO_TICKS
+
+
+# The inputs of a run's decision, for any kind with runs.
 
 UNSUBMITTED = (CurrentPhase.QUEUED, CurrentPhase.SUBMITTING)
 """Phases of a run of which no application was observed."""
@@ -161,3 +382,87 @@ class RunView:
         if target.data_source is None and target.output_dataset is None:
             return Bundle(skipping_index=owner)
         return None
+
+
+# The run that is due, its cause, and the time of the next one.
+
+DECLARED = frozenset({"Invalid", "NoUniqueJoinTree", "NotSupported", "IndexNotPossible"})
+"""Reasons of failures that only a change of the declarations can fix."""
+
+
+@dataclass(frozen=True)
+class Due:
+    """A run that is due."""
+
+    trigger: Trigger
+    attempt: int
+    why: str
+    """Text for messages."""
+
+
+def due(view: RunView) -> Due | None:
+    """The run that is due now, whether or not one is in flight; None when none is."""
+    last = view.last
+    if last is None or last.action is not RunAction.RUN:
+        may = not view.unpublished or view.token
+        return Due(view.trigger, 0, "it has never run") if may else None
+    changes = changed(view, last.trigger, last.started_at)
+    if not may_run_on_schedule(last):
+        changes = [why for why in changes if why in (DECLARATIONS_CHANGED, ASKED_FOR)]
+    if changes:
+        return Due(view.trigger, 0, " and ".join(changes))
+    at = retry_at(view, last)
+    if at is not None and at <= view.now:
+        return Due(view.trigger, last.attempt + 1, "the last attempt failed")
+    if last.phase is LastPhase.STOPPED and last.reason == Reason.RUN_STOPPED:
+        # The run that replaced it is not due any more, and its own trigger was not handled.
+        return Due(view.trigger, 0, "the last run was stopped, and none took its place")
+    return None
+
+
+DECLARATIONS_CHANGED = "its declarations changed"
+UPSTREAM_PUBLISHED = "an output that it reads has published"
+ASKED_FOR = "a run was asked for"
+TICKED = "the schedule is due"
+
+
+def changed(view: RunView, answered: Trigger, started_at: str) -> list[str]:
+    """Triggers that the last run has not handled, by its trigger and the time of its decision."""
+    asks = {
+        DECLARATIONS_CHANGED: view.declarations not in ("", answered.declarations),
+        UPSTREAM_PUBLISHED: view.upstream not in ("", answered.upstream),
+        ASKED_FOR: view.token not in ("", answered.token),
+        TICKED: _has_ticked(view, answered, started_at),
+    }
+    return [why for why, holds in asks.items() if holds]
+
+
+def may_run_on_schedule(last: LastRun) -> bool:
+    """Return whether the schedule may start a run although nothing changed since the last one."""
+    has_failed = last.phase is not LastPhase.SUCCEEDED and not last.retryable
+    return not (has_failed and last.reason in DECLARED)
+
+
+def retry_at(view: RunView, last: LastRun) -> EpochNanos | None:
+    """The time of a failed run's retry; None if it has none."""
+    if not has_attempts(last, view.settings.retry):
+        return None
+    retry = view.settings.retry
+    ended = known_instant(last.finished_at)
+    if ended is None or ended > view.now:
+        return view.now
+    # A hundred doublings are more than any wait: the exponent is bounded before the product.
+    wait = min(retry.backoff_seconds * 2 ** min(last.attempt, 32), retry.max_backoff_seconds)
+    return later(ended, wait)
+
+
+def _has_ticked(view: RunView, answered: Trigger, started_at: str) -> bool:
+    tick, schedule = view.ticks.latest, view.settings.schedule
+    if tick is None or schedule is None:
+        return False
+    deadline = schedule.starting_deadline_seconds
+    if deadline is not None and view.now > later(tick, deadline):
+        return False
+    before = (known_instant(answered.scheduled), known_instant(started_at))
+    # A time in the future was written before a clock was set back: ignore it.
+    return all(tick > instant for instant in before if instant is not None and instant <= view.now)

@@ -1,4 +1,4 @@
 """Gathers observations: reads the store, validates and plans declarations.
 
-Observations are defined in `observed`; `decide` uses them.
+Observations are defined in `decision`; `decide` uses them.
 """

@@ -1,34 +1,100 @@
-"""Checks the declarations of one resource: findings, bundle, plan and hash; pure.
-
-It reads the resource and its references, never the whole namespace, so that its cost does not grow
-with the number of resources.
-"""
+"""Checks of the declarations of one resource: findings, bundle, plan and hash; pure."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pydantic import JsonValue
+
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource
+from snaploom.models.fieldtransformer import FieldTransformer
 from snaploom.models.finding import Finding, Severity, errors_of
+from snaploom.models.metadataapplicator import MetadataApplicator
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndex
+from snaploom.planning.addresses import job_rules
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.bundles import bundle_for
 from snaploom.planning.commonchecks.scope import NamesOfKind, no_names
 from snaploom.planning.dependence import dependence_findings
 from snaploom.planning.judging.texts import TextJudge
 from snaploom.planning.plan import RunPlan, plan_offline
+from snaploom.planning.secretdetection import SECRET_CODE, secret_findings
+from snaploom.planning.sources.registry import declared
 from snaploom.planning.validation.overlaps import overlap_findings
+from snaploom.planning.validation.skippingindex import server_findings
 from snaploom.planning.validation.validator import validate
-from snaploom_operator.gather.clusterrules import cluster_findings
-from snaploom_operator.gather.declarationshash import declarations_hash
+from snaploom_operator.decision import Unparsable
 from snaploom_operator.objects import Ref
-from snaploom_operator.observed import Unparsable
-from snaploom_operator.store.entries import Entry
-from snaploom_operator.store.references import reached
+from snaploom_operator.store.entries import Entry, reached
+
+# Rules that are errors in a cluster and only warnings locally.
+
+
+def cluster_findings(
+    resource: Resource,
+    validated: Iterable[Finding] | None = None,
+    *,
+    allow_jdbc_url: bool = False,
+    allow: Allowances = NO_ALLOWANCES,
+) -> tuple[Finding, ...]:
+    """An error for everything in a resource that this cluster does not accept.
+
+    `validated` are its findings of `validate`, secrets included; None if it was not validated.
+    """
+    if validated is None:
+        validated = secret_findings(resource)
+    secrets = _as_errors(each for each in validated if each.code == SECRET_CODE)
+    if isinstance(resource, SkippingIndex):
+        return (*server_findings(resource, job_rules(allow)), *secrets)
+    if not isinstance(resource, DataSource):
+        return secrets
+    of_kind = declared(resource).cluster_findings(allow_jdbc_url=allow_jdbc_url)
+    return (*_as_errors(of_kind), *secrets)
+
+
+def _as_errors(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(each.model_copy(update={"severity": Severity.ERROR}) for each in findings)
+
+
+# The hash of a run's declarations: a different hash means that the last result is outdated.
+
+Declared = DataSource | DataRelationship | MetadataApplicator | FieldTransformer
+
+
+def declarations_hash(bundle: Bundle) -> str:
+    """SHA-256 in hexadecimal."""
+    indexed = bundle.indexed_output
+    members: tuple[Declared, ...] = (
+        *bundle.data_sources,
+        *bundle.data_relationships,
+        *bundle.metadata_applicators,
+        *bundle.field_transformers,
+    )
+    parts: list[JsonValue] = [
+        _without_run(bundle.runnable),
+        None if indexed is None else indexed.spec.output_folder.dump(),
+        [[member.identity, member.spec.dump()] for member in members],
+    ]
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _without_run(resource: OutputDataset | SkippingIndex) -> JsonValue:
+    """Its spec, with only those fields of `run` that change the result."""
+    spec = resource.spec.dump()
+    spec.pop("run", None)
+    run = resource.spec.run
+    return [resource.identity, spec, run.accept_root_change, run.adopt_folder]
+
+
+# Checks the declarations of one resource: findings, bundle, plan and hash; pure.
 
 Basis = tuple[tuple[Ref, str, int] | int, ...]
 """Key, UID and generation of all inputs of a check, and `ResourceContext.name_changes`."""

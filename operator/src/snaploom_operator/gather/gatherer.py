@@ -1,8 +1,4 @@
-"""Builds the observation of one resource from the store.
-
-Results that depend on declarations only (findings, plan, hash) are cached until one of them
-changes: a run is observed many times with the same declarations.
-"""
+"""Builds the observation of one resource from the store."""
 
 from __future__ import annotations
 
@@ -25,18 +21,7 @@ from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import EpochNanos
 from snaploom.planning.dependence import upstream_outputs
-from snaploom_operator.gather.checks import (
-    Checked,
-    ResourceContext,
-    check,
-    is_runnable,
-    needed,
-    own_findings,
-)
-from snaploom_operator.gather.pendingverdicts import PendingVerdicts
-from snaploom_operator.instants import known_instant
-from snaploom_operator.objects import Application, DriverPod, Ref
-from snaploom_operator.observed import (
+from snaploom_operator.decision import (
     ObservedIndex,
     ObservedOutput,
     ObservedResource,
@@ -46,10 +31,83 @@ from snaploom_operator.observed import (
     Refusal,
     Unparsable,
 )
+from snaploom_operator.gather.checks import (
+    Checked,
+    ResourceContext,
+    check,
+    is_runnable,
+    needed,
+    own_findings,
+)
+from snaploom_operator.objects import Application, DriverPod, Ref, known_instant
 from snaploom_operator.store.entries import Entry
-from snaploom_operator.store.lastseen import newer
+from snaploom_operator.store.indexes import newer
 from snaploom_operator.store.store import Store
-from snaploom_operator.textverdicts import RecordingJudge, TextVerdicts
+from snaploom_operator.verdicts import RecordingJudge, TextVerdicts
+
+# Verdicts that are computed in the background; the resource is requeued afterwards.
+
+
+class PendingVerdicts:
+    """Pending verdicts by resource; `wake` requeues one when its verdicts are known."""
+
+    def __init__(self, verdicts: TextVerdicts, wake: Callable[[Ref], None]) -> None:
+        self._verdicts = verdicts
+        self._wake = wake
+        self._asked: dict[Ref, tuple[int, RecordingJudge]] = {}
+        """By resource: the hash of its inputs, and its judge with its verdicts. It is kept until
+        the resource is checked or changes: the shared cache may be too small for all of its
+        texts."""
+        self._under_way: dict[Ref, asyncio.Task[None]] = {}
+        self._failures: dict[Ref, Exception] = {}
+
+    def is_under_way(self, ref: Ref) -> bool:
+        """Return whether verdicts of a resource are being computed."""
+        return ref in self._under_way
+
+    def judge(self, ref: Ref, basis: int) -> RecordingJudge:
+        """The judge for one check of a resource with some hash of its inputs.
+
+        Raises:
+            TextNotJudged: its last missing verdicts could not be computed.
+        """
+        failure = self._failures.pop(ref, None)
+        if failure is not None:
+            raise failure
+        kept = self._asked.get(ref)
+        if kept is None or kept[0] != basis:
+            kept = self._asked[ref] = basis, RecordingJudge(self._verdicts)
+        return kept[1]
+
+    def begin(self, ref: Ref) -> None:
+        """Compute the verdicts that the last check of a resource was missing."""
+        self._under_way[ref] = asyncio.create_task(self._fetch(ref, self._asked[ref][1]))
+
+    def forget(self, ref: Ref) -> None:
+        """Drop the state of a resource that is checked or deleted."""
+        self._asked.pop(ref, None)
+        self._failures.pop(ref, None)
+        task = self._under_way.pop(ref, None)
+        if task is not None:
+            task.cancel()
+
+    async def close(self) -> None:
+        """Cancel all pending verdicts."""
+        tasks = tuple(self._under_way.values())
+        for ref in tuple(self._under_way):
+            self.forget(ref)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _fetch(self, ref: Ref, asked: RecordingJudge) -> None:
+        try:
+            await asked.fetch_missing(ref.namespace)
+        except Exception as error:  # noqa: BLE001 - the next check of the resource raises it
+            self._failures[ref] = error
+        self._under_way.pop(ref, None)
+        self._wake(ref)
+
+
+# Builds the observation of one resource from the store.
 
 KEPT = 250
 """Cached checks with a Bundle: more than are observed repeatedly at one time, and a few tens of

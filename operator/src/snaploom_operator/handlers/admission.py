@@ -19,12 +19,16 @@ from typing import Any
 import kopf
 
 from snaploom.models.common import API_VERSION, GROUP
-from snaploom_operator.admission.answers import Answer, refusal_text
 from snaploom_operator.admission.judge import Judgement
-from snaploom_operator.admission.request import REVIEW_VERSION, AdmissionRequest
-from snaploom_operator.admission.webhookprocess import Admission
-from snaploom_operator.cluster.apiresources import OURS
+from snaploom_operator.admission.request import (
+    REVIEW_VERSION,
+    AdmissionRequest,
+    Answer,
+    refusal_text,
+)
+from snaploom_operator.cluster.port import OURS
 from snaploom_operator.process.process import Process
+from snaploom_operator.process.webhook import Admission
 
 NUMBER = "number"
 """The header that carries the number of a review."""

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import kopf
 
-from snaploom_operator.cluster.apiresources import NAMESPACES
-from snaploom_operator.cluster.watchsession import watching_session
+from snaploom_operator.cluster.client import watching_session
+from snaploom_operator.cluster.port import NAMESPACES
 from snaploom_operator.errors import ClusterError
 from snaploom_operator.handlers.resources import add_event_handlers
-from snaploom_operator.operatorsettings import OperatorSettings
 from snaploom_operator.process.process import AnyParts, Process
-from snaploom_operator.servers.health import liveness_endpoint
+from snaploom_operator.serve.health import liveness_endpoint
+from snaploom_operator.settings import OperatorSettings
 from snaploom_operator.store.feed import Watched
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Connection:
     """How kopf reaches the API server.
 
     Args:
-        kubeconfig: see `snaploom_operator.cluster.connection.connect`.
+        kubeconfig: see `snaploom_operator.cluster.client.connect`.
         context: see there.
         user_agent: see there.
     """

@@ -1,4 +1,4 @@
-"""The operator process: reconcile loop, leader election, endpoints and logs.
+"""The processes of the operator: their parts, how they start, and how they end.
 
-Rules are in `decide`, watches in `watch`, the webhook's process in `admission`.
+One pass computes everything from the current state: gather, decide, execute.
 """

@@ -1,41 +1,65 @@
-"""Composes the operator over any cluster.
-
-Endpoints and the Lease are added in `operatorprocess`, watches and signals by kopf in `handlers`.
-Tests compose the same parts over a cluster in memory, with clocks of their own.
-"""
+"""The operator process: the operator over any cluster, endpoints, leader election and shutdown."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
+import logging
 import math
+import os
 import random
+import socket
 import time
-from collections.abc import Callable, Iterable
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Gauge
 
 from snaploom.models import times
+from snaploom.models.allowances import ALLOW_VARIABLE
+from snaploom.models.metadataapplicator import MetadataApplicator
 from snaploom.models.run import Submitter
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
-from snaploom_operator.apply.actionbackoff import ActionBackoff
-from snaploom_operator.apply.actionrunner import ActionRunner
-from snaploom_operator.apply.executor import Executor, Recorder
-from snaploom_operator.apply.storerefresh import StoreRefresh
-from snaploom_operator.cluster.port import Cluster
+from snaploom.planning.jobvariables import NAMESPACE_VARIABLE, URL_VARIABLE
+from snaploom.planning.sources.databases.urls import ALLOW_URL_VARIABLE
+from snaploom_operator.apply.actions import ActionRunner, StoreRefresh
+from snaploom_operator.apply.events import EventRecorder, queued_events
+from snaploom_operator.apply.executor import ActionBackoff, Executor, Recorder
+from snaploom_operator.cluster.certificates import CertificateRotator
+from snaploom_operator.cluster.client import account_reference, is_in_pod, open_cluster
+from snaploom_operator.cluster.lease import LeaderElector, leading
+from snaploom_operator.cluster.port import OURS, Cluster
+from snaploom_operator.cluster.requests import Exchange
 from snaploom_operator.decide.decide import decide
-from snaploom_operator.decide.decisionsettings import DecideSettings
+from snaploom_operator.decide.runview import DecideSettings
+from snaploom_operator.errors import ApiUnavailable, ClusterError, NotAllowed, ResourceUnknown
 from snaploom_operator.gather.gatherer import Gatherer
-from snaploom_operator.gather.servedkinds import compare_kinds
 from snaploom_operator.objects import Ref
-from snaploom_operator.operatormetrics import Metrics, StateCollector
-from snaploom_operator.operatorsettings import OperatorSettings
-from snaploom_operator.process.controller import Controller
-from snaploom_operator.process.reconciler import Reconciler
-from snaploom_operator.store.feed import Feed, Watched, watched_kinds
+from snaploom_operator.process.process import Process
+from snaploom_operator.process.reconciler import Controller, Reconciler
+from snaploom_operator.serve.health import (
+    HEARTBEAT_TIMEOUT,
+    metrics_application,
+    readiness_application,
+)
+from snaploom_operator.serve.http import serving
+from snaploom_operator.serve.metrics import Metrics, StateCollector
+from snaploom_operator.settings import OperatorSettings
+from snaploom_operator.store.feed import Feed, Watched, compare_kinds, watched_kinds
 from snaploom_operator.store.store import Store
-from snaploom_operator.submitters.forms import FORMS
-from snaploom_operator.textverdicts import TextVerdicts
+from snaploom_operator.submit.forms import FORMS
+from snaploom_operator.submit.localrunner import LocalRunner, job_environment
+from snaploom_operator.verdicts import TextVerdicts, running_workers
 from snaploom_operator.workqueue import WorkQueue
+
+_log = logging.getLogger(__name__)
+
+
+# Composes the operator over any cluster.
 
 STOP_SECONDS = 20.0
 """Seconds to finish the current passes at shutdown: less than the thirty of a pod."""
@@ -179,3 +203,188 @@ def operator_kinds(settings: OperatorSettings, *, is_local: bool) -> tuple[Watch
     allowed = allowed_submitters(settings.submitters, is_local=is_local)
     forms = (FORMS[submitter] for submitter in FORMS if submitter in allowed)
     return watched_kinds(forms, is_namespaced=bool(settings.watch_namespaces))
+
+
+# The operator process: the operator with its endpoint, leader election and shutdown.
+
+STEADY_OBJECTS = 1_000
+"""Threshold of the garbage collection from then on: kopf leaves circles of tasks behind."""
+CLOCK_CHECK_SECONDS = 20.0
+"""Interval of checking for clock changes."""
+
+LEADERSHIP_LOST = ClusterError(
+    "leadership lost: another operator acquired the Lease, or the API server was unreachable",
+    hint="nothing: the pod starts again and waits until it leads; if it repeats, check the network "
+    "to the API server",
+)
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The cluster, and how the operator runs there."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    is_local: bool = False
+    """Whether it runs jobs itself, without leader election."""
+    local_workers: int = 1
+    """Concurrent local jobs."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A running operator."""
+
+    operator: Operator
+    metrics_port: int
+
+    @property
+    def feed(self) -> Feed:
+        """Takes what watches report."""
+        return self.operator.feed
+
+    @property
+    def trouble(self) -> str:
+        """Why it should be restarted; empty if it works."""
+        seconds = self.operator.controller.seconds_since_heartbeat
+        if seconds > HEARTBEAT_TIMEOUT:
+            return f"no heartbeat of the reconcile loop for {seconds:.0f} seconds"
+        return ""
+
+
+@asynccontextmanager
+async def running_operator(
+    process: Process[Running],
+    settings: OperatorSettings,
+    options: RunOptions,
+    clocks: Clocks | None = None,
+) -> AsyncIterator[Running]:
+    """Run the operator until the end of the context, then finish the current passes.
+
+    Args:
+        process: runs what goes on beside; ends when the Lease is lost.
+        settings: the operator's settings.
+        options: the cluster, and how to run.
+        clocks: the clocks; None for those of this machine.
+
+    Raises:
+        SettingsInvalid: no cluster is configured, or a port is in use.
+        ClusterError: a request failed, or our kinds are not installed.
+    """
+    metrics = Metrics(CollectorRegistry())
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(
+            open_cluster(options.kubeconfig, partial(_count, metrics), options.context)
+        )
+        identity = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        recorder = EventRecorder(cluster, socket.gethostname(), metrics.posted)
+        operator = Operator(
+            cluster,
+            settings,
+            await stack.enter_async_context(queued_events(recorder)),
+            metrics,
+            await stack.enter_async_context(running_workers()),
+            is_local=options.is_local,
+            clocks=clocks,
+        )
+        ready = readiness_application(partial(_unready, operator))
+        ports = []
+        for name, application, port in (
+            ("readiness", ready, settings.readiness_port),
+            ("metrics", metrics_application(metrics.registry), settings.metrics_port),
+        ):
+            # With port 0 each address family would get another port.
+            endpoint = serving(application, None if port else "127.0.0.1", port)
+            ports.append(await stack.enter_async_context(endpoint))
+            _log.info("%s on port %d", name, ports[-1])
+        await _check_access(cluster, settings)
+        if not options.is_local:
+            owner = account_reference(settings.namespace) if is_in_pod(options.kubeconfig) else None
+            elector = LeaderElector(cluster, settings.namespace, settings.lease, identity, owner)
+            leads = metrics.recoveries.leads
+
+            def on_lost() -> None:
+                leads(is_leader=False)
+                process.fail(LEADERSHIP_LOST)
+
+            await stack.enter_async_context(leading(elector, on_lost))
+            leads(is_leader=True)
+        await operator.start()
+        stack.push_async_callback(operator.stop)
+        process.spawn("resync", operator.feed.resync(settings.resync_seconds))
+        process.spawn("clock", _watch_clock(operator))
+        process.spawn("kinds", operator.follow_kinds())
+        if options.is_local:
+            environment = stack.enter_context(job_environment(options.kubeconfig, options.context))
+            environment[ALLOW_VARIABLE] = settings.allow.dump_json()
+            environment[ALLOW_URL_VARIABLE] = str(settings.allow_jdbc_url).lower()
+            if settings.lineage.url:
+                environment[URL_VARIABLE] = settings.lineage.url
+                environment[NAMESPACE_VARIABLE] = settings.lineage.namespace
+            jobs = LocalRunner(
+                cluster, environment, settings.watch_namespaces, options.local_workers
+            )
+            process.spawn("jobs", jobs.run())
+        else:
+            process.spawn("certificate", _rotator(cluster, settings, metrics).run())
+        # Listed objects are permanent: collecting ten thousand resources takes 0.3 s each time.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(STEADY_OBJECTS)
+        _log.info("the operator is running: %d resources", len(operator.store.refs()))
+        yield Running(operator, ports[-1])
+    _log.info("the operator has stopped")
+
+
+async def _check_access(cluster: Cluster, settings: OperatorSettings) -> None:
+    """Make one request before starting, so that configuration errors are reported at once."""
+    rarest = OURS[MetadataApplicator.__name__]
+    try:
+        await cluster.list(rarest, namespace=next(iter(settings.watch_namespaces), None))
+    except ResourceUnknown as error:
+        raise ResourceUnknown(
+            "Snaploom's CustomResourceDefinitions are not installed",
+            found=error.message,
+            expected="the CustomResourceDefinitions of snaploom.io",
+            hint="install the chart, or run: snaploom crds | kubectl apply --server-side -f -",
+        ) from error
+    except NotAllowed as error:
+        raise NotAllowed(
+            "the operator's service account lacks a permission",
+            found=error.message,
+            expected="the rights that the chart grants",
+            hint="with permissions in single namespaces only, set watchNamespaces (or --namespace)",
+        ) from error
+    except ApiUnavailable as error:
+        raise ApiUnavailable(
+            "the API server is unreachable",
+            found=error.message,
+            expected="an API server that can be reached",
+            hint="try the same kubeconfig with kubectl",
+        ) from error
+
+
+async def _watch_clock(operator: Operator) -> None:
+    while True:
+        await asyncio.sleep(CLOCK_CHECK_SECONDS)
+        jumped = operator.handle_clock_jump()
+        if jumped:
+            operator.metrics.recoveries.clock_jumped(jumped)
+
+
+def _rotator(cluster: Cluster, settings: OperatorSettings, metrics: Metrics) -> CertificateRotator:
+    ends = Gauge(
+        "snaploom_webhook_certificate_expiry_timestamp_seconds",
+        "Expiry of the webhook's certificate, in seconds since 1970.",
+        registry=metrics.registry,
+    )
+    ends.set(math.nan)  # unknown if the certificate is managed elsewhere
+    return CertificateRotator(cluster, settings, ends.set, metrics.recoveries.certificate_renewed)
+
+
+def _count(metrics: Metrics, exchange: Exchange) -> None:
+    metrics.requested(exchange.verb, exchange.resource, exchange.code, exchange.seconds)
+
+
+def _unready(operator: Operator) -> str:
+    return "" if operator.store.is_synced else "the cache is not filled yet"

@@ -1,4 +1,4 @@
 """The cache of cluster objects, their references, and the queue of runs.
 
-It is filled by `watch`, and makes no requests itself.
+Only `feed` makes requests: it lists what fills the store.
 """

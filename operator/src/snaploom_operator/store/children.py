@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pydantic import JsonValue
-from pydantic_core import from_json
-
-from snaploom.models.report import REPORT_FORMAT, Report
-from snaploom_operator.objectmetadata import labels_of, mapping_in, metadata_of, objects_in, text_in
+from snaploom_operator.conditions import joined
+from snaploom_operator.decision import OwnedConfigMap
 from snaploom_operator.objects import (
     LABEL_OWNER,
     LABEL_ROLE,
@@ -20,22 +17,17 @@ from snaploom_operator.objects import (
     FoundReport,
     JsonObject,
     Ref,
+    labels_of,
+    mapping_in,
+    metadata_of,
+    objects_in,
+    text_in,
 )
-from snaploom_operator.observed import OwnedConfigMap
-from snaploom_operator.statuslimits import joined
-from snaploom_operator.store.references import group_of, kind_key, ref_of
-from snaploom_operator.submitters.applications import read_application
-from snaploom_operator.submitters.base import ApplicationForm
-from snaploom_operator.submitters.local import ROLE as APPLICATION_ROLE
+from snaploom_operator.store.entries import group_of, kind_key, ref_of
+from snaploom_operator.submit.applications import ApplicationForm, read_application
+from snaploom_operator.submit.configmaps import REPORT_ROLE, found_report
+from snaploom_operator.submit.local import ROLE as APPLICATION_ROLE
 
-REPORT_ROLE = "report"
-REPORT_KEY = "report.json"
-"""Key of the ConfigMap under which the job writes its Report."""
-LONGEST_REPORT = 1_048_576
-"""Characters of a report that are parsed: all that a ConfigMap holds."""
-MOST_VALUES = 100_000
-"""Values of a report that are parsed. A job writes at most 900 KB, with some 20 bytes a value; so
-many take some 50 ms, and a megabyte of other brackets would take ten times as long."""
 DRIVER_ROLE = "driver"
 SPARK_ROLE = "spark-role"
 """Label that Spark itself gives to the pods of driver and executors."""
@@ -130,29 +122,6 @@ def _config_map(stored: JsonObject) -> OwnedConfigMap | None:
     role, run = text_in(labels, LABEL_ROLE), text_in(labels, LABEL_RUN)
     name, uid = text_in(metadata, "name"), text_in(metadata, "uid")
     return OwnedConfigMap(name, uid, run, role) if role else None
-
-
-def found_report(stored: JsonObject, run: str, owner: str) -> FoundReport:
-    """The Report that a ConfigMap holds, which should be about a run of an owner by its UID."""
-    text = text_in(mapping_in(stored, "data"), REPORT_KEY)
-    # The event loop parses it.
-    is_bounded = len(text) <= LONGEST_REPORT and sum(map(text.count, ",[{")) <= MOST_VALUES
-    try:
-        raw: JsonValue = from_json(text) if is_bounded else None
-        written = raw.get("format") if isinstance(raw, dict) else None
-        if isinstance(written, int) and written > REPORT_FORMAT:
-            return FoundReport(
-                run,
-                None,
-                f"the report has format {str(written)[:20]}, and this Snaploom reads up to "
-                f"{REPORT_FORMAT}: upgrade the operator",
-            )
-        report = Report.parse(raw)
-    except ValueError:  # also of JSON: too deep, or a number of too many digits
-        return FoundReport(run, None, f"ConfigMap {run}-report has no valid report")
-    if (report.uid, report.run_id) != (owner, run):
-        return FoundReport(run, None, f"ConfigMap {run}-report is about another run")
-    return FoundReport(run, report)
 
 
 def _driver_pod(stored: JsonObject) -> DriverPod | None:

@@ -1,24 +1,206 @@
-"""The cached entry of a resource, and the parts that other resources depend on."""
+"""Cached resources: keys and references, parsing, and the parts that others depend on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar, get_args
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
-from snaploom.models.common import ResourceStatus
+from snaploom.loading.documents import read_object
+from snaploom.models.codes import make_finding
+from snaploom.models.common import GROUP, ResourceStatus
+from snaploom.models.datarelationship import DataRelationship
+from snaploom.models.datasource import DataSource
+from snaploom.models.finding import Finding
+from snaploom.models.kinds import KIND_BY_NAME, KINDS
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.resource import Resource
+from snaploom.models.resource import ObjectMeta, Resource
 from snaploom.models.run import CurrentRun
 from snaploom.models.skippingindex import SkippingIndex
+from snaploom.models.times import EpochNanos
 from snaploom_operator.conditions import ConditionType, Reason
-from snaploom_operator.objectmetadata import metadata_of, text_in
-from snaploom_operator.objects import JsonObject, Ref, is_pause
-from snaploom_operator.observed import Unparsable
-from snaploom_operator.store.folderindex import folders_of
-from snaploom_operator.store.references import references_of
-from snaploom_operator.store.resourceparser import parse_resource, unreadable
+from snaploom_operator.decision import Unparsable
+from snaploom_operator.objects import (
+    FINALIZER,
+    JsonObject,
+    Metadata,
+    Ref,
+    is_pause,
+    metadata_of,
+    number_of,
+    text_in,
+)
+from snaploom_operator.store.indexes import folders_of
+
+# Keys of objects, and the references of a resource to others.
+
+_Node = TypeVar("_Node", bound=Hashable)
+
+
+def version_of(stored: JsonObject) -> int:
+    """Its resourceVersion, an increasing number of etcd; -1 without one."""
+    return number_of(text_in(metadata_of(stored), "resourceVersion"))
+
+
+def group_of(stored: JsonObject) -> str:
+    """Its API group; empty for the core group."""
+    return text_in(stored, "apiVersion").rpartition("/")[0]
+
+
+def ref_of(stored: JsonObject) -> Ref:
+    """The key of an object; kinds of other groups include the group, since kind names repeat."""
+    metadata = metadata_of(stored)
+    return Ref(
+        kind_key(group_of(stored), text_in(stored, "kind")),
+        text_in(metadata, "namespace"),
+        text_in(metadata, "name"),
+    )
+
+
+def kind_key(group: str, kind: str) -> str:
+    """A kind in keys: `DataSource`, `Pod`, `SparkApplication.sparkoperator.k8s.io`."""
+    return kind if group in ("", GROUP) else f"{kind}.{group}"
+
+
+def reached(starts: Iterable[_Node], near: Callable[[_Node], Iterable[_Node]]) -> set[_Node]:
+    """The starts and everything that is reached from them, step by step."""
+    found = set(starts)
+    waiting = list(found)
+    while waiting:
+        new = set(near(waiting.pop())) - found
+        found |= new
+        waiting.extend(new)
+    return found
+
+
+def references_of(resource: Resource) -> frozenset[Ref]:
+    """Every object that a spec refers to."""
+    namespace = resource.metadata.namespace or ""
+    return frozenset(Ref(kind, namespace, name) for kind, name in _named(resource))
+
+
+def _named(resource: Resource) -> Iterator[tuple[str, str]]:
+    match resource:
+        case DataSource():
+            variant = resource.spec.variant
+            yield from (("DataSource", name) for name in resource.spec.reads)
+            yield from (("MetadataApplicator", name) for name in variant.metadata_applicators)
+            yield from (("FieldTransformer", name) for name in variant.field_transformers)
+        case DataRelationship():
+            yield from (("DataSource", name) for name in resource.spec.data_sources)
+        case OutputDataset():
+            model = resource.spec.data_model
+            yield "DataSource", model.root_data_source.data_source
+            yield from (("DataSource", other.data_source) for other in model.other_data_sources)
+            yield from (("DataRelationship", used.name) for used in model.data_relationships)
+        case SkippingIndex():
+            target = resource.spec.target
+            if target.data_source is not None:
+                yield "DataSource", target.data_source
+            if target.output_dataset is not None:
+                yield "OutputDataset", target.output_dataset
+
+
+# Parses objects of our kinds into models, or into the findings why that failed.
+
+_STATUSES: Mapping[str, type[ResourceStatus]] = {
+    kind.name: get_args(kind.model.model_fields["status"].annotation)[0] for kind in KINDS
+}
+"""The statuses of our kinds."""
+
+
+def parse_resource(stored: JsonObject, known: Resource | None = None) -> Resource | Unparsable:
+    """Parse one object of our kinds, by another version of it; never raises for its content."""
+    try:
+        return _parsed(stored) if known is None else _parsed_version(stored, known)
+    except Exception as error:  # noqa: BLE001 - no object may end what reads all of them
+        return unreadable(stored, error)
+
+
+def unreadable(stored: JsonObject, error: Exception) -> Unparsable:
+    """An object on which Snaploom's own code failed, such as one that is nested too deeply."""
+    ref = ref_of(stored)
+    finding = make_finding(
+        "SL106",
+        "this object cannot be read",
+        resource=ref.identity,
+        path="spec",
+        found=type(error).__name__,
+        expected="an object as Snaploom's CustomResourceDefinitions describe it",
+        hint="correct it and apply it again, or delete it",
+    )
+    return _refused(stored, (finding,))
+
+
+def _parsed(stored: JsonObject) -> Resource | Unparsable:
+    document = _without_managed_fields(stored)
+    model = KIND_BY_NAME[text_in(stored, "kind")].model
+    declared = {key: document[key] for key in document if key != "status"}
+    for attempt in (document, declared):
+        try:
+            return model.parse(attempt)
+        except ValidationError:
+            continue
+    return _refused(stored, read_object(declared).findings)
+
+
+def _parsed_version(stored: JsonObject, known: Resource) -> Resource | Unparsable:
+    """Parse another version of a resource.
+
+    The API server counts the changes of a spec. Where the count is the same, as after a write of
+    the status, the spec is shared: it is parsed once, and in memory once.
+    """
+    metadata = metadata_of(_without_managed_fields(stored))
+    held = known.metadata
+    if held.uid is None or held.generation is None:
+        return _parsed(stored)
+    if (metadata.get("uid"), metadata.get("generation")) != (held.uid, held.generation):
+        return _parsed(stored)
+    try:
+        status = _STATUSES[known.kind].parse(stored["status"]) if "status" in stored else None
+        return known.changed(metadata=ObjectMeta.parse(dict(metadata)), status=status)
+    except ValidationError:
+        return _parsed(stored)
+
+
+def _without_managed_fields(stored: JsonObject) -> dict[str, JsonValue]:
+    """The object without `managedFields`, which are half of its size and never read."""
+    metadata = metadata_of(stored)
+    if "managedFields" not in metadata:
+        return dict(stored)
+    kept = {key: value for key, value in metadata.items() if key != "managedFields"}
+    return {**stored, "metadata": kept}
+
+
+def _refused(stored: JsonObject, findings: tuple[Finding, ...]) -> Unparsable:
+    metadata = Metadata.of(stored)
+    return Unparsable(
+        now=EpochNanos(0),
+        ref=ref_of(stored),
+        uid=metadata.uid,
+        generation=metadata.generation,
+        findings=findings,
+        status=_status(stored.get("status")),
+        is_deleting=metadata.is_deleting,
+        has_finalizer=FINALIZER in metadata.finalizers,
+    )
+
+
+def _status(raw: JsonValue) -> ResourceStatus | None:
+    if not isinstance(raw, Mapping):
+        return None
+    common: dict[str, JsonValue] = {
+        key: raw[key] for key in ("observedGeneration", "conditions") if key in raw
+    }
+    try:
+        return ResourceStatus.parse(common)
+    except (ValueError, RecursionError):
+        return None
+
+
+# The cached entry of a resource, and the parts that other resources depend on.
 
 RUNNABLE = frozenset({OutputDataset.__name__, SkippingIndex.__name__})
 """Kinds that run jobs."""

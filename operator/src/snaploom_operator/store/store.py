@@ -20,11 +20,10 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.run import CurrentPhase, CurrentRun, Submitter
 from snaploom.visibletext import visible
-from snaploom_operator.logcontext import about
-from snaploom_operator.objectmetadata import mapping_in, text_in
-from snaploom_operator.objects import JsonObject, Ref
-from snaploom_operator.observed import Unparsable
-from snaploom_operator.operatorsettings import Limits
+from snaploom_operator.decision import Unparsable
+from snaploom_operator.logs import about
+from snaploom_operator.objects import JsonObject, Ref, mapping_in, text_in
+from snaploom_operator.settings import Limits
 from snaploom_operator.store.children import Child, ChildReader
 from snaploom_operator.store.entries import (
     RUNNABLE,
@@ -34,13 +33,16 @@ from snaploom_operator.store.entries import (
     is_stalled_by_reference,
     may_start,
     published,
+    reached,
     read_entry,
+    ref_of,
+    references_of,
+    version_of,
 )
-from snaploom_operator.store.folderindex import Folders
-from snaploom_operator.store.lastseen import take_seen
-from snaploom_operator.store.references import reached, ref_of, references_of, version_of
-from snaploom_operator.store.runqueue import RunQueue
-from snaploom_operator.submitters.base import ApplicationForm
+from snaploom_operator.store.indexes import Folders, RunQueue, take_seen
+from snaploom_operator.submit.applications import ApplicationForm
+
+_log = logging.getLogger(__name__)
 
 NOTHING: frozenset[Ref] = frozenset()
 NAMESPACE_KIND = "Namespace"
@@ -53,8 +55,6 @@ _MOST_COMPARED = 40_000
 
 _LONGEST_TROUBLE = 300
 """Characters of a log line about an object that cannot be read: it may quote what it has."""
-
-_log = logging.getLogger(__name__)
 
 
 class Store:

@@ -4,7 +4,7 @@ sqlglot tries one reading of a text, goes back, and tries another; nested, that 
 each level. A parser here counts the tokens that it steps over, steps over some hundred times as
 many as there are at most, and then refuses the text. Counting is not a clock: a laptop, a webhook
 and a job come to the same verdict. The operator has parsing done by processes that it can kill all
-the same (`snaploom_operator.textworkers`), since this module bounds what sqlglot does, not what it
+the same (`snaploom_operator.verdicts`), since this module bounds what sqlglot does, not what it
 might come to do.
 """
 

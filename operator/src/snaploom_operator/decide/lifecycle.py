@@ -1,0 +1,321 @@
+"""The lifecycle of the runs of one resource: start, history, and deletion with its data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from snaploom.models.report import RunPhase
+from snaploom.models.run import (
+    CurrentPhase,
+    CurrentRun,
+    DeletionPolicy,
+    LastPhase,
+    LastRun,
+    RunAction,
+)
+from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
+from snaploom.models.times import EpochNanos
+from snaploom_operator.conditions import Reason
+from snaploom_operator.decide.outcomes import is_alive
+from snaploom_operator.decide.runsteps import (
+    Step,
+    adopted,
+    begin,
+    config_map_deletion,
+    deletion,
+    follow_run,
+)
+from snaploom_operator.decide.runview import (
+    ASKED_FOR,
+    DECLARATIONS_CHANGED,
+    UNSUBMITTED,
+    DecideSettings,
+    Due,
+    Fault,
+    RunView,
+    changed,
+    due,
+    retry_at,
+)
+from snaploom_operator.decision import (
+    Action,
+    AddFinalizer,
+    Delete,
+    EventType,
+    Note,
+    ObservedRunnable,
+    RemoveFinalizer,
+)
+from snaploom_operator.objects import ApplicationState, is_past, known_instant, later
+
+# Deletes objects of finished runs beyond `run.historyLimit`, the oldest first.
+
+_MOST_AT_ONCE = 40
+"""Objects deleted in one pass; the next pass continues."""
+_OF_RUNS = ("bundle", "report")
+"""Roles of ConfigMaps that are deleted with their run."""
+
+
+class _Finished(NamedTuple):
+    started_at: EpochNanos
+    name: str
+    has_succeeded: bool
+
+
+def outdated(view: RunView, kept: Iterable[str]) -> tuple[Delete, ...]:
+    """Deletions of runs beyond `run.historyLimit`, except those to be kept by name."""
+    limits = view.settings.history_limit
+    protected = set(kept) | {a.name for a in view.runs.applications if not a.state.is_terminal}
+    finished = _finished(view)
+    for succeeded, limit in ((True, limits.successful), (False, limits.failed)):
+        of_kind = [run for run in finished if run.has_succeeded is succeeded]
+        spared = sum(run.name in protected for run in of_kind)
+        others = [run.name for run in of_kind if run.name not in protected]
+        protected.update(others[: max(limit - spared, 0)])
+    applications = (
+        deletion(view, application)
+        for application in view.runs.applications
+        if application.name not in protected and not application.is_deleting
+    )
+    config_maps = (
+        config_map_deletion(config_map, view.namespace)
+        for config_map in view.runs.config_maps
+        if config_map.role in _OF_RUNS and config_map.run not in protected
+    )
+    return (*applications, *config_maps)[:_MOST_AT_ONCE]
+
+
+def repeated(view: RunView, current: CurrentRun | None) -> tuple[Delete, ...]:
+    """Deletions of applications that were created again after their run ended.
+
+    A create request of a paused process that lost its Lease can arrive after another process
+    followed the run to its end.
+    """
+    last = view.last
+    if last is None or last.uid is None or (current is not None and current.name == last.id):
+        return ()
+    return tuple(
+        deletion(view, application)
+        for application in view.runs.applications
+        if application.name == last.id
+        and application.uid != last.uid
+        and not application.state.is_terminal
+        and not application.is_deleting
+    )
+
+
+def _finished(view: RunView) -> list[_Finished]:
+    """Runs that ended, newest first; a report outlives its application."""
+    reports = {run: found.report for run, found in view.runs.reports.items()}
+    found = {}
+    for each in view.runs.applications:
+        report = reports.get(each.name)
+        agrees = report is None or report.phase is RunPhase.SUCCEEDED
+        ended_well = each.state is ApplicationState.COMPLETED and agrees
+        found[each.name] = _Finished(each.started_at, each.name, ended_well)
+    for run, report in reports.items():
+        if run not in found and report is not None:
+            started = known_instant(report.started_at) or EpochNanos(0)
+            found[run] = _Finished(started, run, report.phase is RunPhase.SUCCEEDED)
+    return sorted(found.values(), reverse=True)
+
+
+# Deletion of a resource with the finalizer: its published data is deleted first.
+
+STOP_LIMIT_SECONDS = 120.0
+"""Longest wait of the deletion for the current run to end: a pod has thirty seconds by default, and
+watches and the submitter need some more."""
+LOOK_SECONDS = 5.0
+"""Interval of checking for its end, in case no event arrives."""
+
+
+def advance_deletion(view: RunView, current: CurrentRun | None) -> Step:
+    """The next step of a resource that is being deleted."""
+    if not view.has_finalizer or view.is_paused:
+        return Step(current)
+    note = _removal_note(view, current)
+    if note is not None and _may_still_publish(view, current):
+        return _stopping(view, current)
+    if note is not None:
+        return Step(current, actions=(RemoveFinalizer(),), notes=(note,))
+    if current is not None and current.action is RunAction.RUN:
+        is_waiting = current.phase is CurrentPhase.QUEUED
+        return Step(None) if is_waiting else follow_run(view, current, None)
+    wanted = _wanted(view)
+    if current is not None:
+        return follow_run(view, current, wanted)
+    if wanted is not None:
+        step = begin(view, wanted, RunAction.DELETE)
+        if step.fault is None:
+            return step
+        text = f"no job can delete it: {step.fault.message}"
+        note = _data_left(text)
+        return Step(None, actions=(RemoveFinalizer(),), notes=(note,))
+    last = view.last
+    again = retry_at(view, last) if last is not None else None
+    return Step(None, wakes=(again,) if again is not None else ())
+
+
+def _may_still_publish(view: RunView, current: CurrentRun | None) -> bool:
+    """Return whether a run may still publish.
+
+    Its application is deleted first, and its driver's pod has its grace period. After
+    `STOP_LIMIT_SECONDS` the deletion continues without it.
+    """
+    last = view.last
+    if current is not None:
+        is_seen = current.phase not in UNSUBMITTED
+        if current.action is not RunAction.RUN or not (is_seen or view.application(current.name)):
+            return False
+        is_late = current.phase is CurrentPhase.ENDING and is_past(
+            current.since, STOP_LIMIT_SECONDS, view.now
+        )
+        return not is_late
+    if last is None or last.action is not RunAction.RUN or last.finished_at is None:
+        return False
+    is_over = is_past(last.finished_at, STOP_LIMIT_SECONDS, view.now)
+    return not is_over and is_alive(view.runs.driver_pods.get(last.id))
+
+
+def _stopping(view: RunView, current: CurrentRun | None) -> Step:
+    wakes = (later(view.now, LOOK_SECONDS),)
+    if current is None:
+        return Step(None, wakes=wakes)
+    if view.application(current.name) is None:
+        # Deleted by someone else, such as the namespace controller: do not wait for a Report.
+        current = current.model_copy(update={"stopping": Reason.DELETING})
+    step = follow_run(view, current, None)
+    return replace(step, wakes=(*step.wakes, *wakes))
+
+
+def is_stuck(view: RunView, current: CurrentRun | None, last: LastRun) -> bool:
+    """Return whether deleting the data of a deleted resource failed finally."""
+    if current is not None or not view.has_finalizer or last.action is not RunAction.DELETE:
+        return False
+    return not _has_succeeded(last) and _wanted(view) is None and retry_at(view, last) is None
+
+
+def _removal_note(view: RunView, current: CurrentRun | None) -> Note | None:
+    """The event with which the finalizer is removed now; None if it is not."""
+    last, status = view.last, view.owner.status
+    if view.settings.deletion_policy is DeletionPolicy.RETAIN:
+        return _data_left("deletionPolicy is Retain", EventType.NORMAL)
+    if last is not None and last.action is RunAction.DELETE and _has_succeeded(last):
+        what = f": {last.message}" if last.message else ""
+        return Note(EventType.NORMAL, Reason.DATA_DELETED, f"what was published is deleted{what}")
+    if view.runs.is_namespace_terminating:
+        return _data_left("its namespace is being deleted, so that no job can delete the data")
+    if view.submitter not in view.runs.available:
+        return _data_left(f"the submitter {view.submitter} is not available to delete it")
+    if view.job_bundle is None:
+        return _data_left("the target of the index is not declared any more")
+    if current is None and last is None and (status is None or status.realised is None):
+        return Note(EventType.NORMAL, Reason.DATA_LEFT, "nothing was published")
+    return None
+
+
+def _wanted(view: RunView) -> Due | None:
+    why = "the resource is being deleted"
+    last = view.last
+    if last is None or last.action is RunAction.RUN:
+        return Due(view.trigger, 0, why)
+    if _has_succeeded(last):
+        return None
+    if {DECLARATIONS_CHANGED, ASKED_FOR} & set(changed(view, last.trigger, last.started_at)):
+        return Due(view.trigger, 0, why)
+    at = retry_at(view, last)
+    return Due(view.trigger, last.attempt + 1, why) if at is not None and at <= view.now else None
+
+
+def _has_succeeded(last: LastRun) -> bool:
+    return last.phase is LastPhase.SUCCEEDED
+
+
+def _data_left(why: str, type_: EventType = EventType.WARNING) -> Note:
+    return Note(type_, Reason.DATA_LEFT, f"what was published stays: {why}")
+
+
+# The lifecycle of the runs of one resource, for outputs and indexes.
+
+
+def advance_runs(view: RunView) -> Step:
+    """The step of a resource's runs in this pass."""
+    current = adopted(view)
+    if view.is_deleting:
+        return advance_deletion(view, current)
+    wanted = _startable_run(view)
+    if current is not None:
+        step = follow_run(view, current, wanted)
+    else:
+        step = Step(None) if wanted is None else begin(view, wanted, RunAction.RUN)
+    if view.is_paused:
+        return replace(step, actions=())
+    kept = [run.name for run in (step.current, current) if run is not None]
+    kept.extend(last.id for last in (view.last, step.ended) if last is not None)
+    # Created objects are not deleted in the same pass: they are observed first.
+    cleared: tuple[Action, ...] = () if step.actions else outdated(view, kept)
+    again = repeated(view, current)
+    return replace(step, actions=(*_finalizer(view), *step.actions, *again, *cleared))
+
+
+def next_run_at(view: RunView) -> EpochNanos | None:
+    """The instant of the next automatic run: a retry or a schedule tick."""
+    if view.is_deleting or view.settings.suspend or view.fault is not None:
+        return None
+    last = view.last
+    again = None
+    if view.current is None and last is not None and last.action is RunAction.RUN:
+        again = retry_at(view, last)
+    times = [time for time in (again, view.ticks.next) if time is not None]
+    return min(times) if times else None
+
+
+def run_view(observed: ObservedRunnable, broken: Fault | None, settings: DecideSettings) -> RunView:
+    """The inputs of a run's decision; `broken` is the fault of the declarations."""
+    resource = observed.resource
+    is_followed = (
+        not isinstance(resource, SkippingIndex)
+        or resource.spec.refresh.trigger is RefreshTrigger.ON_PUBLISH
+    )
+    view = RunView(
+        now=observed.now,
+        owner=resource,
+        runs=observed.runs,
+        bundle=observed.bundle,
+        declarations=observed.declarations,
+        upstream=observed.upstream if is_followed else "",
+        unpublished=observed.unpublished,
+        refusal=observed.refusal,
+        defaults=settings,
+        fault=broken,
+    )
+    return view if broken is not None else replace(view, fault=_submitter_fault(view))
+
+
+def _submitter_fault(view: RunView) -> Fault | None:
+    submitter, available = view.submitter, view.runs.available
+    if submitter in available:
+        return None
+    names = ", ".join(sorted(available)) or "none"
+    return Fault(
+        Reason.SUBMITTER_NOT_AVAILABLE,
+        f"the submitter {submitter} is not available here (available: {names}); "
+        "change run.submitter, or install it and allow it in the operator's settings",
+    )
+
+
+def _startable_run(view: RunView) -> Due | None:
+    is_held = view.settings.suspend or view.is_paused or view.fault is not None
+    impossible = view.bundle is None or view.runs.is_namespace_terminating
+    return None if is_held or impossible else due(view)
+
+
+def _finalizer(view: RunView) -> tuple[Action, ...]:
+    wants = view.settings.deletion_policy is DeletionPolicy.DELETE
+    if wants and not view.has_finalizer:
+        return (AddFinalizer(),)
+    if view.has_finalizer and not wants:
+        return (RemoveFinalizer(),)
+    return ()
