@@ -253,4 +253,4 @@ CLUSTER = {
         see="operating/network.md",
     ),
 }
-"""By reason; those that conditions have too are in `conditionremedies`."""
+"""By reason; those that conditions have too are in `conditions`."""

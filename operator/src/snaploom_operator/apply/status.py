@@ -17,7 +17,7 @@ from snaploom_operator.decision import ObservedResource, Unparsable
 from snaploom_operator.errors import ObjectChanged
 from snaploom_operator.objects import JsonObject, Metadata, Ref, mapping_in
 
-# Truncates a status that is too large; the last resort after `statuslimits`.
+# Truncates a status that is too large; the last resort after `conditions.fit_text`.
 
 SHORTEST_TEXT = 64
 """Characters below which a text is not truncated: names and times."""

@@ -136,7 +136,7 @@ def _has_ipv4() -> bool:
     return any(family is socket.AF_INET for family, *_ in found)
 
 
-# Whether a server that answers from a cache of resources is ready.
+# Readiness of a server that answers from a cache of resources.
 
 
 class Readiness:

@@ -280,12 +280,12 @@ class Recoveries:
         _log.warning("the clock changed by %.0f s; reconciling all resources", seconds)
 
     def leads(self, *, is_leader: bool) -> None:
-        """Record that leadership was gained or lost; `leaderelection` logs it."""
+        """Record that leadership was gained or lost; `cluster.lease` logs it."""
         self._leader.set(is_leader)
         self._leaderships.labels("gained" if is_leader else "lost").inc()
 
     def certificate_renewed(self) -> None:
-        """Record a renewal of the webhook's certificate; `rotator` logs it."""
+        """Record a renewal of the webhook's certificate; `cluster.certificates` logs it."""
         self._renewals.inc()
 
 

@@ -93,7 +93,7 @@ def watched_kinds(forms: Iterable[ApplicationForm], *, is_namespaced: bool) -> t
 
 
 class FeedObserver(Protocol):
-    """Notices what happens to watches; `recoveries` counts and logs it."""
+    """Notices what happens to watches; `serve.metrics` counts and logs it."""
 
     def watch_began(self, kind: str) -> None:
         """A watch started, or restarted."""
