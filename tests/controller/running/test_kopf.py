@@ -14,6 +14,8 @@ from typing import Any
 
 import kopf
 import pytest
+import yaml
+from aiohttp import ClientConnectorCertificateError
 from support.cluster.cluster import Cluster, ControlPlane
 from support.cluster.clusterkubectl import Kubectl
 from support.cluster.sparkcrds import install_spark_crds
@@ -24,7 +26,7 @@ from support.operator.operatorharness import RealHarness, has_reason, is_ready
 from support.operator.operatorprocess import WORKS, operator_process
 from support.operator.scriptedapi import write_plain_kubeconfig
 
-from snaploom_operator.cluster.client import open_cluster
+from snaploom_operator.cluster.client import open_cluster, watching_session
 from snaploom_operator.cluster.port import LEASES, OURS
 from snaploom_operator.handlers import process as handlers
 from snaploom_operator.handlers.process import Endless, add_process_handlers, kopf_settings
@@ -282,6 +284,19 @@ def test_an_end_among_many_objects_logs_short_lines(
         assert process.ended() == 0
     lines = process.output.splitlines()
     assert all(len(line) < 1_000 and json.loads(line)["level"] == "info" for line in lines)
+
+
+async def test_the_name_for_tls_of_a_kubeconfig_is_checked(
+    spark_plane: Cluster, tmp_path: Path
+) -> None:
+    known = yaml.safe_load(spark_plane.kubeconfig.read_text())
+    known["clusters"][0]["cluster"]["tls-server-name"] = "nobody.example"
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(known))
+    server, session = await watching_session(kubeconfig, None, "test", lambda *_, **__: None)
+    async with session:
+        with pytest.raises(ClientConnectorCertificateError):
+            await session.get(f"{server}/api")
 
 
 def test_kopf_is_given_no_handler_that_writes() -> None:

@@ -387,6 +387,8 @@ async def watching_session(
 
     async def exchange(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
         request.headers.update(await authorization(client, str(request.url.path), request.method))
+        if client.configuration.tls_server_name:
+            request.server_hostname = client.configuration.tls_server_name
         response = await handler(request)
         if response.status == HTTPStatus.GONE:
             response.close()
