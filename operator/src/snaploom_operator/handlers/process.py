@@ -56,7 +56,7 @@ def serve(
     settings: OperatorSettings,
     kinds: tuple[Watched, ...],
     registry: kopf.OperatorRegistry | None = None,
-    server: Any = None,
+    server: kopf.WebhookServerProtocol | None = None,
 ) -> None:
     """Run a process until SIGTERM or Ctrl-C.
 
