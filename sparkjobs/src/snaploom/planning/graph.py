@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, product, repeat
 from operator import attrgetter
@@ -104,8 +104,8 @@ class JoinGraph:
     """By source; the root included."""
     links: tuple[Link, ...]
     """Ordered by name."""
-    network: nx.Graph
-    """Sources, listed or not, and the parts of links; edges in the order of links."""
+    network: nx.Graph = field(compare=False)
+    """Sources, listed or not, and parts of links; follows from both. Edges in the order of links."""
     max_depth: int = 32
 
     @cached_property
