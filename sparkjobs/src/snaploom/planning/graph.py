@@ -105,7 +105,7 @@ class JoinGraph:
     links: tuple[Link, ...]
     """Ordered by name."""
     network: nx.Graph = field(compare=False)
-    """Sources, listed or not, and parts of links; follows from both. Edges in the order of links."""
+    """Sources, listed or not, and the parts of links; edges in the order of links."""
     max_depth: int = 32
 
     @cached_property
