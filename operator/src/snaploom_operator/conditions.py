@@ -18,7 +18,7 @@ from snaploom_operator.errors import CLUSTER
 # Size limits of statuses (rule R13).
 
 MOST_BYTES = 32 * 1024
-"""Of a whole status, as JSON."""
+"""Most bytes of a whole status, as JSON."""
 _MORE = "…"
 
 _Item = TypeVar("_Item")

@@ -129,7 +129,7 @@ class ObservedRuns:
     """The runs of one OutputDataset or SkippingIndex, and what blocks them."""
 
     applications: tuple[Application, ...] = ()
-    """All that carry its UID, newest first."""
+    """Applications that carry its UID, newest first."""
     reports: Mapping[str, FoundReport] = field(default_factory=dict)
     """By name of the run."""
     config_maps: tuple[OwnedConfigMap, ...] = ()

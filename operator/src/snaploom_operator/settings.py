@@ -162,7 +162,8 @@ class OperatorSettings(ApiModel):
 def read_settings(path: Path | None) -> OperatorSettings:
     """Read the settings of a file; the defaults without a file, and for an empty one.
 
-    Raises: SettingsInvalid: it cannot be read, or is invalid.
+    Raises:
+        SettingsInvalid: it cannot be read, or is invalid.
     """
     if path is None:
         return OperatorSettings()

@@ -258,8 +258,11 @@ class KubernetesCluster:
     ) -> tuple[str, ...]:
         """Names of the field managers of a field.
 
-        Args: resource: kind of the object. namespace: its namespace. name: its name. path: path of
-            the field.
+        Args:
+            resource: kind of the object.
+            namespace: its namespace.
+            name: its name.
+            path: path of the field.
 
         Raises:
             ObjectMissing: there is no such object.
@@ -318,11 +321,14 @@ async def open_cluster(
 ) -> AsyncIterator[KubernetesCluster]:
     """Connect to a cluster; connections are closed at the end of the context.
 
-    Args: kubeconfig: see `connection.connect`. observer: called after every request, for metrics.
-        context: context of the kubeconfig; None for its current one. user_agent: the tool that
-        connects.
+    Args:
+        kubeconfig: see `connection.connect`.
+        observer: called after every request, for metrics.
+        context: context of the kubeconfig; None for its current one.
+        user_agent: the tool that connects.
 
-    Raises: SettingsInvalid: no cluster is configured.
+    Raises:
+        SettingsInvalid: no cluster is configured.
     """
     client = await connect(kubeconfig, context, user_agent)
     try:

@@ -145,10 +145,15 @@ RETRY_PERIOD = 2.0
 class LeaderElector:
     """A participant of the leader election; use it with `leading`.
 
-    Args: cluster: the cluster. namespace: namespace of the Lease. name: its name. identity: unique
-        name of this process, also within its pod. owner: owner reference of a created Lease. clock:
-        the time that is written, for information only. monotonic: monotonic seconds, by which
-        everything is decided. pause: sleeps.
+    Args:
+        cluster: the cluster.
+        namespace: namespace of the Lease.
+        name: its name.
+        identity: unique name of this process, also within its pod.
+        owner: owner reference of a created Lease.
+        clock: the time that is written, for information only.
+        monotonic: monotonic seconds, by which everything is decided.
+        pause: sleeps.
     """
 
     def __init__(
@@ -170,7 +175,7 @@ class LeaderElector:
 
     @property
     def is_held(self) -> bool:
-        """Whether this process is the leader."""
+        """True while this process is the leader."""
         return self._contender.left > 0
 
     async def acquire(self) -> None:
@@ -216,7 +221,8 @@ class LeaderElector:
 async def carry_out(attempt: Attempt[Result], lease: LeaseObject) -> Result:
     """The result of an attempt on a Lease.
 
-    Raises: ClusterError: a request failed; the attempt ends with it.
+    Raises:
+        ClusterError: a request failed; the attempt ends with it.
     """
     try:
         request = next(attempt)
@@ -234,8 +240,9 @@ async def carry_out(attempt: Attempt[Result], lease: LeaseObject) -> Result:
 async def leading(elector: LeaderElector, on_lost: Callable[[], None]) -> AsyncIterator[None]:
     """Acquire the Lease, renew it during the context, and release it at the end.
 
-    Args: elector: the participant. on_lost: called once when the Lease is lost; all work must stop
-        then.
+    Args:
+        elector: the participant.
+        on_lost: called once when the Lease is lost; all work must stop then.
     """
     await elector.acquire()
     keeper = asyncio.create_task(elector.keep(), name="lease")

@@ -76,14 +76,16 @@ class Cluster(Protocol):
     async def get(self, resource: ApiResource, namespace: str, name: str) -> JsonObject:
         """Read one object.
 
-        Raises: ObjectMissing: it does not exist.
+        Raises:
+            ObjectMissing: it does not exist.
         """
         ...
 
     async def schemas(self) -> Mapping[str, JsonObject]:
         """Read the OpenAPI schemas by which our kinds are served, by kind.
 
-        Raises: ResourceUnknown: none of them is served.
+        Raises:
+            ResourceUnknown: none of them is served.
         """
         ...
 
@@ -92,9 +94,10 @@ class Cluster(Protocol):
     ) -> JsonObject:
         """Create an object; the stored object.
 
-        Raises: ObjectExists: an object of this name exists. ObjectRefused: schema, admission
-            webhook or quota refused it. NamespaceTerminating: the namespace is being deleted, or
-            deleted.
+        Raises:
+            ObjectExists: an object of this name exists.
+            ObjectRefused: schema, admission webhook or quota refused it.
+            NamespaceTerminating: the namespace is being deleted, or deleted.
         """
         ...
 
@@ -122,8 +125,9 @@ class Cluster(Protocol):
 
         Of a status the API server checks the version only, which no two objects of a kind share.
 
-        Raises: ObjectChanged: it was changed or recreated since it was read. ObjectMissing: it does
-            not exist.
+        Raises:
+            ObjectChanged: it was changed or recreated since it was read.
+            ObjectMissing: it does not exist.
         """
         ...
 
@@ -158,11 +162,11 @@ VALIDATING_WEBHOOKS = ApiResource(
 SPARK_APPLICATIONS = ApiResource(
     "sparkoperator.k8s.io", "v1beta2", "sparkapplications", "SparkApplication"
 )
-"""Of the Kubeflow Spark operator."""
+"""Applications of the Kubeflow Spark operator."""
 APACHE_SPARK_APPLICATIONS = ApiResource(
     "spark.apache.org", "v1", "sparkapplications", "SparkApplication"
 )
-"""Of the Apache Spark Kubernetes operator."""
+"""Applications of the Apache Spark Kubernetes operator."""
 TOKEN_REVIEWS = ApiResource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview")
 """A question to the API server, which stores nothing: whose token it is."""
 ACCESS_REVIEWS = ApiResource(

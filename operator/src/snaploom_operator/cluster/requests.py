@@ -237,7 +237,7 @@ class Request:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether it is idempotent."""
+        """True if it is idempotent."""
         return self.verb in ("list", "get", "delete")
 
     @property
@@ -289,7 +289,10 @@ class _NotConnected(ApiUnavailable):
 class Requests:
     """Sends requests.
 
-    Args: client: client of the API server. observer: called after every request. pause: sleeps.
+    Args:
+        client: client of the API server.
+        observer: called after every request.
+        pause: sleeps.
     """
 
     def __init__(
@@ -305,7 +308,8 @@ class Requests:
     async def send(self, request: Request) -> JsonObject:
         """Send a request; the response body.
 
-        Raises: ClusterError: an error response, or none.
+        Raises:
+            ClusterError: an error response, or none.
         """
         return await self._repeated(request, lambda: self._exchange(request))
 
@@ -315,9 +319,12 @@ class Requests:
     ) -> AsyncGenerator[AsyncGenerator[bytes, None], None]:
         """Stream the lines of a response.
 
-        Args: request: the request. read_timeout: seconds without data after which it fails.
+        Args:
+            request: the request.
+            read_timeout: seconds without data after which it fails.
 
-        Raises: ClusterError: an error response, none, or no data within the timeout.
+        Raises:
+            ClusterError: an error response, none, or no data within the timeout.
         """
         timeout = ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=read_timeout)
         response = await self._repeated(request, lambda: self._open(request, timeout))

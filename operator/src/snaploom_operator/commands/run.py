@@ -100,7 +100,8 @@ def _with_options(
 def _require_submitter(read: OperatorSettings, file: Path | None, *, is_local: bool) -> None:
     """Check that at least one submitter is usable.
 
-    Raises: SettingsInvalid: no submitter may start jobs.
+    Raises:
+        SettingsInvalid: no submitter may start jobs.
     """
     if allowed_submitters(read.submitters, is_local=is_local):
         return

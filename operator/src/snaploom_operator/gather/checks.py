@@ -111,7 +111,7 @@ class Checked:
     bundle: Bundle | None = None
     """None unless it is runnable, and all references exist and are valid."""
     plan: RunPlan | None = None
-    """Of an output with a bundle."""
+    """Plan of an output with a bundle."""
     declarations: str = ""
     """Hash; empty without a bundle."""
 

@@ -38,7 +38,7 @@ IDLE_SECONDS = 0.1
 
 
 class Connection:
-    """How kopf reaches the API server.
+    """The way to the API server, for kopf.
 
     Args:
         kubeconfig: see `snaploom_operator.cluster.client.connect`.

@@ -78,9 +78,15 @@ class Clocks:
 class Operator:
     """The composed operator.
 
-    Args: cluster: the cluster. settings: the operator's settings. recorder: posts events. metrics:
-        the operator's metrics. verdicts: computes verdicts. is_local: whether it runs jobs
-        itself (rule R10). clocks: the clocks. chance: random numbers between 0 and 1, for jitter.
+    Args:
+        cluster: the cluster.
+        settings: the operator's settings.
+        recorder: posts events.
+        metrics: the operator's metrics.
+        verdicts: computes verdicts.
+        is_local: whether it runs jobs itself (rule R10).
+        clocks: the clocks.
+        chance: random numbers between 0 and 1, for jitter.
     """
 
     def __init__(
@@ -151,7 +157,8 @@ class Operator:
     async def start(self) -> None:
         """List everything, and start the workers.
 
-        Raises: ClusterError: a list failed, or our kinds are not installed.
+        Raises:
+            ClusterError: a list failed, or our kinds are not installed.
         """
         await compare_kinds(self._cluster, self.store)
         await self.feed.list_all()
@@ -245,7 +252,7 @@ class Running:
 
     @property
     def trouble(self) -> str:
-        """Why it should be restarted; empty if it works."""
+        """The reason to restart it; empty if it works."""
         seconds = self.operator.controller.seconds_since_heartbeat
         if seconds > HEARTBEAT_TIMEOUT:
             return f"no heartbeat of the reconcile loop for {seconds:.0f} seconds"

@@ -27,7 +27,7 @@ class Parts(Protocol):
 
     @property
     def trouble(self) -> str:
-        """Why the process should be restarted; empty if it works."""
+        """The reason to restart the process; empty if it works."""
         ...
 
 

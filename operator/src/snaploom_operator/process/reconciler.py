@@ -27,8 +27,11 @@ Decide = Callable[[ObservedResource | Unparsable], Decision]
 class Reconciler:
     """Makes passes.
 
-    Args: gatherer: observes resources. decide: decides about an observation. executor: carries
-        decisions out. backoff: requeues resources whose pass failed.
+    Args:
+        gatherer: observes resources.
+        decide: decides about an observation.
+        executor: carries decisions out.
+        backoff: requeues resources whose pass failed.
     """
 
     def __init__(
@@ -65,8 +68,11 @@ HEARTBEAT = 15.0
 class Controller:
     """Reconciles resources.
 
-    Args: reconciler: makes passes. queue: the work queue. clock: monotonic seconds, the same as
-        the queue's. metrics: the operator's metrics.
+    Args:
+        reconciler: makes passes.
+        queue: the work queue.
+        clock: monotonic seconds, the same as the queue's.
+        metrics: the operator's metrics.
     """
 
     def __init__(

@@ -128,7 +128,7 @@ def liveness_endpoint(port: int) -> str:
 
 
 def _has_ipv4() -> bool:
-    """Whether this machine has an address of IPv4; pods of some clusters have not."""
+    """Return True if this machine has an IPv4 address; pods of some clusters have not."""
     try:
         found = socket.getaddrinfo(socket.gethostname(), None)
     except OSError:
@@ -156,7 +156,7 @@ class Readiness:
 
     @property
     def trouble(self) -> str:
-        """Why it is not ready; empty if it is."""
+        """Reason why it is not ready; empty if it is."""
         if self._is_ending:
             return "it is shutting down"
         if self._certificate is not None and not self._certificate.is_there:

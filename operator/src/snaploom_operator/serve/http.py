@@ -30,8 +30,9 @@ RELOAD_SECONDS = 2.0
 class ServedCertificate:
     """The newest valid certificate of a folder.
 
-    Args: folder: folder of the files; it may be empty at first. on_expiry: called with the expiry
-        in seconds since 1970, for a metric.
+    Args:
+        folder: folder of the files; it may be empty at first.
+        on_expiry: called with the expiry in seconds since 1970, for a metric.
     """
 
     def __init__(self, folder: Path, on_expiry: Callable[[float], None]) -> None:
@@ -45,7 +46,7 @@ class ServedCertificate:
 
     @property
     def is_there(self) -> bool:
-        """Whether a certificate was loaded."""
+        """True once a certificate was loaded."""
         return self._current is not None
 
     def reload(self) -> None:
@@ -246,7 +247,8 @@ class _Site(web.BaseSite):
 class _Connections:
     """The open connections of a server.
 
-    Args: most: limit of open connections.
+    Args:
+        most: limit of open connections.
     """
 
     def __init__(self, most: int) -> None:
@@ -301,9 +303,14 @@ async def serving(
 
     At the end new requests are rejected, and those in progress are finished.
 
-    Args: application: the application. host: address; None for all. port: port; 0 for any that is
-        free. tls: certificate; None for none. most: limit of open connections. idle: seconds after
-        which an idle connection is closed. answers: limit of requests at a time.
+    Args:
+        application: the application.
+        host: address; None for all.
+        port: port; 0 for any that is free.
+        tls: certificate; None for none.
+        most: limit of open connections.
+        idle: seconds after which an idle connection is closed.
+        answers: limit of requests at a time.
 
     Raises:
         SettingsInvalid: the port is in use or not allowed.

@@ -40,7 +40,7 @@ class EndedRun:
 
     phase: LastPhase
     reason: str
-    """Of a failure; empty for none."""
+    """Reason of a failure; empty for none."""
     seconds: float | None
     """Its duration; None if its end was not observed."""
     published: int = 0
@@ -199,7 +199,9 @@ one may be lost with its connection."""
 class Recoveries:
     """Counts and logs recoveries.
 
-    Args: registry: the registry of the process. clock: monotonic seconds.
+    Args:
+        registry: the registry of the process.
+        clock: monotonic seconds.
     """
 
     def __init__(

@@ -145,7 +145,7 @@ class Feed:
 
     @property
     def is_synced(self) -> bool:
-        """Whether every kind was listed once."""
+        """True once every kind was listed."""
         return self._store.is_synced
 
     @property
@@ -377,9 +377,10 @@ async def compare_kinds(cluster: Cluster, store: Store) -> frozenset[Ref]:
 
 
 def outdated_kinds(served: Mapping[str, JsonObject]) -> dict[str, str]:
-    """Why the CustomResourceDefinition of a kind is outdated, by kind; the others are left out.
+    """Faults of outdated CustomResourceDefinitions, by kind; the others are left out.
 
-    Args: served: schemas of kinds, as `Cluster.schemas` has them.
+    Args:
+        served: schemas of kinds, as `Cluster.schemas` has them.
     """
     found = {}
     for kind in served.keys() & KIND_BY_NAME.keys():
