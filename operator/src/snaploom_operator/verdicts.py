@@ -282,29 +282,30 @@ class TextWorkers:
                 *self._program, stdin=PIPE, stdout=PIPE, limit=LONGEST_LINE
             )
         except OSError as error:
-            raise _not_started(f"cannot start a worker: {error}") from error
+            raise _not_started("a worker cannot be started", str(error)) from error
         assert process.stdout is not None
         try:
             async with asyncio.timeout(START_SECONDS):
                 ready = await process.stdout.readline()
         except TimeoutError as error:
             await _end(process)
-            text = f"a worker did not start within {START_SECONDS} s"
-            raise _not_started(text) from error
+            found = f"no answer after {START_SECONDS} s"
+            raise _not_started("a worker did not start in time", found) from error
         except BaseException:
             await _end(process)
             raise
         if not ready:
             await _end(process)
-            raise _not_started("a worker ended during its start")
+            raise _not_started("a worker ended during its start", "no line from it")
         return process
 
 
-def _not_started(message: str) -> TextNotJudged:
+def _not_started(message: str, found: str) -> TextNotJudged:
     return TextNotJudged(
         message,
+        found=found,
         expected="room for one more process",
-        hint="send it again; if it stays, raise operator.resources.limits",
+        hint="send it again; if it stays, raise operator.resources.limits.memory",
     )
 
 
