@@ -231,9 +231,19 @@ async def test_its_age_counts_from_what_was_heard_longest_ago() -> None:
     async with following(FakeCluster(), clock) as feed:
         await until_synced(feed)
         clock.elapsed += 100
-        feed.hear("snaploom.io", "datasources", is_new=False)
+        feed.hear("snaploom.io", "datasources", None, is_new=False)
         assert feed.ages()["DataSource"] == 0
         assert feed.age == 100  # of the other kinds nothing was heard
+
+
+async def test_a_silent_watch_of_one_namespace_is_not_hidden_by_another() -> None:
+    clock = Clock()
+    cluster = FakeCluster(namespaces=("one", "two"))
+    async with following(cluster, clock, ["one", "two"]) as feed:
+        await until_synced(feed)
+        clock.elapsed += 100
+        feed.hear("snaploom.io", "datasources", "one", is_new=False)
+        assert feed.ages()["DataSource"] == 100
 
 
 async def test_a_kind_that_does_not_exist_yet_holds_up_nothing() -> None:

@@ -59,7 +59,7 @@ class AdmissionMetrics:
             registry=registry,
         )
 
-    def show_informer(self, age: Callable[[], float], size: Callable[[], float]) -> None:
+    def show_cache(self, age: Callable[[], float], size: Callable[[], float]) -> None:
         """Read age and size of the cache at scrape time."""
         self._age.set_function(age)
         self._size.set_function(size)

@@ -368,7 +368,7 @@ def _read(resource: ApiResource, stored: JsonObject) -> JsonObject:
 class Hear(Protocol):
     """Takes note of a line that a watch received."""
 
-    def __call__(self, group: str, plural: str, *, is_new: bool) -> None:
+    def __call__(self, group: str, plural: str, namespace: str | None, *, is_new: bool) -> None:
         """Called with the group and plural of the kind; `is_new` when the watch started."""
         ...
 
@@ -400,9 +400,9 @@ async def watching_session(
             response.close()
             raise ClientPayloadError("the resourceVersion is too old")  # kopf lists again
         if response.ok and "watch" in request.url.query:
-            group, plural = _kind_of(request.url.path)
-            hear(group, plural, is_new=True)
-            lines = _Lines(response.content, lambda: hear(group, plural, is_new=False))
+            kind = _kind_of(request.url.path)
+            hear(*kind, is_new=True)
+            lines = _Lines(response.content, lambda: hear(*kind, is_new=False))
             response.content = cast("StreamReader", lines)
         return response
 
@@ -417,10 +417,11 @@ async def watching_session(
     return client.configuration.host, session
 
 
-def _kind_of(path: str) -> tuple[str, str]:
-    """Group and plural of the kind that a path of the API lists."""
+def _kind_of(path: str) -> tuple[str, str, str | None]:
+    """Group and plural of the kind that a path of the API lists, and the namespace."""
     parts = path.strip("/").split("/")
-    return (parts[1] if parts[0] == "apis" else ""), parts[-1]
+    namespace = parts[-2] if parts[-3:-2] == ["namespaces"] else None
+    return (parts[1] if parts[0] == "apis" else ""), parts[-1], namespace
 
 
 class _Response(ClientResponse):

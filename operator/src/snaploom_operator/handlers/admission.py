@@ -103,7 +103,9 @@ class _Review:
 
 def admission_registry(server: ReviewServer) -> kopf.OperatorRegistry:
     """Create a registry with the handler of reviews."""
-    logging.getLogger("kopf.objects").setLevel(logging.CRITICAL)  # it logs a denial as an error
+    # kopf logs a denial as an error of the handler; errors of the others stay.
+    logger = logging.getLogger("kopf.objects")
+    logger.addFilter(lambda record: "'validate'" not in record.getMessage())
     registry = kopf.OperatorRegistry()
 
     @kopf.on.validate(GROUP, _VERSION, kopf.EVERYTHING, id="validate", registry=registry)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -37,17 +38,13 @@ IDLE_SECONDS = 0.1
 """Seconds for which kopf keeps a task for an object; ten thousand tasks take 120 MB."""
 
 
+@dataclass(frozen=True)
 class Connection:
-    """The way to the API server, for kopf.
+    """The way to the API server, as `snaploom_operator.cluster.client.connect` takes it."""
 
-    Args:
-        kubeconfig: see `snaploom_operator.cluster.client.connect`.
-        context: see there.
-        user_agent: see there.
-    """
-
-    def __init__(self, kubeconfig: Path | None, context: str | None, user_agent: str) -> None:
-        self.kubeconfig, self.context, self.user_agent = kubeconfig, context, user_agent
+    kubeconfig: Path | None
+    context: str | None
+    user_agent: str
 
 
 def serve(

@@ -214,8 +214,6 @@ def operator_kinds(settings: OperatorSettings, *, is_local: bool) -> tuple[Watch
 
 # The operator process: the operator with its endpoint, leader election and shutdown.
 
-STEADY_OBJECTS = 1_000
-"""Threshold of the garbage collection from then on: kopf leaves circles of tasks behind."""
 CLOCK_CHECK_SECONDS = 20.0
 """Interval of checking for clock changes."""
 
@@ -313,6 +311,8 @@ async def running_operator(
             def on_lost() -> None:
                 leads(is_leader=False)
                 process.fail(LEADERSHIP_LOST)
+                # At once: kopf ends its watches first, and another may lead meanwhile.
+                process.spawn("stop", operator.controller.stop(STOP_SECONDS))
 
             await stack.enter_async_context(leading(elector, on_lost))
             leads(is_leader=True)
@@ -337,7 +337,6 @@ async def running_operator(
         # Listed objects are permanent: collecting ten thousand resources takes 0.3 s each time.
         gc.collect()
         gc.freeze()
-        gc.set_threshold(STEADY_OBJECTS)
         _log.info("the operator is running: %d resources", len(operator.store.refs()))
         yield Running(operator, ports[-1])
     _log.info("the operator has stopped")

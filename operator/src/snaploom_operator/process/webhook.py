@@ -114,7 +114,7 @@ async def running_webhook(
     feed = Feed(store, cluster, DECLARATIONS, settings.watch_namespaces, clock)
     certificate = ServedCertificate(Path(admission.certificate_folder), metrics.certified_until)
     readiness = Readiness(feed, certificate, admission.view_age_limit_seconds)
-    metrics.show_informer(lambda: feed.age, lambda: feed.size)
+    metrics.show_cache(lambda: feed.age, lambda: feed.size)
     async with AsyncExitStack() as stack:
         judge = Judge(
             store,

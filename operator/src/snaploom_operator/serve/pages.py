@@ -175,7 +175,7 @@ class PagesMetrics:
             registry=registry,
         )
 
-    def show_informer(self, age: Callable[[], float]) -> None:
+    def show_cache(self, age: Callable[[], float]) -> None:
         """Read the age of the cache at scrape time."""
         self._age.set_function(age)
 

@@ -45,6 +45,8 @@ that is hard to parse."""
 WATCH_LAG_SECONDS = 100.0
 """Seconds in which a watch must report what a list found: longer than kopf takes to notice a silent
 connection (70), and to retry after an outage (13)."""
+QUIET_SECONDS = 2.0
+"""Seconds without a line of a watch, from which a change that a list found counts as missed."""
 FIRST_RETRY_SECONDS = 0.5
 LONGEST_RETRY_SECONDS = 15.0
 """Seconds before a failed first list is retried."""
@@ -138,7 +140,8 @@ class Feed:
         self._on_change = on_change
         self._submitters = frozenset(submitters)
         self._observer = observer
-        self._heard: dict[str, float] = {}
+        self._heard: dict[tuple[str, str | None], float] = {}
+        """By kind and namespace, None for all: each has a watch of its own."""
         self._absent: set[str] = set()
         self._unreported: set[Ref] = set()
         self._is_due = asyncio.Event()
@@ -160,20 +163,24 @@ class Feed:
 
     def ages(self) -> dict[str, float]:
         """Seconds since the last list, event or bookmark of each installed kind."""
-        now = self._clock()
-        return {key: now - at for key, at in self._heard.items() if key not in self._absent}
+        now, ages = self._clock(), dict[str, float]()
+        for (key, _), at in self._heard.items():
+            if key not in self._absent:
+                ages[key] = max(ages.get(key, 0.0), now - at)
+        return ages
 
-    def hear(self, group: str, plural: str, *, is_new: bool) -> None:
+    def hear(self, group: str, plural: str, namespace: str | None, *, is_new: bool) -> None:
         """Take note that a watch received a line.
 
         Args:
             group: API group of its kind.
             plural: plural of its kind.
+            namespace: its namespace; None for all.
             is_new: whether the watch just started.
         """
         for watched in self.kinds:
             if (watched.resource.group, watched.resource.plural) == (group, plural):
-                self._heard[watched.key] = self._clock()
+                self._heard[watched.key, namespace] = self._clock()
                 if watched.key in self._absent:
                     self._is_due.set()  # the kind was installed: its submitter is usable now
                 if is_new and self._observer is not None:
@@ -307,7 +314,7 @@ class Feed:
                         await asyncio.sleep(0)
                         turn = time.perf_counter()
         self._absent.discard(watched.key)
-        self._heard.setdefault(watched.key, self._clock())
+        silent = self._clock() - self._heard.setdefault((watched.key, namespace), self._clock())
         newest = version_of({"metadata": {"resourceVersion": version}})
         vanished = [
             ref
@@ -316,7 +323,8 @@ class Feed:
         ]
         self._remove(vanished)
         missed += len(vanished)
-        if self._store.is_synced and missed and self._observer is not None:
+        is_missed = missed and silent > QUIET_SECONDS  # or the watch is about to report it
+        if self._store.is_synced and is_missed and self._observer is not None:
             self._observer.watch_missed(watched.key, missed)
             _log.info("a list of %s found %d missed changes", watched.key, missed)
 

@@ -192,7 +192,7 @@ def _network(vertices: Iterable[str], links: Iterable[Link]) -> nx.Graph:
 
 
 class _Pruned:
-    """What follows on each node, on a way of joins from the root."""
+    """Successors of each node, on a way of joins from the root."""
 
     def __init__(self, graph: JoinGraph) -> None:
         self._graph = graph

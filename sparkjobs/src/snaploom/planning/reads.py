@@ -1,4 +1,4 @@
-"""What reads what: sources that are queries over others, outputs that read what others publish."""
+"""Reads between declarations: sources that query others, outputs of what others publish."""
 
 from __future__ import annotations
 
