@@ -12,7 +12,7 @@ SINCE ?= HEAD
 QUICK := tests/unit $(addprefix tests/controller/,applying commands deciding events gathering judging leases \
   local manifests store submitters)
 # Steps of `make lint`, the longest first.
-LINT := lint-types lint-docs lint-layers lint-style lint-format lint-crds lint-citations lint-words lint-interfaces
+LINT := lint-types lint-docs lint-layers lint-style lint-format lint-crds lint-citations lint-words lint-interfaces lint-size
 # What `make bench` runs.
 BENCHMARKS := commands start join growth models discovery enumeration publication bucket skipping xskipper jdbc page admission operator histories
 # Seconds of each test file are written here; copied to tests/timings.json they order the next run.
@@ -159,6 +159,12 @@ lint-words:
 	$(BIN)/python .ci/lint/words.py
 lint-interfaces:
 	$(BIN)/python .ci/lint/interfaces.py
+lint-size:
+	$(BIN)/python .ci/lint/size.py --check
+
+.PHONY: size
+size: install ## Count files, lines and words, and record where they fell
+	@$(BIN)/python .ci/lint/size.py
 
 .PHONY: format
 format: install ## Format, and correct what can be corrected
