@@ -24,8 +24,6 @@ from generation.drivers import drivers_page
 from generation.folder import folder_page
 from generation.formats import formats_page
 from generation.kinds import kind_page
-from generation.limits import PAGE as LIMITS
-from generation.limits import limits_page
 from generation.metrics import metrics_page
 from generation.permissions import PAGE as PERMISSIONS
 from generation.permissions import permissions_page
@@ -66,7 +64,6 @@ def pages() -> dict[str, str]:
         f"{REFERENCE}skipping.md": skipping_page(),
         f"{REFERENCE}sql-functions.md": functions_page(),
         CLUSTER_SIZES: sizes_page(),
-        LIMITS: limits_page(),
         PERMISSIONS: permissions_page(),
         SECURITY: security_page(),
         TROUBLESHOOTING: troubleshooting_page(),
