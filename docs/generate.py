@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from generation.benchmarkhistory import history_pages
+from generation.benchmarkhistory import benchmark_pages
 from generation.chart import CHART, chart_drift, write_chart
 from generation.clustersizes import PAGE as CLUSTER_SIZES
 from generation.clustersizes import sizes_page
@@ -67,7 +67,7 @@ def pages() -> dict[str, str]:
         PERMISSIONS: permissions_page(),
         SECURITY: security_page(),
         TROUBLESHOOTING: troubleshooting_page(),
-        **history_pages(),
+        **benchmark_pages(),
         "decisions.md": decisions_page(),
         "images/dashboard.svg": dashboard_picture(),
         "images/flights.svg": flights_picture(),
