@@ -14,9 +14,8 @@ from generation.benchmarkhistory import benchmark_pages
 from generation.chart import CHART, chart_drift, write_chart
 from generation.clustersizes import PAGE as CLUSTER_SIZES
 from generation.clustersizes import sizes_page
-from generation.codes import findings_page, reasons_page
+from generation.codes import findings_page
 from generation.commandline import command_page
-from generation.conditions import conditions_page
 from generation.contracts import comparison_page, plan_page, report_page
 from generation.dashboardpicture import dashboard_picture
 from generation.decisions import decisions_page
@@ -49,7 +48,6 @@ def pages() -> dict[str, str]:
     return {
         **{f"{REFERENCE}kinds/{kind.singular}.md": kind_page(kind) for kind in KINDS},
         f"{REFERENCE}cli.md": command_page(),
-        f"{REFERENCE}conditions.md": conditions_page(),
         f"{REFERENCE}findings.md": findings_page(),
         f"{REFERENCE}folder.md": folder_page(),
         f"{REFERENCE}formats.md": formats_page(),
@@ -58,7 +56,6 @@ def pages() -> dict[str, str]:
         f"{REFERENCE}diff-json.md": comparison_page(),
         f"{REFERENCE}plan-json.md": plan_page(),
         f"{REFERENCE}python.md": python_page(),
-        f"{REFERENCE}reasons.md": reasons_page(),
         f"{REFERENCE}report-json.md": report_page(),
         f"{REFERENCE}run-settings.md": run_settings_page(),
         f"{REFERENCE}skipping.md": skipping_page(),
