@@ -81,8 +81,8 @@ def skipping_page() -> str:
         "# Skipping\n",
         NOTE,
         "Skipping indexes: their types, the statements about them, settings, Python and the "
-        "store. A query is never refused because of an index: it reads every file, and a warning and "
-        "a counter show it. [Skip files](../how-to/skip-files.md) shows them at work; "
+        "store. A query is never refused because of an index: it reads every file, and a warning "
+        "and a counter show it. [Skip files](../how-to/skip-files.md) shows them at work; "
         "[what is proved](../concepts.md#skipping-files) is why no row is lost. The commands are "
         "those of [`snaploom index`](cli.md#snaploom-index-create), the resource is a "
         "[SkippingIndex](kinds/skippingindex.md).\n",
