@@ -1,13 +1,12 @@
-"""What every benchmark ends with: JSON lines, a table in docs/benchmarks.md, a line of history.
+"""What every benchmark ends with: JSON lines, and a line in `benchmarks/history.jsonl`.
 
-The history, `benchmarks/history.jsonl`, has one line a run. The docs draw it, so that a figure that
-has become worse is seen.
+`make generate` writes the page `docs/benchmarks.md` of the history: the newest figures that have a
+goal, and how they have changed.
 """
 
 import json
 import os
 import platform
-import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,15 +20,7 @@ LOAD = os.getloadavg()[0]
 PACE = min(repeat("for n in range(10_000_000): total += n", "total = 0", repeat=3, number=1))
 """Seconds of ten million additions in Python, by which figures of two machines can be compared."""
 CHECKOUT = Path(__file__).parent.parent
-PAGE = CHECKOUT / "docs" / "benchmarks.md"
 HISTORY = CHECKOUT / "benchmarks" / "history.jsonl"
-HEAD = """# Benchmarks
-
-Each table is written by the command above it, on the machine that it names. Ratios compare with
-code that ran in turn with ours, in the same run; they are more significant than seconds, which
-differ from machine to machine. A figure without a goal is there for information.
-[How the figures have changed](reference/benchmark-history.md) is drawn over commits.
-"""
 
 
 @dataclass(frozen=True)
@@ -48,17 +39,9 @@ class Figure:
 
 
 def publish(section: str, command: str, figures: Sequence[Figure]) -> None:
-    """Write the section's table and its line of history, then print the figures as JSON lines."""
-    rows = [
-        f"| {figure.name} | {figure.value} | {figure.goal or '-'} | "
-        f"{'yes' if figure.ok else '**no**'} |"
-        for figure in figures
-    ]
-    table = "\n".join(["| figure | value | goal | met |", "|---|---|---|---|", *rows])
-    text = f"## {section}\n\n`{command}`, {machine()}\n\n{table}\n"
-    _replace_section(section, text)
+    """Write the section's line of history, and print the figures as JSON lines."""
     with HISTORY.open("a", encoding="utf-8") as history:
-        history.write(_history_line(section, figures))
+        history.write(_history_line(section, command, figures))
     print_figures(figures)
 
 
@@ -80,10 +63,11 @@ def machine() -> str:
     )
 
 
-def _history_line(section: str, figures: Sequence[Figure]) -> str:
+def _history_line(section: str, command: str, figures: Sequence[Figure]) -> str:
     numbers = [figure for figure in figures if not isinstance(figure.value, str)]
     line = {
         "section": section,
+        "command": command,
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": _commit(),
         "machine": machine(),
@@ -97,13 +81,3 @@ def _commit() -> str:
     """The commit that was measured, with a + where files differ from it."""
     command = ["git", "-C", str(CHECKOUT), "describe", "--always", "--dirty=+", "--exclude=*"]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-
-def _replace_section(section: str, text: str) -> None:
-    page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else HEAD
-    pattern = re.compile(rf"^## {re.escape(section)}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-    if pattern.search(page):
-        page = pattern.sub(lambda _: f"{text}\n", page).rstrip("\n") + "\n"
-    else:
-        page = page.rstrip("\n") + "\n\n" + text
-    PAGE.write_text(page, encoding="utf-8")

@@ -101,7 +101,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help="of changes, and of rest")
     parser.add_argument("--before", help="Python of an earlier version, to compare restarts")
     parser.add_argument("--only", choices=(FLEET, *SCENARIOS), nargs="*")
-    parser.add_argument("--print", action="store_true", help="leave docs/benchmarks.md as it is")
+    parser.add_argument("--print", action="store_true", help="leave the history as it is")
     arguments = parser.parse_args()
     arguments.only = arguments.only or [FLEET, *SCENARIOS]
     figures = asyncio.run(measured(arguments))

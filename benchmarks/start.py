@@ -6,15 +6,13 @@
    PySpark's defaults, until the command has ended.
 
 Each is a process of its own, in turn, after one of each that is not counted: it archives the
-classes of Spark, as the first command on a laptop does. After that the same of Snaploom, with a JVM
-that a session server keeps ready.
+classes of Spark, as the first command on a laptop does.
 """
 
 import argparse
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -27,9 +25,6 @@ from join import CACHE, MONTHS, OUTPUT, declared, fresh, note, refuse_difference
 from pyspark.sql import SparkSession
 
 from snaploom.jobs.session.spark import build_session
-from snaploom.jobs.sessionserver.client import ask_to_stop, server_state
-from snaploom.jobs.sessionserver.messages import State
-from snaploom.jobs.sessionserver.startup import start_server
 from snaploom.models.run import RunSettings
 
 PROGRAM = Path(sys.executable).with_name("snaploom")
@@ -38,8 +33,6 @@ SCALE_FACTOR = 0.01
 JVM_SECONDS = 120
 """For a JVM to end: the first one writes an archive of its classes."""
 SIDES = {"ours": "Snaploom", "peer": "PySpark"}
-KEPT = "Snaploom with a JVM kept ready"
-IDLE_SECONDS = 3600
 FIRST_JOB, SMALL_SNAPSHOT = 0.6, 1.15
 """At most so many times what the peer takes."""
 
@@ -65,7 +58,6 @@ def first_job_figures(repeat: int) -> Iterator[Figure]:
     """Seconds to the result of the first job."""
     works = {who: partial(seconds_to_first_job, who) for who in SIDES}
     yield from compared("first job of a session", works, repeat, FIRST_JOB)
-    yield from kept_ready("first job of a session", works["ours"], repeat)
 
 
 def seconds_to_first_job(who: str) -> float:
@@ -109,7 +101,6 @@ def snapshot_figures(repeat: int) -> Iterator[Figure]:
     }
     works = {who: partial(seconds_to_end, who, commands[who]) for who in SIDES}
     yield from compared("a small snapshot", works, repeat, SMALL_SNAPSHOT)
-    yield from kept_ready("a small snapshot", works["ours"], repeat)
     refuse_difference(f"{targets['ours']}/data/*/*.parquet", f"{targets['peer']}/*.parquet")
 
 
@@ -146,31 +137,6 @@ def compared(
         yield Figure(f"{name}, seconds, {SIDES[who]}", round(value, 2))
     ratio = middle["ours"] / middle["peer"]
     yield Figure.at_most(f"{name}, Snaploom / PySpark", ratio, goal)
-
-
-def kept_ready(name: str, work: Callable[[], float], repeat: int) -> Iterator[Figure]:
-    """The median where a JVM is ready, which is prepared after each turn for the next."""
-    if not start_server(IDLE_SECONDS):
-        sys.exit("a session server is up: end it by `snaploom session stop`")
-    try:
-        work()
-        seconds = []
-        for _ in range(repeat):
-            wait_until_ready()
-            seconds.append(work())
-            note(f"{name}, {KEPT}: {seconds[-1]:.2f} s")
-    finally:
-        ask_to_stop()
-    yield Figure(f"{name}, seconds, {KEPT}", round(statistics.median(seconds), 2))
-
-
-def wait_until_ready() -> None:
-    """Until a JVM is ready for the next turn."""
-    deadline = time.monotonic() + JVM_SECONDS
-    while (state := server_state()) is None or state.state is not State.READY:
-        if time.monotonic() > deadline:
-            sys.exit(f"no JVM was prepared: {state}")
-        time.sleep(0.1)
 
 
 if __name__ == "__main__":

@@ -10,13 +10,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from generation.benchmarkhistory import history_pages
+from generation.benchmarkhistory import benchmark_pages
 from generation.chart import CHART, chart_drift, write_chart
 from generation.clustersizes import PAGE as CLUSTER_SIZES
 from generation.clustersizes import sizes_page
-from generation.codes import findings_page, reasons_page
+from generation.codes import findings_page
 from generation.commandline import command_page
-from generation.conditions import conditions_page
 from generation.contracts import comparison_page, plan_page, report_page
 from generation.dashboardpicture import dashboard_picture
 from generation.decisions import decisions_page
@@ -24,8 +23,6 @@ from generation.drivers import drivers_page
 from generation.folder import folder_page
 from generation.formats import formats_page
 from generation.kinds import kind_page
-from generation.limits import PAGE as LIMITS
-from generation.limits import limits_page
 from generation.metrics import metrics_page
 from generation.permissions import PAGE as PERMISSIONS
 from generation.permissions import permissions_page
@@ -51,7 +48,6 @@ def pages() -> dict[str, str]:
     return {
         **{f"{REFERENCE}kinds/{kind.singular}.md": kind_page(kind) for kind in KINDS},
         f"{REFERENCE}cli.md": command_page(),
-        f"{REFERENCE}conditions.md": conditions_page(),
         f"{REFERENCE}findings.md": findings_page(),
         f"{REFERENCE}folder.md": folder_page(),
         f"{REFERENCE}formats.md": formats_page(),
@@ -60,17 +56,15 @@ def pages() -> dict[str, str]:
         f"{REFERENCE}diff-json.md": comparison_page(),
         f"{REFERENCE}plan-json.md": plan_page(),
         f"{REFERENCE}python.md": python_page(),
-        f"{REFERENCE}reasons.md": reasons_page(),
         f"{REFERENCE}report-json.md": report_page(),
         f"{REFERENCE}run-settings.md": run_settings_page(),
         f"{REFERENCE}skipping.md": skipping_page(),
         f"{REFERENCE}sql-functions.md": functions_page(),
         CLUSTER_SIZES: sizes_page(),
-        LIMITS: limits_page(),
         PERMISSIONS: permissions_page(),
         SECURITY: security_page(),
         TROUBLESHOOTING: troubleshooting_page(),
-        **history_pages(),
+        **benchmark_pages(),
         "decisions.md": decisions_page(),
         "images/dashboard.svg": dashboard_picture(),
         "images/flights.svg": flights_picture(),

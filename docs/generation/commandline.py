@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from datetime import timedelta
 from enum import Enum
 
@@ -40,9 +41,6 @@ CODES_OF = {
     "serve": "2 (cannot begin), 130 (how it ends)",
     "drivers install": "0, 2 (not fetched, another jar, or no such driver)",
     "drivers list": "0, 2 (the lock file cannot be read)",
-    "session start": "0, 2 (no socket can be made for this user)",
-    "session status": "0",
-    "session stop": "0",
     "gc": "0, 1, 2",
     "repair": "0, 1 (files are left that prove no snapshot), 2, 3",
     "index create": "0, 1, 2, 130",
@@ -74,6 +72,9 @@ CODES_OF = {
     "operator webhook": "0 (stopped by SIGTERM or Ctrl-C), 1, 2",
 }
 """By command, what it can end with; a new command without an entry stops the generator."""
+SHARED, MANY = "Options of several commands", 3
+"""Heading of the options that at least so many commands have alike."""
+_OPTION = ["option", "type", "default", "meaning"]
 TYPES = {
     "Path": "path",
     "str": "text",
@@ -88,6 +89,8 @@ def command_page() -> str:
     """The page of all commands."""
     app = build_app()
     commands = dict(commands_of(app))
+    times = Counter(row for command in commands.values() for row in _option_rows(command))
+    shared = [row for row, count in times.items() if count >= MANY]
     overview = [
         [f"[`{name}`](#snaploom-{name.replace(' ', '-')})", _summary(command)]
         for name, command in commands.items()
@@ -101,7 +104,9 @@ def command_page() -> str:
         table(["command", "what it does"], overview),
         "## Exit codes\n",
         table(["code", "meaning"], [[f"`{code}`", meaning] for code, meaning in EXIT_CODES]),
-        *(_section(name, command) for name, command in commands.items()),
+        f"## {SHARED}\n",
+        table(_OPTION, map(list, shared)),
+        *(_section(name, command, shared) for name, command in commands.items()),
     ])  # fmt: skip
 
 
@@ -120,18 +125,34 @@ def _summary(command: App) -> str:
     return str(command.help).strip()
 
 
-def _section(name: str, command: App) -> str:
+def _option_rows(command: App) -> list[tuple[str, ...]]:
+    """What the tables show of the options of a command."""
+    return [
+        (_names(item), kind_of(item), default_of(item), _help(item))
+        for item in command.assemble_argument_collection()
+        if item.show and item.name.startswith("-")
+    ]
+
+
+def _section(name: str, command: App, shared: Collection[tuple[str, ...]]) -> str:
     arguments = [item for item in command.assemble_argument_collection() if item.show]
     places = [item for item in arguments if not item.name.startswith("-")]
     options = [item for item in arguments if item.name.startswith("-")]
+    rows = _option_rows(command)
     usage = " ".join(["snaploom", name, *map(_place, places), *_usage(options)])
     parts = [f"## snaploom {name}\n", *_description(command), block("text", usage)]
     if places:
-        rows = [[f"`{item.name}`", kind_of(item), default_of(item), _help(item)] for item in places]
-        parts.append(table(["argument", "type", "default", "meaning"], rows))
-    if options:
-        rows = [[_names(item), kind_of(item), default_of(item), _help(item)] for item in options]
-        parts.append(table(["option", "type", "default", "meaning"], rows))
+        named = [
+            (f"`{item.name}`", kind_of(item), default_of(item), _help(item)) for item in places
+        ]
+        parts.append(table(["argument", *_OPTION[1:]], map(list, named)))
+    if own := [list(row) for row in rows if row not in shared]:
+        parts.append(table(_OPTION, own))
+    if common := ", ".join(row[0].partition(",")[0] for row in rows if row in shared):
+        also = "Also" if own else "Options"
+        parts.append(
+            f"{also} [of several commands](#{SHARED.lower().replace(' ', '-')}): {common}.\n"
+        )
     parts.append(f"Exit codes: {CODES_OF[name]}.\n")
     return "\n".join(parts)
 

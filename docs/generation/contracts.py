@@ -61,11 +61,11 @@ PLAN_KEYS = {
     "candidates[].time": "Snapshot time: that of the root's snapshot.",
     "candidates[].partition": "Folder below `data/`.",
     "candidates[].action": "What a run does with it; see below.",
-    "candidates[].reason": "Why; see [reasons](reasons.md).",
+    "candidates[].reason": "Why; see [reasons](report-json.md#snapshotreason).",
     "candidates[].sources": "By field name, the snapshot taken of each joined source.",
     "candidates[].excluded": "Sources that the snapshot does without.",
     "candidates[].excluded[].fieldName": "Field of the output that is absent.",
-    "candidates[].excluded[].reason": "Why; see [reasons](reasons.md).",
+    "candidates[].excluded[].reason": "Why; see [reasons](report-json.md#exclusionreason).",
     "deletes": "Snapshots that `snapshotAutoDelete` removes behind the publications, in the order "
     "of the run.",
     "deletes[].time": "Time of the snapshot.",

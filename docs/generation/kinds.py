@@ -1,4 +1,7 @@
-"""The page of one kind: a table for every object that its spec and status are made of."""
+"""The page of one kind: a table for every object that its spec and status are made of.
+
+Objects that an OutputDataset has as well are on its page only.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,15 @@ from generation.models import Sections, first_definition, resource_schema
 from snaploom.models.attributedocs import one_line
 from snaploom.models.common import API_VERSION
 from snaploom.models.kinds import Kind
+from snaploom.models.outputdataset import OutputDataset
 
 
 def kind_page(kind: Kind) -> str:
     """The page."""
     root = resource_schema(kind.model)
-    sections = Sections(root)
+    is_first = kind.model is OutputDataset
+    first = None if is_first else resource_schema(OutputDataset)
+    sections = Sections(root, other=first, page="outputdataset.md")
     parts = [
         f"# {kind.name}\n",
         NOTE,

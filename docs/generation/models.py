@@ -33,9 +33,20 @@ RANGES = (
 class Sections:
     """Sections of a page, one for every object that some models are made of."""
 
-    def __init__(self, *roots: Schema, has_bounds: bool = True) -> None:
-        """The schemas of models, and whether their bounds are of interest to the reader."""
+    def __init__(
+        self, *roots: Schema, has_bounds: bool = True, other: Schema | None = None, page: str = ""
+    ) -> None:
+        """Collect the definitions.
+
+        Args:
+            roots: schemas of models.
+            has_bounds: whether their bounds are of interest to the reader.
+            other: a schema whose definitions have their sections on another page.
+            page: that page.
+        """
         self._has_bounds = has_bounds
+        self._page = page
+        self._elsewhere = as_object((other or {}).get("$defs", {}))
         self._definitions: Schema = {}
         for root in roots:
             self._definitions |= as_object(root.get("$defs", {}))
@@ -50,7 +61,7 @@ class Sections:
         waiting = list(first)
         while waiting:
             name = waiting.pop(0)
-            if name not in found:
+            if name not in found and not self._is_elsewhere(name):
                 found.append(name)
                 waiting = [*self._mentioned(name), *waiting]
         return found
@@ -62,6 +73,23 @@ class Sections:
             member = source.get("items", source)
             if mentioned := reference(as_object(member)):
                 yield mentioned
+
+    def _is_elsewhere(self, name: str) -> bool:
+        return name in self._elsewhere and self._elsewhere[name] == self._definitions[name]
+
+    def _type(self, source: Schema) -> str:
+        if name := reference(source):
+            page = self._page if self._is_elsewhere(name) else ""
+            return f"[{name}]({page}#{name.lower()})"
+        if "const" in source:
+            return f"`{source['const']}`"
+        if "enum" in source:
+            return " or ".join(f"`{json.dumps(value)}`" for value in as_list(source["enum"]))
+        if "items" in source:
+            return f"list of {self._type(as_object(source['items']))}"
+        if isinstance(source.get("additionalProperties"), dict):
+            return f"map of {self._type(as_object(source['additionalProperties']))}"
+        return str(source["type"])
 
     def _section(self, name: str) -> str:
         source = as_object(self._definitions[name])
@@ -88,7 +116,7 @@ class Sections:
         description = source.get("description") or as_object(target).get("description", "")
         return [
             f"`{name}`",
-            _type(source),
+            self._type(source),
             "**required**" if required else _default(field),
             *([_bounds(source)] if self._has_bounds else []),
             one_line(str(description)),
@@ -122,20 +150,6 @@ def first_definition(root: Schema, field: str) -> str:
 
 def _optional(source: Schema) -> Schema:
     return without_null(source, "") if "anyOf" in source else source
-
-
-def _type(source: Schema) -> str:
-    if name := reference(source):
-        return f"[{name}](#{name.lower()})"
-    if "const" in source:
-        return f"`{source['const']}`"
-    if "enum" in source:
-        return " or ".join(f"`{json.dumps(value)}`" for value in as_list(source["enum"]))
-    if "items" in source:
-        return f"list of {_type(as_object(source['items']))}"
-    if isinstance(source.get("additionalProperties"), dict):
-        return f"map of {_type(as_object(source['additionalProperties']))}"
-    return str(source["type"])
 
 
 def _default(field: Schema) -> str:

@@ -6,17 +6,17 @@ event, of a run in a status or of a line of the log leads there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
-from generation.errorclasses import OPERATOR, errors
-from generation.markdown import NOTE, table
+from generation.errorclasses import OPERATOR, ErrorClass, errors
+from generation.markdown import NOTE, meanings, table
 from snaploom.models.attributedocs import member_docs
 from snaploom.models.catalogue.code import Code
 from snaploom.models.codes import CODE_BY_ID
 from snaploom.models.remedies import REMEDY_BY_REASON
 from snaploom.models.remedies.remedy import Remedy
-from snaploom_operator.conditions import CONDITIONS, EVENTS, EVERY_REMEDY, Reason
+from snaploom_operator.conditions import CONDITIONS, EVENTS, EVERY_REMEDY, ConditionType, Reason
 from snaploom_operator.errors import CLUSTER
 
 DOCS = Path(__file__).parents[1]
@@ -53,8 +53,7 @@ def troubleshooting_page() -> str:
     """The page."""
     documented = member_docs(Reason)
     reasons = {reason.value: documented[reason.value] for reason in Reason}
-    meanings = error_meanings()
-    elsewhere = {word: text for word, text in meanings.items() if word not in reasons}
+    elsewhere = {word: text for word, text in error_meanings().items() if word not in reasons}
     return "\n".join(
         [
             "# Troubleshooting, by reason\n",
@@ -63,12 +62,16 @@ def troubleshooting_page() -> str:
             table(["where you see it", "how to look"], _PLACES),
             _FAILED_RUNS,
             "## Conditions\n",
+            "`Ready` is always in `status.conditions`. `Reconciling` and `Stalled` are there only "
+            "while they are true, and never both.\n",
+            meanings(ConditionType),
             *_sections(CONDITIONS, reasons),
             "## Events, and ends of runs\n",
             *_sections(EVENTS, reasons),
             "## Errors of runs and commands\n",
             "Also the reasons of findings `SL192`. What may go away by itself is tried again, as "
-            "`run.retry` sets.\n",
+            "`run.retry` sets. An error is a class of its reason's name, and ends a command with "
+            "exit code 1, where nothing else is stated.\n",
             *_sections(sorted(REMEDY_BY_REASON), elsewhere),
             "## Errors of the operator\n",
             *_sections(sorted(CLUSTER), elsewhere),
@@ -78,10 +81,22 @@ def troubleshooting_page() -> str:
 
 def error_meanings() -> dict[str, str]:
     """What each reason of an error means, by reason; of several classes, that of its name."""
-    listed = [*errors(), *errors(OPERATOR)]
-    return {each.reason: each.meaning for each in listed} | {
-        each.name: each.meaning for each in listed if each.name == each.reason
-    }
+    found: dict[str, ErrorClass] = {}
+    for each in (*errors(), *errors(OPERATOR)):
+        if each.reason not in found or each.name == each.reason:
+            found[each.reason] = each
+    return {reason: f"{each.meaning}{_facts(each)}" for reason, each in found.items()}
+
+
+def _facts(error: ErrorClass) -> str:
+    """Class, exit code and retries, as far as they are not the usual ones."""
+    facts = [
+        f"`{error.name}`" if error.name != error.reason else "",
+        f"exit code {error.exit_code}" if error.exit_code != 1 else "",
+        "tried again" if error.retryable else "",
+    ]
+    text = ", ".join(filter(None, facts))
+    return f" ({text}.)" if text else ""
 
 
 def linked(reason: str, here: str) -> str:
@@ -94,13 +109,8 @@ def reasons_of(code: Code) -> list[str]:
     return sorted(word for word, remedy in EVERY_REMEDY.items() if code.code in remedy.codes)
 
 
-def reasons_table(docs: Mapping[str, str]) -> str:
-    """Reasons with their meanings, each leading to its section, from `docs/reference/`."""
-    return table(["value", "meaning"], [[linked(word, "../"), docs[word]] for word in docs])
-
-
-def _sections(words: Iterable[str], meanings: Mapping[str, str]) -> list[str]:
-    return [_section(word, meanings[word]) for word in words if word in meanings]
+def _sections(words: Iterable[str], documented: dict[str, str]) -> list[str]:
+    return [_section(word, documented[word]) for word in words if word in documented]
 
 
 def _section(word: str, meaning: str) -> str:

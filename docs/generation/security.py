@@ -1,12 +1,7 @@
-"""The page about security: every entry point, every attack, and the test of each pair.
-
-It is made of the tables of `tests/hostile/tables`, so that every promise has its test.
-"""
+"""The page about security: what each table of `tests/hostile/tables` promises, and what remains."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
@@ -58,15 +53,6 @@ class Area(_Part):
     remains: tuple[Remains, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A row of the page: cells of several entry points that have the same text."""
-
-    attack: str
-    stands: str
-    proof: str
-
-
 def areas() -> list[Area]:
     """The tables, in the order of the page."""
     found = [
@@ -81,31 +67,6 @@ def security_page() -> str:
     listed = areas()
     remains = [[each.what, each.closes] for area in listed for each in area.remains]
     return NOTE + TEXT.read_text("utf-8").format(
-        promises="\n".join(_section(area) for area in listed),
+        promises=table(["of", "promise"], [[area.area, area.promise] for area in listed]),
         remains=table(["what", "what ends it"], remains),
     )
-
-
-def _section(area: Area) -> str:
-    entry_points = [[f"**{name}**", text] for name, text in area.entry_points.items()]
-    rows: dict[_Row, list[str]] = defaultdict(list)
-    for cell in area.cells:
-        proof = ", ".join(f"`{test}`" for test in cell.tests) or "not possible"
-        rows[_Row(cell.attack, cell.stands or cell.reason, proof)].append(cell.entry_point)
-    order = {name: place for place, name in enumerate(area.attacks)}
-    lines = [
-        [area.attacks[row.attack], _named(names, area), row.stands, row.proof]
-        for row, names in sorted(rows.items(), key=lambda item: order[item[0].attack])
-    ]
-    return "\n".join(
-        [
-            f"### {area.area}\n",
-            f"{area.promise}\n",
-            table(["entry point", "what it is"], entry_points),
-            table(["attack", "entry points", "what prevents it", "proved by"], lines),
-        ]
-    )
-
-
-def _named(names: list[str], area: Area) -> str:
-    return "all" if set(names) == set(area.entry_points) else ", ".join(names)

@@ -7,7 +7,6 @@ import inspect
 
 from generation.indextypes import parameters_table, served_table, types_table
 from generation.markdown import NOTE, block, table
-from generation.refusals import refusal_sections
 from generation.sourcetext import (
     assigned_docs,
     class_named,
@@ -81,8 +80,9 @@ def skipping_page() -> str:
     return "\n".join([
         "# Skipping\n",
         NOTE,
-        "Skipping indexes: their types, the statements about them, settings, Python, the store, "
-        "and everything that is refused. [Skip files](../how-to/skip-files.md) shows them at work; "
+        "Skipping indexes: their types, the statements about them, settings, Python and the "
+        "store. A query is never refused because of an index: it reads every file, and a warning "
+        "and a counter show it. [Skip files](../how-to/skip-files.md) shows them at work; "
         "[what is proved](../concepts.md#skipping-files) is why no row is lost. The commands are "
         "those of [`snaploom index`](cli.md#snaploom-index-create), the resource is a "
         "[SkippingIndex](kinds/skippingindex.md).\n",
@@ -92,11 +92,6 @@ def skipping_page() -> str:
         *_python(),
         *_store(),
         *_flint(),
-        "## What is refused\n",
-        "Every message, with what is expected and the hint, as the code has them; what is put in "
-        "stands as `<name>`. A query is never refused because of an index: it reads every file, "
-        "and a warning and a counter show it.\n",
-        *refusal_sections(),
     ])  # fmt: skip
 
 

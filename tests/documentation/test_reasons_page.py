@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
 import pytest
@@ -41,7 +40,7 @@ def test_a_section_has_meaning_cause_and_fix(word: str) -> None:
     _, meaning, cause, fix = (part.strip() for part in sections()[word].strip().split("\n\n"))
     for text in (meaning, cause.removeprefix("**Cause**:"), fix.removeprefix("**Fix**:")):
         assert len(text.split()) > 1
-        assert text.endswith((".", "`."))
+        assert text.endswith((".", "`.", ".)"))
     assert word.lower() in anchors_of(DOCS / PAGE)
 
 
@@ -57,11 +56,3 @@ def test_findings_and_reasons_lead_to_each_other() -> None:
             section = findings.partition(f"## {code}: {CODE_BY_ID[code].title}\n")[2]
             assert f"({PAGE.join(('../', '#'))}{word.lower()})" in section.partition("\n## ")[0]
             assert f"[{code}](" in sections()[word]
-
-
-def test_conditions_and_errors_lead_to_their_sections() -> None:
-    for page in ("conditions", "reasons"):
-        text = (DOCS / f"reference/{page}.md").read_text("utf-8")
-        linked = set(re.findall(r"troubleshooting\.md#([a-z]+)\)", text))
-        expected = set(Reason) if page == "conditions" else words() - {r.value for r in Reason}
-        assert linked >= {word.lower() for word in expected}

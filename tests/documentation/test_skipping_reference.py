@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from generation.indextypes import ORDER, PARAMETERS, served_table
-from generation.refusals import refusal_sections
 from support.documentation.pages import DOCS
 
 from snaploom.errors import IndexNotPossible
@@ -57,14 +56,6 @@ def test_predicates_that_types_serve_are_listed() -> None:
     assert found["TOKENS"] == ("=", "IN", "p%", "%p", "%p%", "NULL")
     assert found["VALUE_SET"] == SHAPES
     assert "%p%" not in found["MIN_MAX"]
-
-
-def test_refusals_have_the_messages_of_the_code() -> None:
-    text = "\n".join(refusal_sections())
-    assert "`<name>` is a view, which has no files" in text
-    assert "`<type>` has no parameter `<name>`" in text
-    assert "a Spark Connect session cannot skip files by itself" in text
-    assert "this is given twice" in text
 
 
 def test_every_property_is_on_the_page() -> None:

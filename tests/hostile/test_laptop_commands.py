@@ -64,8 +64,7 @@ WITHOUT_SPARK = ("validate FILE", "plan wide --offline -f FILE", "graph wide -f 
 DECLARED = [
     name for name, _, _ in COMMANDS
     if name not in ("init", "gc", "repair", "snapshots", "files", "schema", "crds",
-                    "index explain", "drivers install", "drivers list", "session start",
-                    "session status", "session stop")
+                    "index explain", "drivers install", "drivers list")
 ]  # fmt: skip
 """Commands that judge declarations, or read files by a format."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyspark
 import pytest
 from support.declared.declarations import document
-from support.documentation.commands import end, start, wait_until
+from support.documentation.commands import end, start
 from support.weaving.loom import NOW, OUTPUT, Loom, ids
 
 import snaploom.jobs.submit
@@ -164,16 +164,3 @@ def test_nothing_of_the_working_folder_is_run(
     printed = theirs.run(*command)
     assert not theirs.sprung.exists(), theirs.sprung.read_text()
     assert expected in printed
-
-
-def test_jvm_that_is_kept_ready_runs_nothing_of_the_working_folder(theirs: Theirs) -> None:
-    command, expected = run_with_an_index(theirs)
-    theirs.run(SNAPLOOM, "session", "start")
-    try:
-        assert expected in theirs.run(*command)
-        wait_until(lambda: "is ready" in theirs.run(SNAPLOOM, "session", "status"))
-        theirs.loom.write("order", 2, ids(2))
-        assert "1 new" in theirs.run(*command)
-    finally:
-        theirs.run(SNAPLOOM, "session", "stop")
-    assert not theirs.sprung.exists(), theirs.sprung.read_text()

@@ -62,8 +62,8 @@ RUN_ELSEWHERE = {
 }
 """Pages with blocks that this file does not run, and which tests do."""
 HOW_TO_RUN_BY = {
-    "argo-cd.md": "tests/argo_cd applies these files beside Argo CD's own controllers",
-    "flux.md": "tests/gitops/test_folder.py looks at the folder; there is no Flux here",
+    "argo-cd.md": "tests/argo_cd applies these files beside Argo CD's own controllers; "
+    "tests/gitops/test_folder.py looks at the folder of Flux, which is not here",
     "install.md": "tests/charts/test_installation.py and test_plain_manifests.py; what an older "
     "Helm needs is run here",
     "lineage.md": "by none: an upgrade as that of upgrade.md, with values of its own",

@@ -337,7 +337,6 @@ CONDITIONS = {
     Reason.BUNDLE_TOO_LARGE: Remedy(
         "The declarations that the output refers to are together too large for one ConfigMap.",
         "Shorten queries and lists, or divide the output into two.",
-        see="operating/limits.md",
     ),
     Reason.NAME_TAKEN: Remedy(
         "A ConfigMap or an application of the run's name was created by someone else.",

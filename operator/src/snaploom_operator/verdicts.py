@@ -141,7 +141,7 @@ PROCESSES = 2
 """One namespace can occupy one of them; the other is for the rest."""
 SECONDS = 20.0
 """Wall-clock limit of a text, if its process does not stop by itself after two seconds of processor
-time (`worker.MOST_SECONDS`)."""
+time (`regexlist.MOST_SECONDS`)."""
 START_SECONDS = 60.0
 """Limit of a process' start, which takes 0.2 s on an idle machine."""
 LONGEST_LINE = 16 * 1024 * 1024

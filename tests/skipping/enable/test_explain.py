@@ -8,8 +8,9 @@ from support.skipping.indexeddata import write_files
 from support.skipping.skippingrule import plan_text
 
 from snaploom.errors import SkippingNotAvailable
+from snaploom.skipping.core.text import WIDTH
 from snaploom.skipping.spark.interfaces.enable import setting, statistics
-from snaploom.skipping.spark.interfaces.explain import WIDTH, explain
+from snaploom.skipping.spark.interfaces.explain import explain
 
 
 def test_explanation_shows_which_index_served_what(rows: DataFrame) -> None:

@@ -113,8 +113,8 @@ def test_a_file_that_was_cut_is_an_error_or_ends_earlier(length: int) -> None:
         (avro(codec="xz"), "packed as xz"),
         (avro(fields=[{"name": "a", "type": "Nowhere"}]) + number(1) + number(0) + SYNC, "nowhere"),
         (avro((1, number(1 << 40)), fields=[{"name": "a", "type": "string"}]), "a value of"),
-        (avro((1, number(1 << 40)), fields=[{"name": "a", "type": NULLS}]), "is too long"),
-        (avro((1, number(9) + number(0)), fields=[{"name": "a", "type": NULLS}]), "is too long"),
+        (avro((1, number(1 << 40)), fields=[{"name": "a", "type": NULLS}]), "more than"),
+        (avro((1, number(9) + number(0)), fields=[{"name": "a", "type": NULLS}]), "more than"),
     ],
 )  # fmt: skip
 def test_what_is_no_avro_is_an_error_with_the_reason(content: bytes, why: str) -> None:

@@ -14,7 +14,7 @@ from snaploom.models.report import SnapshotReason
 from snaploom.models.times import EpochNanos, parse_instant
 from snaploom.planning.availability import Action
 from snaploom.planning.bundle import Bundle
-from snaploom.planning.diagrams import dot, mermaid
+from snaploom.planning.diagrams import mermaid
 from snaploom.planning.explain import plan_json, plan_text, tree_text
 from snaploom.planning.intervals import READ_TIME, SourceSnapshots
 from snaploom.planning.picture import picture_of
@@ -323,7 +323,6 @@ def test_drawings_show_sources_keys_and_the_tree() -> None:
     assert drawn.startswith("flowchart LR\n")
     assert '["unlisted"]:::unlisted' in drawn
     assert drawn.count("==>") == 4
-    assert dot(graph, tree).count("penwidth=2") == 4
 
 
 def test_hash_ignores_what_does_not_affect_the_rows() -> None:

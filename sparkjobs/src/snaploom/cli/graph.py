@@ -23,7 +23,7 @@ from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.projectfile import VariableChoice
-from snaploom.planning.diagrams import dot, mermaid, published_dot, published_mermaid
+from snaploom.planning.diagrams import mermaid, published_mermaid
 from snaploom.planning.picture import picture_of, published_picture
 from snaploom.planning.plan import plan_offline
 from snaploom.planning.publishedmodel import PublishedModel, difference
@@ -37,7 +37,6 @@ class GraphForm(StrEnum):
     """Form of a drawing."""
 
     MERMAID = "mermaid"
-    DOT = "dot"
     SVG = "svg"
 
 
@@ -73,7 +72,6 @@ def graph(
         model = difference(*(_model_at(store, state, time, "--diff") for time in diff))
     drawing = {
         GraphForm.MERMAID: lambda: published_mermaid(model),
-        GraphForm.DOT: lambda: published_dot(model),
         GraphForm.SVG: lambda: to_svg(published_picture(model)),
     }[output]()
     result_console().print(drawing, markup=False, end="")
@@ -91,7 +89,6 @@ def _draw_declared(
     print_findings(findings, message_console())
     drawing = {
         GraphForm.MERMAID: lambda: mermaid(plan.graph, plan.tree),
-        GraphForm.DOT: lambda: dot(plan.graph, plan.tree),
         GraphForm.SVG: lambda: to_svg(picture_of(bundle, plan.graph, plan.tree)),
     }[output]()
     result_console().print(drawing, markup=False, end="")

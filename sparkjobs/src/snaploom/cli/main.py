@@ -71,16 +71,12 @@ COMMANDS = (
     ("index compact", "snaploom.cli.index.lifecycle:compact", "Merge small index segments."),
     ("drivers install", "snaploom.cli.drivers:install", "Fetch JDBC drivers, and lock them."),
     ("drivers list", "snaploom.cli.drivers:list_", "List the JDBC drivers that are known."),
-    ("session start", "snaploom.cli.session:start", "Keep a JVM of Spark ready for commands."),
-    ("session status", "snaploom.cli.session:status", "Show whether one is ready."),
-    ("session stop", "snaploom.cli.session:stop", "Keep none any more."),
     ("schema", "snaploom.cli.schema:schema", "Show what is published; JSON Schemas for editors."),
     ("crds", "snaploom.cli.crds:crds", "Write or check the Kubernetes resource definitions."),
 )
 GROUPS = {
     "drivers": "JDBC drivers of a project: fetched once, locked by their hashes.",
     "index": "Manage skipping indexes: what is kept about files, so that queries skip them.",
-    "session": "A JVM of Spark that is kept ready, so that commands need not wait for one.",
 }
 """Commands that only hold others: `index create` is the command `create` of the group `index`."""
 ENTRY_POINTS = "snaploom.commands"

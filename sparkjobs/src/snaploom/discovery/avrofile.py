@@ -270,7 +270,7 @@ def _counted(stream: BytesIO) -> Iterator[None]:
         seen += abs(count)
         left = stream.getbuffer().nbytes - stream.tell()
         if seen > _MOST_MEMBERS or abs(count) > left:
-            raise NotRecognised("Avro with an array that is too long")
+            raise NotRecognised(f"Avro with an array of more than {_MOST_MEMBERS:,} values")
         for _ in range(abs(count)):
             yield None
 

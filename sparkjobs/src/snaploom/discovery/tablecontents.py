@@ -103,7 +103,7 @@ def _value(text: str | None, kind: pa.DataType) -> object:
 
 def _content(file: FoundFile, meter: Meter) -> bytes:
     if file.size > TEXT_BYTES:
-        raise NotRecognised(f"metadata of {file.size:,} bytes, which is too long to look at")
+        raise NotRecognised(f"metadata of {file.size:,} bytes; at most {TEXT_BYTES:,} are read")
     return ObjectFile(file, meter).read()
 
 

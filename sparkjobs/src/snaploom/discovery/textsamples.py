@@ -244,7 +244,9 @@ def _csv_rows(content: bytes, is_whole: bool, form: CsvFormat) -> tuple[pa.Table
         end = text.find("\n")
         header = text[: end if end >= 0 else len(text)].rstrip("\r")
         if len(header) > MOST_COLUMNS * LONGEST_NAME:
-            raise NotRecognised(f"a header of {len(header):,} characters")
+            raise NotRecognised(
+                f"a header of {len(header):,} characters; at most {MOST_COLUMNS * LONGEST_NAME:,}"
+            )
         parsed = csv_format((header + "\n").encode(), is_whole=True) if header.strip() else form
         own = replace(parsed, separator=form.separator) if parsed.has_header else form
     names = own.columns if len(own.columns) > 1 or len(form.columns) == 1 else form.columns
@@ -318,7 +320,9 @@ def json_records(content: bytes, is_whole: bool, form: JsonFormat) -> list[dict[
     text = text_of(content, encoding_of(content))
     if not form.is_lines:
         if not is_whole:
-            raise NotRecognised("one document of JSON that is too long to look at: write lines")
+            raise NotRecognised(
+                f"one document of JSON that has more than {TEXT_BYTES:,} bytes: write lines"
+            )
         whole = _parsed(text, "the document")
         found = whole if isinstance(whole, list) else [whole]
     else:

@@ -47,7 +47,7 @@ _CODECS: Mapping[DataFormat, Mapping[DataCompression, str]] = {
 _DICTIONARY_BYTES = 64 << 10
 """Largest dictionary of a Parquet column under Zstandard, which finds repetitions in plain pages
 itself. Parquet's own 1 MiB holds tens of thousands of values, and looking one up for every row
-waits for memory: a quarter of a weave, for files that are no smaller (decision 0073)."""
+waits for memory: a quarter of a weave, for files that are no smaller (`docs/design/speed.md`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ from pyspark.sql import SparkSession
 from snaploom.errors import (
     FolderNotOurs,
     FolderNotWritable,
-    ObjectAlreadyExists,
     ObjectNotFound,
     SnaploomError,
     StorageError,
@@ -40,6 +39,7 @@ from snaploom.storage.objectstore import (
     absent,
     check_key,
     check_prefix,
+    exists_already,
     too_large,
 )
 from snaploom.storage.stores import StoreOpener, UnsupportedStore
@@ -340,12 +340,7 @@ def _failure(error: Py4JJavaError, place: str, writing: bool) -> SnaploomError:
     if _is(error, *_ABSENT) or "(is not a directory)" in str(error.java_exception):
         return absent(place)
     if _is(error, _TAKEN):
-        return ObjectAlreadyExists(
-            f"{place} exists already",
-            found="an object of this name",
-            expected="none",
-            hint="run again: what another run wrote is recognised",
-        )
+        return exists_already(place)
     if writing and _is(error, *_REFUSALS):
         return FolderNotWritable(
             f"{place} refuses writes",

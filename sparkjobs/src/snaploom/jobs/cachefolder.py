@@ -36,7 +36,7 @@ def is_own_folder(folder: Path, depth: int) -> bool:
     """Whether only this user can change what is in a folder; makes the folders that are missing.
 
     Args:
-        folder: holds what is code to a JVM, or where one is reached.
+        folder: holds what is code to a JVM.
         depth: how many folders are looked at, this one and those around it.
     """
     folders = (folder, *folder.parents)[depth - 1 :: -1]

@@ -62,7 +62,7 @@ DEFAULT_COMPRESSION: Mapping[DataFormat, DataCompression] = {
     DataFormat.AVRO: DataCompression.SNAPPY,
     DataFormat.JSONL: DataCompression.SNAPPY,
 }
-"""Compression of a new folder whose declaration gives none (decision 0073)."""
+"""Compression of a new folder whose declaration gives none."""
 
 UNWRITABLE = frozenset(
     {(DataFormat.JSONL, DataCompression.ZSTD), (DataFormat.AVRO, DataCompression.GZIP)}

@@ -1,4 +1,4 @@
-"""The graph of an output as Mermaid and DOT: sources, relationships with keys, the chosen tree.
+"""The graph of an output as Mermaid: sources, relationships with keys, the chosen tree.
 
 A relationship is a node of its own, joined to its sources by thin lines that carry the key, because
 as arcs between sources it would be k² lines. The chosen tree lies on top in bold arrows. Of what is
@@ -115,27 +115,6 @@ def _mermaid_lines(drawn: Drawing) -> Iterator[str]:
     yield "  classDef relationship fill:#fff,stroke:#888"
 
 
-def dot(graph: JoinGraph, tree: JoinTree) -> str:
-    """The drawing in the DOT language of Graphviz."""
-    return "\n".join(_dot_lines(drawing_of(graph, tree))) + "\n"
-
-
-def _dot_lines(drawn: Drawing) -> Iterator[str]:
-    styles = {"root": "bold", "joined": "solid", "unjoined": "dashed", "unlisted": "dotted"}
-    yield "digraph output {"
-    yield '  rankdir=LR; node [shape=box, fontname="sans-serif"]; edge [fontname="sans-serif"];'
-    for source in drawn.sources:
-        yield f"  {source.id} [label={_dot_text(_label(source))}, style={styles[_style(source)]}];"
-    for id_, name in drawn.relationships:
-        yield f"  {id_} [label={_dot_text(name)}, shape=hexagon, color=gray];"
-    for key in drawn.keys:
-        label = _dot_text(", ".join(key.key))
-        yield f"  {key.relationship} -> {key.source} [label={label}, dir=none, style=dotted];"
-    for join in drawn.joins:
-        yield f"  {join.parent} -> {join.child} [label={_dot_text(join.label)}, penwidth=2];"
-    yield "}"
-
-
 def published_mermaid(model: PublishedModel) -> str:
     """A published data model, or the difference of two, as a Mermaid flowchart."""
     tree, nodes = published_tree(model)
@@ -157,32 +136,6 @@ def published_mermaid(model: PublishedModel) -> str:
         "  classDef added stroke:#15803d,stroke-width:3px",
         "  classDef removed stroke:#b91c1c,stroke-width:3px,stroke-dasharray:4",
         "  classDef changed stroke:#b45309,stroke-width:3px",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def published_dot(model: PublishedModel) -> str:
-    """The same in the DOT language of Graphviz."""
-    tree, nodes = published_tree(model)
-    colors = {
-        Change.SAME: "black", Change.ADDED: "darkgreen", Change.REMOVED: "red",
-        Change.CHANGED: "darkorange",
-    }  # fmt: skip
-    lines = [
-        "digraph published {",
-        f"  label={_dot_text(f'{model.title}: {model.caption}')};",
-        '  rankdir=LR; node [shape=box, fontname="sans-serif"]; edge [fontname="sans-serif"];',
-        *(
-            f"  s{number} [label={_dot_text(chr(10).join((*_lines_of(node), *node.notes)))}, "
-            f"color={colors[node.change]}];"
-            for number, node in nodes.items()
-        ),
-        *(
-            f"  s{node.parent_number} -> s{node.number} "
-            f"[label={_dot_text(_edge(nodes[node.number]))}];"
-            for node in tree.joins
-        ),
-        "}",
     ]
     return "\n".join(lines) + "\n"
 
@@ -223,7 +176,3 @@ def _style(source: DrawnSource) -> str:
 
 def _mermaid_text(text: str) -> str:
     return text.replace("#", "#35;").replace('"', "#quot;")
-
-
-def _dot_text(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

@@ -15,16 +15,17 @@ def schema_text(schema: Struct) -> str:
 def _lines(struct: Struct, depth: int) -> Iterator[str]:
     for field in struct.fields:
         yield f"{'  ' * depth}{field.name}: {describe(field.type)}"
-        for inner in _structs_in(field.type):
+        for inner in structs_in(field.type):
             yield from _lines(inner, depth + 1)
 
 
-def _structs_in(type_: Type) -> Iterator[Struct]:
+def structs_in(type_: Type) -> Iterator[Struct]:
+    """The outermost structs of a type, inside arrays and maps too."""
     match type_:
         case Struct():
             yield type_
         case Array(element):
-            yield from _structs_in(element)
+            yield from structs_in(element)
         case Map(key, value):
-            yield from _structs_in(key)
-            yield from _structs_in(value)
+            yield from structs_in(key)
+            yield from structs_in(value)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from snaploom.planning.commonchecks.columns import DATA
-from snaploom.planning.schemas import Array, Map, Struct, Type, describe, struct_at
+from snaploom.planning.schemas import Struct, Type, describe, struct_at
+from snaploom.planning.schematree import structs_in
 from snaploom.site.pagedata import Column
 
 MOST_COLUMNS = 5_000
@@ -45,19 +46,8 @@ def changes(
 def _leaves(struct: Struct, prefix: str) -> Iterator[tuple[str, Type]]:
     for field in struct.fields:
         path = f"{prefix}{field.name}"
-        parts = tuple(_structs_in(field.type))
+        parts = tuple(structs_in(field.type))
         if not parts:
             yield path, field.type
         for part in parts:
             yield from _leaves(part, f"{path}.")
-
-
-def _structs_in(type_: Type) -> Iterator[Struct]:
-    match type_:
-        case Struct():
-            yield type_
-        case Array(element):
-            yield from _structs_in(element)
-        case Map(key, value):
-            yield from _structs_in(key)
-            yield from _structs_in(value)

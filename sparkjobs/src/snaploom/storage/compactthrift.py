@@ -207,7 +207,9 @@ class CompactStruct:
             fields[number] = None
             paths = self._schema()
         if paths > LONGEST_PATHS:
-            raise PathsTooLong(f"columns whose paths take {paths:,} bytes")
+            raise PathsTooLong(
+                f"columns whose paths take {paths:,} bytes; at most {LONGEST_PATHS:,}"
+            )
         return fields
 
     def field_ends(self) -> Iterator[tuple[int, int]]:

@@ -32,7 +32,6 @@ from snaploom.errors import (
     FolderNotOurs,
     FolderNotWritable,
     NotAPlainFile,
-    ObjectAlreadyExists,
     ObjectNotFound,
     SnaploomError,
     StorageError,
@@ -46,6 +45,7 @@ from snaploom.storage.objectstore import (
     absent,
     check_key,
     check_prefix,
+    exists_already,
     too_large,
 )
 from snaploom.storage.storeerrors import AccessDenied
@@ -360,12 +360,7 @@ class LocalObjectStore:
         try:
             self._in_folder(target, link)
         except FileExistsError:
-            raise ObjectAlreadyExists(
-                f"{self.uri}{target} exists already",
-                found="an object of this name",
-                expected="none",
-                hint="run again: what another run wrote is recognised",
-            ) from None
+            raise exists_already(f"{self.uri}{target}") from None
         except FileNotFoundError:
             raise ObjectNotFound(
                 f"a file of {self.uri} vanished before it had the name {target}",

@@ -166,6 +166,20 @@ def absent(place: str) -> ObjectNotFound:
     )
 
 
+def exists_already(place: str) -> ObjectAlreadyExists:
+    """The error for an object that is there and should not be.
+
+    Args:
+        place: its URI.
+    """
+    return ObjectAlreadyExists(
+        f"{place} exists already",
+        found="an object of this name",
+        expected="none",
+        hint="run again: what another run wrote is recognised",
+    )
+
+
 def refuse_links(store: ObjectStore, keys: Iterable[str]) -> None:
     """Refuse files and folders that others are about to open by their paths, as Spark does.
 

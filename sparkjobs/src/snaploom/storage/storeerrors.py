@@ -22,11 +22,10 @@ from obstore.exceptions import (
 
 from snaploom.errors import (
     FolderNotWritable,
-    ObjectAlreadyExists,
     SnaploomError,
     StorageError,
 )
-from snaploom.storage.objectstore import absent
+from snaploom.storage.objectstore import absent, exists_already
 
 
 class BucketNotFound(StorageError):
@@ -152,12 +151,7 @@ def store_error(error: Exception, place: str, variables: str, *, writing: bool) 
             hint="run again",
         )
     if isinstance(error, AlreadyExistsError | PreconditionError):
-        return ObjectAlreadyExists(
-            f"{place} exists already",
-            found="an object of this name",
-            expected="none",
-            hint="run again: what another run wrote is recognised",
-        )
+        return exists_already(place)
     if answer.status is None and _NO_CONNECTION.search(str(error)):
         return StoreUnreachable(
             f"no server answers for {place}",

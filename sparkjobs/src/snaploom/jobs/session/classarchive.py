@@ -2,7 +2,7 @@
 
 Class-data sharing (JEP 350): the first JVM writes the archive when it ends, in the background, and
 later ones map it. It fits one Java and the jars of one Spark. A JVM that it does not fit ignores
-it, so that nothing but time depends on it (decision 0066).
+it, so that nothing but time depends on it.
 """
 
 from __future__ import annotations

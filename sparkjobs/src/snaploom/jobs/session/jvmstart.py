@@ -24,14 +24,10 @@ from snaploom.jobs.hadoopsettings import (
     JARS,
     JAVA_SETTINGS,
     JAVA_VARIABLES,
-    SUBMITTED,
     spark_home,
 )
 from snaploom.jobs.session.classarchive import archive_options
 from snaploom.jobs.session.smallwork import options_of_small_work
-from snaploom.jobs.sessionserver.client import is_server_there, taken
-from snaploom.jobs.sessionserver.launch import launch_of
-from snaploom.jobs.sessionserver.messages import Address
 from snaploom.planning.jobvariables import DEBUG_VARIABLE
 
 _PATH_VARIABLES = frozenset({
@@ -50,41 +46,6 @@ class SparkNotStarted(SnaploomError):
 
     reason = "SparkNotStarted"
     retryable = True
-
-
-def context_of(name: str, settings: Mapping[str, str], *, may_take: bool, is_small: bool) -> None:
-    """Make the SparkContext of this process: in a JVM that is ready for it, or in a new one.
-
-    Args:
-        name: of the application.
-        settings: of Spark.
-        may_take: whether a JVM may have been prepared with these settings.
-        is_small: as for `start_context`.
-
-    Raises:
-        SparkNotStarted: no Java, or a configuration that Spark refuses.
-    """
-    is_first = SparkContext._gateway is None and not os.environ.get(DEBUG_VARIABLE)
-    if may_take and is_first and is_server_there():
-        launch = launch_of(_home(), settings, is_small=is_small)
-        address = None if launch is None else taken(launch)
-        if address is not None and _is_connected(address, name, settings):
-            return
-    start_context(name, settings, is_small=is_small)
-
-
-def _is_connected(address: Address, name: str, settings: Mapping[str, str]) -> bool:
-    """Make the context that is in a JVM that of this process; false where the JVM has gone."""
-    with _variables({SUBMITTED: str(address.port), "PYSPARK_GATEWAY_SECRET": address.secret}):
-        gateway = launch_gateway()  # type: ignore[no-untyped-call]
-    try:
-        found = gateway.jvm.org.apache.spark.SparkContext.getOrCreate()
-        context = gateway.jvm.JavaSparkContext.fromSparkContext(found)
-        SparkContext(conf=_conf(name, settings), gateway=gateway, jsc=context)
-    except (PySparkException, Py4JError, OSError):
-        SparkContext._gateway = SparkContext._jvm = None
-        return False
-    return True
 
 
 def _conf(name: str, settings: Mapping[str, str]) -> SparkConf:

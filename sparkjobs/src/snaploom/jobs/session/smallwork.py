@@ -2,7 +2,7 @@
 
 Java compiles code that runs often twice: quickly at first, with counters that slow it down, and
 once more when they show what is worth it. On a laptop of two cores that takes more time than it
-saves a run over a few MiB (decision 0079).
+saves a run over a few MiB.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from snaploom.jobs.session.classarchive import has_configuration
 
 SMALL_BYTES = 16 * 2**20
 """Of files that are read: 16 MiB. With one compiler a run over 0.04 MiB takes 0.72 of the time,
-one over 32 MiB of Parquet (600,000 rows, nine joins) 0.85, and one over 345 MiB 1.34 (measured,
-decision 0079)."""
+one over 32 MiB of Parquet (600,000 rows, nine joins) 0.85, and one over 345 MiB 1.34 (measured:
+`docs/design/speed.md`)."""
 _OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions",  # of a Java that is built without one of these
     "-XX:TieredStopAtLevel=1",

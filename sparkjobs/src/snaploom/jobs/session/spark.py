@@ -21,8 +21,8 @@ from snaploom.errors import ArgumentInvalid, SnaploomError
 from snaploom.hadoop.client import HadoopClient
 from snaploom.hadoop.jvm import is_connect, jvm_of
 from snaploom.jobs.cachefolder import private_folder
-from snaploom.jobs.hadoopsettings import JARS, OF_HADOOP, SUBMITTED
-from snaploom.jobs.session.jvmstart import context_of, translated_start
+from snaploom.jobs.hadoopsettings import OF_HADOOP, SUBMITTED
+from snaploom.jobs.session.jvmstart import start_context, translated_start
 from snaploom.jobs.session.loggers import silence_py4j
 from snaploom.jobs.session.s3a import s3a_settings
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
@@ -113,7 +113,6 @@ def build_session(
             return sibling_session(existing, run, allow, asked)
     silence_py4j()
     _refuse_unlisted(run, allow)
-    asked = tuple(asked)
     with translated_start():
         laptop = {} if _is_submitted() else {**LAPTOP_SETTINGS, **_temporary_folders()}
     settings = _settings({**SCHEDULING, **SAFE_WORKERS, **laptop}, run, allow, asked)
@@ -126,7 +125,7 @@ def build_session(
         # one: without, workers would be whatever `python3` is, which need not have Snaploom.
         os.environ.setdefault(WORKER_PYTHON, settings.get("spark.pyspark.python", sys.executable))
     if not _is_submitted() and SparkContext._active_spark_context is None:
-        context_of(name, settings, may_take=_may_be_prepared(run, asked), is_small=is_small)
+        start_context(name, settings, is_small=is_small)
     builder = SparkSession.Builder().appName(name)
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -276,15 +275,6 @@ def _refuse_unlisted(run: RunSettings, allow: Allowances) -> None:
 def in_utc(options: str) -> str:
     """Java's options with a zone, where they give none: machines elsewhere have others."""
     return options if "-Duser.timezone=" in options else f"{options} -Duser.timezone=UTC".strip()
-
-
-def _may_be_prepared(run: RunSettings, asked: Iterable[tuple[str, str]]) -> bool:
-    """Whether a JVM with these settings may do some work before there is a command for it.
-
-    Settings of the list are harmless by themselves. Others may connect it to a cluster, or report
-    what is done in it.
-    """
-    return not refusals(run.spark) and all(name == JARS for name, _ in asked)
 
 
 def _submitted(setting: str) -> str:

@@ -13,6 +13,11 @@ from snaploom.planning.regexes import RegexInvalid, size_of
 MAX_INSTRUCTIONS = 1_000_000
 """Programs of all patterns of an object together, or the work of reading them where that is more:
 several thousand ordinary ones. Compiling so many instructions takes half a second (measured)."""
+MOST_SECONDS = 2.0
+"""Processor time that a text may take; the largest that pass the scan take a quarter of a second.
+Time of the processor, not of the clock: a busy machine refuses nothing."""
+MOST_MEMORY = 1024 * 1024 * 1024
+"""Bytes of address space; the largest texts that pass the scan take some 150 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +48,17 @@ class RegexVerdict:
 
 _SIMPLER = "give smaller counts in { }, fewer classes such as \\w, or divide the resource"
 TOO_LARGE_TOGETHER = RegexFault(
-    "the regular expressions before this one are too large together; it was not judged, nor "
-    "those after it",
+    f"the regular expressions before this one are too large together, with more than "
+    f"{MAX_INSTRUCTIONS:,} instructions; it was not judged, nor those after it",
     _SIMPLER,
 )
 REGEXES_TOO_LONG = RegexFault(
-    "the regular expressions of this resource take too long to analyse", _SIMPLER
+    f"the regular expressions of this resource take more than {MOST_SECONDS:g} s to analyse",
+    _SIMPLER,
 )
 REGEXES_TOO_LARGE = RegexFault(
-    "the regular expressions of this resource take too much memory to analyse", _SIMPLER
+    f"the regular expressions of this resource take more than {MOST_MEMORY >> 20:,} MiB to analyse",
+    _SIMPLER,
 )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Protocol, overload
 
 from snaploom.planning.judging.regexlist import (
+    MOST_MEMORY,
+    MOST_SECONDS,
     REGEXES_TOO_LARGE,
     REGEXES_TOO_LONG,
     RegexList,
@@ -44,12 +46,14 @@ def judge(text: JudgedText, /) -> Verdict:
 def too_long(text: JudgedText) -> Verdict:
     """The verdict about a text whose time is used up."""
     if isinstance(text, SqlText):
-        return SqlFault("it takes too long to understand; write it with less nesting")
+        return SqlFault(
+            f"it takes more than {MOST_SECONDS:g} s to parse; write it with less nesting"
+        )
     return RegexVerdict((), REGEXES_TOO_LONG)
 
 
 def too_large(text: JudgedText) -> Verdict:
     """The verdict about a text that ends its process."""
     if isinstance(text, SqlText):
-        return SqlFault("it takes too much memory to analyse; simplify it")
+        return SqlFault(f"it takes more than {MOST_MEMORY >> 20:,} MiB to parse; simplify it")
     return RegexVerdict((), REGEXES_TOO_LARGE)

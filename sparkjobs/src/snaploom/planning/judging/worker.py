@@ -13,15 +13,9 @@ import sys
 from types import FrameType
 
 from snaploom import lazyimport
+from snaploom.planning.judging.regexlist import MOST_MEMORY, MOST_SECONDS
 from snaploom.planning.judging.texts import JudgedText, Verdict, judge, too_long
 from snaploom.planning.judging.wire import read_text, verdict_line
-
-MOST_SECONDS = 2.0
-"""Processor time that a text may take; the largest that pass the scan take a quarter of a second.
-Time of the processor, not of the clock: a busy machine refuses nothing."""
-
-MOST_MEMORY = 1024 * 1024 * 1024
-"""Bytes of address space; the largest texts that pass the scan take some 150 MB."""
 
 
 class _OutOfTime(BaseException):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 
 from snaploom.skipping.advice.estimates import Order
 from snaploom.skipping.advice.recommendations import Advice, ColumnAdvice, IndexEstimate
+from snaploom.skipping.core.text import size_text, wrapped
 
-WIDTH = 80
-"""Columns of the text."""
 _MOST_ORDERS = 5
 """Orders that are shown."""
 
@@ -66,9 +64,9 @@ class Report:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        yield from _wrapped(self.target, "")
+        yield from wrapped(self.target, "")
         kind = "of the log" if self.is_logged else "drawn from the data"
-        yield from _wrapped(
+        yield from wrapped(
             f"{self.seen_files} of {self.files} files were read, and {self.queries} queries {kind} "
             "tried on them.",
             "  ",
@@ -80,7 +78,7 @@ class Report:
         yield ""
         yield from self._order_lines()
         for doubt in self.doubts:
-            yield from _wrapped(f"not counted: {doubt}", "  ")
+            yield from wrapped(f"not counted: {doubt}", "  ")
         if self.resource:
             when = "" if self.advice.order is None else ", once the files are sorted so"
             yield from ("", f"# snaploom index apply -f FILE{when}", self.resource.rstrip())
@@ -88,7 +86,7 @@ class Report:
     def _order_lines(self) -> Iterator[str]:
         advice = self.advice
         if advice.indexes:
-            yield from _wrapped(
+            yield from wrapped(
                 f"The advised indexes (*) skip {advice.share:.0%} of the files of a query, on "
                 "average.",
                 "  ",
@@ -99,14 +97,14 @@ class Report:
             yield "  Sorting is not worth a rewrite."
         else:
             columns = " ".join(f"--by {_shell(term.label)}" for term in advice.order.terms)
-            yield from _wrapped(
+            yield from wrapped(
                 f"Sorting would help: snaploom index sort ... {columns} --curve "
                 f"{advice.order.curve.value}",
                 "  ",
             )
         for each in advice.orders[:_MOST_ORDERS]:
             names = ", ".join(term.label for term in each.order.terms)
-            yield from _wrapped(f"{each.share:>4.0%}  {each.order.curve.value} by {names}", "    ")
+            yield from wrapped(f"{each.share:>4.0%}  {each.order.curve.value} by {names}", "    ")
 
 
 def _column_lines(column: ColumnAdvice) -> Iterator[str]:
@@ -117,10 +115,10 @@ def _column_lines(column: ColumnAdvice) -> Iterator[str]:
         mark = "*" if each.is_advised else " "
         yield (
             f"{mark} {label if number == 0 else '':<28} {each.index.type:<13} "
-            f"{each.share:>6.0%} {_size(each.bytes):>10}"
+            f"{each.share:>6.0%} {size_text(each.bytes):>10}"
         )
     if column.why:
-        yield from _wrapped(f"{column.term.label}: {column.why}", "    ")
+        yield from wrapped(f"{column.term.label}: {column.why}", "    ")
 
 
 def _column_document(column: ColumnAdvice) -> JsonValue:
@@ -147,18 +145,5 @@ def _order_document(order: Order) -> dict[str, JsonValue]:
     return {"curve": order.curve.value, "by": [term.label for term in order.terms]}
 
 
-def _wrapped(text: str, indent: str) -> Sequence[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ")
-
-
 def _shell(name: str) -> str:
     return name if name.replace(".", "_").isidentifier() else f"'{name}'"
-
-
-def _size(size: int) -> str:
-    amount, unit = float(size), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if amount < 1024:
-            break
-        amount, unit = amount / 1024, larger
-    return f"{size} B" if unit == "B" else f"{amount:.1f} {unit}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -23,6 +24,8 @@ from snaploom.skipping.core.predicates import (
 )
 from snaploom.skipping.core.terms import Value
 
+WIDTH = 80
+"""Columns of reports."""
 LONGEST_TEXT = 60
 """Longest text or hexadecimal literal that is shown whole."""
 MOST_VALUES = 5
@@ -115,3 +118,19 @@ def _quoted(value: bytes, before: str = "", after: str = "") -> str:
 
 def _hexadecimal(value: bytes) -> str:
     return f"X'{value[: LONGEST_TEXT // 2].hex()}{'...' if len(value) > LONGEST_TEXT // 2 else ''}'"
+
+
+def wrapped(text: str, indent: str) -> list[str]:
+    """Lines of at most `WIDTH` columns; those after the first are indented further."""
+    lines = textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ")
+    return lines or [indent]
+
+
+def size_text(size: int) -> str:
+    """Bytes in the largest unit of 1,024 that leaves at least one: `1.5 MiB`."""
+    amount, unit = float(size), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{size} B" if unit == "B" else f"{amount:.1f} {unit}"

@@ -65,7 +65,7 @@ class BoundedParquet:
             raise damaged(name)
         length = int.from_bytes(data[-8:-4], "little")
         if length > LONGEST_FOOTER:
-            raise beyond(name, "a footer that is too long")
+            raise beyond(name, f"a footer of {length:,} bytes; at most {LONGEST_FOOTER:,}")
         columns: tuple[tuple[Column | None, ...], ...] = ()
         if data[-4:] == _MAGIC:  # of an encrypted footer nothing can be forged without the key
             try:
@@ -128,7 +128,7 @@ class BoundedParquet:
             size.most for each in sizes for size in each if size and not size.repeats_previous
         )
         if plain > MOST_DECODED:
-            raise PagesInvalid(f"columns of {plain:,} bytes")
+            raise PagesInvalid(f"columns of {plain:,} bytes; at most {MOST_DECODED:,}")
         doubtful = sum(size.most for each in sizes for size in each if size)
         # pyarrow's callbacks for keys and its threads have deadlocked before: one or the other.
         threads = not self._has_keys

@@ -197,7 +197,7 @@ def _page(header: tuple[dict[int, object], int], end: int) -> Page:
     if not isinstance(unpacked, int) or not isinstance(packed, int):
         raise PagesInvalid("a page of no length")
     if not 0 <= packed <= end - start or not 0 <= unpacked <= LONGEST_PAGE:
-        raise PagesInvalid("a page longer than one may be")
+        raise PagesInvalid(f"a page of more than {LONGEST_PAGE:,} bytes, or than its column")
     if kind == _INDEX:
         return Page(kind, start, packed, unpacked, 0, -1)
     inner = fields.get(_STRUCT_OF[kind])

@@ -145,7 +145,7 @@ class BloomFilterIndex:
         """What would serve the leaf instead."""
         match leaf:
             case In(_, values, False):
-                return f"probing {len(values)} values in every filter would take too long"
+                return f"{len(values)} values times its files are more than {MOST_PROBES:,} probes"
             case Comparison(_, Operator.EQ):
                 return "the imported filters do not hold values of this type"
             case Comparison(_, Operator.NE) | In():

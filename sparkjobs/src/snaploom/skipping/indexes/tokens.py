@@ -113,7 +113,7 @@ class Tokens:
         """Why the leaf is not answered."""
         pieces = _pieces(leaf)
         if len(pieces) > MOST_PIECES:
-            return f"probing {len(pieces)} texts would take too long: VALUE_SET serves long lists"
+            return f"it probes {MOST_PIECES} texts at most: VALUE_SET serves long lists"
         if pieces:
             return f"a piece of less than {_size(definition)} bytes proves nothing"
         return "n-grams prove only that a piece is absent: a range needs MIN_MAX"

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import secrets
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
+from snaploom.skipping.core.text import size_text, wrapped
 from snaploom.skipping.spark.interfaces.enable import decider_of, setting
 from snaploom.skipping.spark.optimizer import settings
 from snaploom.skipping.spark.optimizer.outcomes import ClauseOutcome, IndexOutcome, RelationOutcome
 from snaploom.skipping.spark.optimizer.requests import Request
 from snaploom.skipping.spark.relations.janino import JavaRule
 
-WIDTH = 80
-"""Columns of the text."""
 _CLAUSE = 40
 """Columns of the condition in a line about a clause."""
 
@@ -74,27 +72,27 @@ def _plan_again(spark: SparkSession, frame: DataFrame) -> None:
 
 
 def _relation_lines(relation: RelationOutcome) -> Iterator[str]:
-    yield from _wrapped(relation.name, "")
+    yield from wrapped(relation.name, "")
     if relation.files:
-        yield from _wrapped(
-            f"{relation.kept_files} of {relation.files} files, {_size(relation.kept_bytes)} of "
-            f"{_size(relation.bytes)} are read"
+        yield from wrapped(
+            f"{relation.kept_files} of {relation.files} files, {size_text(relation.kept_bytes)} of "
+            f"{size_text(relation.bytes)} are read"
             + " (evaluated only: all are)"
             * relation.is_evaluated_only,
             "  ",
         )
     if relation.condition:
-        yield from _wrapped(f"condition: {relation.condition}", "  ")
+        yield from wrapped(f"condition: {relation.condition}", "  ")
     for reason in relation.reasons:
-        yield from _wrapped(f"not skipping: {reason}", "  ")
+        yield from wrapped(f"not skipping: {reason}", "  ")
     for index in relation.indexes:
         yield from _index_lines(index)
 
 
 def _index_lines(index: IndexOutcome) -> Iterator[str]:
-    yield from _wrapped(f"index of {index.target or 'unknown target'} in {index.uri}", "  ")
+    yield from wrapped(f"index of {index.target or 'unknown target'} in {index.uri}", "  ")
     for reason in index.unused:
-        yield from _wrapped(f"not used: {reason}", "    ")
+        yield from wrapped(f"not used: {reason}", "    ")
     if not index.is_used:
         return
     unknown = [
@@ -102,7 +100,7 @@ def _index_lines(index: IndexOutcome) -> Iterator[str]:
         for count, why in ((index.stale, "changed since indexing"), (index.missing, "are unknown"))
         if count
     ]
-    yield from _wrapped("; ".join([f"{index.dropped} files dropped", *unknown]), "    ")
+    yield from wrapped("; ".join([f"{index.dropped} files dropped", *unknown]), "    ")
     for clause in index.clauses:
         yield from _clause_lines(clause)
 
@@ -112,26 +110,11 @@ def _clause_lines(clause: ClauseOutcome) -> Iterator[str]:
     line = f"{_short(clause.text):<{_CLAUSE}} {clause.dropped:>8} dropped"
     yield f"    {line}"
     if served:
-        yield from _wrapped(f"by {served}", "      ")
+        yield from wrapped(f"by {served}", "      ")
     # Where an index served it, what others could not do interests nobody.
     for reason in () if served else (*clause.report.unserved, *clause.hints):
-        yield from _wrapped(f"- {reason}", "      ")
+        yield from wrapped(f"- {reason}", "      ")
 
 
 def _short(text: str) -> str:
     return text if len(text) <= _CLAUSE else f"{text[: _CLAUSE - 3]}..."
-
-
-def _wrapped(text: str, indent: str) -> Sequence[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ") or [
-        indent
-    ]
-
-
-def _size(size: int) -> str:
-    amount, unit = float(size), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if amount < 1024:
-            break
-        amount, unit = amount / 1024, larger
-    return f"{size} B" if unit == "B" else f"{amount:.1f} {unit}"
