@@ -63,7 +63,7 @@ def open_s3(uri: str, environment: Mapping[str, str]) -> ObstoreObjectStore:
 
 
 def s3_endpoint(environment: Mapping[str, str]) -> str | None:
-    """The server that is to be asked; None for Amazon's own."""
+    """Return the server's endpoint; None for Amazon's own."""
     return next((environment[name] for name in S3_ENDPOINTS if environment.get(name)), None)
 
 
@@ -126,7 +126,6 @@ CLOUD_STORES: Mapping[str, Opener] = {
 
 
 def _bucket(uri: str) -> tuple[str, str]:
-    """Authority and folder of a URI, taken literally; the folder without `/` around it."""
     authority, _, folder = hadoop_uri(uri).partition("://")[2].partition("/")
     if not authority:
         raise CloudUriInvalid(

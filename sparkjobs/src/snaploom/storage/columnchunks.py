@@ -1,4 +1,4 @@
-"""Column chunks of a Parquet footer: whether Arrow can be asked about each of them.
+"""Column chunks of a Parquet footer: checked before Arrow is asked about them.
 
 Arrow parses a footer whole, and looks at a column chunk when it is asked about it. Of one that does
 not fit the schema it throws a C++ exception that no Python code can catch: the process ends. Such a
@@ -65,8 +65,6 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A column of a schema that holds values."""
-
     type: int
     """Number of its physical type."""
     size: int
@@ -106,8 +104,6 @@ def refuse_odd_chunks(footer: bytes, schema: pq.ParquetSchema) -> int:
 
 
 class _Walk:
-    """The way through the row groups of a footer."""
-
     def __init__(self, leaves: list[_Leaf]) -> None:
         self._leaves = leaves
         self._leaf: _Leaf
@@ -134,7 +130,6 @@ class _Walk:
         }
 
     def groups(self, data: bytes, at: int, kind: int) -> int:
-        """Walk the row groups; the place behind them."""
         count, at = _structs(data, at, kind)
         for _ in range(count):
             at = behind_struct(data, at, self._in_group)
@@ -221,7 +216,6 @@ def _list(of: int, data: bytes, at: int, kind: int) -> int:
 
 
 def _structs(data: bytes, at: int, kind: int) -> tuple[int, int]:
-    """Number of members of a list of structs, and where they begin."""
     _expect(kind, LIST)
     of, count, at = list_at(data, at)
     if count:
@@ -230,7 +224,7 @@ def _structs(data: bytes, at: int, kind: int) -> tuple[int, int]:
 
 
 def _histogram(data: bytes, at: int, kind: int, levels: int) -> int:
-    """The place behind numbers, one for each level."""
+    """Walk numbers, one for each level; returns the place behind them."""
     _expect(kind, LIST)
     of, count, _ = list_at(data, at)
     if count not in (0, levels) or (count and of != INT64):

@@ -25,7 +25,7 @@ LONGEST_PATHS = 64 * 2**20
 
 
 class StructInvalid(ValueError):
-    """Bytes that are no such struct."""
+    """Bytes that are not a valid struct."""
 
 
 class PathsTooLong(StructInvalid):
@@ -33,10 +33,7 @@ class PathsTooLong(StructInvalid):
 
 
 def refuse_long_paths(footer: bytes) -> None:
-    """Refuse the footer of a Parquet file whose paths take too much: names times columns.
-
-    Args:
-        footer: without its length and the magic word behind it.
+    """Refuse the footer of a Parquet file whose column paths take too much memory.
 
     Raises:
         PathsTooLong: it is refused.
@@ -160,11 +157,11 @@ def list_at(data: bytes, at: int) -> tuple[int, int, int]:
 
 
 class Int32(int):
-    """A number of another kind than those of 64 bits: readers ignore a field of a wrong kind."""
+    """A 32-bit number, told apart from 64-bit ones: readers ignore a field of a wrong kind."""
 
 
 class CompactStruct:
-    """One struct of the compact protocol; what nests too deeply is none of Parquet's."""
+    """A struct of the compact protocol; deeper nesting than Parquet has is refused."""
 
     def __init__(self, data: bytes, at: int, end: int, *, keeps: bool = True) -> None:
         """A struct between two places.
@@ -240,7 +237,6 @@ class CompactStruct:
         return total
 
     def _element(self) -> tuple[int, int]:
-        """Bytes of an element's name, and how many members it has."""
         name = members = 0
         seen: set[int] = set()
         for number, kind in self._heads():
@@ -269,14 +265,12 @@ class CompactStruct:
         return fields
 
     def _heads(self) -> Iterator[tuple[int, int]]:
-        """Number and kind of each field; its value is to be read before the next."""
         number = 0
         while head := self._byte():
             number = self._field(number, head)
             yield number, head & 0x0F
 
     def _field(self, number: int, head: int) -> int:
-        """Number of the field after another one."""
         found = number + (head >> 4) if head >> 4 else self._number()
         if not 0 < found < 1 << 15:  # readers may take 65,538 for 2
             raise StructInvalid("a field without a number")
@@ -322,7 +316,6 @@ class CompactStruct:
         return self._byte() if kind < 3 else self._value(kind, depth)
 
     def _list(self) -> tuple[int, int]:
-        """Kind and number of what a list holds."""
         head = self._byte()
         count = self._varint() if head >> 4 == 15 else head >> 4
         if count > self._end - self._at:  # each takes a byte at least

@@ -33,7 +33,7 @@ LONGEST_FAULT = 1000
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a document of one kind may have at most."""
+    """Upper bounds of a document of one kind."""
 
     length: int
     """Bytes."""
@@ -60,7 +60,7 @@ MEANING = Bounds(ENTRY.length + DOCUMENT.length, ENTRY.values + 10)
 
 
 def get_bounded(store: ObjectStore, key: str, bounds: Bounds) -> bytes:
-    """An object, if it has no more bytes than its kind.
+    """Read an object that has no more bytes than its kind may have.
 
     Raises:
         ObjectNotFound: it is not there.
@@ -70,12 +70,7 @@ def get_bounded(store: ObjectStore, key: str, bounds: Bounds) -> bytes:
 
 
 def parse_json(document: bytes, name: str, bounds: Bounds) -> JsonValue:
-    """The content of a JSON document.
-
-    Args:
-        document: as it was read.
-        name: of the file, for messages.
-        bounds: of its kind.
+    """Parse a JSON document; `name` is the file, for messages, and `bounds` are of its kind.
 
     Raises:
         ManifestCorrupt: it is no JSON, has a key twice, too many values or too deep ones.
@@ -128,7 +123,7 @@ def parse_versioned(document: bytes, name: str, bounds: Bounds) -> dict[str, Jso
 
 
 def parse_hint(document: bytes, name: str, model: type[Model]) -> Model:
-    """A small document that nothing depends on.
+    """Parse a small document that nothing depends on.
 
     Raises:
         ManifestCorrupt: it is damaged.
@@ -153,7 +148,7 @@ def refuse_many(document: bytes, name: str, bounds: Bounds) -> None:
 
 
 def corrupt(name: str, found: str) -> ManifestCorrupt:
-    """The error for a document that cannot be what its name promises."""
+    """Build the error for a document that cannot have the meaning of its name."""
     return ManifestCorrupt(
         f"{visible(name)} is damaged",
         found=visible(found[:LONGEST_FAULT]),
@@ -163,7 +158,7 @@ def corrupt(name: str, found: str) -> ManifestCorrupt:
 
 
 def first_fault(error: ValidationError) -> str:
-    """The first thing that is wrong with a document, and where."""
+    """Return the first fault of a document, and where it is."""
     fault = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part) for part in fault["loc"])
     return f"{place}: {fault['msg']}" if place else fault["msg"]

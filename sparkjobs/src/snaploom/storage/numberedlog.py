@@ -1,4 +1,4 @@
-"""A log of numbered documents: one commit is one put-if-absent of the next number (rules P1, P4).
+"""Log of numbered documents: one commit is one put-if-absent of the next number (rules P1, P4).
 
 The manifest log, the states of a skipping index and the versions of an Iceberg table are such logs.
 What stands under a number never changes, and no number is skipped, so that a reader goes on from
@@ -140,7 +140,7 @@ class NumberedLog:
 def rebased(
     attempt: Callable[[], Result | None], contended: Callable[[int], SnaploomError]
 ) -> Result:
-    """The result of the first attempt that loses no race (rule P3).
+    """Return the result of the first attempt that loses no race (rule P3).
 
     Args:
         attempt: reads the newest state, decides and commits; None after a lost race. What it
@@ -164,7 +164,7 @@ def pause(attempt: int) -> None:
 
 
 def read_hint(store: ObjectStore, key: str, model: type[Hint]) -> Hint | None:
-    """The hint beside a log: how far it once was; None where there is none, or a damaged one.
+    """Read the hint beside a log, its last known position; None where it is absent or damaged.
 
     Raises:
         NotAPlainFile: it is a link, or what else is no file.

@@ -99,7 +99,7 @@ class ObjectStore(Protocol):
         ...
 
     def head(self, key: str) -> ObjectInfo | None:
-        """What the store knows of an object; None when there is none under this key."""
+        """Return metadata of an object; None when there is none under this key."""
         ...
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
@@ -136,13 +136,7 @@ def check_key(key: str) -> str:
 
 
 def too_large(place: str, size: int, limit: int) -> ObjectTooLarge:
-    """The error for an object that is longer than it may be.
-
-    Args:
-        place: its URI.
-        size: its bytes, or as many of them as were seen.
-        limit: bytes that it may have.
-    """
+    """Build the error for an object at `place` that is longer than `limit` bytes."""
     return ObjectTooLarge(
         f"{place} is longer than Snaploom writes it, and was not read",
         found=f"{size:,} bytes or more",
@@ -152,11 +146,7 @@ def too_large(place: str, size: int, limit: int) -> ObjectTooLarge:
 
 
 def absent(place: str) -> ObjectNotFound:
-    """The error for an object that is not there.
-
-    Args:
-        place: its URI.
-    """
+    """Build the error for an object that is absent at a URI."""
     return ObjectNotFound(
         f"{place} does not exist",
         found="nothing",

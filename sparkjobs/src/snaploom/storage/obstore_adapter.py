@@ -166,7 +166,7 @@ class ObstoreObjectStore:
                 continue
 
     def _insist(self, key: str, operation: Callable[[], object]) -> None:
-        """Do it again while another writer of the same key is in the way."""
+        """Retry an operation while another writer of the same key is in the way."""
         for attempt in range(MEETINGS):
             try:
                 with self._translated(key, writing=True):

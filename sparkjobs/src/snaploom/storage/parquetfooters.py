@@ -39,7 +39,7 @@ ReadLast = Callable[[int], bytes]
 
 
 class FooterInvalid(ValueError):
-    """A file that has no footer of Parquet, or one beyond the bounds."""
+    """A file without a Parquet footer, or with one beyond the bounds."""
 
 
 def footer_bytes(read_last: ReadLast, size: int, first: int = END) -> bytes:
@@ -76,11 +76,7 @@ def local_footer_bytes(name: str) -> bytes:
 
 
 def bare_footer(content: bytes) -> bytes:
-    """A footer without its length, the format's mark and what is before it.
-
-    Args:
-        content: the end of a file, from where its footer begins or from before it.
-    """
+    """Strip the length, the format's mark and everything before the footer from a file's end."""
     return content[-END - int.from_bytes(content[-END:-4], "little") : -END]
 
 
@@ -123,7 +119,7 @@ def parse_row_groups(content: bytes) -> tuple[pq.FileMetaData, int]:
 
 @dataclass(frozen=True)
 class PublishedFooter:
-    """What the footer of a published file holds."""
+    """Content of the footer of a published file."""
 
     rows: int
     """Rows of the file."""

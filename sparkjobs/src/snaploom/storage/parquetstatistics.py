@@ -1,4 +1,4 @@
-"""What the statistics in Parquet footers prove about a column, without reading a data page.
+"""Statistics in Parquet footers as proofs about columns, without reading a data page.
 
 Sources and indexes trust statistics by this one rule. Its answers must equal what Spark would read:
 a wrong bound loses rows. So it lists what is known to hold, and everything else is left to a scan:
@@ -58,7 +58,7 @@ Value = bool | int | Decimal | bytes
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """What a footer proves about a column; everything here is exact."""
+    """Exact facts about a column that a footer proves."""
 
     values: int
     """Rows in which it is not NULL."""
@@ -83,7 +83,7 @@ def depends_on_zone(metadata: pq.FileMetaData) -> bool:
 def column_statistics(
     metadata: pq.FileMetaData, names: Sequence[str], data_type: str, *, is_case_sensitive: bool
 ) -> ColumnStatistics | None:
-    """What a footer proves about a column or a nested field.
+    """Derive the facts that a footer proves about a column or a nested field.
 
     Args:
         metadata: the footer.
@@ -104,7 +104,7 @@ def column_statistics(
 def leaf_statistics(
     metadata: pq.FileMetaData, leaf: int, data_type: str, rows: int, row_groups: range
 ) -> ColumnStatistics | None:
-    """What a footer proves about a leaf that `trusted_leaf` has found.
+    """Derive the facts that a footer proves about a leaf that `trusted_leaf` has found.
 
     Args:
         metadata: the footer, perhaps with those of other files that were written alike.
@@ -271,7 +271,7 @@ _PLAIN = {
 
 
 class _Group(NamedTuple):
-    """What a footer notes of a leaf in one row group."""
+    """Statistics of a leaf in one row group."""
 
     rows: int
     values: int

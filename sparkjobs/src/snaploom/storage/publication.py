@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SnapshotTarget:
-    """What is to be published, as planned."""
+    """A snapshot to publish, as planned."""
 
     time: EpochNanos
     """Snapshot time."""
@@ -38,7 +38,7 @@ class SnapshotTarget:
 
 @dataclass(frozen=True)
 class WriteResult:
-    """What the writer reports about the files that it put into staging."""
+    """Report of the writer about the files that it put into staging."""
 
     rows: int
     """Rows written."""
@@ -70,7 +70,7 @@ class Published:
 
 @dataclass(frozen=True)
 class AlreadyPublished:
-    """The snapshot is live by the run that `record.run_id` names; what this one wrote is gone."""
+    """Another run, `record.run_id`, published the snapshot; this run's files are removed."""
 
     record: SnapshotRecord
 

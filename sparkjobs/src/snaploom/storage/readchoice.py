@@ -1,4 +1,4 @@
-"""What `at`, `between` and `manifest` of `snaploom.read` mean, or what would be right."""
+"""Meaning of `at`, `between` and `manifest` of `snaploom.read`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LISTED = "'snaploom snapshots' lists the times of snapshots"
 
 @dataclass(frozen=True, slots=True)
 class ReadChoice:
-    """Which snapshots a read is about; all of them by default."""
+    """Choice of snapshots to read; all of them by default."""
 
     at: EpochNanos | None = None
     """Only the newest until then."""
@@ -33,7 +33,7 @@ class ReadChoice:
 
     @classmethod
     def parse(cls, at: object, between: object) -> ReadChoice:
-        """What the arguments mean.
+        """Parse the arguments.
 
         Raises:
             ArgumentInvalid: both are given, or one of them cannot be read.
@@ -65,7 +65,7 @@ class ReadChoice:
 
 
 def refuse_number(manifest: object) -> None:
-    """Refuse what is no number of a manifest.
+    """Refuse an argument that is not the number of a manifest.
 
     Raises:
         ArgumentInvalid: it is neither None nor a whole number from 0.
@@ -108,11 +108,7 @@ def range_of(between: object) -> tuple[EpochNanos, EpochNanos]:
 
 
 def instant_of(time: object, argument: str) -> EpochNanos:
-    """The instant that a time means.
-
-    Args:
-        time: as it was given.
-        argument: which one, for messages.
+    """Return the instant of a time; `argument` is its name, for messages.
 
     Raises:
         ArgumentInvalid: it is not a `Time`, has no time zone, or cannot be read.
@@ -132,7 +128,6 @@ def instant_of(time: object, argument: str) -> EpochNanos:
 
 
 def _of_text(text: str, argument: str) -> EpochNanos:
-    """The instant of a text, or the first one in UTC of a date."""
     for form in (text, f"{text}T00:00:00Z"):
         try:
             return parse_instant(form)
@@ -148,7 +143,6 @@ def _not_a_time(message: str, time: object, argument: str, hint: str) -> Argumen
 
 
 def _shown(value: object) -> str:
-    """A value with its type, as Python writes it, cut where it is long."""
     text = repr(value)
     short = text if len(text) <= 100 else f"{text[:100]} ..."
     return f"{short} ({type(value).__name__})"

@@ -82,7 +82,7 @@ class Proven:
 
 @dataclass(frozen=True)
 class Unproven:
-    """Files that stay as they are, and why."""
+    """Files that stay as they are, with the reason."""
 
     place: str
     """Partition, or key of a file."""
@@ -92,7 +92,7 @@ class Unproven:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a folder's data prove."""
+    """Snapshots that a folder's data prove, and files that prove none."""
 
     snapshots: tuple[Proven, ...]
     """By time."""
@@ -101,7 +101,7 @@ class Findings:
 
 
 def find_snapshots(store: ObjectStore, settings: FolderSettings) -> Findings:
-    """What the files in a folder prove; nothing is written.
+    """Find the snapshots that the files in a folder prove; writes nothing.
 
     Args:
         store: the folder.
@@ -181,7 +181,7 @@ def restore(
 
 
 def is_begun(store: ObjectStore) -> bool:
-    """Whether a repair of the folder was begun and has not ended: it may go on."""
+    """Whether a repair of the folder was begun and has not ended."""
     try:
         state = ManifestLog(store).read()
     except ManifestCorrupt:
@@ -191,7 +191,6 @@ def is_begun(store: ObjectStore) -> bool:
 
 
 def _claim(run: Run, seconds: int, state: FolderState) -> Claim | None:
-    """Claim that a repair is in progress, or over."""
     recorded = state.claims.get(SCOPE)
     if (recorded.seconds if recorded else 0) == seconds:
         return None
@@ -250,7 +249,7 @@ def _refuse_manifest(store: ObjectStore) -> None:
 
 
 def _of_table(store: ObjectStore, infos: Iterable[ObjectInfo]) -> Findings:
-    """What a table's history lists, and files that it never had."""
+    """Snapshots that a table's history lists, and files that it never had."""
     recorded = table_history(store)
     proven = tuple(
         Proven(
@@ -279,7 +278,7 @@ def _judge(
     infos: list[ObjectInfo],
     staged: set[str],
 ) -> Proven | str:
-    """The snapshot in a partition, or why none is proven."""
+    """The snapshot in a partition, or the reason why none is proven."""
     time = time_of(settings, partition)
     if time is None:
         return f"its name has no time in the format {settings.timestamp_format}"
@@ -318,7 +317,6 @@ def _judge(
 
 
 def _works(infos: Iterable[ObjectInfo]) -> dict[tuple[str, str], list[int]]:
-    """Numbers of the files of each work of a run, ascending."""
     found: dict[tuple[str, str], list[int]] = {}
     for info in infos:
         match = _PUBLISHED.fullmatch(info.key)

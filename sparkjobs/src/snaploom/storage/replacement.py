@@ -30,7 +30,7 @@ REPLACED = "REPLACED"
 
 @dataclass(frozen=True)
 class Rewrite:
-    """What the writer reports about the files that it put into staging."""
+    """Report of the writer about the files that it put into staging."""
 
     rows: int
     """Rows in them, counted from the files."""
@@ -94,8 +94,6 @@ def replace_version(
 
 @dataclass(frozen=True)
 class _Draft:
-    """All of the entry except its number and time."""
-
     run: Run
     version: SnapshotRecord
     rewrite: Rewrite
@@ -103,11 +101,7 @@ class _Draft:
     message: str
 
     def entry(self, state: FolderState) -> Replace:
-        """The entry on top of a state.
-
-        Raises:
-            RunRevoked, SnapshotChanged: as `replace_version`.
-        """
+        """The entry on top of a state; raises as `replace_version`."""
         refuse_revoked(state, self.run)
         refuse_changed(state, self.version)
         seq, now = state.next_seq, self.run.clock()

@@ -52,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Swept:
-    """What was removed, and what stays for now."""
+    """Removed versions, and those that stay for now."""
 
     snapshots: int = 0
     """Ended versions whose files are removed."""
@@ -65,7 +65,7 @@ class Swept:
 
 
 def store_present(store: ObjectStore, state: FolderState, now: EpochNanos) -> EpochNanos:
-    """A present that is not later than the store's own, right after an entry was written.
+    """Return a time not later than the store's own, right after an entry was written.
 
     Args:
         store: of the folder.
@@ -131,7 +131,7 @@ def sweep(
 def _over(
     store: ObjectStore, state: FolderState, position: int, count: int, horizon: int
 ) -> Iterator[TombstoneRecord]:
-    """Ended versions from a position on whose readers' grace has passed, up to the first other."""
+    """Ended versions from a position on, up to the first whose readers' grace has not passed."""
     is_past: dict[int, bool] = {}
     for ended in islice(state.ended, position, position + count):
         if ended.seq not in is_past:
@@ -142,7 +142,7 @@ def _over(
 
 
 def _within(files: int, versions: Iterator[TombstoneRecord]) -> Iterator[TombstoneRecord]:
-    """The first version, and those after it as long as there are not too many files."""
+    """The first version, and those after it until the limit of files."""
     total = 0
     for version in versions:
         if total and total + len(version.files) > files:
@@ -152,7 +152,7 @@ def _within(files: int, versions: Iterator[TombstoneRecord]) -> Iterator[Tombsto
 
 
 class _Position(ApiModel):
-    """Up to which ended version files are removed."""
+    """Position up to which files of ended versions are removed."""
 
     versions: Count
     """Their number."""
@@ -163,7 +163,7 @@ class _Position(ApiModel):
 
 
 def _position(store: ObjectStore, state: FolderState) -> int:
-    """How many ended versions are known to have no files; 0 if the hint is of another log."""
+    """Number of ended versions known to have no files; 0 if the hint is of another log."""
     try:
         position = parse_hint(get_bounded(store, layout.SWEPT, HINT), layout.SWEPT, _Position)
     except ObjectNotFound:

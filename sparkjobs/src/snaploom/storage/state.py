@@ -41,7 +41,7 @@ that it is less than half as long as an entry may be (`parsing.ENTRY`). More tak
 
 @dataclass(frozen=True)
 class DataModelVersion:
-    """One data model that some snapshot was published with."""
+    """A data model that some snapshot was published with."""
 
     model_hash: str
     """Hash of its document; `SnapshotRecord.model_hash` refers to it."""
@@ -53,7 +53,7 @@ class DataModelVersion:
 
 @dataclass(frozen=True)
 class SchemaAt:
-    """Which schema a snapshot has."""
+    """The schema of a snapshot."""
 
     time: EpochNanos
     schema_hash: str
@@ -62,7 +62,7 @@ class SchemaAt:
 
 @dataclass(frozen=True)
 class FolderState:
-    """What is committed up to one sequence number."""
+    """Committed state of a folder up to one sequence number."""
 
     seq: int = 0
     """Sequence number of the last entry folded in; zero before the first."""
@@ -162,12 +162,10 @@ class FolderState:
 
     @cached_property
     def _live_keys(self) -> dict[str, frozenset[str]]:
-        """Files that readers may open, of each partition that was asked about."""
         return {}
 
     @cached_property
     def _dead_keys(self) -> dict[str, dict[str, TombstoneRecord]]:
-        """Tombstones by file, likewise."""
         return {}
 
     @cached_property
@@ -241,8 +239,6 @@ def apply_unwritten(state: FolderState, entry: Entry) -> FolderState:
 
 
 class _Folding:
-    """Collections under construction; never seen outside `fold`."""
-
     def __init__(self, state: FolderState) -> None:
         self._state = state
         # The state before the first entry is shared by all folders, their records are not.
@@ -348,7 +344,7 @@ def tombstone_of(
 
 
 def first_ended(tombstones: Iterable[TombstoneRecord]) -> tuple[TombstoneRecord, ...]:
-    """As many as one entry has room for, from the first on: one at least."""
+    """Tombstones that fit into one entry, from the first on: at least one."""
     taken: list[TombstoneRecord] = []
     room = ENDED_TOGETHER
     for tombstone in tombstones:

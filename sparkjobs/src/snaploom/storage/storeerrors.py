@@ -37,7 +37,7 @@ class BucketNotFound(StorageError):
 
 
 class AccessDenied(StorageError):
-    """What is stored may not be read: with these credentials, with none, or by this user."""
+    """Access denied for these credentials."""
 
     reason = "AccessDenied"
 
@@ -56,14 +56,14 @@ class FileTooLong(StorageError):
 
 
 class WritersMet(StorageError):
-    """Two conditional writes met, and the server has not decided ("409"): put again, then ask."""
+    """Two conditional writes met and the server decided neither ("409"): put again, then read."""
 
     reason = "WritersMet"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What is known of a failed request."""
+    """Facts about a failed request."""
 
     status: int | None
     """HTTP status of the answer; None when there was none."""
@@ -120,7 +120,7 @@ def read_answer(error: Exception) -> Answer:
 
 
 def store_error(error: Exception, place: str, variables: str, *, writing: bool) -> SnaploomError:
-    """The error that corresponds to a failure of obstore.
+    """Translate a failure of obstore.
 
     Args:
         error: as obstore raised it.
@@ -188,5 +188,5 @@ def _refused(
 
 
 def _without_urls(line: str) -> str:
-    """A line without the queries of its URLs, where signatures and tokens stand."""
+    """Drop queries from URLs in a line: they contain signatures and tokens."""
     return re.sub(r"\?\S+", "?…", line)[:300]

@@ -1,4 +1,4 @@
-"""Snapshots of an output's Iceberg table that it is to forget, before files of theirs are removed.
+"""Expiry of snapshots of an output's Iceberg table before their files are removed.
 
 Retention is ours: when a snapshot of the output ended long enough ago, its files go (`storage.gc`,
 `storage.runcleanup`). A snapshot of the table from before that ending shows these files, so
@@ -49,7 +49,7 @@ class SnapshotsHeld(PublicationError):
 
 
 def forget(store: ObjectStore, ended: Collection[TombstoneRecord], now: int) -> bool:
-    """Let the table forget its snapshots that show versions which ended.
+    """Remove table snapshots that show versions which ended.
 
     Args:
         store: of the output's folder.
@@ -79,7 +79,7 @@ def forget(store: ObjectStore, ended: Collection[TombstoneRecord], now: int) -> 
 
 
 def remove_lists(store: ObjectStore, library: TableLibrary, margin: int) -> None:
-    """Remove lists of files that the newest version does not need, and no later one can.
+    """Remove lists of files that neither the newest version nor any later one can need.
 
     Args:
         store: of the output's folder.
@@ -138,7 +138,6 @@ def forgetful_document(
 def _before_last_ending(
     store: ObjectStore, version: TableVersion, files: frozenset[str]
 ) -> list[Mapping[str, JsonValue]]:
-    """Snapshots from before the newest commit that ended one of some files, the newest first."""
     lineage = version.lineage()
     for snapshot in lineage:
         commit = _commit(snapshot)

@@ -1,4 +1,4 @@
-"""The history of an output's Iceberg table: what each of its commits means, the newest first.
+"""History of an output's Iceberg table: the meaning of each commit, the newest first.
 
 A table's snapshot names its meaning by hash (`commits/<hash>.json`). Snapshots that the table has
 forgotten (`storage.tableexpiry`) are named in pages beside it, each of which names the one before,
@@ -42,7 +42,7 @@ CHANGES = (Publish, Replace, Tombstone)
 
 
 def commits_of(store: ObjectStore, version: TableVersion) -> Iterator[str]:
-    """Hashes of all commits of ours that lead to what a table holds, the newest first.
+    """Hashes of all commits of ours that lead to the table's content, the newest first.
 
     Raises:
         ManifestCorrupt: a page of what the table has forgotten is not there any more.
@@ -57,19 +57,13 @@ def commits_of(store: ObjectStore, version: TableVersion) -> Iterator[str]:
 
 
 def store_page(store: ObjectStore, commits: Sequence[str], before: str) -> str:
-    """Put down commits that the table is to forget; the hash that names the page.
-
-    Args:
-        store: of the output's folder.
-        commits: their hashes, the oldest first.
-        before: hash of the page of older ones; empty when there is none.
-    """
+    """Store a page of commits that the table forgets, the oldest first; returns its hash."""
     recorded: JsonValue = {"format": MANIFEST_FORMAT, "commits": list(commits), "before": before}
     return _put(store, recorded)
 
 
 def store_meaning(store: ObjectStore, entry: Publish | Replace | Tombstone) -> str:
-    """Put down what a commit means, schema included: `metadata/` may be lost; its hash."""
+    """Store the meaning and schema of a commit, as `metadata/` may be lost; returns its hash."""
     schema = ""
     if not isinstance(entry, Tombstone):
         schema = read_schema(store, entry.snapshot.schema_hash)
@@ -85,7 +79,7 @@ def _put(store: ObjectStore, document: JsonValue) -> str:
 
 @dataclass(frozen=True)
 class TableHistory:
-    """What the history of a table records of an output."""
+    """History of an output as its table records it."""
 
     live: tuple[tuple[SnapshotRecord, str], ...]
     """What is live, by time: each with its schema. Numbers of entries are those of a lost log."""
@@ -115,7 +109,7 @@ def table_history(store: ObjectStore) -> TableHistory:
 
 
 def meaning_of(store: ObjectStore, commit: str) -> Meant:
-    """What a commit of the table means.
+    """Read the meaning of a table commit.
 
     Raises:
         ManifestCorrupt: that is not there any more.
@@ -145,7 +139,7 @@ def _document(store: ObjectStore, name: str) -> dict[str, JsonValue]:
 
 @dataclass(frozen=True)
 class Meant:
-    """What a commit of the table means."""
+    """The meaning of a table commit."""
 
     entry: Publish | Replace | Tombstone
     """As it was drafted: numbers in it are those of the log at that time."""
@@ -196,6 +190,5 @@ class Meant:
 
 
 def _same(record: SnapshotRecord, other: SnapshotRecord) -> bool:
-    """Whether two records are of one version: names of files are never used twice (rule P10)."""
     recorded = (record.run_id, record.created_at, record.files)
     return recorded == (other.run_id, other.created_at, other.files)

@@ -1,4 +1,4 @@
-"""`TIME`, `TIME@NUMBER` and `TIME@dry-run`: which version of a snapshot is meant."""
+"""Parses `TIME`, `TIME@NUMBER` and `TIME@dry-run`, which choose a version of a snapshot."""
 
 from __future__ import annotations
 
@@ -29,11 +29,7 @@ class VersionChoice:
 
     @classmethod
     def parse(cls, version: Time, argument: str) -> VersionChoice:
-        """What somebody named.
-
-        Args:
-            version: a time, or a text with `@` and what follows it.
-            argument: which argument it is, for messages.
+        """Parse a version; `argument` is its name, for messages.
 
         Raises:
             ArgumentInvalid: it cannot be read.
@@ -54,12 +50,7 @@ class VersionChoice:
         return cls(instant_of(text, argument), int(suffix))
 
     def record(self, folder: Folder, newest: FolderState, argument: str) -> SnapshotRecord:
-        """The record of a published version whose files are there.
-
-        Args:
-            folder: of the output.
-            newest: its newest state.
-            argument: which argument it is, for messages.
+        """Return the record of a published version whose files exist.
 
         Raises:
             ArgumentInvalid: no snapshot of this time was live then.
