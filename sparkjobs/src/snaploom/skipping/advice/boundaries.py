@@ -29,9 +29,6 @@ class Boundaries:
 
         A value that is frequent takes as many ranks as it takes quantiles, so that ranks are
         spread evenly over the rows and no column outweighs another.
-
-        Args:
-            values: in the Arrow type in which the column's values are kept.
         """
         found = self.starts[ranks(self.keys, keys_of(values, self.data_type), "left")] + 1
         found[values.is_null().to_numpy(zero_copy_only=False)] = 0
@@ -39,13 +36,7 @@ class Boundaries:
 
 
 def boundaries_of(sample: pa.Array, data_type: str, bits: int) -> Boundaries:
-    """The quantiles of a sample, as many as ranks of so many bits can distinguish.
-
-    Args:
-        sample: values of the column, NULLs included, in the Arrow type in which they are kept.
-        data_type: Spark's type.
-        bits: of a rank.
-    """
+    """Quantiles of a sample, as many as ranks of a number of bits can distinguish."""
     known = sample.drop_null()
     ordered = _sorted(keys_of(known, data_type))
     count = min(len(ordered), 2**bits - 2)

@@ -22,7 +22,7 @@ MOST_BITS = 63
 
 
 class Curve(StrEnum):
-    """How rows are ordered by several columns."""
+    """Order of rows by several columns."""
 
     LINEAR = "LINEAR"
     """By the first column, then by the second, as ORDER BY does."""
@@ -51,12 +51,7 @@ def position(curve: Curve, ranks: Sequence[Int64s], bits: int) -> Int64s:
 
 
 def z_order(ranks: Sequence[Int64s], bits: int) -> Int64s:
-    """Position on the Z-order curve: the bits of all ranks, interleaved, the first column's first.
-
-    Args:
-        ranks: see `position`.
-        bits: see `position`.
-    """
+    """Position on the Z-order curve: interleaved bits of all ranks, the first column's first."""
     found = np.zeros_like(ranks[0])
     for bit in range(bits):
         for column, each in enumerate(ranks):
@@ -66,12 +61,7 @@ def z_order(ranks: Sequence[Int64s], bits: int) -> Int64s:
 
 
 def hilbert(ranks: Sequence[Int64s], bits: int) -> Int64s:
-    """Position on the Hilbert curve.
-
-    Args:
-        ranks: see `position`.
-        bits: see `position`.
-    """
+    """Position on the Hilbert curve; arguments as for `position`."""
     axes = [each.copy() for each in ranks]
     for level in range(bits - 1, 0, -1):
         _undo_rotation(axes, level)
@@ -84,7 +74,6 @@ def hilbert(ranks: Sequence[Int64s], bits: int) -> Int64s:
 
 
 def _undo_rotation(axes: list[Int64s], level: int) -> None:
-    """Turn what lies below one level as the curve turned it there."""
     finer = (1 << level) - 1
     for column, each in enumerate(axes):
         is_upper = (each & (1 << level)) != 0

@@ -19,7 +19,7 @@ _MOST_ORDERS = 5
 
 @dataclass(frozen=True)
 class Report:
-    """Advice, with what it rests on."""
+    """Advice, with the data it rests on."""
 
     target: str
     """The table, or where the files are."""
@@ -42,7 +42,7 @@ class Report:
 
     @property
     def document(self) -> JsonValue:
-        """For programs."""
+        """Return a JSON value for programs."""
         advice = self.advice
         return {
             "target": self.target,

@@ -17,12 +17,7 @@ from snaploom.skipping.core.definition import IndexDefinition, Target
 
 
 def resource_yaml(target: Target, indexes: Sequence[IndexDefinition], location: str) -> str:
-    """The resource, which the loader of resources accepts.
-
-    Args:
-        target: what is indexed.
-        indexes: one or more.
-        location: folder below which the index is to be kept.
+    """The resource as YAML, which the loader of resources accepts.
 
     Raises:
         InvalidDeclarations: it would not be accepted, such as for a name that is too long.
@@ -44,8 +39,7 @@ def resource_yaml(target: Target, indexes: Sequence[IndexDefinition], location: 
     return text
 
 
-class _Dumper(yaml.SafeDumper):
-    """Quotes `y` and `n`, which are truth values to some readers of YAML."""
+class _Dumper(yaml.SafeDumper): ...
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

@@ -84,12 +84,12 @@ class BloomFilter:
         return cls(functions, np.zeros((wanted + 63) // 64 * 64, dtype=np.bool_))
 
     def put(self, items: ItemHashes) -> None:
-        """Take items."""
+        """Add items."""
         for function in range(1, self.functions + 1):
             self.bits[items.positions(function, len(self.bits))] = True
 
     def merge(self, other: BloomFilter) -> None:
-        """Take the items of another filter.
+        """Add the items of another filter.
 
         Raises:
             ValueError: it is of another size.
@@ -132,7 +132,7 @@ class BloomFilter:
 
 
 class BloomColumn:
-    """One serialised filter a file, probed together without unpacking any.
+    """One serialised filter per file, probed together without unpacking any.
 
     Args:
         filters: serialised filters; NULL, or what is none, may contain everything.

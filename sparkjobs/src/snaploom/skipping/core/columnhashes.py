@@ -65,7 +65,7 @@ def xxhash64_of(values: pa.Array, data_type: str) -> pa.Array:
 
 
 def _bits(values: pa.Array, data_type: str) -> UInt64s:
-    """What is hashed of fixed-width values: for halves, the lower 32 bits."""
+    """Bits that are hashed of fixed-width values: for halves, the lower 32 bits."""
     if data_type in ("float", "double"):
         numbers = ordered(values.fill_null(0).to_numpy(zero_copy_only=False))
         return numbers.view(np.uint32 if data_type == "float" else np.uint64).astype(np.uint64)
@@ -89,7 +89,6 @@ def _of_bytes(items: pa.LargeBinaryArray) -> UInt64s:
 
 
 def _of_sorted(data: npt.NDArray[np.uint8], starts: Int64s, lengths: Int64s) -> UInt64s:
-    """Hashes of pieces of the data, the longest pieces first."""
     words = _overlapping(data, np.dtype("<u8"))
     state = _after_stripes(words, starts, lengths)
     position, left = starts + lengths // 32 * 32, lengths % 32

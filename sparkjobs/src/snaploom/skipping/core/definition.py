@@ -1,4 +1,4 @@
-"""What an index is, as it is declared and kept: target, reader, indexes.
+"""Definition of an index, as it is declared and kept: target, reader, indexes.
 
 One *skipping index* (for users) belongs to one target and holds several *indexes*, each of one
 type over one term or several.
@@ -15,7 +15,7 @@ from snaploom.skipping.core.terms import Term
 
 @dataclass(frozen=True)
 class Target:
-    """The files that are indexed."""
+    """Files that an index is about."""
 
     uri: str
     """Where they are: a Hadoop path with scheme and without a trailing slash, such as
@@ -31,7 +31,7 @@ class Target:
 
 @dataclass(frozen=True)
 class ReaderFingerprint:
-    """Whatever changes what a reader sees in the same bytes (rule S6); compared as a whole."""
+    """Facts that change how a reader interprets the same bytes (rule S6); compared as a whole."""
 
     format: str
     """Spark's short name of the format."""
@@ -86,7 +86,7 @@ class IndexDefinition:
 
     @property
     def label(self) -> str:
-        """As people write it: `MIN_MAX(price)`."""
+        """Notation for people: `MIN_MAX(price)`."""
         return f"{self.type}({', '.join(term.label for term in self.terms)})"
 
 
@@ -118,7 +118,7 @@ class SkippingDefinition:
 
     @property
     def why_outdated(self) -> str:
-        """Which indexes no query uses before they are built again, and how; empty if none."""
+        """Indexes that no query uses before they are rebuilt, and how; empty if there are none."""
         labels = ", ".join(index.label for index in self.indexes if index.is_outdated)
         where = self.target.table or self.target.uri
         return labels and (

@@ -1,4 +1,4 @@
-"""What is known about files: one row a file, columns read when first needed.
+"""Facts about files: one row per file, columns read when first needed.
 
 Columns of every table of rows, of any maker and in any store:
 
@@ -55,7 +55,7 @@ def field_column(index_id: str, field: str) -> str:
 
 
 class FileTable:
-    """Rows of one pinned state of an index. Never changes, so what is derived from it is cached.
+    """Rows of one pinned state of an index. Immutable, so derived values are cached.
 
     Args:
         count: number of rows.

@@ -109,7 +109,7 @@ def sorted_keys(values: Sequence[Value], data_type: str) -> SortedKeys:
 
 
 def ranks(literals: SortedKeys, keys: Keys, side: Literal["left", "right"]) -> Int64s:
-    """For each key, how many literals are less (`left`), or less or equal (`right`)."""
+    """For each key, the number of literals less (`left`), or less or equal (`right`)."""
     if isinstance(keys, np.ndarray):
         return np.searchsorted(literals, keys, side).astype(np.int64)
     return _byte_ranks(cast(list[bytes], literals), keys, side)
@@ -123,7 +123,7 @@ def ordered(values: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
 
 
 def byte_buffers(values: pa.LargeBinaryArray) -> tuple[Int64s, npt.NDArray[np.uint8]]:
-    """Where each value begins and ends, and the bytes of all, without a copy."""
+    """Offsets and concatenated bytes of all values, without a copy."""
     _, offsets, data = values.buffers()
     if offsets is None or not len(values):
         return np.zeros(len(values) + 1, dtype=np.int64), np.zeros(0, dtype=np.uint8)

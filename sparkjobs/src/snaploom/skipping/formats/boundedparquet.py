@@ -1,4 +1,4 @@
-"""Parquet files that anybody may have written: opened and read within bounds.
+"""Parquet files of untrusted origin, opened and read within bounds.
 
 Everything that is read of an index goes through here, the metadata stores of others included. What
 a file takes in memory is known before it is read (`parquetpages`); footers, their lists and their
@@ -160,7 +160,6 @@ class BoundedParquet:
         return found
 
     def _sizes_of(self, leaf: int) -> tuple[DecodedSize | None, ...]:
-        """For each row group; None where the pages are encrypted."""
         if leaf not in self._sizes:
             is_nested = self.file.schema.column(leaf).max_repetition_level > 0
             chunks = (group[leaf] for group in self._columns)
@@ -177,7 +176,7 @@ FAILURES = (OSError, ValueError, KeyError, TypeError, NotImplementedError, pa.Ar
 
 
 def key_unavailable(name: str) -> KeyUnavailable:
-    """The error for a file whose key is not to be had."""
+    """Build the error for a file whose key is unavailable."""
     return KeyUnavailable(
         f"{name} is encrypted and cannot be read",
         found="no key, or not the one with which it was written",
@@ -187,7 +186,7 @@ def key_unavailable(name: str) -> KeyUnavailable:
 
 
 def damaged(name: str) -> IndexUnreadable:
-    """The error for a file that is no Parquet file."""
+    """Build the error for a file that is no Parquet file."""
     return IndexUnreadable(
         f"{name} is damaged",
         expected="a whole Parquet file",
@@ -196,7 +195,7 @@ def damaged(name: str) -> IndexUnreadable:
 
 
 def beyond(name: str, found: str) -> IndexUnreadable:
-    """The error for a file that would take too much, or more than such a file ever has."""
+    """Build the error for a file beyond the bounds."""
     return IndexUnreadable(
         f"{name} is beyond what is read of an index",
         found=found,

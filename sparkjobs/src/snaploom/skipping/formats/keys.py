@@ -25,11 +25,11 @@ class KeyService(Protocol):
     """
 
     def wrap(self, label: str, key: bytes) -> str:
-        """The key, encrypted under the master key of that label, as printable text."""
+        """Encrypt a key under the master key of a label, as printable text."""
         ...
 
     def unwrap(self, label: str, wrapped: str) -> bytes:
-        """The key that `wrap` wrapped under that label."""
+        """Decrypt a key that `wrap` encrypted under a label."""
         ...
 
 
@@ -52,5 +52,5 @@ class ParquetKeys(Protocol):
         ...
 
     def decryption(self) -> DecryptionProperties:
-        """Properties for reading one file; unencrypted files may be read with them too."""
+        """Properties for reading one file; they work for unencrypted files, too."""
         ...

@@ -1,4 +1,4 @@
-"""Our own files: rows about data files as one Parquet file, columns read when needed.
+"""Our own files: one Parquet file of rows about data files, columns read when needed.
 
 The columns are those of `snaploom.skipping.core.filetable`, flat and under their own names; the
 footer's key `snaploom.skipping` holds the format version and the reader of the rows.
@@ -111,11 +111,11 @@ class SidecarReader:
         self.columns: tuple[str, ...] = tuple(self._file.schema.names)
 
     def type_of(self, column: str) -> pa.DataType:
-        """Type of a column."""
+        """Return the type of a column."""
         return self._file.schema.field(column).type
 
     def read(self, columns: Sequence[str]) -> pa.Table:
-        """Some columns of all rows.
+        """Return some columns of all rows.
 
         Raises:
             IndexUnreadable: it is damaged, or takes too much memory.
@@ -162,7 +162,7 @@ class _Writer:
 
 
 def _pieces(rows: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in pieces worth a row group."""
+    """Split rows into row groups of a useful size."""
     waiting: list[pa.Table] = []
     count = size = 0
     for piece in (piece for table in rows for piece in _bounded(table)):
@@ -258,7 +258,6 @@ def _encryption(
 
 
 def _leaves(schema: pa.Schema) -> list[str]:
-    """Paths of leaf columns as Parquet names them, asked of Parquet itself."""
     sink = io.BytesIO()
     pq.write_table(schema.empty_table(), sink)
     found = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema

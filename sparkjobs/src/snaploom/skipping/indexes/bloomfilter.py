@@ -46,7 +46,7 @@ _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
 class BloomFilterBuilder:
-    """Collects what is distinct of one file, 64 bits an item, then fills a filter."""
+    """Collects the distinct items of one file, 64 bits each, then fills a filter."""
 
     def __init__(
         self, false_positives: float, items: int | None, puts_values: bool = False
@@ -57,19 +57,19 @@ class BloomFilterBuilder:
         self._distinct = DistinctValues(pa.int64(), CAPACITY if items is None else items)
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Take a batch of hashes, or of values."""
+        """Add a batch of hashes, or of values."""
         self._distinct.add(_packed(columns[0]) if self._puts_values else columns[0])
 
     def merge(self, other: bytes) -> None:
-        """Take what another builder collected."""
+        """Add another builder's state."""
         self._distinct.merge(other)
 
     def partial(self) -> bytes:
-        """What was collected."""
+        """Collected state."""
         return self._distinct.partial()
 
     def finish(self) -> Mapping[str, object]:
-        """The row; no filter where there are more values than it could hold (rule S10)."""
+        """Return the row; no filter where there are more values than it could hold (rule S10)."""
         distinct = self._distinct.values()
         return {FIELD: None if distinct is None else self._filled(distinct.to_numpy())}
 
@@ -81,7 +81,6 @@ class BloomFilterBuilder:
 
 
 def _packed(values: pa.Array) -> pa.Array:
-    """The two hashes of each value as one integer, without NULLs."""
     values = values.drop_null()
     if pa.types.is_integer(values.type):
         hashes = ItemHashes.of_longs(values.cast(pa.int64()).to_numpy())
@@ -142,7 +141,7 @@ class BloomFilterIndex:
         return None if items is None else filters.might_contain_any(items)
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """What would serve the leaf instead."""
+        """Index that would serve the leaf instead."""
         match leaf:
             case In(_, values, False):
                 return f"probing {len(values)} values in every filter would take too long"

@@ -1,4 +1,4 @@
-"""What bounds prove: all values of a file lie between a least and a greatest one."""
+"""Proofs by bounds: all values of a file lie between a least and a greatest one."""
 
 from __future__ import annotations
 
@@ -100,7 +100,6 @@ def _compared(bounds: Bounds, operator: Operator, key: int | bytes) -> Mask:
 
 
 def _some_residue(bounds: Bounds, leaf: Residue) -> Mask:
-    """Whether the first fitting number from the least value on is not beyond the greatest."""
     low, high = np.asarray(bounds.low), np.asarray(bounds.high)
     low = low if leaf.low is None else np.maximum(low, np.int64(leaf.low))
     high = high if leaf.high is None else np.minimum(high, np.int64(leaf.high))

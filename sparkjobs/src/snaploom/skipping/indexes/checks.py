@@ -1,4 +1,4 @@
-"""What the index types ask of a declaration, refused with what would be possible."""
+"""Checks of declarations by index types; refusals name the alternatives."""
 
 from __future__ import annotations
 
@@ -17,12 +17,7 @@ SUPPORTED = (
 def check_terms(
     definition: IndexDefinition, count: int = 1, types: Collection[str] | None = None
 ) -> None:
-    """Refuse another number of terms, or terms of a type that cannot be kept.
-
-    Args:
-        definition: what is declared.
-        count: terms of the index type.
-        types: Spark types that are possible; None for all that an index can keep.
+    """Refuse another number of terms, or terms of other types; `types` None for all keepable ones.
 
     Raises:
         IndexNotPossible: with what would be possible.

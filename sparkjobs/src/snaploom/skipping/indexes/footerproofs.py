@@ -1,4 +1,4 @@
-"""What index types have in common when they take rows from footers, many files at once."""
+"""Common parts of index types that take rows from footers, many files at once."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from snaploom.skipping.indexes.columns import as_mask
 
 
 def without_values(column: FooterColumn) -> Mask:
-    """Files of which it is proved that the term is NULL in every row."""
+    """Files in which the term is proved NULL in every row."""
     return as_mask(pc.equal(column.values, 0))
 
 
 def with_one_value(column: FooterColumn) -> Mask:
-    """Files in which the term has values, and all are proved to be the same, in Spark's order."""
+    """Files in which the term has values, all proved equal in Spark's order."""
     is_same = pc.equal(column.minimum, column.maximum)
     if pa.types.is_floating(column.minimum.type):
         is_same = pc.or_(is_same, pc.and_(pc.is_nan(column.minimum), pc.is_nan(column.maximum)))

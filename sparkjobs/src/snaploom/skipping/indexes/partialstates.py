@@ -22,7 +22,7 @@ def pack(arrays: Sequence[pa.Array]) -> bytes:
 
 
 def unpack(content: bytes) -> list[pa.Array]:
-    """What `pack` was given.
+    """Arrays that `pack` was given.
 
     Raises:
         pa.ArrowInvalid: these are other bytes.

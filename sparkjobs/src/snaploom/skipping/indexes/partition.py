@@ -28,19 +28,19 @@ class PartitionBuilder:
         self._distinct = DistinctValues(value_type, 1)
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Take a batch."""
+        """Add a batch."""
         self._distinct.add(columns[0])
 
     def merge(self, other: bytes) -> None:
-        """Take what another builder collected."""
+        """Add another builder's state."""
         self._distinct.merge(other)
 
     def partial(self) -> bytes:
-        """What was collected."""
+        """Collected state."""
         return self._distinct.partial()
 
     def finish(self) -> Mapping[str, object]:
-        """The row."""
+        """Return the row."""
         values = self._distinct.values()
         return {FIELD: values[0].as_py() if values is not None and len(values) else None}
 
@@ -52,7 +52,7 @@ class Partition:
     name: str = "PARTITION"
 
     def check(self, definition: IndexDefinition) -> None:
-        """One top-level column; that it is a partition column is the caller's to see (rule S11)."""
+        """One top-level column; the caller ensures that it is a partition column (rule S11)."""
         check_terms(definition)
         check_parameters(definition, ())
         names = definition.term.names
@@ -79,7 +79,7 @@ class Partition:
     def from_footers(
         self, definition: IndexDefinition, columns: Sequence[FooterColumn]
     ) -> ProvedFields:
-        """The value, where it is the least and the greatest."""
+        """The value, where the least equals the greatest."""
         is_empty, is_single = without_values(columns[0]), with_one_value(columns[0])
         values = only_where(is_single, normalised(columns[0].minimum))
         return ProvedFields(is_empty | is_single, {FIELD: values})
@@ -94,7 +94,7 @@ class Partition:
         return matching | ~kept_known(files, definition.index_id, FIELD)
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """Why the leaf is not answered."""
+        """Reason why the leaf is not answered."""
         return "the value of a partition proves nothing about this condition"
 
 

@@ -1,4 +1,4 @@
-"""PREFIX: the distinct beginnings of each file's texts, where they are few.
+"""PREFIX: the distinct beginnings of each file's texts, if there are few.
 
 A kept prefix that is shorter than the length is a whole text; one of full length stands for every
 text that begins with it. Texts are cut at bytes, and bytes is what is compared.
@@ -51,19 +51,19 @@ class PrefixBuilder:
         self._distinct = DistinctValues(pa.large_binary(), limit)
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Take a batch."""
+        """Add a batch."""
         self._distinct.add(_cut(columns[0].drop_null(), self._length))
 
     def merge(self, other: bytes) -> None:
-        """Take what another builder collected."""
+        """Add another builder's state."""
         self._distinct.merge(other)
 
     def partial(self) -> bytes:
-        """What was collected."""
+        """Collected state."""
         return self._distinct.partial()
 
     def finish(self) -> Mapping[str, object]:
-        """The row."""
+        """Return the row."""
         prefixes = self._distinct.values()
         return {FIELD: None if prefixes is None else prefixes.to_pylist()}
 
@@ -120,19 +120,17 @@ class Prefix:
         return lists.any_of(np.where(is_whole, whole, of_full_length))
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """What would serve the leaf instead."""
+        """Index that would serve the leaf instead."""
         if isinstance(leaf, Contains | EndsWith):
             return "prefixes prove nothing about the middle or the end of a text: TOKENS does"
         return "prefixes prove nothing about this condition"
 
 
 def _cut(texts: pa.LargeBinaryArray, length: int) -> pa.LargeBinaryArray:
-    """The distinct beginnings of texts."""
     return _beginnings(pc.unique(texts), length)
 
 
 def _beginnings(texts: pa.LargeBinaryArray, length: int) -> pa.LargeBinaryArray:
-    """The beginning of each text."""
     offsets, data = byte_buffers(texts)
     sizes = np.minimum(np.diff(offsets), length)
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

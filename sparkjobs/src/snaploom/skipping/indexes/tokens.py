@@ -47,19 +47,19 @@ class TokensBuilder:
         self._filter = BloomFilterBuilder(share, None)
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Take a batch of texts."""
+        """Add a batch of texts."""
         self._filter.add([pa.array(n_grams(columns[0].drop_null(), self._size))])
 
     def merge(self, other: bytes) -> None:
-        """Take what another builder collected."""
+        """Add another builder's state."""
         self._filter.merge(other)
 
     def partial(self) -> bytes:
-        """What was collected."""
+        """Collected state."""
         return self._filter.partial()
 
     def finish(self) -> Mapping[str, object]:
-        """The row."""
+        """Return the row."""
         return self._filter.finish()
 
 
@@ -110,7 +110,7 @@ class Tokens:
         return keep
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """Why the leaf is not answered."""
+        """Reason why the leaf is not answered."""
         pieces = _pieces(leaf)
         if len(pieces) > MOST_PIECES:
             return f"probing {len(pieces)} texts would take too long: VALUE_SET serves long lists"

@@ -1,4 +1,4 @@
-"""VALUE_SET: the distinct values of each file, where they are few."""
+"""VALUE_SET: the distinct values of each file, if there are few."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class ValueSetBuilder:
         self._distinct = DistinctValues(value_type, limit)
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Take a batch."""
+        """Add a batch."""
         self._distinct.add(columns[0])
 
     def merge(self, other: bytes) -> None:
-        """Take what another builder collected."""
+        """Add another builder's state."""
         self._distinct.merge(other)
 
     def partial(self) -> bytes:
-        """What was collected."""
+        """Collected state."""
         return self._distinct.partial()
 
     def finish(self) -> Mapping[str, object]:
-        """The row."""
+        """Return the row."""
         values = self._distinct.values()
         return {FIELD: None if values is None else values.to_pylist()}
 
@@ -90,7 +90,7 @@ class ValueSet:
         return None if matching is None else lists.any_of(matching)
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """Why the leaf is not answered."""
+        """Reason why the leaf is not answered."""
         return "a set of values proves nothing about this condition"
 
 

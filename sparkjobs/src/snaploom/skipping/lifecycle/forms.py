@@ -1,4 +1,4 @@
-"""What a form of the store can hold, and what encryption asks for: refused when it is declared."""
+"""Limits of store forms and of encryption, checked at declaration."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def require_form(form: str) -> None:
 
 
 def check_form(definition: SkippingDefinition) -> None:
-    """Refuse what the form of the store cannot hold.
+    """Refuse a definition that the form of the store cannot hold.
 
     Raises:
         IndexNotPossible: it cannot; every reason is named.

@@ -1,4 +1,4 @@
-"""Exchange of index metadata with other programs, as a package that knows their files offers it.
+"""Exchange of index metadata with other programs, offered by a package that knows their files.
 
 It is registered in the entry-point group `snaploom.skipping.interchange` under the name of the
 format.
@@ -31,7 +31,7 @@ EXCHANGED = ParquetForm.XSKIPPER.value
 
 @dataclass(frozen=True)
 class Written:
-    """What an export wrote."""
+    """Result of an export."""
 
     files: int
     """Part files of the store now."""
@@ -45,7 +45,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import brought."""
+    """Rows and indexes of an import."""
 
     indexes: tuple[IndexDefinition, ...]
     """The indexes."""
@@ -62,7 +62,7 @@ class Imported:
 
     @property
     def left_out(self) -> list[str]:
-        """How many rows and files were left out, and why, as people read it."""
+        """Number of rows and files left out, with reasons, for people."""
         counts = (
             (len(self.rejected), "rows contradict their files"),
             (self.unmatched, "rows are about files that are not there as they were"),
@@ -73,7 +73,7 @@ class Imported:
 
 @dataclass(frozen=True)
 class ImportResult:
-    """What an import did."""
+    """Result of an import."""
 
     imported: Imported
     """Rows that were taken over, and those that were not."""
@@ -81,7 +81,7 @@ class ImportResult:
     """The state afterwards."""
 
     def __str__(self) -> str:
-        """As people read it."""
+        """Summary for people."""
         found = self.imported
         labels = ", ".join(index.label for index in found.indexes)
         parts = [f"imported {labels} about {found.rows.num_rows} files", *found.left_out]
@@ -90,7 +90,7 @@ class ImportResult:
 
 @dataclass(frozen=True)
 class CatalogProperties:
-    """Properties that may name a location; nothing for files that are no table."""
+    """Properties that may name a location; empty for files that are no table."""
 
     table: Mapping[str, str] = field(default_factory=dict)
     """The table's own."""

@@ -40,12 +40,12 @@ _REASONS = 3
 
 
 def silent(done: int, total: int) -> None:
-    """Progress that nobody watches."""
+    """Report no progress."""
 
 
 @dataclass(frozen=True)
 class RefreshResult:
-    """What a refresh did."""
+    """Result of a refresh."""
 
     plan: RefreshPlan
     """What it had decided."""
@@ -58,7 +58,7 @@ class RefreshResult:
 
     @property
     def suggests_compaction(self) -> bool:
-        """Whether so many segments have gathered that `compact` would pay."""
+        """Whether enough segments have gathered for `compact` to pay."""
         return len(self.state.segments) >= SUGGESTED_SEGMENTS
 
 
@@ -71,13 +71,6 @@ def create(
     timing: Timing = USUAL,
 ) -> StoredState:
     """Declare a skipping index; nothing is built, and it prunes nothing before a refresh (rule S8).
-
-    Args:
-        store: where it will be.
-        target: what is indexed.
-        declaration: what is kept about each file.
-        if_not_exists: answer with the one there is instead of refusing.
-        timing: clock and patience.
 
     Raises:
         IndexAlreadyExists: the target has one.
@@ -122,13 +115,6 @@ def refresh(
     Files and rows are compared first. Where they agree, nothing is built; one commit records when
     that was seen. Files that cannot be indexed are left out with a warning, unless those are all:
     then nothing is changed.
-
-    Args:
-        store: where the index is.
-        target: what is indexed.
-        mode: what to look at; None for what was declared.
-        progress: called for files done.
-        timing: clock and patience.
 
     Raises:
         IndexNotFound: there is no index, or it is dropped.
@@ -187,16 +173,10 @@ def confirm(
     *,
     timing: Timing = USUAL,
 ) -> RefreshResult | None:
-    """A refresh that has nothing to do, without looking into a file.
+    """Refresh an index whose files did not change, without opening a file.
 
     To know the columns of files Spark may have to read them: one footer, or all rows. Where neither
     the files nor the way in which they are read changed, the columns did not change either.
-
-    Args:
-        store: where the index is.
-        listing: the files.
-        mode: what to look at; None for what was declared.
-        timing: clock and patience.
 
     Returns:
         None where there is something to do, or that cannot be known: then `refresh`.
@@ -310,7 +290,7 @@ def recover(store: IndexStore, *, timing: Timing = USUAL) -> StoredState:
 
 
 def compact(store: IndexStore, *, timing: Timing = USUAL) -> StoredState:
-    """Rewrite small segments as one; what queries see stays the same.
+    """Rewrite small segments as one; queries see the same rows.
 
     Raises:
         IndexNotFound: there is none.
@@ -369,7 +349,7 @@ def _same_content(one: StoredState, other: StoredState) -> bool:
 def _build(
     store: IndexStore, target: IndexableTarget, plan: RefreshPlan, progress: Progress
 ) -> tuple[list[Segment], int]:
-    """Write what the plan needs; nobody sees it yet."""
+    """Write the rows of a plan; they are invisible until committed."""
     segments: list[Segment] = []
     if len(plan.changes.removed):
         paths: list[str] = plan.changes.removed.to_pylist()
@@ -392,7 +372,7 @@ def _nothing_indexed(target: IndexableTarget, files: int) -> SkippingError:
 
 
 def _reasons(target: IndexableTarget) -> str:
-    """Why files were left out, each reason once, with one file that it concerns."""
+    """Reasons why files were left out, each once, with one file that it concerns."""
     by_reason: dict[str, str] = {}
     for path, why in sorted(target.left_out.items()):
         by_reason.setdefault(why, path)
@@ -402,7 +382,7 @@ def _reasons(target: IndexableTarget) -> str:
 
 
 def _sweep(store: IndexStore, state: StoredState, timing: Timing) -> None:
-    """Remove what nobody needs; the next operation tries again when it fails."""
+    """Remove unneeded rows; the next operation tries again when it fails."""
     try:
         store.sweep(state, timing.ago(timing.grace_seconds))
     except (SkippingError, *STORE_FAILURES) as error:

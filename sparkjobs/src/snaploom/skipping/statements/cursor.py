@@ -1,4 +1,4 @@
-"""Where a parser stands in its tokens, and what it may ask of the next ones."""
+"""Position of a parser in its tokens, with lookahead."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _VALUES = (TokenKind.STRING, TokenKind.NUMBER, TokenKind.WORD)
 
 
 class Cursor:
-    """Reads tokens one after the other; whatever it refuses points at the token."""
+    """Reads tokens one after the other; errors point at the token."""
 
     def __init__(self, text: str) -> None:
         """At the first token.
@@ -53,7 +53,7 @@ class Cursor:
         raise self.error("this does not belong here", expected, token)
 
     def error(self, message: str, expected: str, token: Token | None = None) -> StatementInvalid:
-        """The error about a token, by default the next one."""
+        """Build the error about a token, by default the next one."""
         return invalid(self.text, token or self.token, message, expected=expected)
 
     def takes(self, *words: str) -> bool:

@@ -1,4 +1,4 @@
-"""Statements about skipping indexes, as data: what the parser gives and the renderer takes."""
+"""Statements about skipping indexes as data, between parser and renderer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TableName:
 
     @property
     def label(self) -> str:
-        """For people."""
+        """Notation for people."""
         return ".".join(self.parts)
 
 
@@ -33,7 +33,7 @@ class PathName:
 
     @property
     def label(self) -> str:
-        """For people."""
+        """Notation for people."""
         return self.path
 
 

@@ -1,4 +1,4 @@
-"""The URI of a declared OpenSearch: one text names it in every interface, with no secret in it."""
+"""URI of a declared OpenSearch: the same in every interface, without secrets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ USERNAME_VARIABLE, PASSWORD_VARIABLE = "username_variable", "password_variable"
 
 
 def is_opensearch(location: str) -> bool:
-    """Whether a location is one in OpenSearch."""
+    """Whether a location is in OpenSearch."""
     return location.lower().startswith(f"{SCHEME}:")
 
 
@@ -37,7 +37,7 @@ def uri_of_store(store: OpenSearchStore) -> str:
 
 
 def _variables(credentials: Credentials) -> tuple[str, str]:
-    """The variables of user name and password: queries read them later, wherever they run."""
+    """Variables of user name and password: queries read them later, on any machine."""
     keys = user_and_password(credentials)
     if keys is not None:
         user, password = keys

@@ -1,4 +1,4 @@
-"""From segments to one table of files: which rows count, without reading more than is needed.
+"""Assembles segments to one table of files, reading no more than needed.
 
 Later rows hide earlier ones of the same path; a segment of removed paths hides without showing; a
 segment that `merges` completes earlier rows of the same path *and* identity. Everything is decided
@@ -53,7 +53,7 @@ class Part:
 
 @dataclass(frozen=True)
 class _Visible:
-    """What hiding leaves."""
+    """Rows left after hiding."""
 
     visible: Mask
     """For each row of the showing segments, whether it counts."""
@@ -65,7 +65,7 @@ class _Visible:
 
 @dataclass(frozen=True)
 class _Completion:
-    """What a merging segment adds."""
+    """Rows that a merging segment completes."""
 
     part: Part
     source: Numbers
@@ -73,12 +73,7 @@ class _Completion:
 
 
 def assemble(parts: Sequence[Part], definition: SkippingDefinition) -> FileTable:
-    """The rows that count, in order of segments.
-
-    Args:
-        parts: segments of a state, oldest first.
-        definition: has the types of columns that no segment has yet.
-    """
+    """The rows that count, in order of segments, oldest first."""
     shown = [part for part in parts if not part.segment.removed and not part.segment.merges]
     if len(parts) == len(shown) == 1:
         columns = _Columns(shown, None, (), definition)
@@ -94,7 +89,7 @@ def assemble(parts: Sequence[Part], definition: SkippingDefinition) -> FileTable
 
 
 def removed_paths(parts: Sequence[Part]) -> pa.Array:
-    """Paths that these segments mark as gone, and that none of them shows later."""
+    """Paths that these segments mark as removed and no later one shows."""
     return _visible(parts).removed
 
 
@@ -137,8 +132,6 @@ def _completion(part: Part, number: int, newest: _Visible, rows: pa.Table) -> _C
 
 
 class _Columns:
-    """Puts columns of the result together."""
-
     def __init__(
         self,
         shown: Sequence[Part],
@@ -199,7 +192,6 @@ def _completed(
 
 
 def _declared_type(name: str, definition: SkippingDefinition) -> pa.DataType:
-    """Type of a column that was declared and never built: all its values are unknown."""
     index_id, _, field = name.partition(".")
     for index in definition.indexes:
         if index.index_id == index_id:

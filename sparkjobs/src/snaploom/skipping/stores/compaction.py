@@ -1,4 +1,4 @@
-"""Which segments are worth rewriting: the newest ones, as far back as they are small.
+"""Chooses segments to rewrite: the newest ones, as far back as they are small.
 
 Walking from the newest segment back, a segment joins while it is not much larger than all newer
 ones together. Each row is therefore rewritten a logarithmic number of times over the life of an

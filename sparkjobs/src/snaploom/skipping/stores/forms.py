@@ -1,4 +1,4 @@
-"""Forms of folders: what a folder holds for other programs, beside the rows that we read.
+"""Forms of folders: extra files for other programs, beside our rows.
 
 A form is registered in the entry-point group `snaploom.skipping.forms` under its name. An index of
 a form that is not registered here is read and described, and not changed: what other programs read
@@ -27,7 +27,7 @@ class StoreForm(Protocol):
     """A form that a folder may have."""
 
     def check(self, definition: SkippingDefinition) -> None:
-        """Refuse what the form cannot hold.
+        """Refuse a definition that the form cannot hold.
 
         Raises:
             IndexNotPossible: it cannot; every reason is named.
@@ -41,14 +41,7 @@ class StoreForm(Protocol):
     def store(
         self, native: IndexStore, base: ObjectStore, folder: str, keys: ParquetKeys | None
     ) -> IndexStore:
-        """A store that keeps the form of its indexes up to date; those of others pass through.
-
-        Args:
-            native: the store of our own rows.
-            base: the folder of the base.
-            folder: the store's own folder below it, ending in `/`.
-            keys: for encrypted indexes.
-        """
+        """A store that also maintains the form of its indexes; others' indexes pass through."""
         ...
 
 

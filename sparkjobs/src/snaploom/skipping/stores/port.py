@@ -1,4 +1,4 @@
-"""The port to a place where one skipping index is kept.
+"""Port to the place of one skipping index.
 
 A store holds *rows* (tables as `snaploom.skipping.core.filetable` describes them) in *segments*,
 which never change, and *states*, of which the newest counts. A commit is one compare-and-swap of
@@ -93,12 +93,12 @@ class StoredState:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a skipping index, in whatever condition."""
+        """Whether there is a skipping index, in any condition."""
         return self.definition is not None and self.phase not in _GONE
 
     @property
     def may_skip(self) -> bool:
-        """Whether queries may use the rows: what failed or is under way leaves the former ones."""
+        """Whether queries may use the rows; failed and running operations leave the former ones."""
         definition = self.definition
         is_used = definition is not None and definition.enabled and self.phase not in _GONE
         return is_used and self.trusted and self.refreshed_at != NEVER
@@ -111,11 +111,11 @@ NOTHING = StoredState(version=0)
 
 
 class IndexStore(Protocol):
-    """Where one skipping index is kept."""
+    """Place of one skipping index."""
 
     @property
     def uri(self) -> str:
-        """Where, for people and logs; no secrets in it."""
+        """URI for people and logs; no secrets in it."""
         ...
 
     def read(self) -> StoredState:
@@ -127,7 +127,7 @@ class IndexStore(Protocol):
         ...
 
     def commit(self, build: Callable[[StoredState], StoredState | None]) -> StoredState:
-        """Replace the state, rebased on whatever others commit meanwhile.
+        """Replace the state, rebased on other commits.
 
         Args:
             build: from the newest state, its successor (`version` is set here), or None to leave

@@ -1,4 +1,4 @@
-"""Whether a segment's columns are those of its state: asked once, before any is used.
+"""Checks a segment's columns against its state, once before any is used.
 
 What reads rows afterwards relies on their types, and on identities that are there.
 """
@@ -20,7 +20,7 @@ _ALWAYS_THERE = ("path", "length", "modified")
 def checked(
     reader: SidecarReader, segment: Segment, definition: SkippingDefinition
 ) -> SidecarReader:
-    """The same segment.
+    """Return the segment if it is valid.
 
     Raises:
         IndexUnreadable: it has other columns, types or rows than it must have.

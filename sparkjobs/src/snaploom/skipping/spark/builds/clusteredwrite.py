@@ -27,7 +27,7 @@ _ORDER = "__snaploom_order"
 
 @dataclass(frozen=True)
 class Clustering:
-    """How rows are to be ordered."""
+    """Order of rows."""
 
     curve: Curve
     """Along which curve."""
@@ -59,17 +59,7 @@ def clustered(
     partition_names: Sequence[str],
     seed: int,
 ) -> DataFrame:
-    """The rows of a relation in the order of a curve, one Spark partition for each file.
-
-    Args:
-        relation: what is read; it can compute the terms of the clustering.
-        clustering: the order.
-        files: how many.
-        rows: how many rows there are, about.
-        partition_names: columns by whose values the files are put into folders; rows of one folder
-            stay together.
-        seed: of the sample from which quantiles are taken.
-    """
+    """Rows of a relation in the order of a curve, one Spark partition for each of `files` files."""
     columns = [relation.columns[term.key] for term in clustering.terms]
     frame = relation.frame
     folders = [sql.col(f"`{name.replace('`', '``')}`") for name in partition_names]
@@ -107,15 +97,7 @@ def _on_curve(
 def sampled(
     frame: DataFrame, columns: Sequence[Column], rows: int, wanted: int, seed: int
 ) -> pa.Table:
-    """A random sample of some columns, named by their number; the same again for the same seed.
-
-    Args:
-        frame: what is sampled.
-        columns: of the frame.
-        rows: how many rows it has, about; 0 where that is not known: then the first ones are taken.
-        wanted: how many are wanted, about.
-        seed: of the choice.
-    """
+    """Random sample of about `wanted` of `rows` rows, by column number; the first ones if 0."""
     chosen = frame if rows else frame.limit(wanted)
     if rows > wanted:
         chosen = frame.sample(withReplacement=False, fraction=wanted / rows, seed=seed)
@@ -137,5 +119,5 @@ def _unused(names: Sequence[str]) -> str:
 
 
 def balanced(bytes_: int, target_file_size: int) -> int:
-    """How many files of about one size hold so many bytes."""
+    """Number of files of about one size that hold a number of bytes."""
     return max(1, int(np.ceil(bytes_ / target_file_size)))

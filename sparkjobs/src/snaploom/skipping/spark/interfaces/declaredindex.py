@@ -1,4 +1,4 @@
-"""Making a skipping index what is declared: create it or alter it, and refresh it where it lags.
+"""Brings a skipping index to its declaration: creates or alters it, and refreshes stale rows.
 
 What has to be done is found first, as data, so that it can be shown instead of being done. Where
 nothing has to be done, nothing is written: applying the same declaration again changes nothing.
@@ -24,7 +24,7 @@ from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState
 
 @dataclass(frozen=True)
 class Application:
-    """What has to be done so that an index is what is declared."""
+    """Steps that bring an index to its declaration."""
 
     declaration: Declaration
     """What is declared."""
@@ -41,7 +41,7 @@ class Application:
 def plan_application(
     store: IndexStore, target: IndexableTarget, declaration: Declaration
 ) -> Application:
-    """Find what has to be done; nothing is done.
+    """Plan the steps without doing them.
 
     Raises:
         IndexOwned: another resource owns the index.
@@ -74,7 +74,7 @@ def apply(
     application: Application,
     progress: Progress = silent,
 ) -> StoredState:
-    """Do what was found.
+    """Carry out planned steps.
 
     Raises:
         SkippingError: it cannot be done; queries use what was there before.
@@ -102,7 +102,7 @@ def _lag(
     declaration: Declaration,
     target: IndexableTarget,
 ) -> str:
-    """Why the rows have to be refreshed, for people; empty when they agree with the files."""
+    """Reason to refresh the rows, for people; empty when they agree with the files."""
     listing = target.list_files(declaration.where)
     asked = RefreshMode.INCREMENTAL if state.refreshed_at == NEVER else RefreshMode.AUTO
     plan = plan_refresh(store, state, definition, target, asked, listing)
@@ -112,7 +112,7 @@ def _lag(
 def _difference(
     definition: SkippingDefinition, declaration: Declaration, target: IndexableTarget
 ) -> tuple[Alteration, list[str]]:
-    """What has to be altered, and the same for people."""
+    """Alteration to a declaration, and its description for people."""
     wanted = define(declaration, target, 1)
     _refuse_fixed(definition, wanted)
     alteration, steps = _of_indexes(definition.indexes, wanted.indexes, declaration.indexes)
@@ -141,7 +141,7 @@ def _of_indexes(
     wanted: Sequence[IndexDefinition],
     declared: Sequence[Index],
 ) -> tuple[Alteration, list[str]]:
-    """Indexes to add, to drop and to build anew; `declared` are those that `wanted` came from."""
+    """Indexes to add, to drop and to rebuild; `declared` are the sources of `wanted`."""
     known = {_identity(index): index for index in present}
     wishes = {_identity(index): index for index in wanted}
     added = [
@@ -173,11 +173,7 @@ def _identity(index: IndexDefinition) -> object:
 
 
 def _refuse_fixed(definition: SkippingDefinition, wanted: SkippingDefinition) -> None:
-    """Refuse what cannot be altered.
-
-    Raises:
-        IndexNotPossible: naming it.
-    """
+    """Refuse changes of fixed fields, naming the first."""
     for name, before, after in (
         ("form", definition.form, wanted.form),
         ("key of the footers", definition.footer_key_label, wanted.footer_key_label),

@@ -1,4 +1,4 @@
-"""Where the indexes of a session are kept, and what may be kept where."""
+"""Locations and keys of the indexes of a session, and the forms they allow."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def forget_locations(spark: SparkSession) -> None:
 
 
 def known_locations(spark: SparkSession) -> tuple[str, ...]:
-    """Folders below which a session looks for indexes: those of `enable`, then its setting."""
+    """Folders that a session searches for indexes: those of `enable`, then its setting."""
     enabled, _ = _ENABLED.get(spark, ((), None))
     return tuple(dict.fromkeys((*enabled, *locations_in(spark.conf.get(LOCATIONS, "")))))
 
@@ -83,7 +83,7 @@ def refuse_keyless(declaration: Declaration, keys: ParquetKeys | None) -> None:
 
 
 def nowhere() -> SkippingError:
-    """The error of a session that knows no location."""
+    """Build the error of a session without locations."""
     return IndexNotFound(
         "the location of indexes is not set",
         found=f"{LOCATIONS} is not set",

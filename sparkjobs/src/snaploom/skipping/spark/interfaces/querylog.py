@@ -1,4 +1,4 @@
-"""A log of queries -> what each demands of the files of one target."""
+"""Converts a log of queries to their conditions on the files of one target."""
 
 from __future__ import annotations
 
@@ -29,14 +29,7 @@ _WHERE = re.compile(r"(?is)\A\s*WHERE\b")
 
 
 def read_log(spark: SparkSession, target: SparkTarget, texts: Sequence[str]) -> Log:
-    """Understand queries as Spark does; none is run.
-
-    Args:
-        spark: the session in which the queries can be analysed.
-        target: what is indexed.
-        texts: each a query, or a condition over the columns of the target, with or without WHERE.
-            Empty ones, and those that begin with `--`, are skipped.
-    """
+    """Analyse queries, or conditions on the target's columns, as Spark does; none is run."""
     queries: list[Query] = []
     doubts: list[str] = []
     for text in (text.strip().rstrip(";") for text in texts):
@@ -73,7 +66,6 @@ def _is_about(request: Request, target: SparkTarget) -> bool:
 
 
 def _requests(spark: SparkSession, text: str) -> list[Request]:
-    """What the optimizer rule would ask for a query."""
     found: dict[tuple[str, str], Request] = {}
     # Sessions of ours refuse files in SQL otherwise; queries of people name them so.
     with _recording(spark) as recorder, setting(spark, FILES_IN_SQL, "true"):
@@ -90,7 +82,6 @@ def _plan(frame: DataFrame) -> None:
 
 @contextmanager
 def _recording(spark: SparkSession) -> Iterator[list[Request]]:
-    """Note what the rule asks for the queries of this block; others are answered as before."""
     requests: list[Request] = []
     trace = secrets.token_hex(8)
     former = decider_of(spark) if rule.is_installed(spark) else None

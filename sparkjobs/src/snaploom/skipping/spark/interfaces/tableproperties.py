@@ -1,4 +1,4 @@
-"""Where index metadata are, by a folder that was named or by properties of a table."""
+"""Location of index metadata, by a named folder or by properties of a table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CATALOG = "spark_catalog."
 def find_metadata(
     spark: SparkSession, target: Target, directory: str, keys: ParquetKeys | None
 ) -> FoundMetadata:
-    """The metadata store of a target.
+    """Find the metadata store of a target.
 
     Args:
         spark: the session that knows the table.
@@ -72,6 +72,6 @@ def _properties(spark: SparkSession, table: str, names: Sequence[str]) -> Catalo
 
 
 def _chosen(properties: JavaObject, names: Sequence[str]) -> Mapping[str, str]:
-    """The properties that name a location; reading all of them costs a call each."""
+    """Properties that name a location; reading all of them costs a call each."""
     found = {name: properties.get(name) for name in names}
     return {name: str(value.get()) for name, value in found.items() if value.isDefined()}

@@ -1,4 +1,4 @@
-"""Which files a query may leave out: from the optimizer rule's request to its answer.
+"""Decides which files a query skips: from the optimizer rule's request to its answer.
 
 A file is dropped when any usable index proves that it is not needed. Whatever goes wrong here keeps
 every file, is counted, and is logged once for each cause (rule S14).
@@ -54,7 +54,6 @@ class Decider:
     """Answers the requests of one Spark application; safe to use from several threads."""
 
     def __init__(self) -> None:
-        """Begin without bases: nothing is skipped."""
         self.counting = Counting()
         self.recorder = UsageRecorder()
         self._catalogs = IndexCatalogs(self._warn_once)
@@ -162,7 +161,7 @@ class Decider:
     def _judged(
         self, request: Request, listing: Listing, settings: SkippingSettings, is_traced: bool
     ) -> tuple[list[Judged], tuple[str, ...], str]:
-        """What each index answers, why none was asked, and what is demanded as text."""
+        """Answers of each index, reasons why none was asked, and the condition as text."""
         if not settings.is_enabled:
             return [], (f"{settings.switched_off_by} is false",), ""
         unusable = fingerprint.unusable(request.header)
@@ -211,7 +210,6 @@ class Decider:
 
 
 def _label(judged: Sequence[Judged]) -> str:
-    """Names the indexes in Spark's EXPLAIN, in one line."""
     dropping = [each for each in judged if each.outcome.dropped] or judged
     labels = tuple(dict.fromkeys(label for each in dropping for label in each.labels))
     more = f" and {len(labels) - MOST_LABELS} more" if len(labels) > MOST_LABELS else ""
@@ -224,7 +222,7 @@ def _unread(problem: Problem) -> IndexOutcome:
 
 
 def _idle(catalog: IndexCatalog, targets: Sequence[str]) -> list[IndexOutcome]:
-    """Indexes that are there and that no query uses, with the reason; damaged ones are known."""
+    """Existing indexes that no query uses, with the reason; damaged ones are known already."""
     outcomes = []
     for uri in dict.fromkeys(above for target in targets for above in with_above(target)):
         for base in catalog.bases:

@@ -1,4 +1,4 @@
-"""The catalogs of a Spark application: where its sessions look for indexes, and with which keys."""
+"""Index catalogs of a Spark application, by its sessions' locations and keys."""
 
 from __future__ import annotations
 
@@ -17,11 +17,6 @@ class IndexCatalogs:
     """One catalog for all sessions with the same locations and keys; safe to use from threads."""
 
     def __init__(self, warn: Callable[[str], None]) -> None:
-        """Begin without bases.
-
-        Args:
-            warn: called where a location or key is of no use.
-        """
         self._warn = warn
         self._bases: tuple[tuple[str, ParquetKeys | None], ...] = ()
         self._catalogs: dict[tuple[str, tuple[str, ...]], IndexCatalog] = {}
@@ -79,5 +74,5 @@ class IndexCatalogs:
 
 
 def first_line(error: Exception) -> str:
-    """What an error reports, without what to do about it."""
+    """The first line of an error, without its hint."""
     return getattr(error, "message", "") or str(error)

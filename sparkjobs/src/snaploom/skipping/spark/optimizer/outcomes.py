@@ -1,4 +1,4 @@
-"""What came of one request, and of each part of its condition: for statistics and for people."""
+"""Outcomes of one request and of each part of its condition, for statistics and people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from snaploom.skipping.spark.optimizer.translation.subjects import hint_of
 
 @dataclass(frozen=True)
 class ClauseOutcome:
-    """What one part of the condition did to the files of this query."""
+    """Effect of one part of the condition on the files of this query."""
 
     text: str
     """The part, as people write it."""
@@ -30,7 +30,7 @@ class ClauseOutcome:
 
 @dataclass(frozen=True)
 class IndexOutcome:
-    """What one skipping index did."""
+    """Outcome of one skipping index."""
 
     uri: str
     """Where it is kept."""
@@ -57,7 +57,7 @@ class IndexOutcome:
 
 @dataclass(frozen=True)
 class RelationOutcome:
-    """What was decided about one relation of files."""
+    """Decision about one relation of files."""
 
     name: str
     """The table, or where the files are."""
@@ -97,7 +97,7 @@ def labels_of(evaluation: Evaluation) -> tuple[str, ...]:
 
 
 def clauses_of(predicate: Predicate, known: Known) -> tuple[ClauseOutcome, ...]:
-    """Part by part, what only it would drop; evaluates each anew."""
+    """Separate effect of each part of a condition; evaluates each anew."""
     outcomes = []
     for part in conjuncts(predicate):
         evaluation = evaluate(part, known.definition, known.files)

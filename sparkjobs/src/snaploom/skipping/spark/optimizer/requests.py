@@ -1,4 +1,4 @@
-"""What the optimizer rule asks, parsed."""
+"""Parsed requests of the optimizer rule."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Request:
 
     @classmethod
     def parse(cls, text: str) -> Request:
-        """From the text of the rule.
+        """Parse the rule's text.
 
         Raises:
             ValueError: it is none.
@@ -52,7 +52,7 @@ class Request:
 
     @property
     def name(self) -> str:
-        """The table, or where the files are, for people."""
+        """Table or location of the files, for people."""
         roots = cast(Sequence[str], self.header["roots"])
         table = self.header.get("table")
         more = f" and {len(roots) - 1} more" if len(roots) > 1 else ""
@@ -85,12 +85,12 @@ class Request:
 
     @property
     def listing_name(self) -> str:
-        """Identifies the files: a name is given to one listing only, in any JVM."""
+        """Identifies the files: a name belongs to one listing only, in any JVM."""
         return str(self.header["listing"])
 
     @property
     def is_without_files(self) -> bool:
-        """Whether the files were sent with an earlier request, and are only named here."""
+        """Whether the files were sent with an earlier request."""
         return not self.body
 
     def listing(self) -> Listing:
@@ -111,7 +111,7 @@ class Request:
 
 
 def _common_folder(roots: Sequence[str]) -> str:
-    """The folder that holds all; the first and the last in order differ earliest."""
+    """The common folder of all; the first and the last in order differ earliest."""
     shared = []
     for one, other in zip(min(roots).split("/"), max(roots).split("/"), strict=False):
         if one != other:

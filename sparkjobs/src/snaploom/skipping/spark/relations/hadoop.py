@@ -1,4 +1,4 @@
-"""Files as Hadoop names and describes them."""
+"""Hadoop's names and states of files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REMOTE_GRANULARITY = 2000
 
 @dataclass(frozen=True)
 class FileState:
-    """What distinguishes contents of one path."""
+    """Facts that distinguish contents of one path."""
 
     length: int
     """Bytes."""
@@ -78,7 +78,7 @@ def is_spelt_right(spark: SparkSession, path: str) -> bool:
 
 
 def states_of(spark: SparkSession, paths: Sequence[str]) -> pa.Table:
-    """What files are now, asked of their file system and not of any cache.
+    """Current states of files, asked of their file system and not of any cache.
 
     Returns:
         One row a file: `length`, `modified` and `etag`, all null where there is none.
@@ -91,12 +91,7 @@ def states_of(spark: SparkSession, paths: Sequence[str]) -> pa.Table:
 
 
 def are_as_listed(listed: pa.Table, now: pa.Table) -> Mask:
-    """For each file, whether both are about one content; as `FileState.agrees`.
-
-    Args:
-        listed: identity columns.
-        now: the same files, as `states_of` returns them.
-    """
+    """For each file, whether listed columns and current states describe one content."""
     is_same = pc.and_(
         pc.equal(listed.column("length"), now.column("length")),
         pc.equal(listed.column("modified"), now.column("modified")),
@@ -110,10 +105,6 @@ def wait_until_settled(granularity: int, changed: Int64s) -> None:
     """Wait until no file was written within the granularity of its clock (rule S21).
 
     A file written again within that time could have the same time, and not be distinguished.
-
-    Args:
-        granularity: in milliseconds.
-        changed: the newest time that is known of each file, in milliseconds since 1970.
     """
     now = time.time() * 1000
     past = changed[changed <= now + granularity]
@@ -137,7 +128,7 @@ def with_local_tags(listing: Listing) -> Listing:
 
 
 def opened_state(descriptor: int) -> FileState:
-    """What an open file is now.
+    """Current state of an open file.
 
     Raises:
         OSError: the file system does not answer.
@@ -146,7 +137,6 @@ def opened_state(descriptor: int) -> FileState:
 
 
 def _local_states(names: Sequence[str]) -> pa.Table:
-    """The states of local files, as the operating system names them; an empty name is none."""
     facts = FileFacts()
     places: list[int | None] = []
     count = 0

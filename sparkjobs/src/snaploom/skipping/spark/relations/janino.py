@@ -1,4 +1,4 @@
-"""Java sources of skipping in the JVM of a session, and what they answer."""
+"""Java classes of skipping, compiled in the JVM of a session."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PACKAGE = "snaploom.skipping"
 
 
 def java_class(spark: SparkSession, name: str) -> JavaObject:
-    """One of our classes (`java.lang.Class`), compiled when first asked for in this JVM.
+    """Return one of our classes (`java.lang.Class`), compiled when first asked for in this JVM.
 
     Args:
         spark: a session that runs in this process; any one of the JVM.
@@ -155,7 +155,7 @@ class JavaRule:
         return [line.split("\t") if line else [] for line in lines.split("\n")[:-1]]
 
     def failures(self) -> tuple[int, str | None]:
-        """How often deciding failed in this JVM, and the last message."""
+        """Number of failed decisions in this JVM, and the last message."""
         return self._facade.failures(), self._facade.lastFailure()
 
 
@@ -163,7 +163,7 @@ _PACKED = "packed:"
 
 
 def unpacked(text: str) -> str:
-    """A text as it was before the JVM packed it, or one that it sent as it is."""
+    """Undo the JVM's packing of a text, if any."""
     if not text.startswith(_PACKED):
         return text
     return zlib.decompress(b64decode(text.removeprefix(_PACKED))).decode()

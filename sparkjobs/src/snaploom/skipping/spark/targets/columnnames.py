@@ -1,4 +1,4 @@
-"""Names of columns as people write them, and what they name."""
+"""Resolves names of columns as people write them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def column_named(
     name: str,
     advice: Callable[[], str] | None = None,
 ) -> Term:
-    """The term of a column or nested field, with names as the schema spells them.
+    """Term of a column or nested field, with names as the schema spells them.
 
     Args:
         columns: those there are.

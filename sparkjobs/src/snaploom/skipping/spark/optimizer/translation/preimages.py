@@ -1,4 +1,4 @@
-"""From the numbers that an expression may be to those that its part with a column may be.
+"""Inverts expressions: from the numbers of a result to those of its part with a column.
 
 Overflow decides what may be turned around. With ANSI it is an error and with TRY it is NULL, so no
 row with an overflow satisfies a condition; else whole numbers go on at the other end of their type
@@ -60,14 +60,7 @@ _EPOCH_UNITS = {"UnixSeconds": 1_000_000, "UnixMillis": 1000, "UnixMicros": 1}
 
 
 def step(expression: Expression, spans: Spans, data_type: str, types: ColumnTypes) -> Step | None:
-    """One expression taken off; None where there is no rule.
-
-    Args:
-        expression: of one part with a column, and literals.
-        spans: the numbers that it may be.
-        data_type: its Spark type.
-        types: types of columns.
-    """
+    """Take one expression off; None where there is no rule."""
     if not isinstance(expression, Call) or expression.name not in _RULES:
         return None
     return _RULES[expression.name](expression, spans, data_type, types)
@@ -84,7 +77,7 @@ def _before_rounding(spans: Spans, data_type: str) -> Spans | None:
 
 
 def _is_exact(call: Call, kind: str, data_type: str) -> bool:
-    """Whether the result of a decimal operation needs no more digits than its type has."""
+    """Whether a decimal result needs no more digits than its type has."""
     before, after = unit_of(kind), unit_of(data_type)
     if before is None or after is None:
         return False
@@ -201,7 +194,7 @@ def _year(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Step 
 
 
 def _first(year: Fraction | None) -> Fraction | None:
-    """The first day of a year, or of one before where Python has none."""
+    """First day of a year; None where Python's calendar has none."""
     if year is None or not 1 <= year <= 9999:
         return None
     return Fraction((date(math.ceil(year), 1, 1) - date(1970, 1, 1)).days)
