@@ -1,4 +1,4 @@
-"""Whether an Iceberg table has a version, by the metadata document in its folder.
+"""Checks whether an Iceberg table has a version, by the metadata document in its folder.
 
 That is all that has to be known of a table that is read as of now. Only tables of Iceberg's Hadoop
 kind are answered for, whose newest version is `metadata/v<N>.metadata.json` behind a hint: one that
@@ -30,11 +30,7 @@ _NONE = -1
 
 
 def iceberg_snapshots(source: TableSource, others: OtherFiles) -> SourceSnapshots | None:
-    """The snapshots of a table; None where only Spark can enumerate them.
-
-    Args:
-        source: the table.
-        others: opens what is not on a local disk.
+    """Snapshots of a table; None where only Spark can enumerate them.
 
     Raises:
         SparkNeeded: Iceberg's library has to look.
@@ -51,12 +47,6 @@ def iceberg_snapshots(source: TableSource, others: OtherFiles) -> SourceSnapshot
 
 
 def _newest(store: ObjectStore) -> Mapping[str, JsonValue]:
-    """The newest metadata document of a table.
-
-    Raises:
-        ValueError: there is no hint, no version by it, or a compressed one.
-        StorageError: it cannot be read.
-    """
     hint = _HINTED.fullmatch(get_bounded(store, "metadata/version-hint.text", HINT))
     if hint is None:
         raise ValueError("the hint is no number")
@@ -72,11 +62,6 @@ def _newest(store: ObjectStore) -> Mapping[str, JsonValue]:
 
 
 def _has_snapshot(document: Mapping[str, JsonValue]) -> bool:
-    """Whether the branch `main` has a snapshot.
-
-    Raises:
-        ValueError: the document does not show it.
-    """
     refs, current = document.get("refs"), document.get("current-snapshot-id", _NONE)
     if "format-version" not in document or not isinstance(current, int | None):
         raise ValueError("no metadata of a table")

@@ -48,12 +48,7 @@ _MONTH_HINT = (
 
 
 def month_hint(values: Iterable[object], *, in_paths: bool) -> str:
-    """What to do where values that are no dates are months; empty where they are not.
-
-    Args:
-        values: all of them.
-        in_paths: whether they are parts of the paths of files, and not in a column.
-    """
+    """Hint where values that are not dates are months; empty otherwise."""
     texts = {str(value) for value in values}
     if not texts or not all(map(_MONTH.fullmatch, texts)):
         return ""

@@ -24,11 +24,11 @@ _NANOS_PER_MILLI = 1_000_000
 
 
 class _InDoubtError(Exception):
-    """Hadoop may see it otherwise."""
+    """Hadoop's client may list it differently."""
 
 
 def local_matches(glob: str) -> list[ListedFile] | None:
-    """The files and folders that a glob matches; None where Hadoop has to list them."""
+    """Files and folders that a glob matches; None where Hadoop has to list them."""
     steps = _steps(glob)
     if steps is None:
         return None
@@ -39,7 +39,7 @@ def local_matches(glob: str) -> list[ListedFile] | None:
 
 
 def local_folders(glob: str, is_hidden: Callable[[str], bool]) -> list[str] | None:
-    """The folders that have a file which a glob matches; None where Hadoop has to list them.
+    """Folders with a file that a glob matches; None where Hadoop has to list them.
 
     Args:
         glob: the last step of which is the name of a file.
@@ -66,12 +66,7 @@ def local_folders(glob: str, is_hidden: Callable[[str], bool]) -> list[str] | No
 
 
 def local_files(folder: str, step: str) -> list[ListedFile] | None:
-    """The files and folders whose names a step of a glob matches; None where they are Hadoop's.
-
-    Args:
-        folder: URI of one that `local_folders` has found, or any other.
-        step: the last one of that glob.
-    """
+    """Files and folders whose names a step of a glob matches; None if only Hadoop can decide."""
     if not folder.startswith("file:"):
         return None
     try:
@@ -81,7 +76,7 @@ def local_files(folder: str, step: str) -> list[ListedFile] | None:
 
 
 def _has_file(folder: str, step: str, is_hidden: Callable[[str], bool]) -> bool:
-    """Whether a folder has a file; no further than to the first: names behind are not judged."""
+    """Whether a folder has a file; stops at the first: later names are not judged."""
     if not _is_wild(step):
         path = f"{folder}/{step}"
         return os.path.isfile(path) and not is_hidden(f"file:{path}")
@@ -100,7 +95,7 @@ def _has_file(folder: str, step: str, is_hidden: Callable[[str], bool]) -> bool:
 
 
 def _steps(glob: str) -> list[str] | None:
-    """The names and patterns of a glob from the root on; None where it is Hadoop's."""
+    """Names and patterns of a glob from the root on; None if only Hadoop can read it."""
     place = _PLACE.fullmatch(glob)
     if place is None or _ONLY_HADOOP.search(glob):
         return None
@@ -148,12 +143,10 @@ def _entries(folder: str, step: str) -> list[os.DirEntry[str]]:
 
 
 def _is_odd(name: str) -> bool:
-    """Whether Hadoop refuses a name."""
     return ":" in name or not _is_text(name)
 
 
 def _is_text(name: str) -> bool:
-    """Whether a name is text rather than bytes of another encoding, kept as surrogates."""
     return name.isascii() or not any("\ud800" <= character <= "\udfff" for character in name)
 
 
