@@ -48,7 +48,6 @@ def new_instance(gateway: JavaGateway, java_class: JavaObject) -> JavaObject:
 
 
 def _compiling_loader(gateway: JavaGateway, package: str, sources: Traversable) -> JavaObject:
-    """A class loader that compiles what is asked of it, above the one that knows Spark."""
     jvm = gateway.jvm
     finder = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder()
     for source in sorted(sources.iterdir(), key=str):
