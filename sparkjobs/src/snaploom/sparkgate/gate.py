@@ -51,7 +51,7 @@ _NOT_FOR_PEOPLE = re.compile(r"^\[[A-Z0-9_.]+\] |(?:^|(?<=\S))\s*+SQLSTATE: \w+\
 
 @dataclass(frozen=True)
 class SqlPlace:
-    """Where a text stands, and how its refusal is put."""
+    """Place of a text, and the wording of its refusal."""
 
     resource: str | None
     """`Kind/name` of the resource, where there is one."""
@@ -69,7 +69,7 @@ class SqlPlace:
     def refused(
         self, message: str, found: str | None = None, hint: str | None = None
     ) -> SnaploomError:
-        """The error about this place."""
+        """Build the error about this place."""
         return self.error(
             f"{message} ({self.about})" if self.about else message,
             resource=self.resource,
@@ -82,7 +82,7 @@ class SqlPlace:
 
 @dataclass(frozen=True)
 class CheckedExpression:
-    """An expression that may be computed; what it comes to is judged by `check_resolved`."""
+    """An expression that may be computed; `check_resolved` judges its resolved form."""
 
     text: str
     """Without comments."""
@@ -96,7 +96,7 @@ class CheckedExpression:
 
 
 def allowances_of(spark: SparkSession) -> Allowances:
-    """What is allowed in a session beyond the lists."""
+    """Entries allowed in a session beyond the lists."""
     return _allowances(spark.conf.get(ALLOW_SETTING, "") or "")
 
 
@@ -112,14 +112,7 @@ def checked_expression(
     scope: Scope = VALUES,
     columns: Mapping[tuple[str, ...], Column] | None = None,
 ) -> CheckedExpression:
-    """An expression that has nothing but what it may.
-
-    Args:
-        spark: the session.
-        text: one expression.
-        place: where it stands.
-        scope: what it may have.
-        columns: what it reads in the place of columns, by the parts of their names.
+    """Parse an expression, and refuse anything not allowed in it.
 
     Raises:
         SnaploomError: the error of the place.
@@ -135,12 +128,6 @@ def check_resolved(
     made: DataFrame, over: Iterable[DataFrame], place: SqlPlace, scope: Scope = VALUES
 ) -> None:
     """Refuse a frame that uses more, above the frames that it was built from, than SQL may.
-
-    Args:
-        made: has checked expressions.
-        over: the frames.
-        place: where the text stands.
-        scope: what it may have.
 
     Raises:
         SnaploomError: the error of the place.
@@ -258,7 +245,6 @@ def _refuse_varying(varying: Iterable[tuple[Determinism, str]], place: SqlPlace)
 
 
 def _refuse_types(made: DataFrame, place: SqlPlace) -> None:
-    """Refuse columns of user-defined types: PySpark imports a type's module to show a schema."""
     try:
         parse_schema(str(made._jdf.schema().json()), "")
     except ValueError as error:

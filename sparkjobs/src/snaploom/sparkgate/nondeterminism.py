@@ -40,7 +40,7 @@ _CLASSES = MappingProxyType(
 
 
 def varying_uses(uses: Iterable[Use]) -> Iterator[tuple[Determinism, str]]:
-    """What a plan uses whose result varies, as people write it, and what it depends on."""
+    """Parts of a plan with varying results, in SQL's notation, and their cause."""
     for use in uses:
         name = bare_kind(use.class_name).rpartition(".")[2]
         if name in _CLASSES:
