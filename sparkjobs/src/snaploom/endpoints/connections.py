@@ -28,7 +28,7 @@ _Found = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...
 
 
 class EndpointRefused(SnaploomError):
-    """A server that this process does not connect to, or an answer that it does not take."""
+    """A server that this process does not connect to, or an answer that it refuses."""
 
     reason = "EndpointRefused"
     exit_code = 2
@@ -42,7 +42,7 @@ class AnswerTooLong(EndpointRefused):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server answered."""
+    """Answer of a server."""
 
     status: int
     """HTTP status."""
@@ -62,7 +62,7 @@ def refuse_host(host: str, port: int, rules: EndpointRules) -> None:
 
 
 def connect(host: str, port: int, timeout: float | None, rules: EndpointRules) -> socket.socket:
-    """A connection to a host, at an address of it that may be connected to.
+    """Connect to a host, at an address that the rules allow.
 
     Args:
         host: name or address.
@@ -121,7 +121,7 @@ class Deadline:
         self._is_over = False
 
     def watch(self, connection: socket.socket) -> None:
-        """Set the connection that is ended; at once, where the time is over."""
+        """Set the connection to end; at once if the time is over."""
         # A second handle: whatever becomes of the first, TLS around it for one, this one ends it.
         own = socket.socket(fileno=os.dup(connection.fileno()))
         with self._lock:
@@ -166,12 +166,7 @@ class Deadline:
 
 
 def bounded_body(read: Callable[[int], bytes], most: int, place: str) -> bytes:
-    """A body that is at most so long, unpacked as it comes in.
-
-    Args:
-        read: gives what is there next, at most so many bytes; nothing at the end.
-        most: bytes of the longest body.
-        place: who sends it, for messages.
+    """Read a body of at most `most` bytes, unpacked as it comes in.
 
     Raises:
         AnswerTooLong: it is longer.
@@ -199,7 +194,7 @@ def post(
     timeout: float,
     most: int,
 ) -> Answer:
-    """Send one request and read the whole answer, whatever its status.
+    """Send one request and read the whole answer, with any status.
 
     Args:
         url: `http://` or `https://`, without a user.
