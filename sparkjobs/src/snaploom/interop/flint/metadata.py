@@ -64,7 +64,7 @@ class _Document(BaseModel):
 
 
 class FlintColumn(_Document):
-    """What is kept about one column."""
+    """Indexed facts about one column."""
 
     kind: SparkText
     """`MIN_MAX` and the like."""
@@ -78,7 +78,7 @@ class FlintColumn(_Document):
 
 @dataclass(frozen=True)
 class FlintMetadata:
-    """What the mapping of an index holds about it (`_meta`)."""
+    """Metadata in the mapping of an index (`_meta`)."""
 
     source: str
     """The table that is indexed."""
@@ -226,12 +226,12 @@ def index_name(table: str, form: FlintForm = FlintForm.TODAY) -> str:
 
 
 def path_index_name(uri: str) -> str:
-    """Name of the index of files that are no table, by a hash of where they are."""
+    """Name of the index of files that are not a table, by a hash of their location."""
     return f"{PREFIX}path_{hashlib.sha256(uri.encode()).hexdigest()[:40]}{SUFFIX}"
 
 
 def is_index_name(name: str) -> bool:
-    """Whether a name is one that skipping indexes have, and names one index only."""
+    """Whether a name is that of exactly one skipping index."""
     is_ours = name.startswith(PREFIX) and name.endswith(SUFFIX)
     unescaped = _ESCAPED.sub("", name)
     is_plain = not _FORBIDDEN.search(unescaped) and "%" not in unescaped

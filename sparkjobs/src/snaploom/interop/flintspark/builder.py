@@ -55,7 +55,7 @@ class FlintSpark:
         return self._indexes.refresh(self._subject(name), mode)
 
     def describe_index(self, name: str) -> Description:
-        """What is known about an index.
+        """Describe an index.
 
         Raises:
             IndexNotFound: there is none of that name.
@@ -67,7 +67,7 @@ class FlintSpark:
         return self._indexes.drop(self._subject(name))
 
     def vacuum_index(self, name: str) -> StoredState:
-        """Remove what a deleted index kept."""
+        """Remove the rows of a deleted index."""
         return self._indexes.vacuum(self._subject(name))
 
     def recover_index(self, name: str) -> StoredState:
@@ -81,7 +81,7 @@ class FlintSpark:
     def _subject(self, name: str) -> TableName:
         """The table whose index has a name.
 
-        Deleted indexes are in no list, so the tables of the current database are asked, too.
+        Deleted indexes are in no list, so the tables of the current database are searched, too.
         """
         lowered = name.lower()
         definitions = (one.definition for one in self._indexes.list())

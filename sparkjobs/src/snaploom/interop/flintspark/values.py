@@ -44,7 +44,6 @@ def row_of(hit: Hit, schema: StructType) -> dict[str, object]:
 
 
 def _member(source: Mapping[str, Any], name: str) -> Any:
-    """A field, whether its dots are written as such or as objects."""
     if name in source or "." not in name:
         return source.get(name)
     outer, _, rest = name.partition(".")

@@ -47,7 +47,7 @@ class FlintReader:
         return self._next is not None
 
     def next(self) -> str:
-        """The next document; StopIteration when there is none."""
+        """Return the next document; StopIteration when there is none."""
         return self.__next__()
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class FlintWriter:
         self._text += text
 
     def flush(self) -> None:
-        """Send all that is there.
+        """Send all complete lines.
 
         Raises:
             StatementInvalid: it is not the bulk format; nothing is sent.
@@ -89,7 +89,7 @@ class FlintWriter:
             pass  # a document that is there already stays, as with Flint
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send the rest."""
         self.flush()
 
 
@@ -97,7 +97,7 @@ class FlintClient:
     """A connection for those who know Flint; options as of the data source `flint`."""
 
     def __init__(self, host: str = "localhost", port: int = 9200, **options: str) -> None:
-        """Connect when first used.
+        """Connect on first use.
 
         Args:
             host: name or address.
@@ -123,12 +123,7 @@ class FlintClient:
         metadata: FlintMetadata,
         properties: Mapping[str, object] | None = None,
     ) -> None:
-        """Create an index with metadata.
-
-        Args:
-            name: of the index.
-            metadata: in the form that they name.
-            properties: fields of the mapping.
+        """Create an index with metadata, in their form, and mapped fields.
 
         Raises:
             IndexAlreadyExists: there is one.

@@ -46,7 +46,7 @@ class Decoded:
 
 
 def decode(column: pa.Array, index: StoredIndex, calendar: Calendar) -> Decoded:
-    """The column of an index; what cannot be read is unknown, with the reason."""
+    """The column of an index; unreadable values are unknown, with the reason."""
     is_java = pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)
     match index.name:
         case layout.BLOOM if is_java:
@@ -67,7 +67,7 @@ def _is_list(column_type: pa.DataType) -> bool:
 
 
 def nothing_known(part: str, part_type: pa.DataType, count: int) -> pa.Array:
-    """A part's column for files about which an index has nothing."""
+    """A part's column for files without facts about an index."""
     return pa.repeat(False, count) if part in (KNOWN, PRESENT) else pa.nulls(count, part_type)
 
 
@@ -118,7 +118,6 @@ def _sets(column: pa.Array, index: StoredIndex, calendar: Calendar) -> Decoded:
 
 
 def _lists(rows: pa.Array, values: pa.Array, count: int) -> pa.Array:
-    """Values grouped by their rows, which are in order."""
     starts = rows.to_numpy().searchsorted(range(count + 1))
     return pa.LargeListArray.from_arrays(pa.array(starts, pa.int64()), values)
 

@@ -1,4 +1,4 @@
-"""Column key lists: which columns of a store are encrypted, and by which keys."""
+"""Column key lists: encrypted columns of a store, by keys."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _CATALOG = "spark_catalog."
 
 @dataclass(frozen=True)
 class FoundStore:
-    """Behind the port `FoundMetadata`."""
+    """Implementation of the port `FoundMetadata`."""
 
     metadata: StoredMetadata
     """What was read."""
@@ -54,7 +54,7 @@ class FoundStore:
 
 @dataclass(frozen=True)
 class XskipperInterchange:
-    """Behind the port `Interchange`."""
+    """Implementation of the port `Interchange`."""
 
     property_names: tuple[str, ...] = (LOCATION, OLD_LOCATION)
 

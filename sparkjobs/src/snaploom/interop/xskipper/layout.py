@@ -1,4 +1,4 @@
-"""What a metadata store declares: version, table, indexes, partition columns, keys.
+"""Layout of a metadata store: version, table, indexes, partition columns, keys.
 
 All of it is in the metadata of the schema's fields; see `schemajson`.
 """
@@ -64,13 +64,13 @@ class StoredIndex:
 
     @property
     def label(self) -> str:
-        """As people write it: `minmax(price)`."""
+        """Notation for people: `minmax(price)`."""
         return f"{self.name}({', '.join(self.columns)})"
 
 
 @dataclass(frozen=True)
 class Encryption:
-    """How a store is encrypted; labels only."""
+    """Encryption of a store; labels only."""
 
     footer_key: str
     """Label of the footer's key."""
@@ -82,7 +82,7 @@ class Encryption:
 
 @dataclass(frozen=True)
 class Layout:
-    """What a store declares."""
+    """Declarations of a store."""
 
     version: int
     """0 to 4; 0 where it has none."""
@@ -97,7 +97,7 @@ class Layout:
 
 
 def read_layout(schema: StructType) -> Layout:
-    """What a schema declares.
+    """Layout that a schema declares.
 
     Raises:
         IndexUnreadable: it is of a newer version, or not of a metadata store.
@@ -167,10 +167,6 @@ def leaf_paths(index: StoredIndex) -> tuple[str, ...]:
 
 def check_keys(layout: Layout, leaves: Mapping[str, tuple[str, ...]]) -> None:
     """Refuse a store whose indexes name other keys than its column key list (rule S29).
-
-    Args:
-        layout: what the store declares.
-        leaves: leaf paths of its Parquet schema by the name of the column.
 
     Raises:
         IndexUnreadable: it contradicts itself.

@@ -24,13 +24,7 @@ _KEY_LIST_DELIMITERS = frozenset(":;,")
 
 
 def column_name(columns: Sequence[str], index: str, version: int = NEWEST_VERSION) -> str:
-    """The column of an index.
-
-    Args:
-        columns: what it is kept about, nested fields as `a.b`, in lower case.
-        index: name of its type in this store: `minmax`, `valuelist`, `bloomfilter`.
-        version: of the store.
-    """
+    """Column of an index; `index` is the name of its type in the store, columns in lower case."""
     if version == 0:
         return f"{':'.join(columns)}_{index}"
     if version == 1:

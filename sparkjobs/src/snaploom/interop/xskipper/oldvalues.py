@@ -1,4 +1,4 @@
-"""What version 0 holds: Java objects of the reference's metadata classes, with boxed values.
+"""Values of version 0: Java objects of the reference's metadata classes, with boxed values.
 
 Only unambiguous values are read. A `java.sql.Date` is midnight in a time zone that nobody
 stored, so dates are unknown, as is every class that is not named here.

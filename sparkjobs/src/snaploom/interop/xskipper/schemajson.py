@@ -1,4 +1,4 @@
-"""Spark's schema as JSON, with the metadata of each field: where a store keeps what it means.
+"""Spark's schema as JSON, with the metadata of each field, which define a store's columns.
 
 Spark writes it into the footer of every Parquet file under `ROW_METADATA`. Types of values are
 given here as their `catalogString`, as `snaploom.skipping.core.terms` does.

@@ -59,12 +59,7 @@ def complete(rows: pa.Table, layout: Layout) -> pa.Table:
 def write_part(
     rows: pa.Table, layout: Layout, encryption: EncryptionProperties | None = None
 ) -> bytes:
-    """One part file.
-
-    Args:
-        rows: from `complete`, as `storedrows` describes them.
-        layout: what the store declares.
-        encryption: for one file; None for no encryption.
+    """Write one part file of rows from `complete`; None for no encryption.
 
     Raises:
         KeyUnavailable: a key is not to be had.
@@ -91,7 +86,6 @@ def write_part(
 
 
 def _repeated(layout: Layout) -> list[str]:
-    """Leaf columns in which values come again."""
     partitions = [virtual_name(name) for name, _ in layout.partitions]
     lists = [f"{index.column}.list.element" for index in layout.indexes if index.name == VALUE_LIST]
     return [*partitions, *lists]
