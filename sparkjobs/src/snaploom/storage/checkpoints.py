@@ -59,7 +59,7 @@ CHECKPOINTS_KEPT = 2
 """The newest, and one before it in case the newest is broken."""
 
 CHECKPOINT_FAILURES = (ValueError, ManifestCorrupt, ObjectTooLarge)
-"""What a checkpoint that cannot be used raises when it is read or parsed."""
+"""Errors of reading and parsing a checkpoint that cannot be used."""
 
 _log = logging.getLogger(__name__)
 

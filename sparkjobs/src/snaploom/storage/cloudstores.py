@@ -122,7 +122,7 @@ CLOUD_STORES: Mapping[str, Opener] = {
     "abfs": open_azure,
     "abfss": open_azure,
 }
-"""What opens the store of a URI, by its scheme."""
+"""Openers of stores, by the scheme of a URI."""
 
 
 def _bucket(uri: str) -> tuple[str, str]:

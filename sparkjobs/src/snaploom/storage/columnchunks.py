@@ -32,7 +32,7 @@ from snaploom.storage.compactthrift import (
 _GROUPS = 4
 """Field of a footer: its row groups."""
 _LISTS_OF_FOOTER = {2: STRUCT, 5: STRUCT, 7: STRUCT}
-"""Other fields that are lists, and what they hold: schema, notes, orders of columns."""
+"""Other fields that are lists, and the kinds of their members: schema, notes, column orders."""
 _COLUMNS = 1
 """Field of a row group: its column chunks."""
 _LISTS_OF_GROUP = {4: STRUCT}
@@ -40,7 +40,7 @@ _LISTS_OF_GROUP = {4: STRUCT}
 _CHUNK, _ENCRYPTION = 3, 8
 """Fields of a column chunk: what it is, and with which key it is encrypted."""
 _TYPE, _STATISTICS, _SIZES, _GEOMETRY = 1, 12, 16, 17
-"""Fields of what a column chunk is."""
+"""Fields of a column chunk's metadata."""
 _LISTS_OF_CHUNK = {2: INT32, 3: TEXT, 8: STRUCT, 13: STRUCT}
 """Encodings, path, notes, and pages by encoding."""
 _LISTS_OF_GEOMETRY = {2: INT32}
@@ -87,7 +87,7 @@ def refuse_odd_chunks(footer: bytes, schema: pq.ParquetSchema) -> int:
 
     Args:
         footer: that Arrow could parse, without its length and the format's mark behind it.
-        schema: what Arrow parsed of it.
+        schema: schema that Arrow parsed from it.
 
     Returns:
         How many row groups have no columns though the schema has; the others have all of them.

@@ -54,7 +54,7 @@ def behind_struct(data: bytes, at: int, visitors: Mapping[int, Visitor]) -> int:
     Args:
         data: holds it.
         at: where it begins.
-        visitors: what walks the value of a field, by the field's number; others are passed over.
+        visitors: walk the value of a field, by the field's number; others are skipped.
 
     Returns:
         The place behind it.

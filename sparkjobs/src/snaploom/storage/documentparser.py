@@ -51,12 +51,12 @@ HINT = Bounds(4096, 20)
 DOCUMENT = Bounds(16 * 2**20, 1_000_000)
 """Of a schema or data model: Spark's own limits end far below 100,000 columns of 100 bytes."""
 LISTING = Bounds(128 * 2**20, 2_000_000)
-"""Of what is known of a source's files: at most 250,000 of them and their values, and schemas."""
+"""Of facts about a source's files: at most 250,000 files and their values, and schemas."""
 TABLE_VERSION = Bounds(256 * 2**20, 6_000_000)
 """Of an Iceberg table's metadata: some 20 values and 600 bytes a snapshot that it has not
 forgotten, so that it lists 200,000."""
 MEANING = Bounds(ENTRY.length + DOCUMENT.length, ENTRY.values + 10)
-"""Of what a commit of the table means: an entry, and a schema as one text."""
+"""Of the meaning of a table commit: an entry, and a schema as one text."""
 
 
 def get_bounded(store: ObjectStore, key: str, bounds: Bounds) -> bytes:

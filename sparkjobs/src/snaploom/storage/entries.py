@@ -115,9 +115,9 @@ class SnapshotRecord(ApiModel):
     excluded: tuple[Exclusion, ...] = ()
     """Sources that it does without, and why."""
     joins: tuple[JoinMeasure, ...] = ()
-    """What was counted at each join."""
+    """Counts at each join."""
     checks: tuple[CheckResult, ...] = ()
-    """What became of each expectation."""
+    """Result of each expectation."""
     warnings: tuple[str, ...] = ()
     """Joins of which many rows had a NULL key, for people."""
     replaces: Sequence | None = None
@@ -157,7 +157,7 @@ class TombstoneRecord(ApiModel):
     rule: Name
     """Why: the retention rule, or `REPLACED`."""
     deleted_at: Moment
-    """When, by the clock of who ended it."""
+    """Time by the clock of the run that ended it."""
     files: tuple[FileRecord, ...] = ()
     """Exactly the files that may be removed (rule P10)."""
 
@@ -280,7 +280,7 @@ class Claim(EntryBase):
 
     action: Literal["claim"] = "claim"
     scope: Name
-    """What is worked on; the newest claim on a scope counts, its `seq` is the token."""
+    """Subject of the work; the newest claim on a scope counts, its `seq` is the token."""
     seconds: Count
     """For how long; zero gives the scope back."""
 
@@ -298,11 +298,11 @@ class Configure(EntryBase):
 
     action: Literal["configure"] = "configure"
     settings: FolderSettings
-    """What is fixed."""
+    """Fixed settings."""
     identity: FolderIdentity
-    """Whose folder it is."""
+    """Owner of the folder."""
     reader_grace: TimeOffset | None = None
-    """How long readers may hold on to what they pinned; None where that is as before."""
+    """Time for which readers may use a pinned manifest; None where that is as before."""
 
 
 Entry = Annotated[

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
-from snaploom.models.base import ApiModel
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.planning.partition import hive_of
 from snaploom.storage.entries import FolderIdentity, FolderSettings
@@ -70,7 +69,11 @@ def folder_identity(output: OutputDataset) -> FolderIdentity:
 
 def fixed_by(settings: FolderSettings, identity: FolderIdentity) -> dict[str, str]:
     """Fixed settings by the names of `SETTING_PATHS`."""
-    return {**_flat(settings), "output": identity.output, "root": identity.root}
+    return {
+        **{name: str(value) for name, value in settings.dump().items()},
+        "output": identity.output,
+        "root": identity.root,
+    }
 
 
 def fixed_in(state: FolderState) -> dict[str, str]:
@@ -92,8 +95,8 @@ def changed_settings(
     """Names of fixed settings that declarations ask to change.
 
     Args:
-        fixed: what a folder has fixed; what is absent is not compared.
-        asked: what the declarations have.
+        fixed: settings that a folder has fixed; absent ones are not compared.
+        asked: settings of the declarations.
         accept_root_change: whether another root is allowed.
     """
     return tuple(
@@ -101,7 +104,3 @@ def changed_settings(
         for name in fixed
         if fixed[name] != asked.get(name) and not (name == "root" and accept_root_change)
     )
-
-
-def _flat(model: ApiModel) -> dict[str, str]:
-    return {name: str(value) for name, value in model.dump().items()}

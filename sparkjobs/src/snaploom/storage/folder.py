@@ -110,7 +110,7 @@ class Folder:
 
         Args:
             ended: the versions, past their readers' grace.
-            run: who removes the files.
+            run: the run that removes the files.
 
         Raises:
             SnapshotsHeld: a tag or another branch of the table shows one.
@@ -220,9 +220,9 @@ def prepare_folder(
 
     Args:
         store: the folder.
-        settings: what is fixed.
+        settings: fixed settings.
         identity: whose folder it is.
-        run: who prepares.
+        run: the run that prepares it.
         open_names: settings that are as the folder has them, if it was begun.
         accept_root_change: whether another root is allowed.
         adopt_folder: whether another resource of the same name and namespace may have it.

@@ -57,11 +57,11 @@ class Fault:
     """One difference from the folder as it was published."""
 
     kind: FaultKind
-    """What it is."""
+    """Kind of the fault."""
     place: str
     """Key in the folder, or the folder of a snapshot."""
     message: str
-    """What was found, for people."""
+    """Description for people."""
     snapshot: EpochNanos | None = None
     """The snapshot concerned, where it is one."""
 

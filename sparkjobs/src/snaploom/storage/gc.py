@@ -78,7 +78,7 @@ def find_garbage(
 
     Args:
         store: a folder that is ours (`open_folder`).
-        state: what is committed.
+        state: committed state.
         now: the time to which ages are measured.
         grace: nanoseconds that leftovers and tombstoned files are kept: at least the time that a
             run may be silent, and that a reader may hold on to what it pinned.
@@ -102,7 +102,8 @@ def collect_garbage(folder: Folder, garbage: Iterable[Garbage], run: Run) -> tup
     doomed = [item for item in garbage if item.verdict is Verdict.REMOVE]
     if not doomed:
         return ()
-    state = _revoke(folder, _writers(doomed) - {run.run_id}, run)
+    state = folder.revoke(_writers(doomed) - {run.run_id}, run)
+    run.reached(CrashPoint.AFTER_REVOCATION)
     dead = [item for item in doomed if _is_dead(item, state, run)]
     folder.forget(_versions(dead, state), run)
     removed = []
@@ -139,12 +140,6 @@ def _writers(garbage: Iterable[Garbage]) -> set[str]:
     return {item.run_id for item in garbage if item.run_id and item.kind in kinds}
 
 
-def _revoke(folder: Folder, run_ids: set[str], run: Run) -> FolderState:
-    state = folder.revoke(run_ids, run)
-    run.reached(CrashPoint.AFTER_REVOCATION)
-    return state
-
-
 def _is_dead(item: Garbage, state: FolderState, run: Run) -> bool:
     if state.is_live(item.key):
         return False
@@ -179,7 +174,7 @@ class _Search:
     store: ObjectStore
     state: FolderState
     horizon: int
-    """What is older than this is past its grace."""
+    """Objects older than this are past their grace."""
     last_signs: dict[str, int]
 
     def judge(self, infos: Iterable[ObjectInfo]) -> Iterator[Garbage]:

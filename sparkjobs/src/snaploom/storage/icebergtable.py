@@ -78,7 +78,7 @@ class TableCommitted:
     run_id: str
     """Run that made it."""
     commit: str
-    """Hash of what it means, in `commits/`."""
+    """Hash of its meaning, in `commits/`."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class TableLibrary(Protocol):
         Args:
             folder: URI of the output.
             number: of the version that is changed.
-            change: what is to be different.
+            change: changes to make.
 
         Raises:
             HistoryIncompatible: the columns contradict those of the table.

@@ -83,7 +83,7 @@ class LeaseKeeper:
 
         Raises:
             LeaseNotObtained: another run is at work.
-            Exception: whatever `wait` raises.
+            Exception: any error of `wait`.
         """
         ended = threading.Event()
 

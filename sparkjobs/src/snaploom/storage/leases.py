@@ -107,7 +107,7 @@ class Contender:
         self._renewed_at: float | None = None
         self._seen = ("", 0.0)
         self.rival = ""
-        """Who else held the lease when it was read last; empty when it was nobody."""
+        """Other holder at the last read; empty when there was none."""
 
     @property
     def left(self) -> float:

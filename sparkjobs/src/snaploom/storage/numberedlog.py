@@ -103,7 +103,7 @@ class NumberedLog:
 
         Raises:
             FolderNotWritable: the store refuses, and nothing was written.
-            SnaploomError: what `unknown` made.
+            SnaploomError: the error from `unknown`.
         """
         key = self._key(number)
         is_unanswered = False
@@ -148,7 +148,7 @@ def rebased(
         contended: makes the error of too many lost races, from their number.
 
     Raises:
-        SnaploomError: what `contended` made.
+        SnaploomError: the error from `contended`.
     """
     for number in range(COMMIT_ATTEMPTS):
         result = attempt()

@@ -53,7 +53,7 @@ def refuse_others(
     Args:
         uri: of the folder, for messages.
         found: whose it is.
-        asked: who wants it.
+        asked: the requested owner.
         adopt_folder: whether one with another UID may have it.
 
     Raises:

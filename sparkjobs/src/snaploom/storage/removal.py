@@ -79,7 +79,7 @@ def remove_folder(store: ObjectStore, owner: FolderOwner, run: Run) -> Removal:
     Args:
         store: the folder; one that is absent, empty or only others' is fine, and not touched.
         owner: the OutputDataset that is deleted.
-        run: who removes; its `reached` is called after every object, and may raise to stop.
+        run: the run that removes; its `reached` follows every object, and may raise to stop.
 
     Raises:
         FolderNotOurs: it is another output's, or has no marker and yet data that may be ours.

@@ -105,7 +105,7 @@ def find_snapshots(store: ObjectStore, settings: FolderSettings) -> Findings:
 
     Args:
         store: the folder.
-        settings: what its first publication had fixed, as the declarations have it.
+        settings: settings of its first publication, as the declarations have them.
 
     Raises:
         ManifestCorrupt: entries of the manifest are left, or checkpoints of it.
@@ -151,11 +151,11 @@ def restore(
 
     Args:
         store: the folder.
-        settings: what is fixed.
+        settings: fixed settings.
         identity: whose folder it is.
         model: the data model of the declarations, for want of the one that is lost.
         findings: from `find_snapshots`.
-        run: who repairs.
+        run: the run that repairs.
 
     Raises:
         FolderNotOurs: files of others only are in the folder, and it has no marker.

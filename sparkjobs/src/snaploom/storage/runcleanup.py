@@ -94,7 +94,7 @@ def sweep(
 
     Args:
         folder: from `prepare_folder`.
-        run: who removes.
+        run: the run that removes.
         present: from `store_present`.
         versions: ended versions to remove at most.
         files: files to remove at most, but for the first version's.

@@ -50,7 +50,7 @@ class Work:
     folder: Folder
     """From `prepare_folder` or `open_folder`."""
     run: Run
-    """Who publishes."""
+    """The run that publishes."""
     time: EpochNanos
     """Snapshot time."""
     partition: str
@@ -88,7 +88,7 @@ class Work:
         Raises:
             NotAPlainFile: a link is where it would write (local disks only).
             PublicationError: it left files in subfolders.
-            Exception: whatever `write` raises.
+            Exception: any error of `write`.
         """
         self.run.reached(CrashPoint.BEFORE_STAGING)
         refuse_links(self.store, [self.staging.removesuffix("/")])

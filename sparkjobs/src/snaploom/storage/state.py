@@ -67,11 +67,11 @@ class FolderState:
     seq: int = 0
     """Sequence number of the last entry folded in; zero before the first."""
     settings: FolderSettings | None = None
-    """What is fixed; None until the folder is configured."""
+    """Fixed settings; None until the folder is configured."""
     identity: FolderIdentity | None = None
-    """Whose folder it is; None until the folder is configured."""
+    """Owner of the folder; None until the folder is configured."""
     reader_grace: TimeOffset | None = None
-    """How long readers may hold on to what they pinned; None until somebody declared it."""
+    """Time for which readers may use a pinned manifest; None until it is declared."""
     versions: Mapping[EpochNanos, Version] = field(default_factory=dict)
     """The one live version of each snapshot time, in short."""
     ended: tuple[Ended, ...] = ()

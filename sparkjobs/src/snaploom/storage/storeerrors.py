@@ -115,7 +115,8 @@ def read_answer(error: Exception) -> Answer:
     elif number is not None:
         answer = f"HTTP status {number}"
     else:
-        answer = _without_urls(text.split("\n", 1)[0])
+        # Queries of URLs contain signatures and tokens.
+        answer = re.sub(r"\?\S+", "?…", text.split("\n", 1)[0])[:300]
     return Answer(number, name, answer)
 
 
@@ -185,8 +186,3 @@ def _refused(
         expected=f"credentials that may {'write' if writing else 'read'} there",
         hint=hint.format(variables=variables),
     )
-
-
-def _without_urls(line: str) -> str:
-    """Drop queries from URLs in a line: they contain signatures and tokens."""
-    return re.sub(r"\?\S+", "?…", line)[:300]

@@ -110,7 +110,12 @@ class TableCommits:
             return state
         if not isinstance(entry, CHANGES):
             raise AssertionError(f"not for the table: {entry.action}")
-        _refuse_revoked(version, entry.run_id)
+        if entry.run_id in version.revoked:
+            raise RunRevoked(
+                f"run {entry.run_id} was taken for dead and revoked by another run",
+                found="a revocation in the table",
+                hint="run again; nothing was published by this run since, and nothing is lost",
+            )
         if not self._put(table, version, state, entry):
             return None
         state = self._follow()
@@ -129,7 +134,7 @@ class TableCommits:
         """Write the entries of all commits that the table has and the log lacks; the state then.
 
         Raises:
-            ManifestCorrupt: what a commit means is not there any more.
+            ManifestCorrupt: the meaning of a commit is missing.
         """
         state = self.log.read()
         version = IcebergTable(self.store).read()
@@ -224,15 +229,6 @@ class TableCommits:
         if entry is not None:
             _log.debug("entry %d follows the table", entry.seq)
         return entry
-
-
-def _refuse_revoked(version: TableVersion, run_id: str) -> None:
-    if run_id in version.revoked:
-        raise RunRevoked(
-            f"run {run_id} was taken for dead and revoked by another run",
-            found="a revocation in the table",
-            hint="run again; nothing was published by this run since, and nothing is lost",
-        )
 
 
 def _times(entry: Publish | Replace | Tombstone) -> tuple[EpochNanos, ...]:

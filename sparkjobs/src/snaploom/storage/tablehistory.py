@@ -82,7 +82,7 @@ class TableHistory:
     """History of an output as its table records it."""
 
     live: tuple[tuple[SnapshotRecord, str], ...]
-    """What is live, by time: each with its schema. Numbers of entries are those of a lost log."""
+    """Live snapshots by time, each with its schema. Numbers of entries are those of a lost log."""
     files: frozenset[str]
     """Keys of all files that were ever in the table."""
 
@@ -91,7 +91,7 @@ def table_history(store: ObjectStore) -> TableHistory:
     """The history of the output, read from its table; nothing is written.
 
     Raises:
-        ManifestCorrupt: what a commit means is not there any more.
+        ManifestCorrupt: the meaning of a commit is missing.
     """
     version = IcebergTable(store).read()
     commits = () if version is None else commits_of(store, version)

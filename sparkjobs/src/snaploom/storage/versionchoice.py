@@ -12,7 +12,7 @@ from snaploom.storage.readchoice import Time, instant_of
 from snaploom.storage.state import FolderState
 
 DRY_RUN = "dry-run"
-"""What follows the `@` of a snapshot that is woven and not published."""
+"""Text after the `@` of a snapshot that is woven and not published."""
 _LISTED = "'snaploom snapshots' lists the times of snapshots, and numbers of manifests"
 
 
