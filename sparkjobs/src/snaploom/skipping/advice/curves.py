@@ -46,7 +46,10 @@ def position(curve: Curve, ranks: Sequence[Int64s], bits: int) -> Int64s:
     if not ranks or bits * len(ranks) > MOST_BITS:
         raise ValueError(f"{len(ranks)} columns of {bits} bits do not fit {MOST_BITS} bits")
     if curve is Curve.LINEAR:
-        return _concatenated(ranks, bits)
+        found = np.zeros_like(ranks[0])
+        for each in ranks:
+            found = (found << bits) | each
+        return found
     return z_order(ranks, bits) if curve is Curve.ZORDER else hilbert(ranks, bits)
 
 
@@ -80,10 +83,3 @@ def _undo_rotation(axes: list[Int64s], level: int) -> None:
         exchanged = np.where(is_upper, 0, (axes[0] ^ each) & finer)
         axes[0] ^= np.where(is_upper, finer, exchanged)
         axes[column] ^= exchanged
-
-
-def _concatenated(ranks: Sequence[Int64s], bits: int) -> Int64s:
-    found = np.zeros_like(ranks[0])
-    for each in ranks:
-        found = (found << bits) | each
-    return found

@@ -98,7 +98,7 @@ class Advice:
     share: float
     """Share of the files that they skip together, on average over all queries."""
     orders: tuple[OrderEstimate, ...]
-    """Orders by what they would skip, the best first."""
+    """Orders by the share of files that they would skip, the best first."""
     order: Order | None
     """The one that is advised, if any is worth a rewrite."""
     indexes_after_sorting: tuple[IndexDefinition, ...]

@@ -35,7 +35,12 @@ def resource_yaml(target: Target, indexes: Sequence[IndexDefinition], location: 
     text: str = yaml.dump(
         document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False
     )
-    _refuse_invalid(text)
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "advice.yaml")
+        file.write_text(text, encoding="utf-8")
+        findings = errors_of(load([file]).findings)
+    if findings:
+        raise InvalidDeclarations(findings)
     return text
 
 
@@ -48,15 +53,6 @@ def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _represent_text)
-
-
-def _refuse_invalid(text: str) -> None:
-    with TemporaryDirectory() as folder:
-        file = Path(folder, "advice.yaml")
-        file.write_text(text, encoding="utf-8")
-        findings = errors_of(load([file]).findings)
-    if findings:
-        raise InvalidDeclarations(findings)
 
 
 def _target(target: Target) -> JsonValue:

@@ -87,7 +87,7 @@ class SortResult:
     rewritten: Rewritten
     """The files."""
     notes: tuple[str, ...] = ()
-    """What a person should know."""
+    """Warnings for people."""
 
     @property
     def document(self) -> JsonValue:

@@ -57,7 +57,7 @@ class Log:
     """Queries of a log that concern a target."""
 
     queries: tuple[Query, ...] = ()
-    """What queries demand of it; one for each time that a query reads it."""
+    """Conditions of queries on it; one for each time that a query reads it."""
     doubts: tuple[str, ...] = ()
     """Lines that are left out, and why."""
 

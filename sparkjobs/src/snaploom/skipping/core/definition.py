@@ -62,7 +62,7 @@ class IndexDefinition:
     type: str
     """`MIN_MAX`, `VALUE_SET`, `BLOOM_FILTER`, `PARTITION`, or a registered type."""
     terms: tuple[Term, ...]
-    """What it is kept about; one term for the built-in types."""
+    """Terms of the index; one term for the built-in types."""
     parameters: tuple[tuple[str, str], ...] = ()
     """Parameters by name, in order of names."""
     enabled: bool = True
@@ -104,7 +104,7 @@ class SkippingDefinition:
     enabled: bool = True
     """Whether queries use any of it."""
     mode: RefreshMode = RefreshMode.AUTO
-    """What a refresh looks at, unless it is asked for another one."""
+    """Default mode of a refresh."""
     owner: str = ""
     """`SkippingIndex/name` of the resource that owns it (rule S26); else empty."""
     form: str = "NATIVE"
@@ -114,7 +114,7 @@ class SkippingDefinition:
     plaintext_footer: bool = False
     """Whether footers stay readable without a key."""
     properties: tuple[tuple[str, str], ...] = field(default=())
-    """What else was declared (`WITH (...)`), kept and shown."""
+    """Other declared options (`WITH (...)`), kept and shown."""
 
     @property
     def why_outdated(self) -> str:

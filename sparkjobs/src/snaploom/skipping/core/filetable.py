@@ -80,7 +80,10 @@ class FileTable:
             KeyError: there is none of that name.
         """
         if name not in self._columns:
-            self._columns[name] = _whole(self._load([name]).column(name))
+            column = self._load([name]).column(name)
+            self._columns[name] = (
+                column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+            )
         return self._columns[name]
 
     def derived(self, key: str, make: Callable[[], T]) -> T:
@@ -88,7 +91,3 @@ class FileTable:
         if key not in self._derived:
             self._derived[key] = make()
         return cast(T, self._derived[key])
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

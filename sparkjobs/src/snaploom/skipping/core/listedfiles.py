@@ -106,7 +106,7 @@ def match(files: FileTable, listing: Listing) -> Matched:
     """
     found = pc.index_in(listing.paths, value_set=files.column("path"))
     rows: Int64s = pc.fill_null(found, UNKNOWN_ROW).to_numpy(zero_copy_only=False).astype(np.int64)
-    rows[_equal(listing.paths, "")] = UNKNOWN_ROW
+    rows[_as_mask(pc.equal(listing.paths, pa.scalar("", listing.paths.type)))] = UNKNOWN_ROW
     known = np.flatnonzero(rows != UNKNOWN_ROW)
     candidates = rows[known]
     same = (
@@ -156,10 +156,6 @@ def _numpy(files: FileTable, name: str) -> Int64s:
     return files.derived(
         f"{name} as numpy", lambda: files.column(name).to_numpy(zero_copy_only=False)
     )
-
-
-def _equal(values: pa.Array, text: str) -> Mask:
-    return _as_mask(pc.equal(values, pa.scalar(text, values.type)))
 
 
 def _as_mask(values: pa.Array) -> Mask:

@@ -142,11 +142,11 @@ class Unknown:
     text: str = ""
     """The condition, for people."""
     reason: str = ""
-    """Why it is not understood, and what rewrite would help."""
+    """Reason why it is not understood, and a rewrite that would help."""
 
 
 Leaf = Comparison | In | Residue | StartsWith | Contains | EndsWith | IsNull | IsNotNull
-"""What speaks of one term."""
+"""A condition on one term."""
 
 Predicate = Leaf | And | Or | Not | Constant | Unknown
 """Any condition."""

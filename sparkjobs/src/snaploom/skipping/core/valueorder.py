@@ -63,7 +63,9 @@ def key_of(value: Value, data_type: str) -> int | bytes:
     """
     kept_as = _kept_as(data_type)
     if is_text(data_type):
-        return _checked_bytes(value, data_type)
+        if isinstance(value, bytes):
+            return value
+        raise ValueError(f"{value!r} is no {data_type}")
     if pa.types.is_decimal(kept_as):
         unscaled = _unscaled(value, kept_as)
         if kept_as.precision <= _LONGEST_INT64_DECIMAL:
@@ -136,12 +138,6 @@ def _kept_as(data_type: str) -> pa.DataType:
     if kept_as is None:
         raise ValueError(f"values of {data_type} have no order that an index could use")
     return kept_as
-
-
-def _checked_bytes(value: Value, data_type: str) -> bytes:
-    if isinstance(value, bytes):
-        return value
-    raise ValueError(f"{value!r} is no {data_type}")
 
 
 def _unscaled(value: Value, kept_as: pa.DataType) -> int:

@@ -50,7 +50,7 @@ class BoundedParquet:
         Args:
             data: the whole file.
             keys: for encrypted files.
-            name: what messages call it.
+            name: name of the file in messages.
 
         Raises:
             KeyUnavailable: it is encrypted, and there are no keys or the wrong ones.

@@ -12,10 +12,10 @@ from typing import NewType, Protocol
 from snaploom.skipping.core.definition import SkippingDefinition
 
 EncryptionProperties = NewType("EncryptionProperties", object)
-"""What `pyarrow.parquet.write_table` takes as `encryption_properties`: good for one file only."""
+"""`encryption_properties` of `pyarrow.parquet.write_table`: good for one file only."""
 
 DecryptionProperties = NewType("DecryptionProperties", object)
-"""What `pyarrow.parquet.ParquetFile` takes as `decryption_properties`: good for one file only."""
+"""`decryption_properties` of `pyarrow.parquet.ParquetFile`: good for one file only."""
 
 
 class KeyService(Protocol):

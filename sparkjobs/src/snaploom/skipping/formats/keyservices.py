@@ -23,7 +23,7 @@ ENTRY_POINTS = "snaploom.skipping.kms"
 """Entry-point group of services."""
 
 Opening = Callable[[str], KeyService]
-"""From what follows `<scheme>+` in the URL to the service."""
+"""From the rest of the URL after `<scheme>+` to the service."""
 
 
 def open_keys(url: str) -> ParquetKeys | None:

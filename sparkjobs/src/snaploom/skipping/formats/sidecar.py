@@ -96,7 +96,7 @@ class SidecarReader:
 
         Args:
             data: the whole file.
-            name: what messages call it.
+            name: name of the file in messages.
             keys: for encrypted files.
 
         Raises:
@@ -132,7 +132,9 @@ class _Writer:
         self._schema = schema.with_metadata({METADATA_KEY: _metadata(definition)})
         self._rows = 0
         self.decoded = 0
-        self._indexes = tuple(_indexes(schema))
+        self._indexes = tuple(
+            {name.split(".")[0]: None for name in schema.names if name not in _IDENTITY}
+        )
         dictionaries = [name for name in schema.names if _repeats(name)]
         self._writer = pq.ParquetWriter(
             self._sink,
@@ -180,10 +182,6 @@ def _bounded(table: pa.Table) -> Iterator[pa.Table]:
     by_size = table.num_rows * ROW_GROUP_BYTES // max(table.nbytes, 1)
     step = max(1, min(ROW_GROUP_ROWS, by_size))
     return (table.slice(start, step) for start in range(0, table.num_rows, step))
-
-
-def _indexes(schema: pa.Schema) -> dict[str, None]:
-    return {name.split(".")[0]: None for name in schema.names if name not in _IDENTITY}
 
 
 def _repeats(name: str) -> bool:

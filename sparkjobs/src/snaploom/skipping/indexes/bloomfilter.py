@@ -23,7 +23,7 @@ from snaploom.skipping.core.terms import Value, arrow_type
 from snaploom.skipping.core.valueorder import Int64s, is_text
 from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
 from snaploom.skipping.indexes.checks import check_parameters, check_terms, integer_parameter
-from snaploom.skipping.indexes.distinct import DistinctValues
+from snaploom.skipping.indexes.distinct import DistinctBuilder
 from snaploom.skipping.indexes.footerproofs import same_in, without_values
 
 FIELD = "words"
@@ -45,28 +45,20 @@ _PARAMETERS = ("fpp", "ndv", "num_candidates", ITEMS)
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
-class BloomFilterBuilder:
+class BloomFilterBuilder(DistinctBuilder):
     """Collects the distinct items of one file, 64 bits each, then fills a filter."""
 
     def __init__(
         self, false_positives: float, items: int | None, puts_values: bool = False
     ) -> None:
+        super().__init__(pa.int64(), CAPACITY if items is None else items)
         self._false_positives = false_positives
         self._items = items
         self._puts_values = puts_values
-        self._distinct = DistinctValues(pa.int64(), CAPACITY if items is None else items)
 
     def add(self, columns: Sequence[pa.Array]) -> None:
         """Add a batch of hashes, or of values."""
         self._distinct.add(_packed(columns[0]) if self._puts_values else columns[0])
-
-    def merge(self, other: bytes) -> None:
-        """Add another builder's state."""
-        self._distinct.merge(other)
-
-    def partial(self) -> bytes:
-        """Collected state."""
-        return self._distinct.partial()
 
     def finish(self) -> Mapping[str, object]:
         """Return the row; no filter where there are more values than it could hold (rule S10)."""

@@ -22,9 +22,9 @@ from snaploom.skipping.indexes.columns import (
 )
 
 _UPWARD = {Operator.EQ: Operator.LE, Operator.LE: Operator.LE, Operator.LT: Operator.LT}
-"""What the least value must satisfy for some value to satisfy an operator."""
+"""Condition on the least value for some value to satisfy an operator."""
 _DOWNWARD = {Operator.EQ: Operator.GE, Operator.GE: Operator.GE, Operator.GT: Operator.GT}
-"""What the greatest value must."""
+"""Condition on the greatest value."""
 
 
 @dataclass(frozen=True)

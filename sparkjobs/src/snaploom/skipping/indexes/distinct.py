@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -60,6 +62,25 @@ class DistinctValues:
             joined = pa.concat_arrays([self._found, *self._pending])
             self._found = pc.unique(joined)[: self._limit + 1]
         self._pending, self._waiting = [], 0
+
+
+class DistinctBuilder:
+    """Base of builders that collect distinct values; subclasses finish the row."""
+
+    def __init__(self, value_type: pa.DataType, limit: int) -> None:
+        self._distinct = DistinctValues(value_type, limit)
+
+    def add(self, columns: Sequence[pa.Array]) -> None:
+        """Add a batch."""
+        self._distinct.add(columns[0])
+
+    def merge(self, other: bytes) -> None:
+        """Add another builder's state."""
+        self._distinct.merge(other)
+
+    def partial(self) -> bytes:
+        """Collected state."""
+        return self._distinct.partial()
 
 
 def normalised(values: pa.Array) -> pa.Array:

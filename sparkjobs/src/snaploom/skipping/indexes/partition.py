@@ -15,29 +15,14 @@ from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
 from snaploom.skipping.indexes.checks import check_parameters, check_terms
 from snaploom.skipping.indexes.columns import holds, kept_keys, kept_known
-from snaploom.skipping.indexes.distinct import DistinctValues, normalised
+from snaploom.skipping.indexes.distinct import DistinctBuilder, normalised
 from snaploom.skipping.indexes.footerproofs import only_where, with_one_value, without_values
 
 FIELD = "value"
 
 
-class PartitionBuilder:
+class PartitionBuilder(DistinctBuilder):
     """Collects the one value of a file; nothing is known of a file that has two."""
-
-    def __init__(self, value_type: pa.DataType) -> None:
-        self._distinct = DistinctValues(value_type, 1)
-
-    def add(self, columns: Sequence[pa.Array]) -> None:
-        """Add a batch."""
-        self._distinct.add(columns[0])
-
-    def merge(self, other: bytes) -> None:
-        """Add another builder's state."""
-        self._distinct.merge(other)
-
-    def partial(self) -> bytes:
-        """Collected state."""
-        return self._distinct.partial()
 
     def finish(self) -> Mapping[str, object]:
         """Return the row."""
@@ -74,7 +59,7 @@ class Partition:
 
     def builder(self, definition: IndexDefinition) -> PartitionBuilder:
         """A collector for one file."""
-        return PartitionBuilder(arrow_type(definition.term.data_type))
+        return PartitionBuilder(arrow_type(definition.term.data_type), limit=1)
 
     def from_footers(
         self, definition: IndexDefinition, columns: Sequence[FooterColumn]

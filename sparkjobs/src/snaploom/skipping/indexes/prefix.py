@@ -29,7 +29,7 @@ from snaploom.skipping.core.valueorder import byte_buffers, key_of
 from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
 from snaploom.skipping.indexes.checks import check_parameters, check_terms, integer_parameter
 from snaploom.skipping.indexes.columns import as_mask, compare, holds
-from snaploom.skipping.indexes.distinct import DistinctValues
+from snaploom.skipping.indexes.distinct import DistinctBuilder
 from snaploom.skipping.indexes.footerproofs import (
     only_where,
     short_lists,
@@ -43,24 +43,16 @@ DEFAULT_LENGTH = 8
 DEFAULT_LIMIT = 200
 
 
-class PrefixBuilder:
+class PrefixBuilder(DistinctBuilder):
     """Collects the distinct prefixes of one file."""
 
     def __init__(self, length: int, limit: int) -> None:
+        super().__init__(pa.large_binary(), limit)
         self._length = length
-        self._distinct = DistinctValues(pa.large_binary(), limit)
 
     def add(self, columns: Sequence[pa.Array]) -> None:
         """Add a batch."""
-        self._distinct.add(_cut(columns[0].drop_null(), self._length))
-
-    def merge(self, other: bytes) -> None:
-        """Add another builder's state."""
-        self._distinct.merge(other)
-
-    def partial(self) -> bytes:
-        """Collected state."""
-        return self._distinct.partial()
+        self._distinct.add(_beginnings(pc.unique(columns[0].drop_null()), self._length))
 
     def finish(self) -> Mapping[str, object]:
         """Return the row."""
@@ -124,10 +116,6 @@ class Prefix:
         if isinstance(leaf, Contains | EndsWith):
             return "prefixes prove nothing about the middle or the end of a text: TOKENS does"
         return "prefixes prove nothing about this condition"
-
-
-def _cut(texts: pa.LargeBinaryArray, length: int) -> pa.LargeBinaryArray:
-    return _beginnings(pc.unique(texts), length)
 
 
 def _beginnings(texts: pa.LargeBinaryArray, length: int) -> pa.LargeBinaryArray:

@@ -39,28 +39,16 @@ MOST_PIECES = 1_000
 """Most values of an IN list that are probed."""
 
 
-class TokensBuilder:
+class TokensBuilder(BloomFilterBuilder):
     """Collects the distinct n-grams of one file, then fills a filter."""
 
     def __init__(self, size: int, share: float) -> None:
+        super().__init__(share, None)
         self._size = size
-        self._filter = BloomFilterBuilder(share, None)
 
     def add(self, columns: Sequence[pa.Array]) -> None:
         """Add a batch of texts."""
-        self._filter.add([pa.array(n_grams(columns[0].drop_null(), self._size))])
-
-    def merge(self, other: bytes) -> None:
-        """Add another builder's state."""
-        self._filter.merge(other)
-
-    def partial(self) -> bytes:
-        """Collected state."""
-        return self._filter.partial()
-
-    def finish(self) -> Mapping[str, object]:
-        """Return the row."""
-        return self._filter.finish()
+        super().add([pa.array(n_grams(columns[0].drop_null(), self._size))])
 
 
 @dataclass(frozen=True)

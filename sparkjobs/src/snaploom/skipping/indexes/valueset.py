@@ -14,7 +14,7 @@ from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
 from snaploom.skipping.indexes.checks import check_parameters, check_terms, integer_parameter
 from snaploom.skipping.indexes.columns import holds
-from snaploom.skipping.indexes.distinct import DistinctValues, normalised
+from snaploom.skipping.indexes.distinct import DistinctBuilder, normalised
 from snaploom.skipping.indexes.footerproofs import short_lists, with_one_value, without_values
 from snaploom.skipping.indexes.lists import kept_lists
 
@@ -25,23 +25,8 @@ MOST = 100_000
 """Largest limit: with more values, a Bloom filter is smaller and as good."""
 
 
-class ValueSetBuilder:
+class ValueSetBuilder(DistinctBuilder):
     """Collects the distinct values of one file."""
-
-    def __init__(self, value_type: pa.DataType, limit: int) -> None:
-        self._distinct = DistinctValues(value_type, limit)
-
-    def add(self, columns: Sequence[pa.Array]) -> None:
-        """Add a batch."""
-        self._distinct.add(columns[0])
-
-    def merge(self, other: bytes) -> None:
-        """Add another builder's state."""
-        self._distinct.merge(other)
-
-    def partial(self) -> bytes:
-        """Collected state."""
-        return self._distinct.partial()
 
     def finish(self) -> Mapping[str, object]:
         """Return the row."""

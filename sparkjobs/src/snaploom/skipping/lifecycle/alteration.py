@@ -38,7 +38,7 @@ class Alteration:
     enabled: bool | None = None
     """Whether queries use any of it."""
     mode: RefreshMode | None = None
-    """What a refresh looks at."""
+    """Default mode of a refresh."""
     where: str | None = None
     """SQL that chooses files; the next refresh follows it."""
     owner: str | None = None
@@ -98,7 +98,7 @@ def alter(
         IndexNotFound: there is no skipping index, or no index of an id.
         IndexOwned: by a resource other than `acting_for`.
         IndexBusy: another operation is in flight.
-        IndexNotPossible: what is added cannot be, or files are read otherwise than before.
+        IndexNotPossible: an added index is not possible, or the reader has changed.
     """
 
     def admit(state: StoredState) -> Altered:
@@ -144,7 +144,7 @@ def plan_alteration(
 
     Raises:
         IndexNotFound: there is no index of an id.
-        IndexNotPossible: what is added cannot be, or no index would be left.
+        IndexNotPossible: an added index is not possible, or no index would be left.
     """
     _refuse_unknown(definition, alteration)
     kept: list[IndexDefinition] = []

@@ -19,13 +19,13 @@ class Declaration:
     """One skipping index as it is declared, through any interface."""
 
     indexes: tuple[Index, ...]
-    """What is kept about each file."""
+    """Declared indexes."""
     where: str = ""
     """SQL that chooses files (rule S23)."""
     enabled: bool = True
     """Whether queries use it."""
     mode: RefreshMode = RefreshMode.AUTO
-    """What a refresh looks at."""
+    """Default mode of a refresh."""
     owner: str = ""
     """`SkippingIndex/name` of the resource that owns it (rule S26)."""
     form: str = "NATIVE"
@@ -35,7 +35,7 @@ class Declaration:
     plaintext_footer: bool = False
     """Whether footers stay readable without a key."""
     properties: Mapping[str, str] = field(default_factory=dict)
-    """What else was declared."""
+    """Other declared options."""
 
 
 class DeclarationNotPossible(IndexNotPossible):

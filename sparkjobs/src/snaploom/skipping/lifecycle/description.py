@@ -72,7 +72,7 @@ class Description:
     """When a query last used it, as far as sessions wrote it down; `NEVER` when none did, None
     where nothing is recorded."""
     same_file: str = ""
-    """By what files are known to be as they were indexed; see `same_file`."""
+    """Criteria by which files count as unchanged; see `same_file`."""
     problem: str = ""
     """Why it, or a part of it, is not used; queries read every file meanwhile (rule S14)."""
 
@@ -101,7 +101,7 @@ class UsedIndex:
     state: StoredState
     """The committed state."""
     recorded: Recorded | None
-    """What sessions wrote down; None where nothing is recorded."""
+    """Usage that sessions recorded; None where nothing is recorded."""
     problem: str = ""
     """Why its state cannot be read."""
 

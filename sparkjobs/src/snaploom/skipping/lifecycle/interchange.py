@@ -113,7 +113,7 @@ class FoundMetadata(Protocol):
 
         Args:
             store: where the index will be.
-            target: what the metadata are about.
+            target: target of the metadata.
             is_trusted: whether values are believed; without, each row is compared with its file.
                 Rows about files that are not there as they were are never taken.
             progress: called for files compared.
@@ -150,7 +150,7 @@ class Interchange(Protocol):
         """The metadata store of a target.
 
         Args:
-            target: what the metadata are about.
+            target: target of the metadata.
             directory: the store, or a folder with the stores of many tables; empty for the one that
                 properties name.
             properties: of the target's table.

@@ -29,7 +29,6 @@ from snaploom.skipping.lifecycle.machine import (
 )
 from snaploom.skipping.lifecycle.refreshplan import RefreshPlan, plan_refresh
 from snaploom.skipping.lifecycle.target import FileListing, IndexableTarget, Progress
-from snaploom.skipping.stores.compaction import SUGGESTED_SEGMENTS
 from snaploom.skipping.stores.port import NEVER, IndexStore, Segment, StoredState
 from snaploom.storage.objectstore import STORE_FAILURES
 
@@ -48,18 +47,13 @@ class RefreshResult:
     """Result of a refresh."""
 
     plan: RefreshPlan
-    """What it had decided."""
+    """Plan before the refresh."""
     indexed: int
     """Files about which rows were made."""
     left_out: int
     """Files about which nothing could be proved, or that changed meanwhile: they are kept."""
     state: StoredState
     """The state afterwards."""
-
-    @property
-    def suggests_compaction(self) -> bool:
-        """Whether enough segments have gathered for `compact` to pay."""
-        return len(self.state.segments) >= SUGGESTED_SEGMENTS
 
 
 def create(
@@ -133,13 +127,18 @@ def refresh(
         is_first = before.refreshed_at == NEVER
         return IndexState.CREATING if is_first else IndexState.REFRESHING
 
-    with operation(store, phase, lambda before: _admit(before, store), timing) as running:
+    with operation(store, phase, lambda before: declared(before, store), timing) as running:
         if not _same_content(running.started, state):
             plan = _plan(store, running.started, target, mode)
         segments, indexed = _build(store, target, plan, progress)
         left_out = plan.changes.to_build.num_rows - indexed
         if left_out and not indexed + plan.changes.unchanged.num_rows:
-            raise _nothing_indexed(target, left_out)
+            raise SkippingError(
+                f"none of the {left_out} files could be indexed",
+                found=_reasons(target),
+                expected="files that can be read, and that nobody changes meanwhile",
+                hint=f"read one of them with Spark to see what is wrong with {target.target.uri}",
+            )
 
         def build(current: StoredState) -> StoredState:
             kept = () if plan.mode is RefreshMode.FULL else current.segments
@@ -265,7 +264,7 @@ def recover(store: IndexStore, *, timing: Timing = USUAL) -> StoredState:
         KeyUnavailable: it is encrypted, and the key is not to be had.
     """
     with operation(
-        store, lambda _: IndexState.RECOVERING, lambda before: _admit(before, store), timing
+        store, lambda _: IndexState.RECOVERING, lambda before: declared(before, store), timing
     ) as running:
         message = ""
         try:
@@ -298,7 +297,9 @@ def compact(store: IndexStore, *, timing: Timing = USUAL) -> StoredState:
         IndexUnreadable: a segment is damaged or absent.
         KeyUnavailable: it is encrypted, and the key is not to be had.
     """
-    with operation(store, _updating, lambda before: _admit(before, store), timing) as running:
+    with operation(
+        store, lambda _: IndexState.UPDATING, lambda before: declared(before, store), timing
+    ) as running:
         segments = store.compact(running.started)
 
         def build(state: StoredState) -> StoredState:
@@ -309,14 +310,6 @@ def compact(store: IndexStore, *, timing: Timing = USUAL) -> StoredState:
         final = running.finish(build)
     _sweep(store, final, timing)
     return final
-
-
-def _updating(state: StoredState) -> IndexState:
-    return IndexState.UPDATING
-
-
-def _admit(state: StoredState, store: IndexStore) -> None:
-    declared(state, store)
 
 
 def _plan(
@@ -360,15 +353,6 @@ def _build(
     rows = target.build(plan.definition.indexes, files, progress)
     written = store.write_rows(rows, plan.definition)
     return [*segments, *written], sum(segment.rows for segment in written)
-
-
-def _nothing_indexed(target: IndexableTarget, files: int) -> SkippingError:
-    return SkippingError(
-        f"none of the {files} files could be indexed",
-        found=_reasons(target),
-        expected="files that can be read, and that nobody changes meanwhile",
-        hint=f"read one of them with Spark to see what is wrong with {target.target.uri}",
-    )
 
 
 def _reasons(target: IndexableTarget) -> str:

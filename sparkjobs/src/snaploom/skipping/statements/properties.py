@@ -41,7 +41,7 @@ PROPERTIES: Mapping[str, tuple[str, ...]] = {
 """Names, and the values that each may have; any text where there are none."""
 
 FIXED = frozenset({"location", "form", "footer_key_label", "plaintext_footer"})
-"""What is decided when an index is created, and never altered."""
+"""Properties that are fixed when an index is created."""
 
 
 OWN_PROPERTIES = frozenset(

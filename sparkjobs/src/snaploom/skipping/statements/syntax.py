@@ -38,7 +38,7 @@ class PathName:
 
 
 Subject = TableName | PathName
-"""What is indexed."""
+"""Table or path of an index."""
 
 
 Properties = tuple[tuple[str, str], ...]

@@ -162,7 +162,11 @@ class _Columns:
             return column
         for completion in self._completions:
             if name in completion.part.reader.columns:
-                column = _completed(column, completion, name, data_type)
+                added = _column(completion.part, name, data_type)
+                both = pa.chunked_array([*column.chunks, *added.chunks], data_type)
+                own = np.arange(len(column), dtype=np.int64)
+                places = np.where(completion.source >= 0, len(column) + completion.source, own)
+                column = both.take(pa.array(places))
         return column
 
     def _type(self, name: str) -> pa.DataType:
@@ -179,16 +183,6 @@ def _column(part: Part, name: str, data_type: pa.DataType) -> pa.ChunkedArray:
     if name not in part.reader.columns:
         return pa.chunked_array([pa.nulls(part.segment.rows, data_type)])
     return part.reader.read([name]).column(name).cast(data_type)
-
-
-def _completed(
-    column: pa.ChunkedArray, completion: _Completion, name: str, data_type: pa.DataType
-) -> pa.ChunkedArray:
-    added = _column(completion.part, name, data_type)
-    both = pa.chunked_array([*column.chunks, *added.chunks], data_type)
-    own = np.arange(len(column), dtype=np.int64)
-    places = np.where(completion.source >= 0, len(column) + completion.source, own)
-    return both.take(pa.array(places))
 
 
 def _declared_type(name: str, definition: SkippingDefinition) -> pa.DataType:

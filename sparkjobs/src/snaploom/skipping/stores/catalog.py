@@ -40,7 +40,7 @@ class PinnedIndex:
     state: StoredState
     """Its state; `may_skip` holds."""
     definition: SkippingDefinition
-    """What it keeps."""
+    """Definition of the index."""
 
 
 @dataclass(frozen=True)

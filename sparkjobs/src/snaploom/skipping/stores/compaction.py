@@ -17,9 +17,6 @@ GROWTH = 4
 SMALL_ROWS = 10_000
 """A segment of no more rows joins in any case: rewriting it takes milliseconds."""
 
-SUGGESTED_SEGMENTS = 10
-"""Segments from which on a refresh suggests to compact."""
-
 
 def rewritten_from(segments: Sequence[Segment]) -> int:
     """Number of the first segment to rewrite, together with all newer ones.

@@ -70,7 +70,7 @@ class StoredState:
     phase: IndexState = IndexState.EMPTY
     """State of Flint's machine (rule S25)."""
     definition: SkippingDefinition | None = None
-    """What is declared; None when there is no index, or it is vacuumed."""
+    """Definition; None when there is no index, or it is vacuumed."""
     segments: tuple[Segment, ...] = ()
     """Rows that count, oldest first."""
     committed_at: StoredTime = NEVER
@@ -122,7 +122,7 @@ class IndexStore(Protocol):
         """The newest committed state; `NOTHING` where there is none.
 
         Raises:
-            IndexUnreadable: what is there is damaged or from a newer Snaploom (rule S14).
+            IndexUnreadable: the state is damaged or from a newer Snaploom (rule S14).
         """
         ...
 

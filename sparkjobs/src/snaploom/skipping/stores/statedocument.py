@@ -30,7 +30,7 @@ LONGEST_STATE = 4 * 1024 * 1024
 """Bytes of the longest document: 20,000 segments, or 256 indexes of 16 KB each."""
 
 PRUNED = b'{"pruned":true}\n'
-"""What stands where a state was that nobody needs any more."""
+"""Document in the place of a pruned state."""
 
 
 class StateDocument(ApiModel):

@@ -26,7 +26,7 @@ from snaploom.storage.numberedlog import NumberedLog, read_hint, rebased, write_
 from snaploom.storage.objectstore import ObjectStore
 
 KEPT_STATES = 5
-"""Newest states that pruning leaves for people who look for what happened."""
+"""Newest states that pruning leaves for people to investigate."""
 
 MOST_PRUNED = 100
 """Pruned states in a row that are asked for one by one; beyond them the log is listed."""

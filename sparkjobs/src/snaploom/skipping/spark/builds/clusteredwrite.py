@@ -67,7 +67,10 @@ def clustered(
         order = [*folders, *columns]
         return frame.repartitionByRange(files, *order).sortWithinPartitions(*order)
     on_curve = _on_curve(frame, clustering, columns, rows, seed)
-    name = _unused(frame.columns)
+    taken = {name.lower() for name in frame.columns}
+    name = _ORDER
+    while name in taken:
+        name = f"_{name}"
     placed = frame.withColumn(name, on_curve)
     order = [*folders, sql.col(name)]
     # Within one cell of the curve the first column decides, so that encodings find runs.
@@ -108,14 +111,6 @@ def sampled(
 def kept_column(sample: pa.Table, number: int, term: Term) -> pa.Array:
     """One column of a sample, in the Arrow type in which the term's values are kept."""
     return as_kept(sample.column(number).combine_chunks(), arrow_type(term.data_type))
-
-
-def _unused(names: Sequence[str]) -> str:
-    taken = {name.lower() for name in names}
-    name = _ORDER
-    while name in taken:
-        name = f"_{name}"
-    return name
 
 
 def balanced(bytes_: int, target_file_size: int) -> int:

@@ -38,7 +38,7 @@ class DirectReader:
     """Reads files and builds indexes."""
 
     indexes: tuple[IndexDefinition, ...]
-    """What is built; all of their terms are in `terms`."""
+    """Indexes to build; all of their terms are in `terms`."""
     terms: Mapping[str, FooterTerm]
     """Columns by key of term."""
     is_case_sensitive: bool

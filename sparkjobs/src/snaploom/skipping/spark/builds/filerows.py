@@ -228,7 +228,7 @@ class _Built:
     columns: Mapping[str, pa.Array]
     """By name in the store."""
     read: dict[int, Scanned] = field(default_factory=dict)
-    """What was read of files about which nothing was known before, by their place."""
+    """Rows of files without earlier facts, by their place."""
 
     @property
     def unknown(self) -> list[int]:
@@ -316,7 +316,11 @@ def _forget_zoned(
     indexes: Sequence[IndexDefinition], files: _Files, built: Mapping[str, _Built]
 ) -> dict[str, str]:
     """Forget facts that depend on the reader's time zone."""
-    concerned = [definition for definition in indexes if _may_read_timestamps(definition)]
+    concerned = [
+        definition
+        for definition in indexes
+        if any(term.data_type == "timestamp" or term.names is None for term in definition.terms)
+    ]
     if files.footers is None or not concerned:
         return {}
     zoned = files.footers.facts.column("zoned").to_numpy()
@@ -324,10 +328,6 @@ def _forget_zoned(
         built[definition.index_id].known &= ~zoned
     paths = files.table.column("path").filter(pa.array(zoned)).to_pylist()
     return dict.fromkeys(paths, "timestamps in it depend on the time zone of the reader")
-
-
-def _may_read_timestamps(definition: IndexDefinition) -> bool:
-    return any(term.data_type == "timestamp" or term.names is None for term in definition.terms)
 
 
 def _missing(

@@ -122,16 +122,12 @@ def scan(
 
 def _without_culprits(paths: list[str], message: str) -> list[list[str]]:
     """Smaller attempts: without the files that the message names, or halves."""
-    named = [path for path in paths if _is_named(path, message)]
+    named = [path for path in paths if any(name in message for name in (path, *_spellings(path)))]
     if named and len(named) < len(paths):
         others = [path for path in paths if path not in set(named)]
         return [others, *([path] for path in named)]
     middle = len(paths) // 2
     return [paths[:middle], paths[middle:]]
-
-
-def _is_named(path: str, message: str) -> bool:
-    return any(name in message for name in (path, *_spellings(path)))
 
 
 def _spellings(path: str) -> list[str]:

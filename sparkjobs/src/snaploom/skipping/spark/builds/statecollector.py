@@ -20,7 +20,7 @@ from snaploom.skipping.indexes.base import Feed, FileBuilder
 from snaploom.skipping.indexes.registry import index_type
 
 FILE = "file"
-"""Column with the hash of the file's path, in what comes in and in what goes out."""
+"""Column with the hash of the file's path, in input and output."""
 
 PARTIALS = pa.schema(
     [
@@ -38,7 +38,7 @@ PARTIALS_DDL = (
 
 _EMITTED_ROWS = 256
 _EMITTED_BYTES = 4 << 20
-"""What is collected before a batch is emitted; limits what a worker holds."""
+"""Bytes that are collected before a batch is emitted; limits a worker's memory."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Scanned:
     nulls: tuple[int, ...]
     """Rows in which each term is NULL."""
     fields: Mapping[str, object]
-    """What the type keeps."""
+    """Partial state of the type's builder."""
 
 
 @dataclass(frozen=True)

@@ -88,15 +88,13 @@ def advise_target(target: SparkTarget, request: AdviceRequest, progress: Progres
         is_logged=bool(log.queries),
         doubts=(*doubts, *left_out),
         resource=resource_yaml(
-            target.target, advice.indexes_after_sorting, request.location or _beside(target)
+            target.target,
+            advice.indexes_after_sorting,
+            request.location or f"{target.target.uri}-indexes",
         )
         if advice.indexes_after_sorting
         else "",
     )
-
-
-def _beside(target: SparkTarget) -> str:
-    return f"{target.target.uri}-indexes"
 
 
 def _chosen(listed: pa.Table, files: int, seed: int) -> pa.Table:

@@ -27,11 +27,11 @@ class Application:
     """Steps that bring an index to its declaration."""
 
     declaration: Declaration
-    """What is declared."""
+    """Declaration to apply."""
     is_new: bool
     """Whether it has to be created."""
     alteration: Alteration | None
-    """What has to be altered; None for nothing."""
+    """Necessary alteration; None for none."""
     refresh: RefreshMode | None
     """How it has to be refreshed; None when its rows and the files agree."""
     steps: tuple[str, ...]
@@ -57,7 +57,10 @@ def plan_application(
         return Application(declaration, True, None, declaration.mode, created)
     require_owner(definition, declaration.owner)
     alteration, changes = _difference(definition, declaration, target)
-    lagging = _lag(store, state, definition, declaration, target)
+    listing = target.list_files(declaration.where)
+    asked = RefreshMode.INCREMENTAL if state.refreshed_at == NEVER else RefreshMode.AUTO
+    plan = plan_refresh(store, state, definition, target, asked, listing)
+    lagging = f"refresh {plan}" if plan.is_needed or state.refreshed_at == NEVER else ""
     steps = tuple(f"alter: {each}" for each in changes) + ((lagging,) if lagging else ())
     return Application(
         declaration,
@@ -93,20 +96,6 @@ def apply(
     if application.refresh is not None:
         operations.refresh(store, target, application.refresh, progress=progress)
     return store.read()
-
-
-def _lag(
-    store: IndexStore,
-    state: StoredState,
-    definition: SkippingDefinition,
-    declaration: Declaration,
-    target: IndexableTarget,
-) -> str:
-    """Reason to refresh the rows, for people; empty when they agree with the files."""
-    listing = target.list_files(declaration.where)
-    asked = RefreshMode.INCREMENTAL if state.refreshed_at == NEVER else RefreshMode.AUTO
-    plan = plan_refresh(store, state, definition, target, asked, listing)
-    return f"refresh {plan}" if plan.is_needed or state.refreshed_at == NEVER else ""
 
 
 def _difference(

@@ -121,7 +121,7 @@ class SkippingIndexes:
         Raises:
             IndexNotFound: there is none.
             IndexOwned: a resource owns it.
-            IndexNotPossible: what is added cannot be.
+            IndexNotPossible: an added index is not possible.
         """
         target = self.target(subject)
         store = self._store(target.target.uri, target.target.table)
@@ -164,7 +164,7 @@ class SkippingIndexes:
         """Describe an index; damage is reported, not raised.
 
         Args:
-            subject: what is indexed.
+            subject: table or path of the index.
             place: where the index would be; omitted, where there is one.
             is_counted: whether the files are listed, to count those that the index covers.
 
@@ -254,7 +254,7 @@ class SkippingIndexes:
         """Make a new index from a metadata store of version 0 to 4.
 
         Args:
-            subject: what the metadata are about.
+            subject: table or path of the metadata.
             directory: URI or path of the folder of the store, or of the folder with those of many
                 tables; omitted, the one that properties of the table or its database name.
             place: where the index will be kept; by default below the session's first location.

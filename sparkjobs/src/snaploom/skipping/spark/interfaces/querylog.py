@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from snaploom.errors import SnaploomError, StatementInvalid
 from snaploom.skipping.advice.workload import Log, Query
@@ -69,15 +69,11 @@ def _requests(spark: SparkSession, text: str) -> list[Request]:
     found: dict[tuple[str, str], Request] = {}
     # Sessions of ours refuse files in SQL otherwise; queries of people name them so.
     with _recording(spark) as recorder, setting(spark, FILES_IN_SQL, "true"):
-        _plan(checked_statement(spark, text, _PLACE))
+        checked_statement(spark, text, _PLACE)._jdf.queryExecution().optimizedPlan()
     for request in recorder:
         if request.filters:
             found.setdefault((request.name, repr(request.filters)), request)
     return list(found.values())
-
-
-def _plan(frame: DataFrame) -> None:
-    frame._jdf.queryExecution().optimizedPlan()
 
 
 @contextmanager

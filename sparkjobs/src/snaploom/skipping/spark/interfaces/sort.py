@@ -72,7 +72,7 @@ def rewrite(target: SparkTarget, folder: str, request: SortRequest) -> Rewritten
     """Write the rows of a target, clustered, and verify that none is missing.
 
     Raises:
-        SortNotPossible: what is read back is not what was read.
+        SortNotPossible: the rows read back differ from the source.
     """
     clustering = clustering_of(target, request)
     listed = target.list_files("")

@@ -31,7 +31,7 @@ def find_metadata(
 
     Args:
         spark: the session that knows the table.
-        target: what the metadata are about.
+        target: target of the metadata.
         directory: the store, or a folder with the stores of many tables; empty for the one that
             properties of the table or its database name.
         keys: for encrypted stores.

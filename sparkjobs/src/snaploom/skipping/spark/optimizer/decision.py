@@ -35,7 +35,7 @@ from snaploom.skipping.spark.optimizer.usability import why_idle
 from snaploom.skipping.spark.optimizer.usagecounters import Counting
 from snaploom.skipping.spark.optimizer.usagerecorder import UsageRecorder
 from snaploom.skipping.spark.relations import fingerprint
-from snaploom.skipping.stores.catalog import IndexCatalog, Problem, with_above
+from snaploom.skipping.stores.catalog import IndexCatalog, with_above
 
 _log = logging.getLogger("snaploom.skipping")
 
@@ -182,7 +182,10 @@ class Decider:
             self._warn_once(outdated)
         for problem in (each.problem for each in judged if each.problem is not None):
             self._warn_once(f"the skipping index {problem.uri} is not used: {problem.message}")
-        judged += [Judged(_unread(problem)) for problem in found.problems]
+        judged += [
+            Judged(IndexOutcome(problem.uri, "", unused=(problem.message,)))
+            for problem in found.problems
+        ]
         if is_traced:
             judged += [Judged(each) for each in _idle(catalog, request.targets)]
         reasons = () if judged else (_nothing_found(catalog),)
@@ -215,10 +218,6 @@ def _label(judged: Sequence[Judged]) -> str:
     more = f" and {len(labels) - MOST_LABELS} more" if len(labels) > MOST_LABELS else ""
     names = textwrap.shorten(", ".join(labels[:MOST_LABELS]), LONGEST_LABEL, placeholder=" ...")
     return f"{names}{more}"
-
-
-def _unread(problem: Problem) -> IndexOutcome:
-    return IndexOutcome(problem.uri, "", unused=(problem.message,))
 
 
 def _idle(catalog: IndexCatalog, targets: Sequence[str]) -> list[IndexOutcome]:

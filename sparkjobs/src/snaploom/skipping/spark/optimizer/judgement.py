@@ -40,7 +40,7 @@ class Question:
     listing: Listing
     """The files of the request."""
     predicate: Predicate
-    """What is demanded of each row."""
+    """Condition on each row."""
     is_traced: bool = False
     """Whether reasons are wanted, too."""
 

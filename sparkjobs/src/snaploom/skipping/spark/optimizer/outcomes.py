@@ -25,7 +25,7 @@ class ClauseOutcome:
     dropped: int
     """Files of the listing that only it would drop."""
     hints: tuple[str, ...] = ()
-    """What would let an index serve it."""
+    """A change that would let an index serve it."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class IndexOutcome:
     uri: str
     """Where it is kept."""
     target: str
-    """What it is an index of."""
+    """Target of the index."""
     labels: tuple[str, ...] = ()
     """Its indexes: `MIN_MAX(price)`."""
     unused: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class IndexOutcome:
     dropped_bytes: int = 0
     """Their size."""
     seconds: float = 0.0
-    """What asking it took."""
+    """Seconds that asking it took."""
     clauses: tuple[ClauseOutcome, ...] = ()
     """Part by part; only when explaining."""
 
@@ -70,9 +70,9 @@ class RelationOutcome:
     kept_files: int = 0
     kept_bytes: int = 0
     seconds: float = 0.0
-    """What deciding took."""
+    """Seconds that the decision took."""
     condition: str = ""
-    """What is asked of each row; only when explaining."""
+    """Condition on each row; only when explaining."""
     indexes: tuple[IndexOutcome, ...] = ()
     reasons: tuple[str, ...] = ()
     """Why no index was asked."""

@@ -34,7 +34,7 @@ REQUESTED: tuple[str, ...] = (
     USAGE,
     TRACE,
 )
-"""What the optimizer rule sends along with each request."""
+"""Settings that the optimizer rule sends along with each request."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ class IndexUse:
     """Usage of one skipping index."""
 
     target: str
-    """What it is an index of."""
+    """Target of the index."""
     times: int = 0
     """How often it was used."""
     dropped_files: int = 0

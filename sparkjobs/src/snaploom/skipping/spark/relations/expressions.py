@@ -53,7 +53,7 @@ class Call:
     name: str
     """Simple name of the Catalyst class."""
     arguments: Mapping[str, object] = field(hash=False)
-    """What it has beside children."""
+    """Arguments beside children."""
     children: tuple[Expression, ...]
 
 

@@ -255,9 +255,9 @@ class Difference:
     name: str
     """Of the option or setting; `format` and `schema` otherwise."""
     indexed: str
-    """What it was."""
+    """Indexed value."""
     now: str
-    """What it is."""
+    """Current value."""
 
     def __str__(self) -> str:
         if self.name == "schema":

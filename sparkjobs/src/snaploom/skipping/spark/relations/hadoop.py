@@ -133,7 +133,8 @@ def opened_state(descriptor: int) -> FileState:
     Raises:
         OSError: the file system does not answer.
     """
-    return _state(os.fstat(descriptor))
+    found = os.fstat(descriptor)
+    return FileState(found.st_size, found.st_mtime_ns // 1_000_000, local_tag(found) or None)
 
 
 def _local_states(names: Sequence[str]) -> pa.Table:
@@ -151,10 +152,6 @@ def _local_states(names: Sequence[str]) -> pa.Table:
     columns = (facts.lengths, facts.modified, facts.tags)
     found = pa.table(list(columns), list(_STATE_FIELDS))
     return found if count == len(places) else found.take(pa.array(places, pa.int64()))
-
-
-def _state(found: os.stat_result) -> FileState:
-    return FileState(found.st_size, found.st_mtime_ns // 1_000_000, local_tag(found) or None)
 
 
 def _remote_states(spark: SparkSession, paths: Sequence[str]) -> pa.Table:

@@ -80,7 +80,7 @@ class SparkTarget:
         self._session = own_session(spark)
         self._last: _Listed | None = None
         self.counters = Counters()
-        """What builds of this target did."""
+        """Counts of builds of this target."""
 
     @property
     def target(self) -> Target:

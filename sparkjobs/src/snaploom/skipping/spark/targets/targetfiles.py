@@ -150,7 +150,7 @@ _FIRST_ONLY = "parquet"
 _MERGE = "mergeschema"
 _MERGES = "spark.sql.parquet.mergeSchema"
 PATTERN = re.compile(r"[{}\[\]*?\\]")
-"""What Hadoop reads as a pattern."""
+"""Characters that Hadoop reads as a pattern."""
 _CHOOSING = frozenset({
     "basepath", "recursivefilelookup", "pathglobfilter", "modifiedbefore", "modifiedafter",
     "ignoreinvalidpartitionpaths", "path", "paths",

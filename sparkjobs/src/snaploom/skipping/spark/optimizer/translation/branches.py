@@ -9,9 +9,9 @@ from snaploom.skipping.core.predicates import And, Constant, Or, Predicate
 from snaploom.skipping.spark.relations.expressions import Call, Expression, Literal
 
 Holds = Callable[[Expression, bool], Predicate]
-"""What holds where a condition is TRUE, or FALSE if negated."""
+"""Predicate implied by a TRUE condition, or a FALSE one if negated."""
 IsNull = Callable[[Expression, str], Predicate]
-"""What holds where an expression of a Spark type is NULL."""
+"""Predicate implied where an expression of a Spark type is NULL."""
 
 _BRANCHING = ("If", "CaseWhen", "Coalesce", "Greatest", "Least")
 _MOST_EXCLUDED = 20
@@ -27,7 +27,7 @@ class Branch:
 
     value: Expression
     given: Predicate
-    """What holds of every row in which it has."""
+    """Predicate of the rows in which the part gives the value."""
 
 
 def branches_of(

@@ -47,7 +47,11 @@ def cast(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Step |
 
 def _before(call: Call, spans: Spans, kind: str, data_type: str) -> Spans | None:
     if data_type in FLOATING:
-        return _from_floating(spans, kind, data_type)
+        if kind == "float" and data_type == "double":
+            return spans
+        if kind in FLOATING or kind in INTEGER_BITS or DECIMAL.fullmatch(kind):
+            return spans.mapped(lambda span: rounded_from(span, data_type))
+        return None
     if data_type in INTEGER_BITS:
         return _from_whole(call, spans, kind, data_type)
     if DECIMAL.fullmatch(data_type):
@@ -58,14 +62,6 @@ def _before(call: Call, spans: Spans, kind: str, data_type: str) -> Spans | None
     if data_type in _INSTANTS and kind == "date":
         zone = ZONE if data_type == "timestamp" else 0
         return spans.mapped(lambda s: scaled(widened(s, zone, zone), Fraction(1, DAY)))
-    return None
-
-
-def _from_floating(spans: Spans, kind: str, data_type: str) -> Spans | None:
-    if kind == "float" and data_type == "double":
-        return spans
-    if kind in FLOATING or kind in INTEGER_BITS or DECIMAL.fullmatch(kind):
-        return spans.mapped(lambda span: rounded_from(span, data_type))
     return None
 
 

@@ -216,7 +216,10 @@ def _null_safe(call: Call, columns: _Scope, negated: bool) -> Predicate:
         subject, constant = constant, subject
     if not isinstance(constant, Literal) or isinstance(subject, Literal):
         if _are_conditions(call):
-            return _alike_or_null(call, columns, negated)
+            one, other = (_null(each, "boolean", columns, is_null=True) for each in call.children)
+            return Or(
+                (_alike(call, columns, negated), Or((one, other)) if negated else And((one, other)))
+            )
         return _unknown(call, negated, _why_no_literal(subject, constant))
     if constant.is_null:
         return _null(subject, constant.data_type, columns, is_null=not negated)
@@ -263,12 +266,6 @@ def _alike(call: Call, columns: _Scope, negated: bool) -> Predicate:
     )
 
 
-def _alike_or_null(call: Call, columns: _Scope, negated: bool) -> Predicate:
-    """As `_alike`; two NULLs are alike too, and NULL is unlike everything else."""
-    one, other = (_null(each, "boolean", columns, is_null=True) for each in call.children)
-    return Or((_alike(call, columns, negated), Or((one, other)) if negated else And((one, other))))
-
-
 def _why_no_literal(subject: Expression, constant: Expression) -> str:
     if isinstance(subject, Opaque) or isinstance(constant, Opaque):
         return "one side is known only when the query runs: compare with a literal"
@@ -282,7 +279,14 @@ def _compare(
 ) -> Predicate:
     """`subject operator constant`; the constant is not NULL."""
     if isinstance(subject, Literal):
-        return _compare_literals(subject, operator, constant)
+        if subject.is_null:
+            return NEVER
+        sign = _sign(subject, constant)
+        if sign is not None:
+            return Constant(sign in _SIGNS[operator])
+        return Unknown(
+            f"{as_text(subject)} {operator} {as_text(constant)}", "compares two constants"
+        )
     if constant.value is None:
         return _uncompared(
             subject, operator, constant, f"no index keeps values of type {constant.data_type}"
@@ -333,15 +337,6 @@ def _compare_branches(
 def _branches(subject: Expression, data_type: str, columns: _Scope) -> tuple[Branch, ...]:
     around = columns.surroundings
     return branches_of(subject, data_type, around.holds, around.is_null)
-
-
-def _compare_literals(left: Literal, operator: Operator, right: Literal) -> Predicate:
-    if left.is_null:
-        return NEVER
-    sign = _sign(left, right)
-    if sign is not None:
-        return Constant(sign in _SIGNS[operator])
-    return Unknown(f"{as_text(left)} {operator} {as_text(right)}", "compares two constants")
 
 
 def _sign(left: Literal, right: Literal) -> int | None:

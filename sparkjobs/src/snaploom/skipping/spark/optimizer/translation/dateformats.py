@@ -22,7 +22,7 @@ _PATTERNS: Mapping[str, re.Pattern[str]] = {
     "yyyy/MM/dd": re.compile(f"{_YEAR}/{_MONTH}/{_DAY}"),
     "yyyyMMdd": re.compile(f"{_YEAR}{_MONTH}{_DAY}"),
 }
-"""By format of Spark, what it writes."""
+"""Parsers of text by Spark's format."""
 _EARLIEST = 1600
 """Years before may be those of another calendar, by Spark's settings."""
 

@@ -118,7 +118,10 @@ def _is_null_by_operands(call: Call, columns: Columns) -> bool:
             to = str(call.arguments.get("dataType"))
             if mode_of(call) == "ANSI" and DECIMAL.fullmatch(to):
                 return _is_decimal(call.children[0], columns)
-            return _is_widening(to, kinds)
+            (kind,) = kinds or {""}
+            if to in FLOATING:
+                return kind in INTEGER_BITS or kind in FLOATING
+            return kind in INTEGER_BITS and INTEGER_BITS.get(to, 0) >= INTEGER_BITS[kind]
     return call.name in _OF_DATES and kinds <= {"date", "int"}
 
 
@@ -127,10 +130,3 @@ def _is_decimal(expression: Expression, columns: Columns) -> bool:
     if isinstance(expression, Call) and expression.name in ("Add", "Subtract", "Multiply"):
         return all(_is_decimal(child, columns) for child in expression.children)
     return DECIMAL.fullmatch(type_of(expression, columns.type_of)) is not None
-
-
-def _is_widening(to: str, kinds: set[str]) -> bool:
-    (kind,) = kinds or {""}
-    if to in FLOATING:
-        return kind in INTEGER_BITS or kind in FLOATING
-    return kind in INTEGER_BITS and INTEGER_BITS.get(to, 0) >= INTEGER_BITS[kind]

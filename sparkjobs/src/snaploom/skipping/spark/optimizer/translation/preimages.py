@@ -49,7 +49,7 @@ _UNIT_DAYS = {
     "year": 366, "yyyy": 366, "yy": 366, "quarter": 92, "month": 31, "mon": 31, "mm": 31,
     "week": 7, "day": 1, "dd": 1, "hour": 1, "minute": 1, "second": 1,
 }  # fmt: skip
-"""Longest span of what `trunc` and `date_trunc` round down to, in days."""
+"""Longest span of units of `trunc` and `date_trunc`, in days."""
 _MONTH_DAYS = (28, 31)
 _MONTH_ENDS = 3
 """Days by which the end of a shorter month cuts a date."""

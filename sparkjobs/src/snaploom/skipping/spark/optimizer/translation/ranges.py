@@ -85,7 +85,16 @@ def _within(
             return None if isinstance(term, str) else demanded(term, spans)
         match subject:
             case Literal():
-                return _literal_within(subject, spans)
+                if subject.is_null:
+                    return Constant(is_true=False)
+                if isinstance(subject.value, float) and math.isnan(subject.value):
+                    return Constant(spans.has_nan)
+                number = number_of(subject)
+                return (
+                    None
+                    if number is None
+                    else Constant(any(_holds(span, number) for span in spans.spans))
+                )
             case Call("Greatest" | "Least" as name, _, parts):
                 return _extreme_within(name, parts, spans, data_type, around, left - 1)
         branches = branches_of(subject, data_type, around.holds, around.is_null)
@@ -107,15 +116,6 @@ def _needed(
     subject: Expression, spans: Spans, data_type: str, around: Surroundings, steps: int
 ) -> Predicate:
     return _within(subject, spans, data_type, around, steps) or _EVERY_ROW
-
-
-def _literal_within(literal: Literal, spans: Spans) -> Predicate | None:
-    if literal.is_null:
-        return Constant(is_true=False)
-    if isinstance(literal.value, float) and math.isnan(literal.value):
-        return Constant(spans.has_nan)
-    number = number_of(literal)
-    return None if number is None else Constant(any(_holds(span, number) for span in spans.spans))
 
 
 def _holds(span: Span, number: Fraction) -> bool:

@@ -104,7 +104,12 @@ def compared(operator: Operator, value: Value, data_type: str) -> Spans | None:
         return Spans((Span(high=Fraction(value) - unit), Span(low=Fraction(value) + unit)))
     goes_up = operator in (Operator.GT, Operator.GE)
     if isinstance(value, float) and not math.isfinite(value):
-        return _compared_beyond(operator, value)
+        everything = Spans((Span(),), has_nan=True)
+        if math.isnan(value) and operator is Operator.EQ:
+            return Spans((), has_nan=True)
+        if operator in (Operator.LT, Operator.LE) and not math.isnan(value):
+            return Spans((Span(),))
+        return everything
     bound = Fraction(value)
     if operator is Operator.EQ:
         return Spans((Span(bound, bound),))
@@ -112,16 +117,6 @@ def compared(operator: Operator, value: Value, data_type: str) -> Spans | None:
     bound += (edge or 0) * (1 if goes_up else -1)
     span = Span(low=bound) if goes_up else Span(high=bound)
     return Spans((span,), has_nan=goes_up)
-
-
-def _compared_beyond(operator: Operator, value: float) -> Spans | None:
-    """Comparisons with NaN and the infinities: everything except certain non-matches."""
-    everything = Spans((Span(),), has_nan=True)
-    if math.isnan(value) and operator is Operator.EQ:
-        return Spans((), has_nan=True)
-    if operator in (Operator.LT, Operator.LE) and not math.isnan(value):
-        return Spans((Span(),))
-    return everything
 
 
 def shifted(span: Span, by: Fraction | int) -> Span:
