@@ -26,7 +26,7 @@ _VERSION = "metadata/v{}.metadata.json"
 _COMPRESSED = ("metadata/v{}.gz.metadata.json", "metadata/v{}.metadata.json.gz")
 _HINTED = re.compile(rb"([1-9][0-9]{0,17})\s*")
 _NONE = -1
-"""What Iceberg writes as the id of a snapshot that there is not."""
+"""Iceberg's snapshot id for "no snapshot"."""
 
 
 def iceberg_snapshots(source: TableSource, others: OtherFiles) -> SourceSnapshots | None:

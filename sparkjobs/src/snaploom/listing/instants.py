@@ -30,7 +30,7 @@ EXPECTED = {
     TimeFormat.UNIX_SECONDS: "whole seconds since 1970",
     TimeFormat.PATTERN: "a date as timePattern has it",
 }
-"""What a value of each format looks like, for messages."""
+"""Examples of values of each format, for messages."""
 
 _UNITS = {
     TimeFormat.UNIX_MILLISECONDS: NANOS_PER_MILLISECOND,

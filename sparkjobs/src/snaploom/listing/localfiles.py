@@ -114,7 +114,9 @@ def _matches(folder: str, steps: Sequence[str]) -> Iterator[ListedFile]:
         for name in _folders(folder, step) if is_wild else [step]:
             yield from _matches(f"{folder}/{name}", rest)
         return
-    for path in _members(folder, step) if is_wild else [f"{folder}/{step}"]:
+    for path in (
+        [entry.path for entry in _entries(folder, step)] if is_wild else [f"{folder}/{step}"]
+    ):
         try:
             yield _described(path, os.stat(path))
         except (FileNotFoundError, NotADirectoryError):
@@ -123,10 +125,6 @@ def _matches(folder: str, steps: Sequence[str]) -> Iterator[ListedFile]:
 
 def _folders(folder: str, step: str) -> list[str]:
     return [entry.name for entry in _entries(folder, step) if entry.is_dir()]
-
-
-def _members(folder: str, step: str) -> list[str]:
-    return [entry.path for entry in _entries(folder, step)]
 
 
 def _entries(folder: str, step: str) -> list[os.DirEntry[str]]:

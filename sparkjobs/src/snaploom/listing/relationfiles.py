@@ -22,7 +22,7 @@ from snaploom.listing.globs import is_hidden_name
 _PLACE = re.compile(r"file:(?P<folder>(?:/[^/]+)+)")
 _PARTITION = re.compile(r"(?P<column>[^=]+)=.+", re.DOTALL)
 _ODD = re.compile("[:\n\ud800-\udfff]")
-"""What Hadoop refuses in names, what cannot be passed line by line, and bytes that are no text."""
+"""Names that Hadoop refuses, that cannot be passed line by line, or that are not text."""
 _SPECIAL = ("_metadata", "_common_metadata", "_spark_metadata")
 """Names that Spark hides otherwise than others, and one that makes a folder that of a stream."""
 
