@@ -35,7 +35,16 @@ def compiled_class(
     with _LOCK:
         loaders = _LOADERS.setdefault(gateway, {})
         if package not in loaders:
-            loaders[package] = _compiling_loader(gateway, package, sources)
+            jvm = gateway.jvm
+            finder = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder()
+            for source in sorted(sources.iterdir(), key=str):
+                finder.addResource(
+                    f"{package.replace('.', '/')}/{source.name}", source.read_bytes()
+                )
+            parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+            loaders[package] = cast(
+                JavaObject, jvm.org.codehaus.janino.JavaSourceClassLoader(parent, finder, "UTF-8")
+            )
         loader = loaders[package]
     return cast(JavaObject, loader.loadClass(f"{package}.{name}"))
 
@@ -45,12 +54,3 @@ def new_instance(gateway: JavaGateway, java_class: JavaObject) -> JavaObject:
     constructor = java_class.getConstructor(gateway.new_array(gateway.jvm.java.lang.Class, 0))
     nothing = gateway.new_array(gateway.jvm.java.lang.Object, 0)
     return cast(JavaObject, constructor.newInstance(nothing))
-
-
-def _compiling_loader(gateway: JavaGateway, package: str, sources: Traversable) -> JavaObject:
-    jvm = gateway.jvm
-    finder = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder()
-    for source in sorted(sources.iterdir(), key=str):
-        finder.addResource(f"{package.replace('.', '/')}/{source.name}", source.read_bytes())
-    parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    return cast(JavaObject, jvm.org.codehaus.janino.JavaSourceClassLoader(parent, finder, "UTF-8"))
