@@ -58,13 +58,13 @@ class SqlPlace:
     path: str | None
     """Field path of the text."""
     error: type[SnaploomError]
-    """What a refusal is raised as."""
+    """Class of the error."""
     expected: str
-    """What would have been right."""
+    """Expected text."""
     about: str = ""
-    """What the message ends with, in brackets."""
+    """End of the message, in brackets."""
     varying: frozenset[Determinism] = frozenset()
-    """What the text's result may not depend on."""
+    """Facts on which the text's result may not depend."""
 
     def refused(
         self, message: str, found: str | None = None, hint: str | None = None
@@ -153,7 +153,7 @@ def checked_query(
     Args:
         spark: the session.
         text: one SELECT; a semicolon at its end is passed over.
-        frames: what it may read, by alias.
+        frames: readable frames, by alias.
         place: where it stands.
 
     Raises:

@@ -76,7 +76,7 @@ class Refusal:
     list_: str = ""
     """Name of the list of allowances that would have to hold it, if one could."""
     entry: str = ""
-    """What that list would have to hold."""
+    """Entry that the list would need."""
 
 
 @dataclass(frozen=True, slots=True)
