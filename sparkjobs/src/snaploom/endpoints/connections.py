@@ -68,7 +68,7 @@ def connect(host: str, port: int, timeout: float | None, rules: EndpointRules) -
         host: name or address.
         port: its port.
         timeout: seconds for each try; None for the system's.
-        rules: what may be connected to.
+        rules: permitted addresses.
 
     Raises:
         EndpointRefused: it may not be connected to, at any of its addresses.
@@ -198,9 +198,9 @@ def post(
 
     Args:
         url: `http://` or `https://`, without a user.
-        body: what is sent.
+        body: body of the request.
         headers: of the request.
-        rules: what may be connected to.
+        rules: permitted addresses.
         timeout: seconds for all of it, once the connection stands, and for the connection.
         most: bytes of the longest answer.
 
