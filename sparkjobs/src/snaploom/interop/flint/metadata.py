@@ -83,7 +83,7 @@ class FlintMetadata:
     source: str
     """The table that is indexed."""
     columns: tuple[FlintColumn, ...]
-    """What is kept."""
+    """Indexed columns."""
     name: str = ""
     """Name of the index; the early form has none."""
     kind: str = "skipping"
@@ -91,7 +91,7 @@ class FlintMetadata:
     options: Mapping[str, object] | None = None
     """Options of `WITH (...)`; the early form has none."""
     properties: Mapping[str, object] | None = None
-    """Whatever else."""
+    """All other properties."""
     state: str = ""
     """State of the index; today's form keeps it elsewhere."""
     enabled: bool = True
@@ -247,7 +247,7 @@ def _encoded(name: str) -> str:
 
 
 _URI_PATH = "/-_.!~*'():@&=+$,;"
-"""What Java's URI leaves as it is in a path, beyond letters and digits."""
+"""Characters that Java's URI leaves unchanged in a path, beyond letters and digits."""
 
 
 def file_uri(path: str) -> str:

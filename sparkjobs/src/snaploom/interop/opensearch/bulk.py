@@ -29,7 +29,7 @@ class Action(StrEnum):
     CREATE = "create"
     """Written only where none is; a conflict is an answer, not a failure."""
     INDEX = "index"
-    """Written, whatever was there."""
+    """Written unconditionally."""
     UPDATE = "update"
     """Fields added to one that is there; none there is an answer, not a failure."""
     DELETE = "delete"
@@ -41,7 +41,7 @@ class Write:
     """One document to be written."""
 
     action: Action
-    """What is done."""
+    """Operation."""
     source: Mapping[str, object] | None = None
     """The document, or the fields of an update; None for a deletion."""
     document_id: str | None = None

@@ -39,7 +39,7 @@ PASSING = frozenset({429, 502, 503, 504})
 MISUNDERSTOOD = (
     LookupError, TypeError, ValueError, AttributeError, StopIteration, RecursionError, MemoryError,
 )  # fmt: skip
-"""What our code and the library raise when an answer is JSON of another form, or none."""
+"""Errors of our code and the library when an answer is JSON of another form, or none."""
 
 T = TypeVar("T")
 

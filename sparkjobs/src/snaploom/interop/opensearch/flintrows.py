@@ -48,7 +48,7 @@ class ShownIndex:
     """An index that Flint's form can show."""
 
     index: IndexDefinition
-    """What is kept."""
+    """Index in our form."""
     column: str
     """Name of the column, nested ones with dots."""
     fields: tuple[str, ...]

@@ -15,7 +15,7 @@ from typing import TypeVar
 from snaploom.errors import StatementInvalid
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
-"""What port -1 means."""
+"""Meaning of port -1."""
 
 _SYNONYMS = {"auth.username": "username", "auth.password": "password"}
 _TRUTHS = {"true": True, "false": False}

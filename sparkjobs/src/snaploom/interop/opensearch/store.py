@@ -290,7 +290,15 @@ class OpenSearchIndexStore:
         there = self._client.mapping(self._name).get("properties", {})
         if OWN not in there:
             raise self._made_by_others()
-        fitting = tuple(one for one in shown if _fits(one, there))
+        fitting = tuple(
+            one
+            for one in shown
+            if all(
+                found is None or found.get("type") == field["type"]
+                for name, field in mapping_of(one).items()
+                for found in [field_at(there, name)]
+            )
+        )
         missing = {
             name: field
             for one in fitting
@@ -398,12 +406,3 @@ def _shown_part(state: StoredState) -> tuple[object, ...]:
     """The part of a state that readers of Flint see."""
     merging = tuple(segment.name for segment in state.segments if segment.merges)
     return state.definition, state.phase, merging
-
-
-def _fits(shown: ShownIndex, properties: Json) -> bool:
-    """Whether an index's fields are absent, or have its types."""
-    return all(
-        found is None or found.get("type") == field["type"]
-        for name, field in mapping_of(shown).items()
-        for found in [field_at(properties, name)]
-    )

@@ -33,7 +33,7 @@ from snaploom.interop.xskipper.javastream import (
 )
 
 METADATA_CLASS = "io.xskipper.index.metadata.BloomFilterMetaData"
-"""Class of what a bloom column holds, since version 3."""
+"""Class of the object in a bloom column, since version 3."""
 
 UDT_CLASS = (
     "io.xskipper.metadatastore.parquet.ParquetBaseClauseTranslator$BloomFilterMetaDataTypeUDT"

@@ -42,7 +42,7 @@ class Decoded:
     parts: dict[str, pa.Array]
     """Columns by their names without the position."""
     reason: str = ""
-    """What could not be read; empty when all could."""
+    """Unreadable values; empty when there are none."""
 
 
 def decode(column: pa.Array, index: StoredIndex, calendar: Calendar) -> Decoded:

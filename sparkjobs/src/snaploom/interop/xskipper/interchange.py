@@ -38,7 +38,7 @@ class FoundStore:
     """Implementation of the port `FoundMetadata`."""
 
     metadata: StoredMetadata
-    """What was read."""
+    """Content of the store."""
 
     def import_into(
         self,

@@ -34,7 +34,7 @@ FPP, NDV = "io.xskipper.index.bloom.fpp", "io.xskipper.index.bloom.ndv"
 """Parameters of a bloom filter, since version 3."""
 
 DEFAULT_FPP, DEFAULT_NDV = "0.01", "100000"
-"""What parameters that are not stored are taken for."""
+"""Defaults of parameters that are not stored."""
 
 COLUMN_KEYS = "encryption.column.keys"
 FOOTER_KEY = "encryption.footer.key"
@@ -52,7 +52,7 @@ class StoredIndex:
     name: str
     """Its type, as the store calls it: `minmax`, `valuelist`, `bloomfilter`, or another."""
     columns: tuple[str, ...]
-    """What it is kept about, in lower case, nested fields as `a.b`."""
+    """Indexed columns, in lower case, nested fields as `a.b`."""
     column: str
     """The column of the store that holds it."""
     data_type: str | None

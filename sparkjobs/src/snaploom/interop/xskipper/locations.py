@@ -51,7 +51,7 @@ def resolve(
     """The folder of a store.
 
     Args:
-        kind: what `location` means.
+        kind: meaning of `location`.
         location: a path; of no use for the two kinds that name a table or database, whose
             properties are given instead.
         identifier: of the table.

@@ -15,7 +15,7 @@ OBJECT_NAME = "obj_name"
 """Column that names the file a row is about."""
 
 VIRTUAL_PREFIX = "virtual_"
-"""What the name of a partition column is prefixed with, since version 4."""
+"""Prefix of the name of a partition column, since version 4."""
 
 NEWEST_VERSION = 4
 """The version that is written, and the newest that is read."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 from snaploom.skipping.core.terms import Value, arrow_type
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-"""What a folder is called for NULL."""
+"""Folder name for NULL."""
 
 _EPOCH = date(1970, 1, 1).toordinal()
 

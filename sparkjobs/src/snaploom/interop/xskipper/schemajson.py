@@ -137,7 +137,18 @@ def _dump_type(data_type: DataType) -> object:
         case AtomType(name):
             return _JSON_NAMES.get(name, name)
         case StructType(fields):
-            return {"type": "struct", "fields": [_dump_field(each) for each in fields]}
+            return {
+                "type": "struct",
+                "fields": [
+                    {
+                        "name": each.name,
+                        "type": _dump_type(each.data_type),
+                        "nullable": each.nullable,
+                        "metadata": dict(each.metadata),
+                    }
+                    for each in fields
+                ],
+            }
         case ArrayType(element, contains_null):
             return {
                 "type": "array",
@@ -154,12 +165,3 @@ def _dump_type(data_type: DataType) -> object:
             }
         case OtherType():
             raise ValueError("a type that was not parsed cannot be written")
-
-
-def _dump_field(described: SchemaField) -> object:
-    return {
-        "name": described.name,
-        "type": _dump_type(described.data_type),
-        "nullable": described.nullable,
-        "metadata": dict(described.metadata),
-    }

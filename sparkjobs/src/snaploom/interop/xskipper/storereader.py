@@ -46,11 +46,11 @@ class StoredMetadata:
     """Content of a store."""
 
     layout: Layout
-    """What it declares; of several parts, the newest version and the indexes of all."""
+    """Declarations; of several parts, the newest version and the indexes of all."""
     rows: pa.Table
     """Rows as `storedrows` describes them, each file once."""
     left_out: tuple[str, ...] = ()
-    """What was not read and why, for people; no values in it."""
+    """Unread parts with reasons, for people; no values in it."""
 
 
 MOST_BYTES = 2 * 1024 * 1024 * 1024

@@ -141,18 +141,17 @@ def _stored(rows: pa.Table, position: int, index: StoredIndex) -> pa.Array:
         # A file without a value has a NULL, never an empty list.
         sets = pc.if_else(absent, None, part(SET))
         values = to_store(pc.list_flatten(sets), data_type)
-        return _lists(sets, values, pa.field("element", values.type))
+        lengths = pc.fill_null(pc.list_value_length(sets), 0).cast(pa.int64())
+        offsets = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(lengths)])
+        return pa.LargeListArray.from_arrays(
+            offsets,
+            values,
+            type=pa.large_list(pa.field("element", values.type)),
+            mask=sets.is_null(),
+        )
     bounds = [to_store(part(name), data_type) for name in (MINIMUM, MAXIMUM)]
     return pa.StructArray.from_arrays(
         bounds,
         fields=[pa.field("min", bounds[0].type), pa.field("max", bounds[1].type)],
         mask=absent,
-    )
-
-
-def _lists(sets: pa.Array, values: pa.Array, element: pa.Field) -> pa.Array:
-    lengths = pc.fill_null(pc.list_value_length(sets), 0).cast(pa.int64())
-    offsets = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(lengths)])
-    return pa.LargeListArray.from_arrays(
-        offsets, values, type=pa.large_list(element), mask=sets.is_null()
     )

@@ -53,7 +53,7 @@ STORE_NAMES = {"MIN_MAX": MIN_MAX, "VALUE_SET": VALUE_LIST, "BLOOM_FILTER": BLOO
 """Index types that the store has, and its names for them."""
 
 PARTITION = "PARTITION"
-"""What the store keeps as columns of its own, `virtual_<column>`."""
+"""Columns that the store keeps as its own, `virtual_<column>`."""
 
 INTEGRALS = frozenset({"tinyint", "smallint", "int", "bigint"})
 BLOOM_TYPES = INTEGRALS | {"string"}
