@@ -263,14 +263,7 @@ def _ended(columns: _Ended) -> Iterator[Ended]:
 def newest_checkpoint(
     store: ObjectStore, hint: int, at: int | None, records: Records
 ) -> FolderState | None:
-    """The newest usable checkpoint that is not after `at`.
-
-    Args:
-        store: the folder.
-        hint: sequence number at which there should be a checkpoint; zero to look for one.
-        at: sequence number not to go beyond.
-        records: where records are kept and looked for.
-    """
+    """The newest usable checkpoint not after `at`; a `hint` of zero means to look for one."""
     for seq in _sequences(store, hint, at):
         try:
             return read_checkpoint(store, seq, records)

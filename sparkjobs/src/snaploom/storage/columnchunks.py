@@ -83,18 +83,7 @@ class _Leaf:
 
 
 def refuse_odd_chunks(footer: bytes, schema: pq.ParquetSchema) -> int:
-    """Refuse a footer with a column chunk about which Arrow cannot be asked.
-
-    Args:
-        footer: that Arrow could parse, without its length and the format's mark behind it.
-        schema: schema that Arrow parsed from it.
-
-    Returns:
-        How many row groups have no columns though the schema has; the others have all of them.
-
-    Raises:
-        StructInvalid: it is refused.
-    """
+    """Raise `StructInvalid` for chunks Arrow may not see; returns row groups without columns."""
     walk = _Walk([_Leaf.of(schema.column(place)) for place in range(len(schema))])
     try:
         behind_struct(footer, 0, {**_lists(_LISTS_OF_FOOTER), _GROUPS: walk.groups})

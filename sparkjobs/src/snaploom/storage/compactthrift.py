@@ -49,15 +49,7 @@ Visitor = Callable[[bytes, int, int], int]
 
 
 def behind_struct(data: bytes, at: int, visitors: Mapping[int, Visitor]) -> int:
-    """Walk a struct that another parser has taken already; three times as fast as `CompactStruct`.
-
-    Args:
-        data: holds it.
-        at: where it begins.
-        visitors: walk the value of a field, by the field's number; others are skipped.
-
-    Returns:
-        The place behind it.
+    """Walk a parsed struct three times as fast as `CompactStruct`; returns its end.
 
     Raises:
         StructInvalid: its fields are not in order, so that one may be there twice; or by a visitor.
@@ -164,14 +156,7 @@ class CompactStruct:
     """A struct of the compact protocol; deeper nesting than Parquet has is refused."""
 
     def __init__(self, data: bytes, at: int, end: int, *, keeps: bool = True) -> None:
-        """A struct between two places.
-
-        Args:
-            data: holds it.
-            at: where it begins.
-            end: where it ends at the latest.
-            keeps: whether members of lists are of interest; otherwise they are passed over.
-        """
+        """A struct between two places; members of lists are kept if `keeps`."""
         self._data = data
         self._keeps = keeps
         self._at = at
@@ -208,11 +193,7 @@ class CompactStruct:
         return fields
 
     def field_ends(self) -> Iterator[tuple[int, int]]:
-        """Number and end of each field, in the order in which they are there.
-
-        Raises:
-            StructInvalid: it is no struct.
-        """
+        """Number and end of each field, in order; `StructInvalid` for an invalid struct."""
         for number, kind in self._heads():
             self._value(kind, 0)
             yield number, self._at

@@ -123,11 +123,7 @@ def parse_versioned(document: bytes, name: str, bounds: Bounds) -> dict[str, Jso
 
 
 def parse_hint(document: bytes, name: str, model: type[Model]) -> Model:
-    """Parse a small document that nothing depends on.
-
-    Raises:
-        ManifestCorrupt: it is damaged.
-    """
+    """Parse a small document that nothing depends on; `ManifestCorrupt` if it is damaged."""
     parse_json(document, name, HINT)
     try:
         return model.model_validate_json(document, strict=True, by_alias=True, by_name=False)
@@ -136,11 +132,7 @@ def parse_hint(document: bytes, name: str, model: type[Model]) -> Model:
 
 
 def refuse_many(document: bytes, name: str, bounds: Bounds) -> None:
-    """Refuse a document that has more values than its kind may have; counts at memory's speed.
-
-    Raises:
-        ManifestCorrupt: it has more.
-    """
+    """Raise `ManifestCorrupt` for more values than a kind may have; counts at memory's speed."""
     # Every value but the first follows a comma or an opening bracket.
     most = document.count(b",") + document.count(b"[") + document.count(b"{") + 1
     if len(document) > bounds.length or most > bounds.values:

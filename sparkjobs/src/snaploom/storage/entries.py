@@ -345,20 +345,12 @@ def parse_entry(document: bytes, name: str, bounds: Bounds = ENTRY) -> Entry:
 
 
 def entry_from(raw: object, name: str) -> Entry:
-    """Parse an entry inside another document; `name` is the file, for messages.
-
-    Raises:
-        ManifestCorrupt: it is no valid entry.
-    """
+    """Parse an entry inside the document `name`; `ManifestCorrupt` if it is invalid."""
     return parse_entry(json.dumps(raw).encode(), name)
 
 
 def parse_record(line: bytes, name: str) -> SnapshotRecord:
-    """Parse a record inside a checkpoint; `name` is the file, for messages.
-
-    Raises:
-        ManifestCorrupt: it is no valid record.
-    """
+    """Parse a record inside the checkpoint `name`; `ManifestCorrupt` if it is invalid."""
     refuse_many(line, name, ENTRY)
     try:
         return SnapshotRecord.model_validate_json(line, strict=True, by_alias=True, by_name=False)

@@ -92,13 +92,7 @@ def asked_by(output: OutputDataset, fixed: Mapping[str, str]) -> dict[str, str]:
 def changed_settings(
     fixed: Mapping[str, str], asked: Mapping[str, str], *, accept_root_change: bool
 ) -> tuple[str, ...]:
-    """Names of fixed settings that declarations ask to change.
-
-    Args:
-        fixed: settings that a folder has fixed; absent ones are not compared.
-        asked: settings of the declarations.
-        accept_root_change: whether another root is allowed.
-    """
+    """Names of fixed settings that declarations ask to change."""
     return tuple(
         name
         for name in fixed

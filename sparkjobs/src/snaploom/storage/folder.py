@@ -106,11 +106,7 @@ class Folder:
         return self.log.commit(revocation)
 
     def forget(self, ended: Collection[TombstoneRecord], run: Run) -> None:
-        """Let the folder's table, where there is one, forget versions before their files go.
-
-        Args:
-            ended: the versions, past their readers' grace.
-            run: the run that removes the files.
+        """Let the folder's table, if any, forget versions before their files go.
 
         Raises:
             SnapshotsHeld: a tag or another branch of the table shows one.
@@ -170,9 +166,6 @@ def inspect_folder(
     adopt_folder: bool = False,
 ) -> FolderState:
     """Return the state of a folder that a run means to use; writes nothing (rule W5).
-
-    Returns:
-        Its state; the state before the first entry when it is empty.
 
     Raises:
         FolderNotOurs: it is neither empty nor ours, or another output's of this name.

@@ -91,10 +91,7 @@ def find_garbage(
 
 
 def collect_garbage(folder: Folder, garbage: Iterable[Garbage], run: Run) -> tuple[Garbage, ...]:
-    """Remove what has the verdict REMOVE, file by file; revokes the runs concerned first.
-
-    Returns:
-        What was removed. Less than was asked for when a run committed its files meanwhile.
+    """Remove garbage with the verdict REMOVE after revoking its runs; returns the removed.
 
     Raises:
         FolderNotWritable: the folder refuses the revocation or a deletion.

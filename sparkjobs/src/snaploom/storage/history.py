@@ -74,11 +74,7 @@ class SchemaDocuments:
 
 
 def refuse_empty(state: FolderState, uri: str) -> FolderSettings:
-    """Return the settings of a folder that has snapshots.
-
-    Raises:
-        NothingPublished: it has none.
-    """
+    """Return the settings of a folder; `NothingPublished` if it has no snapshots."""
     if state.settings is None or not state.snapshots:
         raise NothingPublished(
             f"{uri} has no published snapshot",
@@ -90,20 +86,12 @@ def refuse_empty(state: FolderState, uri: str) -> FolderSettings:
 
 
 def snapshot_at(state: FolderState, time: EpochNanos) -> SnapshotRecord:
-    """Return the newest snapshot at a time or before it.
-
-    Raises:
-        NothingPublished: the first one is later.
-    """
+    """Return the newest snapshot up to a time; `NothingPublished` if the first is later."""
     return state.records.live(version_at(state, time))
 
 
 def version_at(state: FolderState, time: EpochNanos) -> Version:
-    """Return the newest version at a time or before it, without reading its record.
-
-    Raises:
-        NothingPublished: the first one is later.
-    """
+    """Return the newest version up to a time; `NothingPublished` if the first is later."""
     until = [version for version in state.timeline if version.time <= time]
     if not until:
         raise NothingPublished(

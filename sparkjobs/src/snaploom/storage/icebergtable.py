@@ -140,22 +140,11 @@ class TableLibrary(Protocol):
     """Writes files of Iceberg's formats; commits nothing."""
 
     def created(self, folder: str, schema: str, field_name: str) -> bytes:
-        """The first version of a table in an output folder: without rows.
-
-        Args:
-            folder: URI of the output.
-            schema: of only the partition column, as `StructType.json()` gives it.
-            field_name: the partition column.
-        """
+        """First version of a table, without rows; the schema has only the partition column."""
         ...
 
     def changed(self, folder: str, number: int, change: TableChange) -> bytes | None:
         """Make the version after `number`; None where that is not the newest any more.
-
-        Args:
-            folder: URI of the output.
-            number: of the version that is changed.
-            change: changes to make.
 
         Raises:
             HistoryIncompatible: the columns contradict those of the table.
@@ -175,11 +164,7 @@ class IcebergTable:
         self._log = NumberedLog(store, version_key, TABLE_VERSION.length, commit_unknown)
 
     def read(self) -> TableVersion | None:
-        """The newest version; None before the first.
-
-        Raises:
-            ManifestCorrupt: it is no table metadata.
-        """
+        """The newest version; None before the first, `ManifestCorrupt` if it is invalid."""
         number = self._newest(self._hint())
         if not number:
             number = self._newest(self._listed())
@@ -207,12 +192,7 @@ class IcebergTable:
         return is_written
 
     def revoke(self, run_ids: frozenset[str], now: int) -> None:
-        """Keep runs from committing to the table; commits that they made before stay.
-
-        Args:
-            run_ids: the runs.
-            now: milliseconds since 1970.
-        """
+        """Keep runs from committing to the table; commits that they made before stay."""
         while (version := self.read()) is not None and not run_ids <= version.revoked:
             revoked = {REVOKED: " ".join(sorted(version.revoked | run_ids))}
             document = next_document(version, self._store.uri, revoked, now)
@@ -248,14 +228,7 @@ class IcebergTable:
 def next_document(
     version: TableVersion, uri: str, properties: Mapping[str, str], now: int
 ) -> Mapping[str, JsonValue]:
-    """The version after one, with other properties, and the same otherwise.
-
-    Args:
-        version: the newest.
-        uri: of the output's folder.
-        properties: those that are added or changed.
-        now: milliseconds since 1970; Iceberg refuses a version that is older than the one before.
-    """
+    """Next version with changed properties; its time, in milliseconds, is never before the last."""
     before = version.document
     recorded = before.get("last-updated-ms")
     at = recorded if isinstance(recorded, int) else now

@@ -76,10 +76,7 @@ class LeaseKeeper:
 
     @contextmanager
     def keeping(self, on_wait: Callable[[str], None]) -> Iterator[None]:
-        """Hold the lease for the duration of the block, and release it at its end.
-
-        Args:
-            on_wait: called once with the holder, when it has to wait.
+        """Hold the lease for the block; `on_wait` is called once with another holder.
 
         Raises:
             LeaseNotObtained: another run is at work.

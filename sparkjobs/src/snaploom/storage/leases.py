@@ -164,11 +164,7 @@ class Contender:
 
 
 def carry_out(attempt: Attempt[Result], lease: Lease) -> Result:
-    """The result of an attempt on a lease.
-
-    Raises:
-        SnaploomError: as the lease raises it; the attempt ends with it.
-    """
+    """Return the result of an attempt on a lease; an error of the lease ends the attempt."""
     try:
         request = next(attempt)
         while True:

@@ -86,13 +86,7 @@ class SourceListing:
     """Facts about the files of one source: those of earlier runs, and those of this run."""
 
     def __init__(self, about: str, before: Mapping[str, FileFacts], settled: EpochNanos) -> None:
-        """Begin with an earlier run's facts.
-
-        Args:
-            about: hash over everything that decides how the files are read.
-            before: by fingerprint.
-            settled: files that changed later than this are not kept.
-        """
+        """Begin with earlier facts; files that changed later than `settled` are not kept."""
         self.about = about
         self._before = before
         self._settled = settled
@@ -141,12 +135,7 @@ class Listings:
         self._opened: dict[str, SourceListing] = {}
 
     def of(self, source: str, about: str) -> SourceListing:
-        """Facts about a source; none where the cached ones are not valid.
-
-        Args:
-            source: name of the DataSource.
-            about: hash over everything that decides how its files are read.
-        """
+        """Facts about a source; none where the cached ones are not valid."""
         before = self._read(source, about)
         opened = self._opened[source] = SourceListing(about, before, self._settled)
         return opened

@@ -95,11 +95,7 @@ class NumberedLog:
             yield document
 
     def append(self, number: int, document: bytes) -> bool:
-        """Put a document under the next number; False when another one has it.
-
-        Args:
-            number: the next.
-            document: no other writer ever has the same.
+        """Put a document, unlike any other writer's, under the next number; False if taken.
 
         Raises:
             FolderNotWritable: the store refuses, and nothing was written.

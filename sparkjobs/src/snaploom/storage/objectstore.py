@@ -78,11 +78,7 @@ class ObjectStore(Protocol):
         ...
 
     def get(self, key: str, limit: int | None = None) -> bytes:
-        """Content of an object.
-
-        Args:
-            key: of the object.
-            limit: bytes that it may have, so that no more memory is taken; None for any number.
+        """Content of an object; `limit` bounds its bytes.
 
         Raises:
             ObjectNotFound: there is none under this key.
@@ -91,11 +87,7 @@ class ObjectStore(Protocol):
         ...
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Bytes of an object from a place on; fewer where it ends before.
-
-        Raises:
-            ObjectNotFound: there is none under this key.
-        """
+        """Bytes from a place on; fewer where the object ends, `ObjectNotFound` if it is absent."""
         ...
 
     def head(self, key: str) -> ObjectInfo | None:
@@ -157,16 +149,9 @@ def absent(place: str) -> ObjectNotFound:
 
 
 def refuse_links(store: ObjectStore, keys: Iterable[str]) -> None:
-    """Refuse files and folders that others are about to open by their paths, as Spark does.
+    """Raise `NotAPlainFile` for links among keys that others, such as Spark, open by path.
 
     Nothing is asked of other stores than local disks: they have no links.
-
-    Args:
-        store: of the folder.
-        keys: of objects, or of folders without the final `/`; what is absent is fine.
-
-    Raises:
-        NotAPlainFile: one of them, or a folder on its way, is a link.
     """
     if store.uri.startswith("file:"):
         for key in keys:

@@ -107,14 +107,7 @@ class ObstoreObjectStore:
                         yield ObjectInfo(key, found["size"], modified, found["e_tag"])
 
     def list_folder(self, folder: str) -> tuple[Sequence[ObjectInfo], Sequence[str]]:
-        """The objects directly below a folder, and the names of the folders there.
-
-        Args:
-            folder: its key, which ends in `/`; empty for the root.
-
-        Raises:
-            StorageError: as `list`.
-        """
+        """Objects directly below a folder (a key that ends in `/`, or empty), and folder names."""
         mark = folder.removesuffix("/")  # an empty object by which Hadoop's client marks a folder
         with self._translated(check_prefix(folder), writing=False):
             found = obstore.list_with_delimiter(self._backend, prefix=mark or None)

@@ -48,17 +48,7 @@ def owner_in(identity: FolderIdentity) -> FolderOwner:
 def refuse_others(
     uri: str, found: FolderIdentity, asked: FolderIdentity, *, adopt_folder: bool
 ) -> None:
-    """Refuse the folder of an output of the same name that is another resource.
-
-    Args:
-        uri: of the folder, for messages.
-        found: whose it is.
-        asked: the requested owner.
-        adopt_folder: whether one with another UID may have it.
-
-    Raises:
-        FolderNotOurs: it is another's.
-    """
+    """Raise `FolderNotOurs` for the folder of an output of the same name by another resource."""
     theirs, ours = owner_in(found), owner_in(asked)
     if theirs.is_elsewhere(ours):
         hint = "publish to another outputFolder.folderUri; nothing in it was touched"

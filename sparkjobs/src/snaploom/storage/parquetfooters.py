@@ -86,10 +86,7 @@ def framed_footer(footer: bytes) -> bytes:
 
 
 def parse_footer(content: bytes) -> pq.FileMetaData:
-    """A footer, each column chunk of which Arrow can be asked about.
-
-    Args:
-        content: the end of a file, from where its footer begins or from before it.
+    """Parse a footer, from the end of a file, that Arrow can be asked about.
 
     Raises:
         FooterInvalid: it is damaged or beyond the bounds, or a column is encrypted.
@@ -128,11 +125,7 @@ class PublishedFooter:
 
 
 def read_footer(store: ObjectStore, info: ObjectInfo) -> PublishedFooter | None:
-    """The footer of a file in a store; None where it is no Parquet.
-
-    Raises:
-        StorageError: the file cannot be read.
-    """
+    """Footer of a file in a store; None if it is not Parquet, `StorageError` if unreadable."""
 
     def read_last(count: int) -> bytes:
         return store.get_range(info.key, info.size - count, count)

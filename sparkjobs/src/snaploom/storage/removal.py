@@ -74,12 +74,7 @@ class Removal:
 
 
 def remove_folder(store: ObjectStore, owner: FolderOwner, run: Run) -> Removal:
-    """Remove all that Snaploom wrote into the folder of an output; again, if it was begun before.
-
-    Args:
-        store: the folder; one that is absent, empty or only others' is fine, and not touched.
-        owner: the OutputDataset that is deleted.
-        run: the run that removes; its `reached` follows every object, and may raise to stop.
+    """Remove all that Snaploom wrote into the folder of an output; resumes an earlier removal.
 
     Raises:
         FolderNotOurs: it is another output's, or has no marker and yet data that may be ours.

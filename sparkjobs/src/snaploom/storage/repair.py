@@ -103,10 +103,6 @@ class Findings:
 def find_snapshots(store: ObjectStore, settings: FolderSettings) -> Findings:
     """Find the snapshots that the files in a folder prove; writes nothing.
 
-    Args:
-        store: the folder.
-        settings: settings of its first publication, as the declarations have them.
-
     Raises:
         ManifestCorrupt: entries of the manifest are left, or checkpoints of it.
     """

@@ -128,11 +128,7 @@ class _Draft:
 
 
 def refuse_changed(state: FolderState, version: SnapshotRecord) -> None:
-    """Stop where a version that is to be replaced is not live any more.
-
-    Raises:
-        SnapshotChanged: it is not.
-    """
+    """Raise `SnapshotChanged` if a version that is to be replaced is not live any more."""
     live = state.live.get(version.time)
     if live == version:
         return

@@ -65,13 +65,7 @@ class Swept:
 
 
 def store_present(store: ObjectStore, state: FolderState, now: EpochNanos) -> EpochNanos:
-    """Return a time not later than the store's own, right after an entry was written.
-
-    Args:
-        store: of the folder.
-        state: whose newest entry was written a moment ago.
-        now: the time of the clock.
-    """
+    """Return a time not later than the store's own, right after an entry was written."""
     newest = store.head(layout.manifest_key(state.seq))
     return now if newest is None else min(now, newest.modified)
 

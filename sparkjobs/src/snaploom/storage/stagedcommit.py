@@ -98,12 +98,7 @@ class Work:
         return counted, staged
 
     def clear_partition(self, grace: int) -> tuple[Garbage, ...]:
-        """Remove files of dead runs from the partition; returns those too young or not ours.
-
-        Args:
-            grace: nanoseconds after which another run's uncommitted files are removed, the run
-                being revoked first.
-        """
+        """Remove dead runs' files from the partition; returns those too young or not ours."""
         prefix = layout.partition_prefix(self.partition)
         state = self.folder.log.read()
         found = find_garbage(self.store, state, self.run.clock(), grace, prefix)
@@ -113,11 +108,7 @@ class Work:
         return tuple(item for item in found if item.key not in removed)
 
     def promote(self, staged: list[ObjectInfo]) -> tuple[FileRecord, ...]:
-        """Give staged files their final names, one by one.
-
-        Raises:
-            RunRevoked: they were taken away.
-        """
+        """Give staged files their final names one by one; `RunRevoked` if they are gone."""
         files = []
         for number, info in enumerate(staged):
             key = layout.published_key(
@@ -217,11 +208,7 @@ def _warn_of_files(run: Run, error: StorageError | FolderNotWritable) -> None:
 
 
 def refuse_revoked(state: FolderState, run: Run) -> None:
-    """Stop a run that may not commit any more.
-
-    Raises:
-        RunRevoked: it may not.
-    """
+    """Raise `RunRevoked` for a run that may not commit any more."""
     if run.run_id in state.revoked:
         raise RunRevoked(
             f"run {run.run_id} was taken for dead and revoked by another run",

@@ -225,13 +225,10 @@ def fold(state: FolderState, entries: Iterable[Entry]) -> FolderState:
 
 
 def apply_unwritten(state: FolderState, entry: Entry) -> FolderState:
-    """The state after an entry that is about to be written, and may lose to another one.
+    """State after an entry that is about to be written, and may lose to another one.
 
     Its record is in no state until it is passed to `records.remember`: the number may become that
-    of another record.
-
-    Raises:
-        ManifestCorrupt: as `apply`.
+    of another record. Raises as `apply`.
     """
     folding = _Folding(state)
     folding.add(entry)

@@ -121,14 +121,7 @@ def read_answer(error: Exception) -> Answer:
 
 
 def store_error(error: Exception, place: str, variables: str, *, writing: bool) -> SnaploomError:
-    """Translate a failure of obstore.
-
-    Args:
-        error: as obstore raised it.
-        place: URI of the object or folder.
-        variables: environment variables that the credentials came from.
-        writing: whether something was to be written, moved or deleted.
-    """
+    """Translate a failure of obstore; `variables` are those of the credentials, for messages."""
     answer = read_answer(error)
     if answer.code in NO_BUCKET:
         return BucketNotFound(

@@ -120,11 +120,7 @@ class SubtreeStore:
         return document
 
     def folder(self, signature: str, run_id: str) -> str:
-        """Return the URI of a folder that no other run writes to.
-
-        Raises:
-            NotAPlainFile: a link is in its place (local disks only).
-        """
+        """URI of a folder of this run only; `NotAPlainFile` if a link is there (local disks)."""
         refuse_links(self._store, [signature])
         return f"{self._store.uri}{signature}/{run_id}-{layout.new_attempt()}/"
 
@@ -135,14 +131,7 @@ class SubtreeStore:
         columns: str,
         counts: Mapping[tuple[int, bool], Mapping[str, int]],
     ) -> None:
-        """Publish a written subtree; where another run was faster, remove it.
-
-        Args:
-            signature: of the subtree.
-            uri: from `folder`.
-            columns: its schema, as `StructType.json()` gives it.
-            counts: by number of the node, and whether they were taken after its joins.
-        """
+        """Publish a written subtree; where another run was faster, remove it."""
         files = self._files(uri.removeprefix(self._store.uri))
         document = SubtreeDocument(
             signature=signature,

@@ -77,11 +77,7 @@ class TableCommits:
     """Called when the table's commit is there and the log does not know it; for tests."""
 
     def begin(self, settings: FolderSettings) -> None:
-        """Make the table, if there is none, before any run has files that could be revoked.
-
-        Raises:
-            PublicationError: there is nothing that could write to the table.
-        """
+        """Make a missing table before any run can be revoked; `PublicationError` if impossible."""
         table = IcebergTable(self.store)
         if table.read() is None:
             column = with_partition(_NO_COLUMNS, settings)
@@ -157,10 +153,6 @@ class TableCommits:
 
     def forget(self, ended: Collection[TombstoneRecord], now: EpochNanos) -> None:
         """Remove table snapshots that show versions whose files are about to be removed.
-
-        Args:
-            ended: the versions, past their readers' grace.
-            now: by the clock of who removes them.
 
         Raises:
             SnapshotsHeld: a tag or another branch of the table shows one.

@@ -49,15 +49,7 @@ class SnapshotsHeld(PublicationError):
 
 
 def forget(store: ObjectStore, ended: Collection[TombstoneRecord], now: int) -> bool:
-    """Remove table snapshots that show versions which ended.
-
-    Args:
-        store: of the output's folder.
-        ended: the versions, past their readers' grace.
-        now: milliseconds since 1970.
-
-    Returns:
-        Whether it forgot any.
+    """Remove table snapshots that show ended versions; whether there were any.
 
     Raises:
         SnapshotsHeld: a tag or another branch shows one.
@@ -111,15 +103,7 @@ def forgetful_document(
     page: str,
     now: int,
 ) -> Mapping[str, JsonValue]:
-    """The version after one, without some snapshots, and the same otherwise.
-
-    Args:
-        version: the newest.
-        uri: of the output's folder.
-        forgotten: the snapshots.
-        page: hash of the page that names their commits.
-        now: milliseconds since 1970.
-    """
+    """Next version without some snapshots, naming the page of their commits."""
     gone = {number_of(one) for one in forgotten}
     before = version.document
     document = dict(next_document(version, uri, {EARLIER: page}, now))

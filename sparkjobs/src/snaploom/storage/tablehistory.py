@@ -109,11 +109,7 @@ def table_history(store: ObjectStore) -> TableHistory:
 
 
 def meaning_of(store: ObjectStore, commit: str) -> Meant:
-    """Read the meaning of a table commit.
-
-    Raises:
-        ManifestCorrupt: that is not there any more.
-    """
+    """Read the meaning of a table commit; `ManifestCorrupt` if it is missing."""
     raw = _document(store, commit)
     name = f"{store.uri}{layout.commit_key(commit)}"
     entry = entry_from(raw.get("entry"), name)
