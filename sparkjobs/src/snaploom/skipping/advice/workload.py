@@ -75,12 +75,7 @@ def leaves(predicate: Predicate) -> Iterator[Predicate]:
 
 
 def drawn_queries(sample: Mapping[Term, pa.Array], seed: int) -> tuple[Query, ...]:
-    """Point look-ups and short ranges with values of the data itself, for each column.
-
-    Args:
-        sample: rows by term, NULLs included.
-        seed: the same queries again for the same seed and sample.
-    """
+    """Point look-ups and short ranges with values of the data, repeatable for one seed."""
     queries = []
     for term, values in sample.items():
         random = np.random.default_rng([seed, zlib.crc32(term.key.encode())])

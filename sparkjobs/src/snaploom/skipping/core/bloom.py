@@ -89,11 +89,7 @@ class BloomFilter:
             self.bits[items.positions(function, len(self.bits))] = True
 
     def merge(self, other: BloomFilter) -> None:
-        """Add the items of another filter.
-
-        Raises:
-            ValueError: it is of another size.
-        """
+        """Add the items of another filter; `ValueError` if it is of another size."""
         if (other.functions, len(other.bits)) != (self.functions, len(self.bits)):
             raise ValueError("only filters of the same size are merged")
         np.logical_or(self.bits, other.bits, out=self.bits)

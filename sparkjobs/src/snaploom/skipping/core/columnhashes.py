@@ -45,15 +45,7 @@ def is_hashable(data_type: str) -> bool:
 
 
 def xxhash64_of(values: pa.Array, data_type: str) -> pa.Array:
-    """Spark's `xxhash64` of each value; NULL where the value is NULL.
-
-    Args:
-        values: in the Arrow type in which the Spark type is kept.
-        data_type: Spark's type, one for which `is_hashable`.
-
-    Returns:
-        int64, of the same length.
-    """
+    """Spark's `xxhash64` (int64) of each value of a hashable type; NULL where it is NULL."""
     if is_text(data_type):
         hashes = _of_bytes(values)
     elif data_type in _HALVES:

@@ -74,11 +74,7 @@ class FileTable:
         return cls(rows.num_rows, lambda names: rows.select(list(names)))
 
     def column(self, name: str) -> pa.Array:
-        """One column as one array.
-
-        Raises:
-            KeyError: there is none of that name.
-        """
+        """One column as one array; `KeyError` if there is none."""
         if name not in self._columns:
             column = self._load([name]).column(name)
             self._columns[name] = (

@@ -44,11 +44,7 @@ def is_text(data_type: str) -> bool:
 
 
 def has_integer_keys(data_type: str) -> bool:
-    """Whether the keys of a Spark type are int64; else they are bytes.
-
-    Raises:
-        ValueError: values of the type are not kept by any index.
-    """
+    """Whether the keys of a Spark type are int64, else bytes; `ValueError` if it has none."""
     kept_as = _kept_as(data_type)
     if pa.types.is_decimal(kept_as):
         return bool(kept_as.precision <= _LONGEST_INT64_DECIMAL)
@@ -56,11 +52,7 @@ def has_integer_keys(data_type: str) -> bool:
 
 
 def key_of(value: Value, data_type: str) -> int | bytes:
-    """The key of one value.
-
-    Raises:
-        ValueError: the value is none of that type.
-    """
+    """The key of one value; `ValueError` if it does not fit the type."""
     kept_as = _kept_as(data_type)
     if is_text(data_type):
         if isinstance(value, bytes):
@@ -79,11 +71,7 @@ def key_of(value: Value, data_type: str) -> int | bytes:
 
 
 def keys_of(values: pa.Array, data_type: str) -> Keys:
-    """The keys of an array in the Arrow type in which the Spark type is kept.
-
-    Raises:
-        ValueError: the array has another Arrow type.
-    """
+    """The keys of an array in its Arrow type; `ValueError` for another one."""
     kept_as = _kept_as(data_type)
     if values.type != kept_as:
         raise ValueError(f"values of {data_type} are kept as {kept_as}, found {values.type}")
@@ -99,11 +87,7 @@ def keys_of(values: pa.Array, data_type: str) -> Keys:
 
 
 def sorted_keys(values: Sequence[Value], data_type: str) -> SortedKeys:
-    """The keys of literals, each once, in order.
-
-    Raises:
-        ValueError: a literal is none of that type.
-    """
+    """The keys of literals, each once, in order; `ValueError` if one does not fit the type."""
     distinct = {key_of(value, data_type) for value in values}
     if has_integer_keys(data_type):
         return np.array(sorted(distinct), dtype=np.int64)

@@ -45,12 +45,7 @@ class BoundedParquet:
     """An open file in memory, decrypted when read; INT96 timestamps as microseconds."""
 
     def __init__(self, data: bytes, keys: ParquetKeys | None, name: str) -> None:
-        """Read the footer.
-
-        Args:
-            data: the whole file.
-            keys: for encrypted files.
-            name: name of the file in messages.
+        """Read the footer; `name` is for messages.
 
         Raises:
             KeyUnavailable: it is encrypted, and there are no keys or the wrong ones.
@@ -107,7 +102,7 @@ class BoundedParquet:
 
         Raises:
             IndexUnreadable: it is damaged, or takes too much memory.
-            KeyUnavailable: a column is encrypted, and its key is not to be had.
+            KeyUnavailable: a column is encrypted, and its key is unavailable.
         """
         wanted = list(self.schema.names if columns is None else columns)
         try:

@@ -39,15 +39,10 @@ class ParquetKeys(Protocol):
     def encryption(
         self, definition: SkippingDefinition, columns: Mapping[str, Sequence[str]]
     ) -> EncryptionProperties:
-        """Properties for writing one file.
-
-        Args:
-            definition: names the footer's key, and whether the footer stays readable.
-            columns: paths of leaf columns (`temp_minmax_4.min`, `x.list.element`) by key label;
-                columns that are not named stay unencrypted.
+        """Properties for writing one file, with leaf columns by key label; others are unencrypted.
 
         Raises:
-            KeyUnavailable: a key is not to be had.
+            KeyUnavailable: a key is unavailable.
         """
         ...
 

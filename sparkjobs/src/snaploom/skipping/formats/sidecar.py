@@ -68,13 +68,8 @@ def write_sidecars(
 ) -> Iterator[SidecarFile]:
     """Encode rows as files of bounded size; no rows give no file.
 
-    Args:
-        rows: pieces with the same columns.
-        definition: names the keys, and the reader by which the rows were made.
-        keys: needed when a key is named.
-
     Raises:
-        KeyUnavailable: a key is named and not to be had.
+        KeyUnavailable: a key is named and unavailable.
     """
     writer: _Writer | None = None
     for piece in _pieces(rows):
@@ -92,16 +87,11 @@ class SidecarReader:
     """An open file."""
 
     def __init__(self, data: bytes, name: str, keys: ParquetKeys | None) -> None:
-        """Read the footer.
-
-        Args:
-            data: the whole file.
-            name: name of the file in messages.
-            keys: for encrypted files.
+        """Read the footer; `name` is for messages.
 
         Raises:
             IndexUnreadable: it is damaged, none of ours, or of a newer format.
-            KeyUnavailable: it is encrypted, and the key is not to be had.
+            KeyUnavailable: it is encrypted, and the key is unavailable.
         """
         self.name = name
         self._file = BoundedParquet(data, keys, name)
@@ -119,7 +109,7 @@ class SidecarReader:
 
         Raises:
             IndexUnreadable: it is damaged, or takes too much memory.
-            KeyUnavailable: a column is encrypted, and its key is not to be had.
+            KeyUnavailable: a column is encrypted, and its key is unavailable.
         """
         return self._file.read(columns, is_encrypted=self._is_encrypted)
 

@@ -58,10 +58,7 @@ def kept_bounds(
 
 
 def may_hold_between(bounds: Bounds, leaf: Leaf) -> Mask | None:
-    """For each file, whether some value between its bounds makes a leaf TRUE.
-
-    Returns:
-        None for leaves about which bounds prove nothing.
+    """For each file, whether its bounds may make a leaf TRUE; None if they prove nothing.
 
     Raises:
         ValueError: a literal is none of the bounds' type.

@@ -34,11 +34,7 @@ def check_terms(
 
 
 def check_parameters(definition: IndexDefinition, names: Collection[str]) -> None:
-    """Refuse parameters that the type does not have.
-
-    Raises:
-        IndexNotPossible: with those that it has.
-    """
+    """Raise `IndexNotPossible` for parameters that the type does not have."""
     for name, _ in definition.parameters:
         if name not in names:
             raise IndexNotPossible(

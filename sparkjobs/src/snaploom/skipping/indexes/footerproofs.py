@@ -42,13 +42,7 @@ def same_in(
 
 
 def short_lists(values: pa.Array, with_value: Mask, known: Mask) -> pa.Array:
-    """Lists of one value or none.
-
-    Args:
-        values: one for each file that has one.
-        with_value: files whose list has a value.
-        known: files that have a list; the others get null.
-    """
+    """Lists of one value in the files `with_value`, of none in other `known` ones; else null."""
     offsets = np.concatenate([[0], np.cumsum(with_value, dtype=np.int32)]).astype(np.int32)
     lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
     return only_where(known, lists)

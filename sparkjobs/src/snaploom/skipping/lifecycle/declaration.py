@@ -161,11 +161,7 @@ def define_indexes(
 
 
 def resolve_again(term: Term, target: IndexableTarget) -> Term:
-    """Resolve a term against the target's current columns.
-
-    Raises:
-        IndexNotPossible: the target has it no more.
-    """
+    """Resolve a term against the target's columns; `IndexNotPossible` if it is gone."""
     names = term.names
     if names is None:
         return target.expression(term.label)

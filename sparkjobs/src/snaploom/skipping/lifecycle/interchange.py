@@ -122,7 +122,7 @@ class FoundMetadata(Protocol):
             IndexAlreadyExists: the target has an index.
             IndexNotPossible: the metadata are about another table, or no index or no row of theirs
                 can be taken over; nothing is left.
-            KeyUnavailable: they are encrypted, and a key is not to be had.
+            KeyUnavailable: they are encrypted, and a key is unavailable.
         """
         ...
 
@@ -160,7 +160,7 @@ class Interchange(Protocol):
         Raises:
             IndexNotFound: there is none.
             IndexUnreadable: it is damaged, or of a newer version.
-            KeyUnavailable: it is encrypted, and a key is not to be had.
+            KeyUnavailable: it is encrypted, and a key is unavailable.
         """
         ...
 
@@ -176,7 +176,7 @@ class Interchange(Protocol):
             IndexNotFound: there is no index.
             IndexNotPossible: the format cannot hold it, or the folder is another table's.
             IndexUnreadable: the folder holds something else, which is left as it is.
-            KeyUnavailable: the index is encrypted, and a key is not to be had.
+            KeyUnavailable: the index is encrypted, and a key is unavailable.
         """
         ...
 
@@ -188,11 +188,7 @@ def registered_interchange() -> Interchange | None:
 
 
 def interchange() -> Interchange:
-    """The format that commands import and export.
-
-    Raises:
-        IndexNotPossible: it is not registered here.
-    """
+    """The format that commands import and export; `IndexNotPossible` if there is none."""
     found = registered_interchange()
     if found is None:
         raise IndexNotPossible(

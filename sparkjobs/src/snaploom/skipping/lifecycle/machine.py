@@ -206,11 +206,7 @@ def declared(state: StoredState, store: IndexStore) -> SkippingDefinition:
 
 
 def require_owner(definition: SkippingDefinition, acting_for: str) -> None:
-    """Let only its owner change an index (rule S26).
-
-    Raises:
-        IndexOwned: naming the resource.
-    """
+    """Raise `IndexOwned` for anyone but the owner of an index (rule S26)."""
     if definition.owner and definition.owner != acting_for:
         raise IndexOwned(
             f"the skipping index of {definition.target.uri} is owned by {definition.owner}",

@@ -183,7 +183,7 @@ def confirm(
     Raises:
         IndexNotFound: there is no index, or it is dropped.
         IndexBusy: another operation is in flight; it is not waited for.
-        KeyUnavailable: the rows are encrypted, and the key is not to be had.
+        KeyUnavailable: the rows are encrypted, and the key is unavailable.
     """
     state = available(store.read(), store, timing)
     definition = declared(state, store)
@@ -261,7 +261,7 @@ def recover(store: IndexStore, *, timing: Timing = USUAL) -> StoredState:
     Raises:
         IndexNotFound: there is none.
         IndexBusy: an operation is in flight and has shown signs of life.
-        KeyUnavailable: it is encrypted, and the key is not to be had.
+        KeyUnavailable: it is encrypted, and the key is unavailable.
     """
     with operation(
         store, lambda _: IndexState.RECOVERING, lambda before: declared(before, store), timing
@@ -295,7 +295,7 @@ def compact(store: IndexStore, *, timing: Timing = USUAL) -> StoredState:
         IndexNotFound: there is none.
         IndexBusy: another operation is in flight.
         IndexUnreadable: a segment is damaged or absent.
-        KeyUnavailable: it is encrypted, and the key is not to be had.
+        KeyUnavailable: it is encrypted, and the key is unavailable.
     """
     with operation(
         store, lambda _: IndexState.UPDATING, lambda before: declared(before, store), timing

@@ -60,7 +60,7 @@ def plan_refresh(
         IndexNotPossible: INCREMENTAL is asked for and the index cannot be continued, or the target
             lost a column.
         IndexUnreadable: INCREMENTAL is asked for and the rows are damaged.
-        KeyUnavailable: the rows are encrypted, and the key is not to be had.
+        KeyUnavailable: the rows are encrypted, and the key is unavailable.
     """
     current, reasons, next_index = current_definition(definition, target, state.next_index)
     if mode is RefreshMode.INCREMENTAL and reasons:

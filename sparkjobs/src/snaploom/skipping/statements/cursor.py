@@ -45,11 +45,7 @@ class Cursor:
         return self._tokens[min(self._next + ahead, len(self._tokens) - 1)]
 
     def refuse(self, expected: str, token: Token | None = None) -> NoReturn:
-        """Report that a token, by default the next one, is not what must stand here.
-
-        Raises:
-            StatementInvalid: always.
-        """
+        """Raise `StatementInvalid` for a token, by default the next one."""
         raise self.error("this does not belong here", expected, token)
 
     def error(self, message: str, expected: str, token: Token | None = None) -> StatementInvalid:

@@ -67,11 +67,7 @@ def parse(text: str, types: Collection[str] = ()) -> Statement | None:
 
 
 def parse_subject(text: str) -> Subject:
-    """Parse the table or path that a text names.
-
-    Raises:
-        StatementInvalid: it names none.
-    """
+    """Parse the table or path that a text names; `StatementInvalid` if it names none."""
     cursor = Cursor(text)
     subject = _subject(cursor)
     cursor.end()

@@ -22,11 +22,7 @@ def is_opensearch(location: str) -> bool:
 
 
 def uri_of_store(store: OpenSearchStore) -> str:
-    """The URI of a declared store.
-
-    Raises:
-        IndexNotPossible: its credentials stand in the declaration.
-    """
+    """URI of a declared store; `IndexNotPossible` if the declaration contains credentials."""
     options = {"scheme": store.scheme, "auth": store.auth.value.lower()}
     if store.region is not None:
         options["region"] = store.region

@@ -19,11 +19,7 @@ SMALL_ROWS = 10_000
 
 
 def rewritten_from(segments: Sequence[Segment]) -> int:
-    """Number of the first segment to rewrite, together with all newer ones.
-
-    Returns:
-        The number of segments when nothing is to be gained.
-    """
+    """Number of the first segment to rewrite; the number of all if nothing is gained."""
     start, newer = len(segments), 0
     for number in reversed(range(len(segments))):
         rows = segments[number].rows

@@ -27,11 +27,7 @@ class StoreForm(Protocol):
     """A form that a folder may have."""
 
     def check(self, definition: SkippingDefinition) -> None:
-        """Refuse a definition that the form cannot hold.
-
-        Raises:
-            IndexNotPossible: it cannot; every reason is named.
-        """
+        """Raise `IndexNotPossible`, with all reasons, for a definition the form cannot hold."""
         ...
 
     def parameters(self, index_type: str, given: Mapping[str, str]) -> Mapping[str, str]:
@@ -55,11 +51,7 @@ def registered_forms() -> Mapping[str, StoreForm]:
 
 
 def store_form(name: str) -> StoreForm:
-    """The form of that name.
-
-    Raises:
-        IndexNotPossible: it is not registered here.
-    """
+    """The form of that name; `IndexNotPossible` if it is not registered here."""
     form = registered_forms().get(name)
     if form is None:
         raise IndexNotPossible(

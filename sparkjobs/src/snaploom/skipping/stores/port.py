@@ -151,16 +151,12 @@ class IndexStore(Protocol):
 
         Raises:
             IndexUnreadable: a segment is damaged or absent.
-            KeyUnavailable: it is encrypted, and the key is not to be had.
+            KeyUnavailable: it is encrypted, and the key is unavailable.
         """
         ...
 
     def sweep(self, keep: StoredState, older_than: EpochNanos) -> tuple[int, int]:
-        """Remove segments that no state from `keep` on needs and that are older than a time.
-
-        Returns:
-            Number of files (or documents) removed and their bytes.
-        """
+        """Remove old segments no state from `keep` on needs; returns files and bytes removed."""
         ...
 
     def destroy(self) -> None:
@@ -168,15 +164,12 @@ class IndexStore(Protocol):
         ...
 
     def compact(self, state: StoredState) -> tuple[Segment, ...]:
-        """Write the rows of a state in fewer segments, which nobody sees until committed.
+        """Write rows in fewer segments, invisible until committed; the same if nothing is gained.
 
         Only what pays is rewritten. A store whose segments are no pieces has nothing to do.
 
-        Returns:
-            Segments that hold the same rows; the state's own when nothing is to be gained.
-
         Raises:
             IndexUnreadable: a segment is damaged or absent.
-            KeyUnavailable: it is encrypted, and the key is not to be had.
+            KeyUnavailable: it is encrypted, and the key is unavailable.
         """
         ...

@@ -24,7 +24,7 @@ def checked(
 
     Raises:
         IndexUnreadable: it has other columns, types or rows than it must have.
-        KeyUnavailable: it is encrypted, and the key is not to be had.
+        KeyUnavailable: it is encrypted, and the key is unavailable.
     """
     if reader.rows != segment.rows:
         raise _damaged(reader, f"{reader.rows} rows", f"{segment.rows} rows")

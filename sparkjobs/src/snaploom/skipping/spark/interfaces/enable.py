@@ -108,11 +108,7 @@ def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
 
 
 def decider_of(spark: SparkSession) -> Decider:
-    """Return the decider for the queries of a session.
-
-    Raises:
-        SkippingNotAvailable: skipping is not enabled.
-    """
+    """Return the session's decider; `SkippingNotAvailable` if skipping is not enabled."""
     refuse_connect(spark)
     decider = _deciders.get(_application(spark))
     if decider is None or not rule.is_installed(spark):
@@ -124,11 +120,7 @@ def decider_of(spark: SparkSession) -> Decider:
 
 
 def refuse_connect(spark: object) -> None:
-    """Refuse a session that has no JVM in this process.
-
-    Raises:
-        SkippingNotAvailable: it is one of Spark Connect.
-    """
+    """Raise `SkippingNotAvailable` for a session that has no JVM in this process."""
     if is_connect(spark):
         raise SkippingNotAvailable(
             "a Spark Connect session cannot skip files by itself: its plans are made in the server",

@@ -149,10 +149,7 @@ class IndexBuilder:
         return self.refresh()
 
     def refresh(self, mode: RefreshMode | str | None = None) -> RefreshResult:
-        """Bring the index of the table or path up to date.
-
-        Args:
-            mode: FULL, INCREMENTAL or AUTO; omitted, as the index was declared.
+        """Bring the index up to date, in a mode or that of its declaration.
 
         Raises:
             IndexNotFound: there is none.
@@ -179,10 +176,7 @@ class IndexBuilder:
         return replace(described, last_used=max(use.last_used, described.last_used or NEVER))
 
     def usage(self) -> Recorded | None:
-        """Recorded usage of the index of the table or path by queries.
-
-        Returns:
-            Sums over sessions; None where the store keeps no such notes (OpenSearch).
+        """Usage of the index by queries; None where the store keeps none (OpenSearch).
 
         Raises:
             IndexNotFound: there is none.

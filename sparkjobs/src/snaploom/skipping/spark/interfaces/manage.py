@@ -188,10 +188,7 @@ class SkippingIndexes:
         return list_indexes(self._base(location) for location in self.locations)
 
     def usage(self, subject: Subject) -> Recorded | None:
-        """Recorded usage of an index by queries.
-
-        Returns:
-            Sums over sessions; None where the store keeps no such notes (OpenSearch).
+        """Usage of an index by queries; None where the store keeps none (OpenSearch).
 
         Raises:
             IndexNotFound: there is none.

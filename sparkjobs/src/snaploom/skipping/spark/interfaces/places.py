@@ -67,11 +67,7 @@ def in_place(declaration: Declaration, location: str) -> Declaration:
 
 
 def refuse_keyless(declaration: Declaration, keys: ParquetKeys | None) -> None:
-    """Refuse encryption where there is no key management service.
-
-    Raises:
-        KeyUnavailable: naming the setting.
-    """
+    """Raise `KeyUnavailable` for encryption without a key management service."""
     labels = [index.key_label for index in declaration.indexes if index.key_label]
     if keys is None and (labels or declaration.footer_key_label):
         raise KeyUnavailable(

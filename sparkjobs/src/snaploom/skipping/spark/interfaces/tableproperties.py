@@ -27,20 +27,13 @@ _CATALOG = "spark_catalog."
 def find_metadata(
     spark: SparkSession, target: Target, directory: str, keys: ParquetKeys | None
 ) -> FoundMetadata:
-    """Find the metadata store of a target.
-
-    Args:
-        spark: the session that knows the table.
-        target: target of the metadata.
-        directory: the store, or a folder with the stores of many tables; empty for the one that
-            properties of the table or its database name.
-        keys: for encrypted stores.
+    """Find the metadata store of a target in a folder or, if that is empty, by properties.
 
     Raises:
         IndexNotPossible: no package here knows such stores.
         IndexNotFound: there is none.
         IndexUnreadable: it is damaged, or of a newer version.
-        KeyUnavailable: it is encrypted, and a key is not to be had.
+        KeyUnavailable: it is encrypted, and a key is unavailable.
     """
     known = interchange()
     is_named = directory or not target.table

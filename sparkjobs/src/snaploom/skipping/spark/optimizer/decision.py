@@ -64,11 +64,7 @@ class Decider:
         self._lock = threading.Lock()
 
     def add_bases(self, uris: Sequence[str], keys: ParquetKeys | None = None) -> None:
-        """Look for indexes below these folders, too.
-
-        Raises:
-            StorageError: no store is known for a URI's scheme.
-        """
+        """Look for indexes below these folders, too; `StorageError` for unknown schemes."""
         self._catalogs.add_bases(uris, keys)
 
     @property

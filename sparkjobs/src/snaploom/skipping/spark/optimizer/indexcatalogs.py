@@ -28,11 +28,7 @@ class IndexCatalogs:
         return tuple(uri for uri, _ in self._bases)
 
     def add_bases(self, uris: Sequence[str], keys: ParquetKeys | None) -> None:
-        """Look for indexes below these folders, too.
-
-        Raises:
-            StorageError: no store is known for a URI's scheme.
-        """
+        """Look for indexes below these folders, too; `StorageError` for unknown schemes."""
         for uri in uris:
             open_base(uri, keys, hadoop_stores())
         with self._lock:

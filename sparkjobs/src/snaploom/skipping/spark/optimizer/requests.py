@@ -32,11 +32,7 @@ class Request:
 
     @classmethod
     def parse(cls, text: str) -> Request:
-        """Parse the rule's text.
-
-        Raises:
-            ValueError: it is none.
-        """
+        """Parse the rule's text; `ValueError` if that is not possible."""
         header, _, body = text.partition("\n")
         return cls(cast(Mapping[str, object], json.loads(header)), body)
 

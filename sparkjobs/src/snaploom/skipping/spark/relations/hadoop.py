@@ -78,11 +78,7 @@ def is_spelt_right(spark: SparkSession, path: str) -> bool:
 
 
 def states_of(spark: SparkSession, paths: Sequence[str]) -> pa.Table:
-    """Current states of files, asked of their file system and not of any cache.
-
-    Returns:
-        One row a file: `length`, `modified` and `etag`, all null where there is none.
-    """
+    """Current `length`, `modified`, `etag` of files, by their file system; null if absent."""
     local = [local_path(path) for path in paths]
     names = [name for name in local if name is not None]
     if len(names) < len(paths):
@@ -128,11 +124,7 @@ def with_local_tags(listing: Listing) -> Listing:
 
 
 def opened_state(descriptor: int) -> FileState:
-    """Current state of an open file.
-
-    Raises:
-        OSError: the file system does not answer.
-    """
+    """Current state of an open file; `OSError` if the file system does not answer."""
     found = os.fstat(descriptor)
     return FileState(found.st_size, found.st_mtime_ns // 1_000_000, local_tag(found) or None)
 

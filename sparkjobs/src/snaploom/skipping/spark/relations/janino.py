@@ -20,11 +20,7 @@ PACKAGE = "snaploom.skipping"
 
 
 def java_class(spark: SparkSession, name: str) -> JavaObject:
-    """Return one of our classes (`java.lang.Class`), compiled when first asked for in this JVM.
-
-    Args:
-        spark: a session that runs in this process; any one of the JVM.
-        name: simple name, such as `Facade`.
+    """One of our classes (`java.lang.Class`) by simple name, compiled once in this JVM.
 
     Raises:
         SkippingNotAvailable: no JVM in this process, or a Spark that our sources do not fit.
@@ -121,17 +117,7 @@ class JavaRule:
     def footers(
         self, session: JavaObject, paths: Sequence[str], lengths: Sequence[int], first: int
     ) -> list[bytes | str]:
-        """The ends of Parquet files of any file system, from where their footers begin.
-
-        Args:
-            session: whose settings of Hadoop count.
-            paths: without line breaks.
-            lengths: bytes that each file has.
-            first: bytes that are asked for at once; a longer footer takes a second request.
-
-        Returns:
-            The bytes of each file, or why they cannot be read.
-        """
+        """Ends of Parquet files, from their footers on, or errors; `first` bytes are read first."""
         packed = self._facade.footers(
             session, "\n".join(paths), "\n".join(map(str, lengths)), first
         )
@@ -145,12 +131,7 @@ class JavaRule:
         return found
 
     def states(self, session: JavaObject, paths: Sequence[str]) -> list[list[str]]:
-        """Length, time and perhaps tag of files of any file system; nothing where there is none.
-
-        Args:
-            session: whose settings of Hadoop count.
-            paths: without line breaks.
-        """
+        """Length, time and perhaps tag of files without line breaks; empty where there is none."""
         lines = self._facade.states(session, "\n".join(paths))
         return [line.split("\t") if line else [] for line in lines.split("\n")[:-1]]
 

@@ -69,11 +69,7 @@ class FolderListing:
 def file_listing_of(
     spark: SparkSession, path: str, uri: str, file_format: str, options: Mapping[str, str]
 ) -> FolderListing | None:
-    """Listing of a folder by Spark's path and Hadoop's URI.
-
-    Returns:
-        None where Spark needs no look into files, or opening the target reports what is wrong.
-    """
+    """Listing of a folder; None where Spark needs no look into files or reports the problem."""
     if file_format.lower() not in INFERRED:
         return None
     try:

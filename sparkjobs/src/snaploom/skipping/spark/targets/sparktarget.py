@@ -103,11 +103,7 @@ class SparkTarget:
         return tuple(term for term in self._columns.terms if arrow_type(term.data_type) is not None)
 
     def predicate(self, condition: str, indexed: IndexedConditions | None = None) -> Predicate:
-        """Predicate of a SQL condition over the columns.
-
-        Raises:
-            IndexNotPossible: it cannot be analysed.
-        """
+        """Predicate of a SQL condition over the columns; `IndexNotPossible` for invalid SQL."""
         (analysed,) = self._analysed(condition)
         return normal_form(catalyst.predicate([analysed["expression"]], self._columns, indexed))
 

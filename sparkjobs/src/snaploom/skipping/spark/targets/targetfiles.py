@@ -84,13 +84,10 @@ class ListedFolder:
 def list_folder(
     spark: SparkSession, uri: str, file_format: str, options: Mapping[str, str]
 ) -> ListedFolder | None:
-    """Files that Spark reads as one relation from a folder.
+    """Files that Spark reads as one relation from a folder; None where Spark has to list.
 
     Spark sees one file of each folder below it, from which it takes the partition columns and their
     values as from all files.
-
-    Returns:
-        None where Spark has to list them.
     """
     if file_format.lower() not in INFERRED or not _is_listed_plainly(spark, options):
         return None

@@ -90,11 +90,7 @@ class Spans:
 
 
 def compared(operator: Operator, value: Value, data_type: str) -> Spans | None:
-    """Numbers for which `number operator value` is TRUE; for floating-point ones the edge, too.
-
-    Returns:
-        None for what is no number, and for <> of floating-point numbers.
-    """
+    """Numbers for which `number operator value` is TRUE, edges included; None if unknown."""
     if isinstance(value, bytes | bool):
         return None
     if operator is Operator.NE:
