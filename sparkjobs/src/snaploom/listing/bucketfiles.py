@@ -67,30 +67,18 @@ class BucketFiles:
         return _asked(glob, lambda: self._folders(bucket, steps, is_hidden))
 
     def exists(self, uri: str) -> bool:
-        """Whether there is an object or a folder at a URI.
-
-        Raises:
-            SparkNeeded: the bucket cannot be asked.
-        """
+        """Whether there is an object or a folder at a URI; `SparkNeeded` if it cannot be asked."""
         bucket, key = _place(uri)
         store = self._bucket(bucket)
         return _asked(uri, lambda: store.head(key) is not None or any(store.list(f"{key}/")))
 
     def store(self, uri: str, create: bool) -> ObjectStore:
-        """The store of a folder in a bucket.
-
-        Raises:
-            SparkNeeded: it is in none.
-        """
+        """Store of a folder in a bucket; `SparkNeeded` for other places."""
         _place(uri)
         return open_s3(uri, self._environment)
 
     def end(self, file: ListedFile, length: int) -> bytes:
-        """Last bytes of a file.
-
-        Raises:
-            SparkNeeded: they cannot be read.
-        """
+        """Last bytes of a file; `SparkNeeded` if they cannot be read."""
         bucket, key = _place(file.uri)
         store, start = self._bucket(bucket), file.length - length
         return _asked(file.uri, lambda: store.get_range(key, start, length))

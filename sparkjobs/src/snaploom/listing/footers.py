@@ -108,12 +108,9 @@ def read_footers(
 
 
 def plain_columns(file: ListedFile, column: SingleValues, end_of: EndOf) -> frozenset[str] | None:
-    """Names of a file's columns in lower case, if Spark surely reads all of them unchanged.
+    """Names of a file's columns in lower case if Spark reads all unchanged; else None.
 
     That is so where each is of a simple type, and no two names differ in case only.
-
-    Returns:
-        None where Spark has to be asked.
     """
     try:
         metadata = _metadata(file, end_of)

@@ -86,11 +86,7 @@ def folders_with_files(globs: Iterable[str], others: OtherFiles) -> tuple[FileFo
 def files_of_folders(
     folders: Iterable[FileFolder], resource: str, others: OtherFiles
 ) -> tuple[ListedFile, ...]:
-    """Files of `folders_with_files`, each once, sorted by URI.
-
-    Raises:
-        SourceNotReadable: the files cannot be listed any more.
-    """
+    """Files of `folders_with_files`, sorted by URI; `SourceNotReadable` if they are gone."""
     found: dict[str, ListedFile] = {}
     for folder in folders:
         glob = f"{escape_glob(folder.uri)}/{folder.step}"

@@ -30,11 +30,7 @@ _NONE = -1
 
 
 def iceberg_snapshots(source: TableSource, others: OtherFiles) -> SourceSnapshots | None:
-    """Snapshots of a table; None where only Spark can enumerate them.
-
-    Raises:
-        SparkNeeded: Iceberg's library has to look.
-    """
+    """Snapshots of a table; None, or `SparkNeeded`, where only Spark can enumerate them."""
     place = hadoop_uri(source.globs[0])
     if source.format != "iceberg" or not source.is_read_now or not _PLACE.fullmatch(place):
         return None

@@ -39,15 +39,7 @@ def local_matches(glob: str) -> list[ListedFile] | None:
 
 
 def local_folders(glob: str, is_hidden: Callable[[str], bool]) -> list[str] | None:
-    """Folders with a file that a glob matches; None where Hadoop has to list them.
-
-    Args:
-        glob: the last step of which is the name of a file.
-        is_hidden: from the URI of a file to whether it counts as none.
-
-    Returns:
-        Their URIs, without a final `/`.
-    """
+    """URIs of folders with a file that a glob matches; None where Hadoop has to list them."""
     steps = _steps(glob)
     if steps is None:
         return None

@@ -45,11 +45,7 @@ class OtherFiles(Protocol):
         ...
 
     def end(self, file: ListedFile, length: int) -> bytes:
-        """Last bytes of a file; called from several threads.
-
-        Raises:
-            OSError: it cannot be read.
-        """
+        """Last bytes of a file, else `OSError`; called from several threads."""
         ...
 
 

@@ -39,19 +39,11 @@ class PathSnapshots:
 
     @property
     def listed(self) -> SourceSnapshots:
-        """Instants in paths; no file is opened.
-
-        Raises:
-            SourceError: as `by_instant`.
-        """
+        """Instants in paths; no file is opened. Raises as `by_instant`."""
         return SourceSnapshots.of(self.by_instant if self._folders is None else self._folders)
 
     def files_of(self, snapshot: EpochNanos) -> tuple[CapturedFile, ...]:
-        """Files of one snapshot, listed once; empty where there are none.
-
-        Raises:
-            SourceError: the files cannot be listed.
-        """
+        """Files of one snapshot, listed once, possibly none; `SourceError` if listing fails."""
         if self._folders is None:
             return self.by_instant.get(snapshot, ())
         return self.listing.files_of(self._folders.get(snapshot, ()))

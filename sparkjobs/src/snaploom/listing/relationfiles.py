@@ -60,11 +60,7 @@ class RelationFiles:
 
 
 def relation_files(uri: str) -> RelationFiles | None:
-    """Files that Spark reads as one relation from a `file:/...` folder.
-
-    Returns:
-        None where Spark has to list them, or there are none.
-    """
+    """Files that Spark reads as one relation from a `file:/...` folder; None if unsure."""
     try:
         return _described(_levels(_folder_of(uri)))
     except (OSError, _InDoubtError):
@@ -72,13 +68,10 @@ def relation_files(uri: str) -> RelationFiles | None:
 
 
 def first_files(uri: str) -> tuple[str, ...] | None:
-    """URIs of the first file by name of each folder of a relation.
+    """URIs of each folder's first file by name; None if unsure, or the first is empty.
 
     Where Spark looks into the first of all files, it is one of these; it finds the same partitions
     in them as in all files.
-
-    Returns:
-        None where Spark has to list them, or the first one is empty.
     """
     try:
         return tuple(_first_file(folder) for folder in _levels(_folder_of(uri)))

@@ -105,14 +105,7 @@ class ReadFiles:
         return (f"{self.resource}: {count} have zero bytes, and no rows: {shown(empty)}",)
 
     def change(self, now: SourceFiles) -> Change | None:
-        """List once more and return the difference; None where there is none.
-
-        Args:
-            now: takes what is listed.
-
-        Raises:
-            SourceError: the files cannot be listed.
-        """
+        """List once more and return the difference, if any; `SourceError` if listing fails."""
         listed = self.read if self.snapshot is not None else self.listing.files
         known = {each.file.uri: each.file for each in listed}
         found = {file.uri: file for file in self._listed(now)}
