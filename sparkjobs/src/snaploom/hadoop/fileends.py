@@ -20,11 +20,7 @@ class FileEnds:
         self._file_systems: dict[str, JavaObject] = {}
 
     def read(self, file: ListedFile, length: int) -> bytes:
-        """Last bytes of a file.
-
-        Raises:
-            OSError: it cannot be read.
-        """
+        """Last bytes of a file, else `OSError`."""
         path = self._jvm.org.apache.hadoop.fs.Path(hadoop_uri(file.uri))
         try:
             # With its length and this read policy, S3's client asks for these bytes only.

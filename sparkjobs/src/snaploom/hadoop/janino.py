@@ -21,13 +21,7 @@ _LOCK = threading.Lock()
 def compiled_class(
     gateway: JavaGateway, package: str, sources: Traversable, name: str
 ) -> JavaObject:
-    """One of our classes (`java.lang.Class`), compiled when first asked for in this JVM.
-
-    Args:
-        gateway: to the JVM.
-        package: Java package of the sources.
-        sources: folder with one file a class.
-        name: simple name of the class.
+    """One of our classes (`java.lang.Class`), compiled from `sources` once in this JVM.
 
     Raises:
         Py4JJavaError: the sources do not fit this Spark.
