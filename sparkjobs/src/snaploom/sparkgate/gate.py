@@ -112,11 +112,7 @@ def checked_expression(
     scope: Scope = VALUES,
     columns: Mapping[tuple[str, ...], Column] | None = None,
 ) -> CheckedExpression:
-    """Parse an expression, and refuse anything not allowed in it.
-
-    Raises:
-        SnaploomError: the error of the place.
-    """
+    """Parse an expression; raises the error of the place for anything not allowed in it."""
     clean = _scanned(text, place)
     trees = Trees(spark)
     parsed = _judged(spark, trees, clean, place, scope)
@@ -144,17 +140,11 @@ def check_resolved(
 def checked_query(
     spark: SparkSession, text: str, frames: Mapping[str, DataFrame], place: SqlPlace
 ) -> DataFrame:
-    """The result of a query over frames; not computed yet.
+    """The result of a query over frames by alias; not computed yet.
 
     An alias is a common table expression around its frame, so no name of the session is meant.
     Positions in Spark's messages are off by one line where the query is resolved, not where it is
     parsed.
-
-    Args:
-        spark: the session.
-        text: one SELECT; a semicolon at its end is passed over.
-        frames: readable frames, by alias.
-        place: where it stands.
 
     Raises:
         SnaploomError: the error of the place.
@@ -183,11 +173,6 @@ def checked_query(
 
 def checked_statement(spark: SparkSession, text: str, place: SqlPlace) -> DataFrame:
     """A query that a person asks about the tables and files of a session; not computed yet.
-
-    Args:
-        spark: the session.
-        text: one SELECT over whatever the session can read.
-        place: where it stands.
 
     Raises:
         SnaploomError: the error of the place: it is no query, or calls what is not on the list.
