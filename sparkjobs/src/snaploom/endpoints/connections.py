@@ -51,24 +51,14 @@ class Answer:
 
 
 def refuse_host(host: str, port: int, rules: EndpointRules) -> None:
-    """Judge a host by its text.
-
-    Raises:
-        EndpointRefused: it may not be connected to.
-    """
+    """Raise `EndpointRefused` for a host that may not be connected to, by its text."""
     why = refusal_of_host(host, port, rules)
     if why:
         raise _refused(host, port, why)
 
 
 def connect(host: str, port: int, timeout: float | None, rules: EndpointRules) -> socket.socket:
-    """Connect to a host, at an address that the rules allow.
-
-    Args:
-        host: name or address.
-        port: its port.
-        timeout: seconds for each try; None for the system's.
-        rules: permitted addresses.
+    """Connect to a host at an allowed address, each try within `timeout` seconds.
 
     Raises:
         EndpointRefused: it may not be connected to, at any of its addresses.
@@ -166,11 +156,7 @@ class Deadline:
 
 
 def bounded_body(read: Callable[[int], bytes], most: int, place: str) -> bytes:
-    """Read a body of at most `most` bytes, unpacked as it comes in.
-
-    Raises:
-        AnswerTooLong: it is longer.
-    """
+    """Read at most `most` bytes of a body, unpacked as it comes in, else `AnswerTooLong`."""
     found = bytearray()
     while piece := read(_CHUNK):
         found += piece
