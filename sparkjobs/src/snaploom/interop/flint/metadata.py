@@ -132,11 +132,7 @@ _TODAY = TypeAdapter(_TodaysDocument)
 
 
 def parse_metadata(document: Mapping[str, object]) -> FlintMetadata:
-    """Metadata of an index, in either form.
-
-    Raises:
-        IndexUnreadable: it is in neither.
-    """
+    """Metadata of an index, in either form; `IndexUnreadable` for others."""
     try:
         if "indexConfig" in document:
             seed = _SEED.validate_python(document)

@@ -32,12 +32,7 @@ FULL, INCREMENTAL = RefreshMode.FULL, RefreshMode.INCREMENTAL
 
 @dataclass(frozen=True)
 class FlintSpark:
-    """Skipping indexes by Flint's names.
-
-    Args:
-        spark: the session with which files are read.
-        location: where indexes are kept; empty for the session's locations.
-    """
+    """Skipping indexes by Flint's names."""
 
     spark: SparkSession
     location: str = ""
@@ -47,19 +42,11 @@ class FlintSpark:
         return skipping_index(self.spark, self.location)
 
     def refresh(self, name: str, mode: RefreshMode = FULL) -> RefreshResult:
-        """Bring an index up to date.
-
-        Raises:
-            IndexNotFound: there is none of that name.
-        """
+        """Bring an index up to date; `IndexNotFound` if there is none of that name."""
         return self._indexes.refresh(self._subject(name), mode)
 
     def describe_index(self, name: str) -> Description:
-        """Describe an index.
-
-        Raises:
-            IndexNotFound: there is none of that name.
-        """
+        """Describe an index; `IndexNotFound` if there is none of that name."""
         return self._indexes.describe(self._subject(name))
 
     def delete_index(self, name: str) -> StoredState:

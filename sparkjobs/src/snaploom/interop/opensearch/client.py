@@ -171,11 +171,7 @@ class OpenSearchClient:
         return self._repeated(delete, f"delete the index {name}")
 
     def mapping(self, name: str) -> Json:
-        """The mapping of an index: `properties`, `_meta` and so on.
-
-        Raises:
-            IndexNotFound: there is no such index.
-        """
+        """Mapping of an index: `properties`, `_meta` and so on; `IndexNotFound` without one."""
 
         def get() -> Json:
             found: Json = self.library.indices.get_mapping(index=name)

@@ -97,13 +97,7 @@ class FlintClient:
     """A connection for those who know Flint; options as of the data source `flint`."""
 
     def __init__(self, host: str = "localhost", port: int = 9200, **options: str) -> None:
-        """Connect on first use.
-
-        Args:
-            host: name or address.
-            port: port; -1 for the protocol's own.
-            options: further ones by name, `_` for `.`: `scheme`, `auth`, `read_scroll_size` ...
-        """
+        """Connect on first use; options by name, `_` for `.`; port -1 is the protocol's own."""
         named = {_option_name(name): value for name, value in options.items()}
         self._client = OpenSearchClient(parse_options({"host": host, "port": str(port), **named}))
 
@@ -123,11 +117,7 @@ class FlintClient:
         metadata: FlintMetadata,
         properties: Mapping[str, object] | None = None,
     ) -> None:
-        """Create an index with metadata, in their form, and mapped fields.
-
-        Raises:
-            IndexAlreadyExists: there is one.
-        """
+        """Create an index with metadata and mapped fields; `IndexAlreadyExists` if it exists."""
         mappings = {"_meta": render_metadata(metadata), "properties": dict(properties or {})}
         if not self._client.create_index(name, mappings):
             raise IndexAlreadyExists(

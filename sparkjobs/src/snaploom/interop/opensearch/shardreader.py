@@ -43,14 +43,7 @@ def read_pages(
     fields: Sequence[str] | None = None,
     shard: int | None = None,
 ) -> Iterator[list[Hit]]:
-    """The documents of an index, or of one shard of it, that match a query.
-
-    Args:
-        client: where; its `scroll_size` is the size of a page.
-        index: name of the index.
-        query: in OpenSearch's query language.
-        fields: fields of the documents, nested ones with dots; None for all.
-        shard: only this shard.
+    """Pages of documents of an index, or one of its shards, that match a query.
 
     Raises:
         IndexNotFound: there is no such index.

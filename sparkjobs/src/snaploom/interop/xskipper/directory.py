@@ -56,7 +56,7 @@ class XskipperDirectory:
         Raises:
             IndexNotFound: there are no part files.
             IndexUnreadable: it is damaged, corrupt, or of a newer version.
-            KeyUnavailable: it is encrypted, and a key is not to be had.
+            KeyUnavailable: it is encrypted, and a key is unavailable.
         """
         return read_directory(self._store, self._keys)
 
@@ -65,7 +65,7 @@ class XskipperDirectory:
 
         Raises:
             IndexNotPossible: version 4 cannot hold it.
-            KeyUnavailable: a key is not to be had; nothing has changed then.
+            KeyUnavailable: a key is unavailable; nothing has changed then.
         """
         layout = layout_of(definition)
         encoded: list[bytes] = []

@@ -166,11 +166,7 @@ def leaf_paths(index: StoredIndex) -> tuple[str, ...]:
 
 
 def check_keys(layout: Layout, leaves: Mapping[str, tuple[str, ...]]) -> None:
-    """Refuse a store whose indexes name other keys than its column key list (rule S29).
-
-    Raises:
-        IndexUnreadable: it contradicts itself.
-    """
+    """Raise `IndexUnreadable` if indexes name other keys than the column key list (rule S29)."""
     listed = layout.encryption.columns if layout.encryption is not None else {}
     label_of = {leaf: label for label, paths in listed.items() for leaf in paths}
     for index in layout.indexes:

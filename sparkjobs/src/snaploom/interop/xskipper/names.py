@@ -77,11 +77,7 @@ def check_names(leaves: Mapping[str, Sequence[str]], others: Iterable[str]) -> N
 
 
 def check_key_list(labels: Iterable[str], leaves: Iterable[str]) -> None:
-    """Refuse labels and leaf paths that a column key list cannot hold.
-
-    Raises:
-        IndexNotPossible: one has a colon, a semicolon or a comma in it.
-    """
+    """Raise `IndexNotPossible` for separators in labels and leaf paths of a column key list."""
     for text in [*labels, *leaves]:
         if _KEY_LIST_DELIMITERS & set(text):
             raise IndexNotPossible(

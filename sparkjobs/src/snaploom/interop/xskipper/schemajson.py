@@ -78,11 +78,7 @@ class SchemaField:
 
 
 def parse_schema(text: bytes | str) -> StructType:
-    """A schema.
-
-    Raises:
-        IndexUnreadable: it is not one.
-    """
+    """Parse a schema; `IndexUnreadable` if it is none."""
     try:
         parsed = _parse_type(json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -40,7 +40,7 @@ def import_index(
         IndexAlreadyExists: the target has an index.
         IndexNotPossible: the metadata are about another table, or no index or no row of theirs can
             be taken over; nothing is left.
-        KeyUnavailable: they are encrypted, and a key is not to be had.
+        KeyUnavailable: they are encrypted, and a key is unavailable.
     """
     _refuse_other_table(metadata, target.target)
     state = _vacant(store.read(), store, timing)
@@ -89,7 +89,7 @@ def export_index(store: IndexStore, folder: ObjectStore, directory: XskipperDire
         IndexNotFound: there is no index.
         IndexNotPossible: version 4 cannot hold it, or the folder is another table's.
         IndexUnreadable: the folder holds something else, which is left as it is.
-        KeyUnavailable: the index is encrypted, and a key is not to be had.
+        KeyUnavailable: the index is encrypted, and a key is unavailable.
     """
     state = store.read()
     definition = declared(state, store)

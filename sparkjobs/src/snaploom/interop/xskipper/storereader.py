@@ -81,7 +81,7 @@ def read_directory(store: ObjectStore, keys: ParquetKeys | None) -> StoredMetada
     Raises:
         IndexNotFound: there are no part files.
         IndexUnreadable: it is damaged, corrupt, or of a newer version.
-        KeyUnavailable: it is encrypted, and a key is not to be had.
+        KeyUnavailable: it is encrypted, and a key is unavailable.
     """
     parts: list[StoredMetadata] = []
     room = MOST_BYTES
@@ -103,7 +103,7 @@ def read_part(data: bytes, name: str, keys: ParquetKeys | None) -> StoredMetadat
 
     Raises:
         IndexUnreadable: it is damaged, corrupt, or of a newer version.
-        KeyUnavailable: it is encrypted, and a key is not to be had.
+        KeyUnavailable: it is encrypted, and a key is unavailable.
     """
     try:
         return _part(data, name, keys)

@@ -62,7 +62,7 @@ def write_part(
     """Write one part file of rows from `complete`; None for no encryption.
 
     Raises:
-        KeyUnavailable: a key is not to be had.
+        KeyUnavailable: a key is unavailable.
         StreamInvalid: a bloom is no filter of version 1.
     """
     sink = io.BytesIO()
