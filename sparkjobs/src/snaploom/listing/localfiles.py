@@ -23,8 +23,7 @@ _ONLY_HADOOP = re.compile(r"[{}\[\]\\]")
 _NANOS_PER_MILLI = 1_000_000
 
 
-class _InDoubtError(Exception):
-    """Hadoop's client may list it differently."""
+class _InDoubtError(Exception): ...
 
 
 def local_matches(glob: str) -> list[ListedFile] | None:

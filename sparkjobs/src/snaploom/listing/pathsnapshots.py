@@ -64,7 +64,6 @@ class PathSnapshots:
 
     @cached_property
     def _folders(self) -> Mapping[EpochNanos, Sequence[CapturedFolder]] | None:
-        """Folders of each snapshot; None where all files have to be listed."""
         found: dict[EpochNanos, list[CapturedFolder]] = defaultdict(list)
         try:
             for each in self.listing.folders or ():

@@ -27,8 +27,7 @@ _SPECIAL = ("_metadata", "_common_metadata", "_spark_metadata")
 """Names that Spark hides otherwise than others, and one that makes a folder that of a stream."""
 
 
-class _InDoubtError(Exception):
-    """Spark may list it differently."""
+class _InDoubtError(Exception): ...
 
 
 @dataclass(frozen=True)
@@ -98,8 +97,6 @@ def _first_file(folder: _Folder) -> str:
 
 @dataclass(frozen=True)
 class _Folder:
-    """Visible content of one folder."""
-
     path: str
     files: Sequence[str]
     """Names of regular files and of links."""

@@ -181,7 +181,6 @@ class _Parsed:
                 self._below[node.parent].append(place)
 
     def refusals(self) -> Iterator[Refusal]:
-        """Visit every node, with the names that can be read there."""
         if self._nodes[0].kind == "expressions.Alias":
             yield Refusal("AS", "an expression has no name here")
         readable = self._scope.relations

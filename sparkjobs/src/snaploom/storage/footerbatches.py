@@ -139,8 +139,6 @@ class FooterParser:
 
 @dataclass(frozen=True)
 class _Shape:
-    """Bytes that footers written alike have in common."""
-
     beginning: bytes
     """Up to the number of rows: the schema."""
     end: bytes

@@ -187,7 +187,6 @@ def _believed(content: bytes, key: str, about: str) -> Mapping[str, FileFacts]:
 
 
 def _bounded(facts: Mapping[str, FileFacts]) -> Iterable[tuple[str, FileFacts]]:
-    """Facts that fit into a document, those with the fewest values first."""
     room = MOST_KEPT
     for fingerprint, each in sorted(facts.items(), key=lambda item: (_size(item[1]), item[0])):
         room -= _size(each)

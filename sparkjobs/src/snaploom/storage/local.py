@@ -260,10 +260,7 @@ class LocalObjectStore:
             return os.open(self._root, flags)
 
     def _in_folder(self, key: str, operation: Callable[[int, str], None]) -> None:
-        """Run an operation in the folder of a key, again when another process prunes it in between.
-
-        Again when another process prunes it in between.
-        """
+        """Run an operation in the folder of a key, again when a process prunes it in between."""
         folders, name = _parts(key)
         for attempt in range(1, RACES_WITH_PRUNING + 1):
             try:

@@ -207,7 +207,6 @@ def _trusted_writer(metadata: pq.FileMetaData) -> str | None:
 
 
 def _reads_as(column: pq.ColumnSchema, data_type: str) -> bool:
-    """Whether a Parquet column holds exactly the values that Spark reads as the type."""
     physical, kind = column.physical_type, column.logical_type.type
     if data_type in _INTEGER_BITS:
         bits = _INTEGER_BITS[data_type]
@@ -240,8 +239,6 @@ _PLAIN = {
 
 
 class _Group(NamedTuple):
-    """Statistics of a leaf in one row group."""
-
     rows: int
     values: int
     """Rows as the leaf counts them, those in which it is NULL included."""

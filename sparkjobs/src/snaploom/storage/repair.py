@@ -245,7 +245,6 @@ def _refuse_manifest(store: ObjectStore) -> None:
 
 
 def _of_table(store: ObjectStore, infos: Iterable[ObjectInfo]) -> Findings:
-    """Snapshots that a table's history lists, and files that it never had."""
     recorded = table_history(store)
     proven = tuple(
         Proven(

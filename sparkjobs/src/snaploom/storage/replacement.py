@@ -100,7 +100,6 @@ class _Draft:
     message: str
 
     def entry(self, state: FolderState) -> Replace:
-        """The entry on top of a state; raises as `replace_version`."""
         refuse_revoked(state, self.run)
         refuse_changed(state, self.version)
         seq, now = state.next_seq, self.run.clock()

@@ -146,8 +146,6 @@ def _within(files: int, versions: Iterator[TombstoneRecord]) -> Iterator[Tombsto
 
 
 class _Position(ApiModel):
-    """Position up to which files of ended versions are removed."""
-
     versions: Count
     """Their number."""
     seq: Count

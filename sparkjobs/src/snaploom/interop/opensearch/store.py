@@ -347,7 +347,6 @@ class OpenSearchIndexStore:
         definition: SkippingDefinition,
         shown: tuple[ShownIndex, ...],
     ) -> None:
-        """Write the values of completing rows into the documents that readers of Flint see."""
         if not any(segment.merges for segment in state.segments):
             return
         files = self.open(state)
@@ -403,6 +402,5 @@ def _is_ours(hit: Hit) -> bool:
 
 
 def _shown_part(state: StoredState) -> tuple[object, ...]:
-    """The part of a state that readers of Flint see."""
     merging = tuple(segment.name for segment in state.segments if segment.merges)
     return state.definition, state.phase, merging

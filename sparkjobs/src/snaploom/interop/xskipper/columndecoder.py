@@ -147,7 +147,6 @@ def _both_bounds(data: bytes) -> list[TypedValue]:
 def _old(
     column: pa.Array, index: StoredIndex, read: Callable[[bytes], list[TypedValue]]
 ) -> Decoded:
-    """Version 0: Java objects, which have the type of their values."""
     found: list[list[TypedValue] | None] = []
     reason = ""
     for data in column.to_pylist():

@@ -213,7 +213,6 @@ def _merged(parts: list[StoredMetadata]) -> StoredMetadata:
 
 
 def _aligned(part: StoredMetadata, merged: Layout) -> pa.Table:
-    """Rows of a part with the columns of all; absent or differently typed ones are unknown."""
     own = {(index.name, index.columns): n for n, index in enumerate(part.layout.indexes)}
     columns: dict[str, pa.Array | pa.ChunkedArray] = {
         name: part.rows[name] for name in (PATH, MODIFIED)

@@ -188,7 +188,6 @@ def _is_stored(data_type: str) -> bool:
 
 
 def _reasons(index: IndexDefinition) -> Iterator[str]:
-    """Reasons why the store cannot hold an index; empty when it can."""
     if index.type not in STORE_NAMES:
         yield f"the type {index.type} is none of the store's"
         return

@@ -123,7 +123,6 @@ def _after_stripes(words: UInt64s, starts: Int64s, lengths: Int64s) -> UInt64s:
 
 
 def _overlapping(data: npt.NDArray[np.uint8], kind: np.dtype[np.unsignedinteger]) -> UInt64s:
-    """The word that begins at each byte, without a copy."""
     count = max(0, len(data) - kind.itemsize + 1)
     return np.ndarray((count,), kind, data if count else b"", strides=(1,))
 

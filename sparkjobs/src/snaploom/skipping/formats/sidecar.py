@@ -154,7 +154,6 @@ class _Writer:
 
 
 def _pieces(rows: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Split rows into row groups of a useful size."""
     waiting: list[pa.Table] = []
     count = size = 0
     for piece in (piece for table in rows for piece in _bounded(table)):

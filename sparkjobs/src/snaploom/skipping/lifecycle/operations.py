@@ -342,7 +342,6 @@ def _same_content(one: StoredState, other: StoredState) -> bool:
 def _build(
     store: IndexStore, target: IndexableTarget, plan: RefreshPlan, progress: Progress
 ) -> tuple[list[Segment], int]:
-    """Write the rows of a plan; they are invisible until committed."""
     segments: list[Segment] = []
     if len(plan.changes.removed):
         paths: list[str] = plan.changes.removed.to_pylist()

@@ -53,8 +53,6 @@ class Part:
 
 @dataclass(frozen=True)
 class _Visible:
-    """Rows left after hiding."""
-
     visible: Mask
     """For each row of the showing segments, whether it counts."""
     parts: Numbers
@@ -65,8 +63,6 @@ class _Visible:
 
 @dataclass(frozen=True)
 class _Completion:
-    """Rows that a merging segment completes."""
-
     part: Part
     source: Numbers
     """For each row that counts, the row of the segment that completes it; -1 for none."""

@@ -141,7 +141,6 @@ class IndexCatalog:
             self._outages.clear()
 
     def _outage(self, place: str) -> str:
-        """The error of a place that did not answer recently; else empty."""
         with self._lock:
             at, message = self._outages.get(place, (0.0, ""))
             return message if message and self._clock() - at < OUTAGE_SECONDS else ""

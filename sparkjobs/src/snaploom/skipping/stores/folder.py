@@ -198,7 +198,6 @@ class FolderIndexStore:
 def _all_columns(
     files: FileTable, parts: Sequence[Part], definition: SkippingDefinition
 ) -> pa.Table:
-    """Columns of the current indexes."""
     ids = {index.index_id for index in definition.indexes}
     names = dict.fromkeys(name for name, _ in IDENTITY_FIELDS)
     for part in parts:

@@ -55,7 +55,6 @@ def _check_type(reader: SidecarReader, name: str, data_type: pa.DataType) -> Non
 
 
 def _index_columns(definition: SkippingDefinition) -> dict[str, pa.DataType]:
-    """Types of the columns of all indexes whose type is registered here."""
     found: dict[str, pa.DataType] = {}
     for index in definition.indexes:
         for position in range(len(index.terms)):

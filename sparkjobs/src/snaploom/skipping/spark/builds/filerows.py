@@ -291,7 +291,6 @@ def _read_the_rest(
     built: Mapping[str, _Built],
     counters: Counters,
 ) -> dict[str, str]:
-    """Read the files that indexes do not know yet; returns failures by path."""
     read = [definition for definition in indexes if definition.type != PARTITION]
     failures: dict[str, str] = {}
     missing, unproved = _missing(read, built)
@@ -358,10 +357,7 @@ def _direct(
     places: Sequence[int],
     counters: Counters,
 ) -> Iterator[tuple[int, tuple[Scanned, ...]]]:
-    """Read files without Spark, in local mode only: a cluster has its executors.
-
-    Only in local mode, where the driver's threads are all there is: a cluster has its executors.
-    """
+    """Read files without Spark, in local mode only: a cluster has its executors."""
     paths = files.paths
     local = {local_path(paths[place]): place for place in places}
     reader = DirectReader.of(indexes, plan.footer_terms, is_case_sensitive=plan.is_case_sensitive)

@@ -234,7 +234,6 @@ class _Found:
                     column[place] = value
 
     def batch(self) -> pa.RecordBatch:
-        """Return the collected facts."""
         schema = self._reader.schema
         arrays = [
             pa.array(values, field.type)

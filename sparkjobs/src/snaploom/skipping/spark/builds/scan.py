@@ -187,7 +187,6 @@ def _scan_once(
 def _feeding(
     definition: IndexDefinition, terms: Mapping[str, Column], columns: dict[str, Column]
 ) -> Feeding:
-    """Columns of an index, added to those that are selected already."""
     is_hashed = index_type(definition.type).feed(definition) is Feed.HASHES
     names = []
     for term in definition.terms:

@@ -297,7 +297,6 @@ class SkippingIndexes:
         return require_format(subject.format, options, self.allow, place), options
 
     def _confirmed(self, subject: Subject, mode: RefreshMode | None) -> RefreshResult | None:
-        """Refresh a path without changes; None where a target must be opened."""
         if isinstance(subject, TableName) or mode is RefreshMode.FULL:
             return None
         uri = self.uri(subject)

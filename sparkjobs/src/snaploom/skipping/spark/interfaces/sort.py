@@ -248,7 +248,6 @@ class _Places:
             place = place.getParent()
 
     def refuse_inside(self, source: str) -> None:
-        """Refuse a folder inside the source, or around it."""
         one, other = f"{self.uri.rstrip('/')}/", f"{source.rstrip('/')}/"
         if one.startswith(other) or other.startswith(one):
             raise SortNotPossible(
@@ -259,7 +258,6 @@ class _Places:
             )
 
     def refuse_used(self) -> None:
-        """Refuse a folder that is not empty."""
         if self._files.exists(self._path) and (
             not self._files.getFileStatus(self._path).isDirectory()
             or len(self._files.listStatus(self._path))

@@ -51,7 +51,6 @@ def base_of_properties(spark: SparkSession, table: str) -> str:
 
 
 def _properties(spark: SparkSession, table: str, names: Sequence[str]) -> CatalogProperties:
-    """Properties of a table of Spark's own catalog, and of its database."""
     state = spark._jsparkSession.sessionState()
     try:
         name = state.sqlParser().parseTableIdentifier(table.removeprefix(_CATALOG))

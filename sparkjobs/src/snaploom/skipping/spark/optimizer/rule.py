@@ -86,22 +86,16 @@ def errors(spark: SparkSession) -> tuple[int, str | None]:
 
 
 class _Callback:
-    """A function as Java sees it; it returns errors as values, whose message Py4J would lose.
-
-    What it raises comes back as a value: Py4J would log it and lose the message in a traceback.
-    """
+    """A function as Java sees it; it returns errors as values, whose message Py4J would lose."""
 
     def __init__(self, function: Callable[[str], str | bool | None]) -> None:
         self._function = function
 
     def apply(self, text: str) -> str | bool | None:
-        """`java.util.function.Function.apply`."""
         try:
             return self._function(unpacked(text))
         except Exception as error:  # noqa: BLE001 -- a query must never fail because of an index
             return f"{_FAILED}{type(error).__name__}: {error}"
 
     class Java:
-        """Py4J's declaration of the implemented interface."""
-
         implements = ("java.util.function.Function",)

@@ -339,7 +339,6 @@ def _options(header: Header, file_format: str) -> tuple[tuple[str, str], ...]:
 
 
 def _evaluation(header: Header) -> tuple[tuple[str, str], ...]:
-    """Session facts on which values of expressions depend."""
     zone = str(header.get("zone", ""))
     session_zone = _object(header, "settings").get(TIME_ZONE) or zone
     found = {

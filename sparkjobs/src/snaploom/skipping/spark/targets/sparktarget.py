@@ -59,8 +59,6 @@ _PLACE = SqlPlace(
 
 @dataclass(frozen=True)
 class _Listed:
-    """One listing, with its reader."""
-
     listed: ListedFiles
     read: Callable[[], DataFrame]
 

@@ -66,7 +66,6 @@ class Reading:
 
 
 def _forget_listing(session: SparkSession, table: str) -> None:
-    """Drop the table's cached listing from our session's catalog."""
     jvm = jvm_of(session)
     state = session._jsparkSession.sessionState()
     parts = state.sqlParser().parseMultipartIdentifier(table)

@@ -128,7 +128,6 @@ def _parsed(node: object) -> Expression | None:
 
 
 def _together(parsed: Sequence[Expression | None], columns: _Scope) -> list[Predicate]:
-    """Conditions known from indexes over several filters at once."""
     known = [each for each in parsed if each is not None]
     try:
         return columns.indexed.of_parts(known, columns) if len(known) == len(parsed) else []
@@ -232,10 +231,7 @@ def _null_safe(call: Call, columns: _Scope, negated: bool) -> Predicate:
 
 
 def _are_conditions(call: Call) -> bool:
-    """Whether a call compares conditions whose parts compare none: levels would multiply.
-
-    Each level translates its parts twice, so that levels would multiply.
-    """
+    """Whether a call compares conditions whose parts compare none: levels would multiply."""
     waiting = list(call.children)
     while waiting:
         each = waiting.pop()
@@ -305,7 +301,6 @@ def _uncompared(subject: Expression, operator: Operator, constant: Literal, reas
 def _implied(
     subject: Expression, operator: Operator, constant: Literal, columns: _Scope
 ) -> tuple[Predicate, ...]:
-    """Conditions of a comparison on the columns in an expression; none for a column itself."""
     if names_of(subject) is not None:
         return ()
     return _compare_branches(subject, operator, constant, columns) or ranges.implied(
@@ -320,7 +315,6 @@ def _implied(
 def _compare_branches(
     subject: Expression, operator: Operator, constant: Literal, columns: _Scope
 ) -> tuple[Predicate, ...]:
-    """Conditions of the parts that may give the value; empty for a value of one part."""
     branches = _branches(subject, constant.data_type, columns)
     if not branches:
         return ()
@@ -472,7 +466,6 @@ def _around(
 
 
 def _text(call: Call, columns: _Scope, negated: bool) -> Predicate:
-    """startswith, endswith, contains and LIKE with a literal on the right."""
     subject, constant, *_ = call.children
     if not isinstance(constant, Literal) or isinstance(subject, Literal):
         return _unknown(call, negated, "the text to look for is not a literal")
@@ -514,7 +507,6 @@ def _like_many(call: Call, columns: _Scope, negated: bool) -> Predicate:
 
 
 def _branching(call: Call, columns: _Scope, negated: bool) -> Predicate:
-    """Condition that the part with the value is TRUE (or FALSE, under NOT)."""
     return Or(
         tuple(
             And((each.given, _translate(each.value, columns, negated)))

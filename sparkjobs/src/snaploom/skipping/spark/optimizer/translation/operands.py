@@ -72,7 +72,6 @@ def type_of(expression: Expression, types: ColumnTypes) -> str:
 
 
 def _type_of_all(values: Sequence[Expression], types: ColumnTypes) -> str:
-    """The one type of several expressions; empty where they differ, or one is unknown."""
     found = {type_of(value, types) for value in values}
     return found.pop() if len(found) == 1 else ""
 

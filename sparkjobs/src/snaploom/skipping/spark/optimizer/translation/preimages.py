@@ -185,7 +185,6 @@ def _whole_quotient(call: Call, spans: Spans, data_type: str, types: ColumnTypes
 
 
 def _year(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Step | None:
-    """Years of Spark's proleptic calendar, which is Python's."""
     (part,) = call.children
     kind = type_of(part, types)
     if kind != "date":
@@ -253,7 +252,6 @@ def _interval(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> S
 
 
 def _month_end(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Step | None:
-    """The last day of the month, or the next of some day of the week."""
     part = call.children[0]
     if type_of(part, types) != "date":
         return None
