@@ -149,7 +149,7 @@ def list_at(data: bytes, at: int) -> tuple[int, int, int]:
 
 
 class Int32(int):
-    """A 32-bit number, told apart from 64-bit ones: readers ignore a field of a wrong kind."""
+    """A 32-bit number, distinct from 64-bit ones: readers ignore a field of a wrong kind."""
 
 
 class CompactStruct:

@@ -86,7 +86,7 @@ class Folder:
         run: Run,
         unless: Callable[[FolderState], bool] = lambda state: False,
     ) -> FolderState:
-        """Revoke runs in table and log, unless a state says to keep them; returns the new state."""
+        """Revoke runs in table and log, unless a state exempts them; returns the new state."""
         wanted = frozenset(run_ids)
 
         def revocation(state: FolderState) -> Revoke | None:

@@ -1,4 +1,4 @@
-"""Partition values of listed files as index rows, from the listing alone."""
+"""Partition values of listed files as index rows, without opening the files."""
 
 from __future__ import annotations
 

@@ -231,10 +231,11 @@ class SkippingIndexes:
         return operations.compact(self._of(subject))
 
     def export(self, subject: Subject, directory: str) -> Written:
-        """Write an index as a metadata store of version 4; replaces one of the same table there.
+        """Write an index as a metadata store of version 4; replaces one of the same table.
 
-        Raises `IndexNotFound` without an index, and `IndexNotPossible` with every reason why
-        version 4 cannot hold it.
+        Raises:
+            IndexNotFound: there is no index.
+            IndexNotPossible: version 4 cannot hold it; every reason is named.
         """
         exchanged = interchange()
         folder = open_store(directory, create=True, others=hadoop_stores(self.spark))
