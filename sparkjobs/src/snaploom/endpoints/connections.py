@@ -218,11 +218,7 @@ def post(
 
 
 def origin_of(url: str) -> tuple[str, int, bool]:
-    """Host and port of a URL, and whether it is HTTPS.
-
-    Raises:
-        EndpointRefused: it is none of HTTP, or has a user in it.
-    """
+    """Host and port of a URL, and whether it is HTTPS; else `EndpointRefused`."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port

@@ -50,11 +50,7 @@ class BucketFiles:
         self._buckets: dict[str, ObstoreObjectStore] = {}
 
     def matches(self, glob: str, resource: str) -> Sequence[ListedFile]:
-        """Files and folders that a glob matches.
-
-        Raises:
-            SparkNeeded: Hadoop's client might see it otherwise.
-        """
+        """Files and folders that a glob matches; `SparkNeeded` if Hadoop may differ."""
         bucket, steps = _steps(glob)
         return _asked(glob, lambda: self._matched(bucket, steps))
 

@@ -33,11 +33,7 @@ _CHOICES = re.compile(r"[{}\[\]\\]")
 
 
 def list_files(globs: Iterable[str], resource: str, others: OtherFiles) -> tuple[ListedFile, ...]:
-    """Files that match any of the globs, each once, sorted by URI; possibly none.
-
-    Raises:
-        SourceNotReadable: a glob is malformed, or its file system cannot be asked.
-    """
+    """Files of the globs, each once, sorted by URI, possibly none; else `SourceNotReadable`."""
     found: dict[str, ListedFile] = {}
     of_folders: list[str] = []
     for glob in globs:

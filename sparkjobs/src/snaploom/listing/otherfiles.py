@@ -17,11 +17,7 @@ class OtherFiles(Protocol):
     """Spark's answers about files."""
 
     def matches(self, glob: str, resource: str) -> Sequence[ListedFile]:
-        """Files and folders that a glob matches.
-
-        Raises:
-            SourceNotReadable: the glob is malformed, or its file system cannot be asked.
-        """
+        """Files and folders that a glob matches, else `SourceNotReadable`."""
         ...
 
     def folders(self, glob: str, is_hidden: Callable[[str], bool]) -> Sequence[str] | None:

@@ -62,11 +62,7 @@ class Trees:
         self._settings = [text for pair in LEXICAL_SETTINGS.items() for text in pair]
 
     def parse(self, text: str, *, is_query: bool) -> JavaObject:
-        """The unresolved Java expression or plan that Spark's parser returns for a text.
-
-        Raises:
-            PySparkException, Py4JError: it makes nothing of it.
-        """
+        """Parse a text to an unresolved Java expression or plan; raises Spark's errors."""
         session = self._spark._jsparkSession
         return cast(JavaObject, self._java.parse(session, text, is_query, self._settings))
 
@@ -81,11 +77,7 @@ class Trees:
         return cast(JavaObject, self._java.replaced(parsed, names, others))
 
     def frame(self, parsed: JavaObject) -> DataFrame:
-        """The result of a parsed plan, resolved but not computed.
-
-        Raises:
-            PySparkException, Py4JError: it cannot be resolved.
-        """
+        """Resolve a parsed plan without computing it; raises Spark's errors."""
         rows = self._classic.Dataset.ofRows(self._spark._jsparkSession, parsed)
         return DataFrame(rows, self._spark)
 

@@ -43,11 +43,7 @@ class CloudUriInvalid(StorageError):
 
 
 def open_s3(uri: str, environment: Mapping[str, str]) -> ObstoreObjectStore:
-    """The store of `s3://bucket/folder` (or `s3a:`).
-
-    Raises:
-        CloudUriInvalid: there is no bucket in it.
-    """
+    """Store of `s3://bucket/folder` (or `s3a:`); `CloudUriInvalid` without a bucket."""
     bucket, folder = _bucket(uri)
     endpoint = s3_endpoint(environment)
     backend = S3Store(
@@ -68,11 +64,7 @@ def s3_endpoint(environment: Mapping[str, str]) -> str | None:
 
 
 def open_gs(uri: str, environment: Mapping[str, str]) -> ObstoreObjectStore:
-    """The store of `gs://bucket/folder`.
-
-    Raises:
-        CloudUriInvalid: there is no bucket in it.
-    """
+    """Store of `gs://bucket/folder`; `CloudUriInvalid` without a bucket."""
     bucket, folder = _bucket(uri)
     backend = GCSStore(
         bucket,

@@ -88,11 +88,7 @@ def parse_json(document: bytes, name: str, bounds: Bounds) -> JsonValue:
 
 
 def parse_object(document: bytes, name: str, bounds: Bounds) -> dict[str, JsonValue]:
-    """A JSON object.
-
-    Raises:
-        ManifestCorrupt: as `parse_json`, or it is something else.
-    """
+    """A JSON object; raises as `parse_json`, also for other values."""
     raw = parse_json(document, name, bounds)
     if not isinstance(raw, dict):
         raise corrupt(name, "no JSON object")

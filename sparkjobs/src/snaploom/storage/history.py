@@ -128,11 +128,7 @@ def merged_schema(
     documents: SchemaDocuments,
     records: Sequence[SnapshotRecord | Version],
 ) -> str:
-    """Merge the schemas of snapshots into one, as `StructType.json()` gives it.
-
-    Raises:
-        HistoryIncompatible: they cannot be read together; both sides of every break are named.
-    """
+    """Merge schemas into `StructType.json()`; `HistoryIncompatible` names every break."""
     models = {version.model_hash: structure_of(version.nodes) for version in state.models}
     # Thousands of snapshots have few schemas: merging one again changes nothing.
     kinds: dict[tuple[str, str], SnapshotRecord | Version] = {}

@@ -128,11 +128,7 @@ def staging_prefix(run_id: str, attempt: str) -> str:
 
 
 def partition_prefix(partition: str) -> str:
-    """Folder of a snapshot, from its name such as `snapshot_epoch=1577836800000`.
-
-    Raises:
-        ValueError: the name is no single visible path segment.
-    """
+    """Folder of a snapshot such as `snapshot_epoch=1577836800000`; `ValueError` if not plain."""
     if not partition or "/" in partition or partition[0] in "._":
         raise ValueError(f"not the name of a partition: {partition!r}")
     return f"{DATA}{partition}/"

@@ -119,11 +119,7 @@ class LeaseKeeper:
                 self._warn(error)
 
     def check(self) -> None:
-        """Whether more work may be begun.
-
-        Raises:
-            LeaseNotObtained: another run holds the lease.
-        """
+        """Raise `LeaseNotObtained` if another run holds the lease, so that no work may begin."""
         if not self._contender.left:
             # This process slept, or nobody answered: others may have taken it meanwhile.
             self.keep()

@@ -86,11 +86,7 @@ class NumberedLog:
             return None
 
     def after(self, number: int) -> Iterator[bytes]:
-        """The documents behind a number, one after the other, up to the first that is not there.
-
-        Raises:
-            ObjectTooLarge, NotAPlainFile: as `document`.
-        """
+        """Documents after a number, up to the first absent one; raises as `document`."""
         while (document := self.document(number := number + 1)) is not None:
             yield document
 
@@ -160,11 +156,7 @@ def pause(attempt: int) -> None:
 
 
 def read_hint(store: ObjectStore, key: str, model: type[Hint]) -> Hint | None:
-    """Read the hint beside a log, its last known position; None where it is absent or damaged.
-
-    Raises:
-        NotAPlainFile: it is a link, or what else is no file.
-    """
+    """The hint beside a log, its last known position; None where it is absent or damaged."""
     try:
         return parse_hint(get_bounded(store, key, HINT), key, model)
     except ObjectNotFound:

@@ -117,11 +117,7 @@ class ObjectStore(Protocol):
 
 
 def check_key(key: str) -> str:
-    """The key itself.
-
-    Raises:
-        ValueError: it is empty, absolute, or has an empty, `.` or `..` segment.
-    """
+    """Return a valid key; `ValueError` if it is empty or absolute, or has `.` or `..` segments."""
     if any(segment in ("", ".", "..") for segment in key.split("/")) or "\0" in key:
         raise ValueError(f"not an object key: {key!r}")
     return key
@@ -159,11 +155,7 @@ def refuse_links(store: ObjectStore, keys: Iterable[str]) -> None:
 
 
 def check_prefix(prefix: str) -> str:
-    """The prefix itself.
-
-    Raises:
-        ValueError: it is neither empty nor a key followed by `/`.
-    """
+    """Return a valid prefix, empty or a key followed by `/`; else `ValueError`."""
     if prefix:
         if not prefix.endswith("/"):
             raise ValueError(f"not a folder prefix: {prefix!r}")

@@ -52,11 +52,7 @@ class ReadChoice:
         )
 
     def of(self, state: FolderState) -> tuple[Version, ...]:
-        """The snapshots chosen, in short; none where the range has none.
-
-        Raises:
-            NothingPublished: the first snapshot is later than `at`.
-        """
+        """Chosen snapshots in short, possibly none; `NothingPublished` before the first."""
         if self.at is not None:
             return (version_at(state, self.at),)
         if self.between is not None:
@@ -65,11 +61,7 @@ class ReadChoice:
 
 
 def refuse_number(manifest: object) -> None:
-    """Refuse an argument that is not the number of a manifest.
-
-    Raises:
-        ArgumentInvalid: it is neither None nor a whole number from 0.
-    """
+    """Raise `ArgumentInvalid` for anything but None or a whole number from 0."""
     if manifest is None or (type(manifest) is int and manifest >= 0):
         return
     raise ArgumentInvalid(
@@ -82,11 +74,7 @@ def refuse_number(manifest: object) -> None:
 
 
 def range_of(between: object) -> tuple[EpochNanos, EpochNanos]:
-    """The first and the last instant of a range.
-
-    Raises:
-        ArgumentInvalid: it is not a pair of times, or the first one is later.
-    """
+    """First and last instant of a range, else `ArgumentInvalid`."""
     if not isinstance(between, tuple | list) or len(between) != 2:
         raise ArgumentInvalid(
             "this is not a range of times",
@@ -108,11 +96,7 @@ def range_of(between: object) -> tuple[EpochNanos, EpochNanos]:
 
 
 def instant_of(time: object, argument: str) -> EpochNanos:
-    """Return the instant of a time; `argument` is its name, for messages.
-
-    Raises:
-        ArgumentInvalid: it is not a `Time`, has no time zone, or cannot be read.
-    """
+    """Return the instant of a `Time` with a zone, else `ArgumentInvalid` for `argument`."""
     match time:
         case str():
             return _of_text(time, argument)

@@ -118,11 +118,7 @@ class Records:
         return record
 
     def live(self, version: Version) -> SnapshotRecord:
-        """The record of a live version.
-
-        Raises:
-            ManifestCorrupt: as `at`, or the record is of another version than the index.
-        """
+        """The record of a live version; `ManifestCorrupt` if the index differs."""
         record = self.at(version.seq, version.time)
         if Version.of(record) != version:
             raise corrupt(manifest_key(version.seq), "another version than a checkpoint has")

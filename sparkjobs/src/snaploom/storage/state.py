@@ -204,20 +204,12 @@ EMPTY = FolderState()
 
 
 def apply(state: FolderState, entry: Entry) -> FolderState:
-    """The state after one more entry.
-
-    Raises:
-        ManifestCorrupt: the entry does not follow the state, or contradicts it.
-    """
+    """The state after one more entry; `ManifestCorrupt` if that does not follow."""
     return fold(state, (entry,))
 
 
 def fold(state: FolderState, entries: Iterable[Entry]) -> FolderState:
-    """The state after more entries; one copy of the collections for all of them.
-
-    Raises:
-        ManifestCorrupt: an entry does not follow the ones before it, or contradicts them.
-    """
+    """The state after more entries, copied once; `ManifestCorrupt` if one does not follow."""
     folding = _Folding(state)
     for entry in entries:
         folding.add(entry)

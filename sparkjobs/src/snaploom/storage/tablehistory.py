@@ -42,11 +42,7 @@ CHANGES = (Publish, Replace, Tombstone)
 
 
 def commits_of(store: ObjectStore, version: TableVersion) -> Iterator[str]:
-    """Hashes of all commits of ours that lead to the table's content, the newest first.
-
-    Raises:
-        ManifestCorrupt: a page of what the table has forgotten is not there any more.
-    """
+    """Hashes of all commits of ours in the table, newest first; else `ManifestCorrupt`."""
     for made in version.history():
         yield made.commit
     page = version.earlier
@@ -88,11 +84,7 @@ class TableHistory:
 
 
 def table_history(store: ObjectStore) -> TableHistory:
-    """The history of the output, read from its table; nothing is written.
-
-    Raises:
-        ManifestCorrupt: the meaning of a commit is missing.
-    """
+    """History of the output by its table, read only; `ManifestCorrupt` if incomplete."""
     version = IcebergTable(store).read()
     commits = () if version is None else commits_of(store, version)
     live: dict[EpochNanos, tuple[SnapshotRecord, str]] = {}
@@ -153,11 +145,7 @@ class Meant:
         return any(_same(state.records.at(seq, wanted.time), wanted) for seq in numbers)
 
     def on_top_of(self, state: FolderState) -> Publish | Replace | Tombstone | None:
-        """The entry that is to follow a state; None when the state has it.
-
-        Raises:
-            ManifestCorrupt: it replaces what the state does not have.
-        """
+        """The entry that follows a state, if any; `ManifestCorrupt` if it replaces nothing."""
         seq, entry = state.next_seq, self.entry
         if isinstance(entry, Tombstone):
             ends = [

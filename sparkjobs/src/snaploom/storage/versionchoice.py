@@ -29,11 +29,7 @@ class VersionChoice:
 
     @classmethod
     def parse(cls, version: Time, argument: str) -> VersionChoice:
-        """Parse a version; `argument` is its name, for messages.
-
-        Raises:
-            ArgumentInvalid: it cannot be read.
-        """
+        """Parse a version, else `ArgumentInvalid` for `argument`."""
         if not isinstance(version, str) or "@" not in version:
             return cls(instant_of(version, argument))
         text, _, suffix = version.rpartition("@")

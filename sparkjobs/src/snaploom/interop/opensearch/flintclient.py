@@ -155,11 +155,7 @@ class FlintClient:
 
 
 def parse_bulk(text: str) -> list[Write]:
-    """Lines of the bulk format as writes.
-
-    Raises:
-        StatementInvalid: with the line that is wrong.
-    """
+    """Parse the bulk format; `StatementInvalid` names the wrong line."""
     lines = iter(enumerate(text.splitlines(), start=1))
     writes = []
     for number, line in lines:

@@ -97,11 +97,7 @@ class Layout:
 
 
 def read_layout(schema: StructType) -> Layout:
-    """Layout that a schema declares.
-
-    Raises:
-        IndexUnreadable: it is of a newer version, or not of a metadata store.
-    """
+    """Layout that a schema declares; `IndexUnreadable` for newer or foreign ones."""
     file_name = schema.field(OBJECT_NAME)
     if file_name is None:
         raise _corrupt("there is no column obj_name", ", ".join(f.name for f in schema.fields))

@@ -74,11 +74,7 @@ def unsure(values: pa.Array, data_type: str, calendar: Calendar) -> pa.Array:
 
 
 def to_store(values: pa.Array, data_type: str) -> pa.Array:
-    """Kept values as a Parquet column has them.
-
-    Raises:
-        pyarrow.ArrowInvalid: a text is not UTF-8.
-    """
+    """Kept values as a Parquet column; `pyarrow.ArrowInvalid` for text that is not UTF-8."""
     match data_type:
         case "timestamp":
             return values.view(pa.timestamp("us", "UTC"))

@@ -109,11 +109,7 @@ class BloomFilter:
 
     @classmethod
     def parsed(cls, content: bytes) -> BloomFilter:
-        """A filter from Spark's form.
-
-        Raises:
-            ValueError: the content is none, or of another version.
-        """
+        """A filter from Spark's form; `ValueError` for other content or versions."""
         header = np.frombuffer(content[:HEADER_BYTES], dtype=">i4")
         body = content[HEADER_BYTES:]
         if len(header) != 3 or header[0] != VERSION or header[2] < 1:

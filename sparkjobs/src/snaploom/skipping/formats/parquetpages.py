@@ -166,11 +166,7 @@ def decoded_size(data: bytes, column: Column, is_nested: bool) -> DecodedSize:
 
 
 def pages(data: bytes, start: int, end: int) -> Iterator[Page]:
-    """The pages of a column of one row group, in order.
-
-    Raises:
-        PagesInvalid: something else is there.
-    """
+    """The pages of a column of one row group, in order; else `PagesInvalid`."""
     at = start
     for _ in range(MOST_PAGES):
         if at >= end:

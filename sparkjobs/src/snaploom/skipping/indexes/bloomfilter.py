@@ -179,11 +179,7 @@ def _filters(files: FileTable, definition: IndexDefinition) -> BloomColumn:
 
 
 def false_positives(definition: IndexDefinition) -> float:
-    """The parameter `fpp`: share of wrong yeses of a filter.
-
-    Raises:
-        IndexNotPossible: it is no number between 0 and 1.
-    """
+    """The parameter `fpp`, the share of wrong yeses; `IndexNotPossible` outside 0 to 1."""
     text = definition.parameter("fpp", "0.01")
     try:
         share = float(text)

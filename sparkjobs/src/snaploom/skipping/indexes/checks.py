@@ -48,11 +48,7 @@ def check_parameters(definition: IndexDefinition, names: Collection[str]) -> Non
 def integer_parameter(
     definition: IndexDefinition, name: str, default: int, least: int, most: int
 ) -> int:
-    """A parameter that is a whole number.
-
-    Raises:
-        IndexNotPossible: it is none, or out of bounds.
-    """
+    """A parameter that is a whole number within bounds, else `IndexNotPossible`."""
     text = definition.parameter(name, str(default))
     if text.strip().isdecimal() and least <= int(text) <= most:
         return int(text)

@@ -68,11 +68,7 @@ class Altered:
 
 
 def find_index(definition: SkippingDefinition, index_type_name: str, label: str) -> str:
-    """Id of an index by its type and how people write its columns (`a, b`) or expression.
-
-    Raises:
-        IndexNotFound: there is none; with those that there are.
-    """
+    """Id of an index by its type and columns (`a, b`) or expression, else `IndexNotFound`."""
     for index in definition.indexes:
         if index.label == f"{index_type_name}({label})":
             return index.index_id

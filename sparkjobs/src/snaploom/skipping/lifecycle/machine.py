@@ -74,11 +74,7 @@ class Operation:
         return declared(self.started, self._store)
 
     def finish(self, build: Callable[[StoredState], StoredState]) -> StoredState:
-        """Commit the result; `build` gives the state without the machine's own fields.
-
-        Raises:
-            IndexBusy: another operation took this one for dead, and nothing was changed.
-        """
+        """Commit `build`'s state; `IndexBusy` if another operation took this one for dead."""
 
         def final(state: StoredState) -> StoredState:
             if state.operation != self._token:
@@ -161,11 +157,7 @@ def operation(
 
 
 def available(state: StoredState, store: IndexStore, timing: Timing) -> StoredState:
-    """Return the state at rest, after restoring that of an operation that died.
-
-    Raises:
-        IndexBusy: an operation is in flight.
-    """
+    """Return the state at rest, restoring that of a dead operation; `IndexBusy` for a live one."""
     if state.phase in TRANSIENT and state.heartbeat_at > timing.ago(timing.abandoned_after_seconds):
         seen = format_instant(state.heartbeat_at)
         raise IndexBusy(

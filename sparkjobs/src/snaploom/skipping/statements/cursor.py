@@ -16,11 +16,7 @@ class Cursor:
     """Reads tokens one after the other; errors point at the token."""
 
     def __init__(self, text: str) -> None:
-        """At the first token.
-
-        Raises:
-            StatementInvalid: a quote or comment never ends.
-        """
+        """Start at the first token; `StatementInvalid` if a quote or comment never ends."""
         self.text = text
         self._tokens = tuple(tokens_of(text))
         self._next = 0

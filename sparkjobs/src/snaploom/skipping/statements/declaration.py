@@ -65,11 +65,7 @@ def alteration_of_statement(statement: AlterIndex) -> Alteration:
 
 
 def mode_of(properties: Mapping[str, str]) -> RefreshMode | None:
-    """The refresh mode in properties, under our name or the peer's; None for none.
-
-    Raises:
-        IndexNotPossible: they ask for two.
-    """
+    """The refresh mode in properties of either name, if any; `IndexNotPossible` for two."""
     modes = {
         mode
         for name, mode in (

@@ -33,11 +33,7 @@ _TRUTHS = ("TRUE", "FALSE")
 def parameters_of(
     text: str, type_name: str, tokens: Sequence[Token], is_seed_form: bool
 ) -> Mapping[str, str]:
-    """Parameters by name, from the type's tokens; `is_seed_form` after FOR COLUMNS (rule S30).
-
-    Raises:
-        StatementInvalid: points at the parameter that is wrong.
-    """
+    """Parameters by name, from the type's tokens; else `StatementInvalid`."""
     given = _split(text, tokens[2:-1]) if len(tokens) > 1 else []
     if any(len(one) > 1 and one[1].is_sign("=") for one in given):
         return _by_name(text, given)

@@ -75,11 +75,7 @@ def parse_subject(text: str) -> Subject:
 
 
 def parse_indexes(text: str, types: Collection[str] = ()) -> tuple[Index, ...]:
-    """The indexes that a text lists: `price MIN_MAX, lower(carrier) VALUE_SET(50)`.
-
-    Raises:
-        StatementInvalid: points at what is wrong.
-    """
+    """Parse a list of indexes: `price MIN_MAX, lower(carrier) VALUE_SET(50)`."""
     cursor = Cursor(f"({text})")
     indexes = indexes_of(cursor, is_seed_form=False, types=types)
     cursor.end()

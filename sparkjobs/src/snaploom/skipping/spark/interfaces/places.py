@@ -49,11 +49,7 @@ def known_keys(spark: SparkSession) -> ParquetKeys | None:
 
 
 def in_place(declaration: Declaration, location: str) -> Declaration:
-    """A declaration in the form that belongs to a location.
-
-    Raises:
-        IndexNotPossible: another form was declared.
-    """
+    """A declaration in the form of a location; `IndexNotPossible` for another form."""
     if is_opensearch(location) and declaration.form == NATIVE:
         return replace(declaration, form=OPEN_SEARCH)
     if is_opensearch(location) != (declaration.form == OPEN_SEARCH):

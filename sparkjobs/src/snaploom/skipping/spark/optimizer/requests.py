@@ -90,11 +90,7 @@ class Request:
         return not self.body
 
     def listing(self) -> Listing:
-        """The files.
-
-        Raises:
-            ValueError: the lines do not speak of the same number of files.
-        """
+        """Files; `ValueError` if the lines differ in their number of files."""
         lengths, _, rest = self.body.partition("\n")
         modified, _, paths = rest.partition("\n")
         listing = Listing.parse(lengths, modified, paths)

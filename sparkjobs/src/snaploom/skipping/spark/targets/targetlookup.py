@@ -35,11 +35,7 @@ _COMMON_HINT = "index the folder, or the table itself"
 def open_path(
     spark: SparkSession, path: str, file_format: str, options: Mapping[str, str] | None = None
 ) -> SparkTarget:
-    """Open a folder of files, or one file; queries with other options do not use its index.
-
-    Raises:
-        TargetNotIndexable: it is no folder of files of a format that can be indexed.
-    """
+    """Open a file or a folder of files as a target, else `TargetNotIndexable`."""
     given = options or {}
     try:
         sampled = columns_frame(spark, path, file_format, given)
@@ -85,11 +81,7 @@ def _refuse_classes(frame: DataFrame, name: str) -> None:
 
 
 def open_table(spark: SparkSession, name: str) -> SparkTarget:
-    """Open a table of Spark's catalog by its full or short name.
-
-    Raises:
-        TargetNotIndexable: there is none, it is a view, or its files are another system's.
-    """
+    """Open a table of Spark's catalog, else `TargetNotIndexable` (views, foreign files)."""
     try:
         frame = spark.table(name)
     except PySparkException as error:
@@ -120,11 +112,7 @@ def open_table(spark: SparkSession, name: str) -> SparkTarget:
 
 
 def _only_relation(spark: SparkSession, frame: DataFrame, name: str) -> Mapping[str, object]:
-    """The description of the one relation of files that a frame reads.
-
-    Raises:
-        TargetNotIndexable: there is none, or something is done to its rows.
-    """
+    """The one relation of files that a frame reads, else `TargetNotIndexable`."""
     plan = frame._jdf.queryExecution().analyzed()
     headers = JavaRule(spark).describe(frame._jdf, REQUESTED)
     if _is_view(plan):
