@@ -180,15 +180,7 @@ def post(
     timeout: float,
     most: int,
 ) -> Answer:
-    """Send one request and read the whole answer, with any status.
-
-    Args:
-        url: `http://` or `https://`, without a user.
-        body: body of the request.
-        headers: of the request.
-        rules: permitted addresses.
-        timeout: seconds for all of it, once the connection stands, and for the connection.
-        most: bytes of the longest answer.
+    """Send one request and read the whole answer, up to `most` bytes, within `timeout` seconds.
 
     Raises:
         EndpointRefused: the server may not be asked, or its answer is too long.

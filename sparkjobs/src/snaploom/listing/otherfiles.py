@@ -21,15 +21,7 @@ class OtherFiles(Protocol):
         ...
 
     def folders(self, glob: str, is_hidden: Callable[[str], bool]) -> Sequence[str] | None:
-        """Folders with a file that a glob matches; None where files have to be listed.
-
-        Args:
-            glob: the last step of which is the name of a file.
-            is_hidden: from the URI of a file to whether it counts as none.
-
-        Returns:
-            Their URIs, without a final `/`.
-        """
+        """URIs of folders with a file that a glob matches; None where files have to be listed."""
         ...
 
     def exists(self, uri: str) -> bool:

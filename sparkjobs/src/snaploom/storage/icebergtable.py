@@ -192,7 +192,7 @@ class IcebergTable:
         return is_written
 
     def revoke(self, run_ids: frozenset[str], now: int) -> None:
-        """Keep runs from committing to the table; commits that they made before stay."""
+        """Keep runs from committing to the table; `now` is in milliseconds since 1970."""
         while (version := self.read()) is not None and not run_ids <= version.revoked:
             revoked = {REVOKED: " ".join(sorted(version.revoked | run_ids))}
             document = next_document(version, self._store.uri, revoked, now)

@@ -59,14 +59,8 @@ class NumberedLog:
         longest: int,
         unknown: Callable[[str], SnaploomError],
     ) -> None:
-        """Open the log; nothing is read yet.
-
-        Args:
-            store: where it is.
-            key: of the document with a number.
-            longest: bytes of the longest document that is read.
-            unknown: makes the error of a put whose outcome cannot be learnt, from a sentence about
-                it.
+        """Open the log; `unknown` makes the error of a put with an unknown outcome, from a
+        sentence.
         """
         self._store = store
         self._key = key
@@ -132,12 +126,7 @@ class NumberedLog:
 def rebased(
     attempt: Callable[[], Result | None], contended: Callable[[int], SnaploomError]
 ) -> Result:
-    """Return the result of the first attempt that loses no race (rule P3).
-
-    Args:
-        attempt: reads the newest state, decides and commits; None after a lost race. What it
-            raises ends the commit.
-        contended: makes the error of too many lost races, from their number.
+    """Repeat an attempt that gives None after a lost race, and return its result (rule P3).
 
     Raises:
         SnaploomError: the error from `contended`.

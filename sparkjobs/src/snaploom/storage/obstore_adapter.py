@@ -45,14 +45,7 @@ class ObstoreObjectStore:
         variables: str = "the environment",
         longest: int | None = None,
     ) -> None:
-        """Wrap a store whose root is the folder that `uri` names.
-
-        Args:
-            backend: the store.
-            uri: the folder as Hadoop's client takes it; ends in `/`.
-            variables: environment variables that its credentials came from, for messages.
-            longest: bytes of the longest object that can be moved; None for no limit.
-        """
+        """Wrap a store whose root is `uri`, as Hadoop takes it; `variables` are for messages."""
         self._backend = backend
         self._uri = uri
         self._variables = variables

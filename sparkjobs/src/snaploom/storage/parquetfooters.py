@@ -43,12 +43,7 @@ class FooterInvalid(ValueError):
 
 
 def footer_bytes(read_last: ReadLast, size: int, first: int = END) -> bytes:
-    """The end of a file, from where its footer begins or from before it; two reads at most.
-
-    Args:
-        read_last: reads the end of the file.
-        size: bytes of the file.
-        first: bytes that are read at once; more than `END` where a second request costs more.
+    """End of a file from its footer or before; reads `first` bytes, and a second time if needed.
 
     Raises:
         FooterInvalid: there is no footer.

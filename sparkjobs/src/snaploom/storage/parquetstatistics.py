@@ -111,13 +111,9 @@ ABSENT = -1
 def trusted_leaf(
     metadata: pq.FileMetaData, names: Sequence[str], data_type: str, *, is_case_sensitive: bool
 ) -> int | None:
-    """Position of the leaf whose statistics speak of a column or a nested field.
+    """Position of a trusted leaf; `ABSENT` if the file surely lacks it, None if unsure.
 
     It depends on only the schema, the writer and the notes of the footer.
-
-    Returns:
-        `ABSENT` where the file surely lacks it, so that Spark reads NULL, or its default; None
-        where nothing is sure.
     """
     if _leaf(metadata, names, is_case_sensitive) is ABSENT:
         return ABSENT

@@ -140,18 +140,10 @@ def restore(
     findings: Findings,
     run: Run,
 ) -> FolderState:
-    """Begin the manifest anew, and publish what is proven from the files that are there.
+    """Begin the manifest anew, and publish the findings from the files that are there.
 
     Runs whose files are restored may be at work no more: each is written down as the publisher of
     its own files. Doing it again after it was interrupted goes on.
-
-    Args:
-        store: the folder.
-        settings: fixed settings.
-        identity: whose folder it is.
-        model: the data model of the declarations, for want of the one that is lost.
-        findings: from `find_snapshots`.
-        run: the run that repairs.
 
     Raises:
         FolderNotOurs: files of others only are in the folder, and it has no marker.

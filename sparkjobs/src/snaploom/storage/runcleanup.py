@@ -84,15 +84,7 @@ def sweep(
     files: int = FILES_A_RUN,
     silence: int = SILENCE,
 ) -> Swept:
-    """Remove files of versions that ended long enough ago, and old staging of dead runs.
-
-    Args:
-        folder: from `prepare_folder`.
-        run: the run that removes.
-        present: from `store_present`.
-        versions: ended versions to remove at most.
-        files: files to remove at most, but for the first version's.
-        silence: nanoseconds after which staging is taken for a dead run's.
+    """Remove files of ended versions, and staging of runs silent for `silence` nanoseconds.
 
     Raises:
         SnapshotsHeld: a tag or branch of the output's Iceberg table shows an ended version.

@@ -49,7 +49,7 @@ class SnapshotsHeld(PublicationError):
 
 
 def forget(store: ObjectStore, ended: Collection[TombstoneRecord], now: int) -> bool:
-    """Remove table snapshots that show ended versions; whether there were any.
+    """Remove table snapshots that show ended versions, if any; `now` in milliseconds since 1970.
 
     Raises:
         SnapshotsHeld: a tag or another branch shows one.
@@ -71,14 +71,7 @@ def forget(store: ObjectStore, ended: Collection[TombstoneRecord], now: int) -> 
 
 
 def remove_lists(store: ObjectStore, library: TableLibrary, margin: int) -> None:
-    """Remove lists of files that neither the newest version nor any later one can need.
-
-    Args:
-        store: of the output's folder.
-        library: finds which lists a version needs.
-        margin: nanoseconds by which a list must be older than the newest version: more than clocks
-            of one store differ.
-    """
+    """Remove lists no version needs that are `margin` nanoseconds older than the newest version."""
     version = IcebergTable(store).read()
     put = None if version is None else store.head(version_key(version.number))
     if version is None or put is None:
@@ -103,7 +96,7 @@ def forgetful_document(
     page: str,
     now: int,
 ) -> Mapping[str, JsonValue]:
-    """Next version without some snapshots, naming the page of their commits."""
+    """Next version without some snapshots, naming their page; `now` in milliseconds since 1970."""
     gone = {number_of(one) for one in forgotten}
     before = version.document
     document = dict(next_document(version, uri, {EARLIER: page}, now))

@@ -57,11 +57,7 @@ class _Class:
 
 
 def read_stream(data: bytes, without_fields: Collection[str] = ()) -> object:
-    """The first value of a stream.
-
-    Args:
-        data: the whole stream.
-        without_fields: classes whose `writeObject` writes no fields by default.
+    """First value of a stream; `without_fields` are classes that write no default fields.
 
     Raises:
         StreamInvalid: it ends early, or has something in it that is not understood.

@@ -33,12 +33,7 @@ class Curve(StrEnum):
 
 
 def position(curve: Curve, ranks: Sequence[Int64s], bits: int) -> Int64s:
-    """The position of each row on a curve.
-
-    Args:
-        curve: which.
-        ranks: for each column the rank of each row, from 0 to `2**bits - 1`.
-        bits: bits of a rank; times the number of columns at most `MOST_BITS`.
+    """Position of each row on a curve, from ranks of a number of bits, one array per column.
 
     Raises:
         ValueError: there are too many columns for so many bits, or none.

@@ -63,11 +63,7 @@ def bytes_of(rows: pa.Table, index: IndexDefinition, files: int) -> int:
 def simulated(
     sample: Mapping[Term, pa.Array], order: Order, files: int
 ) -> tuple[FileTable, tuple[IndexDefinition, ...]]:
-    """Bounds of the `files` files there would be if all rows of the sample lay in an order.
-
-    Returns:
-        Rows about them, and the MIN_MAX indexes that these have, one for each term.
-    """
+    """Bounds of the `files` files if all rows lay in an order, and their MIN_MAX indexes."""
     rows = len(next(iter(sample.values())))
     files = max(1, min(files, MOST_FILES, rows // ROWS_PER_FILE))
     placed = pa.array(_placed(sample, order))

@@ -73,12 +73,7 @@ class BloomFilter:
 
     @classmethod
     def sized(cls, items: int, false_positives: float) -> BloomFilter:
-        """An empty filter for so many items, of the size that Spark would choose.
-
-        Args:
-            items: expected number of distinct items, at least 1.
-            false_positives: share of wrong yeses when it holds so many; between 0 and 1.
-        """
+        """Empty filter of the size that Spark would choose for a number of distinct items."""
         wanted = max(1, int(-items * math.log(false_positives) / math.log(2) ** 2))
         functions = max(1, math.floor(wanted / items * math.log(2) + 0.5))
         return cls(functions, np.zeros((wanted + 63) // 64 * 64, dtype=np.bool_))
@@ -124,11 +119,7 @@ class BloomFilter:
 
 
 class BloomColumn:
-    """One serialised filter per file, probed together without unpacking any.
-
-    Args:
-        filters: serialised filters; NULL, or what is none, may contain everything.
-    """
+    """One serialised filter per file, probed together; NULL or an invalid one may contain all."""
 
     def __init__(self, filters: pa.LargeBinaryArray) -> None:
         offsets, self._data = byte_buffers(filters)

@@ -55,12 +55,7 @@ def field_column(index_id: str, field: str) -> str:
 
 
 class FileTable:
-    """Rows of one pinned state of an index. Immutable, so derived values are cached.
-
-    Args:
-        count: number of rows.
-        load: reads the named columns of all rows; called once for each column.
-    """
+    """Rows of one pinned state of an index. Each column is loaded once; derived ones are cached."""
 
     def __init__(self, count: int, load: Callable[[Sequence[str]], pa.Table]) -> None:
         self.count = count

@@ -94,11 +94,7 @@ class BoundedParquet:
             raise beyond(name, "row groups without a column, or with another one")
 
     def read(self, columns: Sequence[str] | None, *, is_encrypted: bool) -> pa.Table:
-        """Some columns of all rows.
-
-        Args:
-            columns: names of top-level columns, each of which is there; None for all.
-            is_encrypted: whether the file is, or may be, encrypted: decides what a failure means.
+        """Some or all (None) top-level columns of all rows; keys are needed if encrypted.
 
         Raises:
             IndexUnreadable: it is damaged, or takes too much memory.

@@ -167,11 +167,6 @@ class Interchange(Protocol):
     def export(self, store: IndexStore, folder: ObjectStore, keys: ParquetKeys | None) -> Written:
         """Write the rows of an index as a metadata store; the index stays as it is.
 
-        Args:
-            store: where the index is.
-            folder: where the rows go: what is there must be a store of the same table.
-            keys: for encrypted indexes.
-
         Raises:
             IndexNotFound: there is no index.
             IndexNotPossible: the format cannot hold it, or the folder is another table's.

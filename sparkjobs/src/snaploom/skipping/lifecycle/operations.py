@@ -172,13 +172,10 @@ def confirm(
     *,
     timing: Timing = USUAL,
 ) -> RefreshResult | None:
-    """Refresh an index whose files did not change, without opening a file.
+    """Refresh an unchanged index without opening files; None if `refresh` has to decide.
 
     To know the columns of files Spark may have to read them: one footer, or all rows. Where neither
     the files nor the way in which they are read changed, the columns did not change either.
-
-    Returns:
-        None where there is something to do, or that cannot be known: then `refresh`.
 
     Raises:
         IndexNotFound: there is no index, or it is dropped.

@@ -63,13 +63,7 @@ class FolderIndexStore:
     def __init__(
         self, store: ObjectStore, folder: str = "", keys: ParquetKeys | None = None
     ) -> None:
-        """Open the folder; nothing is read yet.
-
-        Args:
-            store: the base, or the folder itself.
-            folder: prefix of all keys; empty, or ending in `/`.
-            keys: for encrypted indexes.
-        """
+        """Open the folder at a key prefix, empty or ending in `/`; nothing is read yet."""
         self._store = store
         self._folder = folder
         self._keys = keys

@@ -98,7 +98,7 @@ def are_as_listed(listed: pa.Table, now: pa.Table) -> Mask:
 
 
 def wait_until_settled(granularity: int, changed: Int64s) -> None:
-    """Wait until no file was written within the granularity of its clock (rule S21).
+    """Wait until no file was written within its clock's granularity, in milliseconds (rule S21).
 
     A file written again within that time could have the same time, and not be distinguished.
     """
