@@ -59,9 +59,7 @@ class NumberedLog:
         longest: int,
         unknown: Callable[[str], SnaploomError],
     ) -> None:
-        """Open the log; `unknown` makes the error of a put with an unknown outcome, from a
-        sentence.
-        """
+        """Open the log; `unknown` makes the error of a put with an unknown outcome."""
         self._store = store
         self._key = key
         self._longest = longest

@@ -98,7 +98,7 @@ class Work:
         return counted, staged
 
     def clear_partition(self, grace: int) -> tuple[Garbage, ...]:
-        """Remove dead runs' files after `grace` nanoseconds; returns those too young or not ours."""
+        """Remove dead runs' files after `grace` nanoseconds; returns those too young or foreign."""
         prefix = layout.partition_prefix(self.partition)
         state = self.folder.log.read()
         found = find_garbage(self.store, state, self.run.clock(), grace, prefix)
