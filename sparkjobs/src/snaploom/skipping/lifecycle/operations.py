@@ -133,12 +133,7 @@ def refresh(
         segments, indexed = _build(store, target, plan, progress)
         left_out = plan.changes.to_build.num_rows - indexed
         if left_out and not indexed + plan.changes.unchanged.num_rows:
-            raise SkippingError(
-                f"none of the {left_out} files could be indexed",
-                found=_reasons(target),
-                expected="files that can be read, and that nobody changes meanwhile",
-                hint=f"read one of them with Spark to see what is wrong with {target.target.uri}",
-            )
+            raise _nothing_indexed(target, left_out)
 
         def build(current: StoredState) -> StoredState:
             kept = () if plan.mode is RefreshMode.FULL else current.segments
@@ -349,6 +344,15 @@ def _build(
     rows = target.build(plan.definition.indexes, files, progress)
     written = store.write_rows(rows, plan.definition)
     return [*segments, *written], sum(segment.rows for segment in written)
+
+
+def _nothing_indexed(target: IndexableTarget, files: int) -> SkippingError:
+    return SkippingError(
+        f"none of the {files} files could be indexed",
+        found=_reasons(target),
+        expected="files that can be read, and that nobody changes meanwhile",
+        hint=f"read one of them with Spark to see what is wrong with {target.target.uri}",
+    )
 
 
 def _reasons(target: IndexableTarget) -> str:
