@@ -28,7 +28,7 @@ _Found = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...
 
 
 class EndpointRefused(SnaploomError):
-    """A server that this process does not connect to, or an answer that it does not take."""
+    """A server that this process does not connect to, or an answer that it refuses."""
 
     reason = "EndpointRefused"
     exit_code = 2
@@ -42,7 +42,7 @@ class AnswerTooLong(EndpointRefused):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server answered."""
+    """Answer of a server."""
 
     status: int
     """HTTP status."""
@@ -51,24 +51,14 @@ class Answer:
 
 
 def refuse_host(host: str, port: int, rules: EndpointRules) -> None:
-    """Judge a host by its text.
-
-    Raises:
-        EndpointRefused: it may not be connected to.
-    """
+    """Raise `EndpointRefused` for a host that may not be connected to, by its text."""
     why = refusal_of_host(host, port, rules)
     if why:
         raise _refused(host, port, why)
 
 
 def connect(host: str, port: int, timeout: float | None, rules: EndpointRules) -> socket.socket:
-    """A connection to a host, at an address of it that may be connected to.
-
-    Args:
-        host: name or address.
-        port: its port.
-        timeout: seconds for each try; None for the system's.
-        rules: what may be connected to.
+    """Connect to a host at an allowed address, each try within `timeout` seconds.
 
     Raises:
         EndpointRefused: it may not be connected to, at any of its addresses.
@@ -121,7 +111,7 @@ class Deadline:
         self._is_over = False
 
     def watch(self, connection: socket.socket) -> None:
-        """Set the connection that is ended; at once, where the time is over."""
+        """Set the connection to end; at once if the time is over."""
         # A second handle: whatever becomes of the first, TLS around it for one, this one ends it.
         own = socket.socket(fileno=os.dup(connection.fileno()))
         with self._lock:
@@ -166,16 +156,7 @@ class Deadline:
 
 
 def bounded_body(read: Callable[[int], bytes], most: int, place: str) -> bytes:
-    """A body that is at most so long, unpacked as it comes in.
-
-    Args:
-        read: gives what is there next, at most so many bytes; nothing at the end.
-        most: bytes of the longest body.
-        place: who sends it, for messages.
-
-    Raises:
-        AnswerTooLong: it is longer.
-    """
+    """Read at most `most` bytes of a body, unpacked as it comes in, else `AnswerTooLong`."""
     found = bytearray()
     while piece := read(_CHUNK):
         found += piece
@@ -199,15 +180,7 @@ def post(
     timeout: float,
     most: int,
 ) -> Answer:
-    """Send one request and read the whole answer, whatever its status.
-
-    Args:
-        url: `http://` or `https://`, without a user.
-        body: what is sent.
-        headers: of the request.
-        rules: what may be connected to.
-        timeout: seconds for all of it, once the connection stands, and for the connection.
-        most: bytes of the longest answer.
+    """Send one request and read the whole answer, up to `most` bytes, within `timeout` seconds.
 
     Raises:
         EndpointRefused: the server may not be asked, or its answer is too long.
@@ -237,11 +210,7 @@ def post(
 
 
 def origin_of(url: str) -> tuple[str, int, bool]:
-    """Host and port of a URL, and whether it is HTTPS.
-
-    Raises:
-        EndpointRefused: it is none of HTTP, or has a user in it.
-    """
+    """Host and port of a URL, and whether it is HTTPS; else `EndpointRefused`."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port

@@ -30,12 +30,7 @@ class Pools:
 
 
 def pools_of(rules: EndpointRules, most: int) -> Pools:
-    """Pools for servers.
-
-    Args:
-        rules: what may be connected to.
-        most: bytes of the longest answer, unpacked.
-    """
+    """Pools for servers that rules allow, with answers of at most `most` unpacked bytes."""
 
     class PlainConnection(_JudgedConnection):
         judged_by, longest = rules, most
@@ -53,7 +48,7 @@ def pools_of(rules: EndpointRules, most: int) -> Pools:
 
 
 class _JudgedConnection(HTTPConnection):
-    """A connection by rules, whose answers are read whole, in a bounded time."""
+    """Connection by rules, whose answers are read whole, in a bounded time."""
 
     judged_by: EndpointRules
     longest: int
@@ -105,7 +100,6 @@ def _connected(connection: HTTPConnection, rules: EndpointRules) -> socket.socke
 
 
 def _whole(response: HTTPResponse, place: str, most: int) -> HTTPResponse:
-    """The answer with its body in memory."""
     try:
         body = bounded_body(lambda amount: response.read1(amount, decode_content=True), most, place)
     except BaseException:

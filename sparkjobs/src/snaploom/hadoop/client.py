@@ -27,7 +27,7 @@ class HadoopClient:
 
 
 def client_of(spark: SparkSession) -> HadoopClient:
-    """The client of a session, with what is set in it."""
+    """Client of a session, with its settings."""
     jvm_of(spark)
     gateway = spark.sparkContext._gateway
     assert gateway is not None  # `jvm_of` has it

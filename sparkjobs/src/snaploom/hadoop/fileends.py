@@ -1,4 +1,4 @@
-"""The ends of files of any store that Hadoop's client reaches, by requests for these bytes only."""
+"""Reads ends of files in any store that Hadoop's client reaches, requesting these bytes only."""
 
 from __future__ import annotations
 
@@ -15,17 +15,12 @@ class FileEnds:
     """Reads the ends of files by one client, from several threads at once."""
 
     def __init__(self, client: HadoopClient) -> None:
-        """Nothing is opened yet."""
         self._client = client
         self._jvm = client.jvm
         self._file_systems: dict[str, JavaObject] = {}
 
     def read(self, file: ListedFile, length: int) -> bytes:
-        """So many bytes at the end of a file.
-
-        Raises:
-            OSError: it cannot be read.
-        """
+        """Last bytes of a file, else `OSError`."""
         path = self._jvm.org.apache.hadoop.fs.Path(hadoop_uri(file.uri))
         try:
             # With its length and this read policy, S3's client asks for these bytes only.

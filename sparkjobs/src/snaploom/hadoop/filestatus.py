@@ -30,7 +30,7 @@ def open_path(client: HadoopClient, uri: str) -> tuple[JavaObject, JavaObject]:
 
 
 def readable_uri(spark: SparkSession, uri: str) -> str:
-    """The URI with which a session's own readers reach a place: `s3:` is `s3a:` to most of them."""
+    """URI with which a session's own readers reach a place: `s3:` is `s3a:` to most of them."""
     own = client_of(spark).configuration().get(f"fs.{uri.partition(':')[0]}.impl")
     return hadoop_uri(uri) if own is None else uri
 
@@ -70,5 +70,4 @@ def describe(jvm: JVMView, statuses: JavaArray) -> Iterator[ListedFile]:
 
 
 def _tag(known: str) -> str:
-    """A tag as Java prints it."""
     return "" if known == "null" else known.strip('"')

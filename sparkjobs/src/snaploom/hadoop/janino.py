@@ -21,13 +21,7 @@ _LOCK = threading.Lock()
 def compiled_class(
     gateway: JavaGateway, package: str, sources: Traversable, name: str
 ) -> JavaObject:
-    """One of our classes (`java.lang.Class`), compiled when first asked for in this JVM.
-
-    Args:
-        gateway: to the JVM.
-        package: Java package of the sources.
-        sources: folder with one file a class.
-        name: simple name of the class.
+    """One of our classes (`java.lang.Class`), compiled from `sources` once in this JVM.
 
     Raises:
         Py4JJavaError: the sources do not fit this Spark.
@@ -35,7 +29,16 @@ def compiled_class(
     with _LOCK:
         loaders = _LOADERS.setdefault(gateway, {})
         if package not in loaders:
-            loaders[package] = _compiling_loader(gateway, package, sources)
+            jvm = gateway.jvm
+            finder = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder()
+            for source in sorted(sources.iterdir(), key=str):
+                finder.addResource(
+                    f"{package.replace('.', '/')}/{source.name}", source.read_bytes()
+                )
+            parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+            loaders[package] = cast(
+                JavaObject, jvm.org.codehaus.janino.JavaSourceClassLoader(parent, finder, "UTF-8")
+            )
         loader = loaders[package]
     return cast(JavaObject, loader.loadClass(f"{package}.{name}"))
 
@@ -45,13 +48,3 @@ def new_instance(gateway: JavaGateway, java_class: JavaObject) -> JavaObject:
     constructor = java_class.getConstructor(gateway.new_array(gateway.jvm.java.lang.Class, 0))
     nothing = gateway.new_array(gateway.jvm.java.lang.Object, 0)
     return cast(JavaObject, constructor.newInstance(nothing))
-
-
-def _compiling_loader(gateway: JavaGateway, package: str, sources: Traversable) -> JavaObject:
-    """A class loader that compiles what is asked of it, above the one that knows Spark."""
-    jvm = gateway.jvm
-    finder = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder()
-    for source in sorted(sources.iterdir(), key=str):
-        finder.addResource(f"{package.replace('.', '/')}/{source.name}", source.read_bytes())
-    parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    return cast(JavaObject, jvm.org.codehaus.janino.JavaSourceClassLoader(parent, finder, "UTF-8"))

@@ -65,11 +65,7 @@ _REFUSALS = (
 
 
 def hadoop_stores(spark: SparkSession | None = None) -> StoreOpener:
-    """What `open_store` takes to open folders that only Hadoop's client knows.
-
-    Args:
-        spark: the session; omitted, the one that runs when a folder is opened.
-    """
+    """Opener for `open_store` of folders known to Hadoop only; None for the running session."""
 
     def opener(uri: str, create: bool) -> HadoopObjectStore:
         if spark is None and SparkContext._active_spark_context is None:
@@ -358,7 +354,6 @@ def _failure(error: Py4JJavaError, place: str, writing: bool) -> SnaploomError:
 
 
 def _is(error: Py4JJavaError, *names: str) -> bool:
-    """Whether a Java exception, or what it wraps from the server, is of one of the classes."""
     thrown = error.java_exception
     while thrown is not None:
         if str(thrown.getClass().getName()) in names:

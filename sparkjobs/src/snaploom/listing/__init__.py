@@ -1,4 +1,4 @@
-"""Files and snapshots of sources, listed without Spark where that is possible.
+"""Files and snapshots of sources, listed without Spark where possible.
 
-What only Spark can answer is asked through `otherfiles.OtherFiles`. Reading is the engine's.
+Questions only Spark can answer go through `otherfiles.OtherFiles`. Reading is the engine's task.
 """

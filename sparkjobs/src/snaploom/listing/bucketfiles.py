@@ -46,55 +46,35 @@ class BucketFiles:
     """`OtherFiles` of S3's buckets, with credentials and endpoint of the environment."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        """Nothing is opened yet."""
         self._environment = environment
         self._buckets: dict[str, ObstoreObjectStore] = {}
 
     def matches(self, glob: str, resource: str) -> Sequence[ListedFile]:
-        """Files and folders that a glob matches.
-
-        Raises:
-            SparkNeeded: Hadoop's client might see it otherwise.
-        """
+        """Files and folders that a glob matches; `SparkNeeded` if Hadoop may differ."""
         bucket, steps = _steps(glob)
         return _asked(glob, lambda: self._matched(bucket, steps))
 
     def folders(self, glob: str, is_hidden: Callable[[str], bool]) -> Sequence[str]:
-        """The folders that have an object which a glob matches; see `OtherFiles.folders`.
+        """Folders with an object that a glob matches; one request each; see `OtherFiles.folders`.
 
         One page of each folder is asked for, however many there are.
-
-        Raises:
-            SparkNeeded: Hadoop's client might see it otherwise.
         """
         bucket, steps = _steps(glob)
         return _asked(glob, lambda: self._folders(bucket, steps, is_hidden))
 
     def exists(self, uri: str) -> bool:
-        """Whether there is an object or a folder at a URI.
-
-        Raises:
-            SparkNeeded: the bucket cannot be asked.
-        """
+        """Whether there is an object or a folder at a URI; `SparkNeeded` if it cannot be asked."""
         bucket, key = _place(uri)
         store = self._bucket(bucket)
         return _asked(uri, lambda: store.head(key) is not None or any(store.list(f"{key}/")))
 
     def store(self, uri: str, create: bool) -> ObjectStore:
-        """The store of a folder in a bucket.
-
-        Raises:
-            SparkNeeded: it is in none.
-        """
+        """Store of a folder in a bucket; `SparkNeeded` for other places."""
         _place(uri)
         return open_s3(uri, self._environment)
 
     def end(self, file: ListedFile, length: int) -> bytes:
-        """So many bytes at the end of a file.
-
-        Raises:
-            SparkNeeded: they cannot be read.
-        """
+        """Last bytes of a file; `SparkNeeded` if they cannot be read."""
         bucket, key = _place(file.uri)
         store, start = self._bucket(bucket), file.length - length
         return _asked(file.uri, lambda: store.get_range(key, start, length))
@@ -135,20 +115,18 @@ class BucketFiles:
 
 @dataclass(frozen=True)
 class _Bucket:
-    """Asks one bucket what single steps of a glob match; from several threads at once."""
+    """Matches single steps of a glob in one bucket; from several threads at once."""
 
     name: str
     store: ObstoreObjectStore
 
     def folders(self, step: str, above: str) -> list[str]:
-        """Keys of folders, with `/` behind each; one that is spelled out may have nothing in it."""
         if not _WILD.search(step):
             return [f"{above}{step}/"]
         _, folders = self._listed(step, above)
         return [f"{above}{name}/" for name in folders]
 
     def members(self, step: str, above: str) -> list[ListedFile]:
-        """Files and folders."""
         if _WILD.search(step):
             objects, folders = self._listed(step, above)
             return [*map(self._file, objects), *(self._folder(above, name) for name in folders)]
@@ -159,7 +137,7 @@ class _Bucket:
         return [self._folder(above, step)] if is_folder else []
 
     def has_file(self, step: str, is_hidden: Callable[[str], bool], above: str) -> bool:
-        """Whether there is an object directly below a folder, which is not listed further."""
+        """Whether there is an object directly below a folder; stops at the first."""
         if _WILD.search(step):
             pattern = re.compile(translate(step))
             for info in islice(self.store.list(above), A_PAGE):
@@ -175,7 +153,6 @@ class _Bucket:
         return any(not is_hidden(file.uri) for file in files)
 
     def _listed(self, step: str, above: str) -> tuple[Sequence[ObjectInfo], Sequence[str]]:
-        """Objects, and names of folders, directly below a folder."""
         pattern = re.compile(translate(step))
         objects, folders = self.store.list_folder(above)
         below = {*folders}
@@ -205,7 +182,6 @@ def is_in_bucket(uri: str) -> bool:
 
 
 def _steps(glob: str) -> tuple[str, list[str]]:
-    """The bucket of a glob, and the names and patterns below it."""
     bucket, key = _place(glob)
     steps = [step for step in key.split("/") if step]
     is_odd = _ONLY_HADOOP.search(key) or any(step in (".", "..") for step in steps)

@@ -1,4 +1,4 @@
-"""The files of one source, with the values that their paths give."""
+"""Files of one source, with the values captured from their paths."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEVER_EMPTY = frozenset(["parquet", "avro"])
 
 @dataclass(frozen=True, slots=True)
 class CapturedFile:
-    """A file with the values that its path gives."""
+    """A file with the values captured from its path."""
 
     file: ListedFile
     values: Mapping[str, CapturedValue]
@@ -33,7 +33,7 @@ class CapturedFile:
 
 @dataclass(frozen=True, slots=True)
 class CapturedFolder:
-    """A folder that has a file, with the values that its path gives."""
+    """A folder that has a file, with the values captured from its path."""
 
     folder: FileFolder
     values: Mapping[str, CapturedValue]
@@ -41,7 +41,7 @@ class CapturedFolder:
 
 @dataclass(frozen=True)
 class FileListing:
-    """The files of one `hdfsLike` source; listed once, when they are first asked for."""
+    """Files of one `hdfsLike` source; listed once, on first access."""
 
     resource: str
     """`Kind/name` of the source."""
@@ -57,7 +57,7 @@ class FileListing:
 
     @cached_property
     def files(self) -> tuple[CapturedFile, ...]:
-        """Every file that the source has, by URI.
+        """Every file of the source, by URI.
 
         Raises:
             SourceNotReadable: listing fails, or a file is empty where its format has no such files.
@@ -74,7 +74,7 @@ class FileListing:
 
     @cached_property
     def folders(self) -> tuple[CapturedFolder, ...] | None:
-        """Every folder that has files, where its path captures all that the prefix does.
+        """Folders that have files, if their paths capture every value of the prefix.
 
         None where that is in any doubt, or wrong: `files` then has the answer, or an error.
 
@@ -98,14 +98,7 @@ class FileListing:
         return tuple(found)
 
     def files_of(self, folders: Sequence[CapturedFolder]) -> tuple[CapturedFile, ...]:
-        """The files of some folders, by URI; listed once.
-
-        Args:
-            folders: of `folders`.
-
-        Raises:
-            SourceNotReadable: as `files`.
-        """
+        """Files of some `folders`, by URI; listed once."""
         key = tuple(each.folder for each in folders)
         if key not in self._of_folders:
             listed = files_of_folders(key, self.resource, self.others)
@@ -118,12 +111,11 @@ class FileListing:
 
     @cached_property
     def _of_folders(self) -> dict[tuple[FileFolder, ...], tuple[CapturedFile, ...]]:
-        """The files of the folders that were asked for."""
         return {}
 
     @property
     def at_read_time(self) -> SourceSnapshots:
-        """All files as one snapshot, at the instant of the run; nothing when there is no file."""
+        """All files as one snapshot, at the instant of the run; empty without files."""
         return READ_TIME if self.files else SourceSnapshots()
 
     @property
@@ -137,11 +129,11 @@ class FileListing:
         return self.is_listed or vars(self).get("folders") is not None
 
     def asking_anew(self, others: OtherFiles) -> FileListing:
-        """The same source, of which nothing is known yet."""
+        """The same source, without any known files."""
         return FileListing(self.resource, self.declared, others)
 
     def asking(self, others: OtherFiles) -> FileListing:
-        """The same, as far as it is known, and others to list what is not."""
+        """The same listing, with others to list what is not known yet."""
         listing = self.asking_anew(others)
         vars(listing).update((name, vars(self)[name]) for name in _LISTED if name in vars(self))
         return listing
@@ -205,6 +197,6 @@ class FileListing:
 
 
 def shown(items: Sequence[str]) -> str:
-    """The first items, one a line, and how many more there are."""
+    """The first items, one a line, and the number of further ones."""
     more = [f"… and {len(items) - SHOWN} more"] if len(items) > SHOWN else []
     return "\n            ".join([*items[:SHOWN], *more])

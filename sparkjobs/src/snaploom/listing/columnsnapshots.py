@@ -1,4 +1,4 @@
-"""Snapshots that a column of Parquet files holds, where their footers prove all its values.
+"""Snapshots in a column of Parquet files whose footers prove all its values.
 
 The same footers give a session its values (`engine.sources.files.columnreader`), which no setting
 of it changes: a single value of a row group, by statistics that are trusted, of a text, a date or a
@@ -36,10 +36,7 @@ _NUMBERS = (TimeFormat.UNIX_MILLISECONDS, TimeFormat.UNIX_SECONDS, TimeFormat.PA
 
 
 def column_snapshots(listing: FileListing) -> SourceSnapshots | None:
-    """The snapshots of a source whose rows hold them; None where Spark has to find them.
-
-    Args:
-        listing: of the source.
+    """Snapshots of a source whose rows hold them; None where Spark has to find them.
 
     Raises:
         SourceError: the files cannot be listed.
@@ -74,7 +71,6 @@ def column_snapshots(listing: FileListing) -> SourceSnapshots | None:
 
 
 def _columns(footers: Sequence[Footer | None]) -> tuple[SingleValues, ...] | None:
-    """The column in each file; None where one is in doubt, or files have different schemas."""
     known = [footer for footer in footers if footer is not None]
     columns = tuple(footer.column for footer in known if footer.column is not None)
     is_one = len({footer.schema_hash for footer in known}) == 1
@@ -82,7 +78,7 @@ def _columns(footers: Sequence[Footer | None]) -> tuple[SingleValues, ...] | Non
 
 
 def _reading(data_type: str, settings: FromFieldValue) -> Callable[[Value], EpochNanos] | None:
-    """How values of a type become instants; None where the declared format is not of the type."""
+    """Converter from values of a type to instants; None where the format does not suit the type."""
     time_format = settings.time_format
     if data_type == "date" and time_format in _DATES:
         return lambda value: instant_of_days(int(value), settings.default_timezone)

@@ -1,4 +1,4 @@
-"""What a file system reports about many files, collected as columns."""
+"""Facts that a file system reports about many files, collected as columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FileFacts:
         self._inodes: list[int] = []
 
     def add(self, status: os.stat_result) -> None:
-        """Take what is reported about the next file."""
+        """Add the facts about the next file."""
         self._lengths.append(status.st_size)
         self._modified.append(status.st_mtime_ns)
         self._changed.append(status.st_ctime_ns)
@@ -56,12 +56,7 @@ class FileFacts:
 
 
 def last_changes(modified: pa.Array, tags: pa.Array) -> npt.NDArray[np.int64]:
-    """`last_change` of many files.
-
-    Args:
-        modified: milliseconds since 1970 (int64).
-        tags: tags of any store (large_string), null where there is none.
-    """
+    """`last_change` of many files, from modification times in milliseconds and tags."""
     is_local = pc.match_substring_regex(tags, _TAG)
     heads = pc.list_element(pc.split_pattern(pc.if_else(is_local, tags, "."), "."), 0)
     millis = pc.utf8_slice_codeunits(heads, 0, -_NANO_DIGITS)

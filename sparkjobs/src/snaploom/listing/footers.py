@@ -67,7 +67,7 @@ _PLAIN_SPARK = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """What is wanted of one footer."""
+    """Requested facts of one footer."""
 
     schema_hash: str
     """Equal for files of which Spark infers one schema."""
@@ -77,7 +77,7 @@ class Footer:
 
 @dataclass(frozen=True, slots=True)
 class SingleValues:
-    """The values of a column without structs around it, one for each row group."""
+    """Values of a column without structs around it, one for each row group."""
 
     name: str
     """As the file spells it."""
@@ -87,12 +87,7 @@ class SingleValues:
     """Text, whole numbers, or for dates the days since 1970."""
 
     def of(self, parts: tuple[str, ...], data_type: str) -> frozenset[Value] | None:
-        """The values, if Spark reads the file's column as a field, unchanged.
-
-        Args:
-            parts: names of the field, from the top level down.
-            data_type: its type, as Spark's `simpleString`.
-        """
+        """Values, if Spark reads the column unchanged as a field of a `simpleString` type."""
         is_unchanged = data_type in _HELD_BY[self.data_type]
         return self.values if is_unchanged and parts == (self.name,) else None
 
@@ -100,13 +95,7 @@ class SingleValues:
 def read_footers(
     files: Sequence[ListedFile], name: str | None, end_of: EndOf
 ) -> Iterator[Footer | None]:
-    """The footers of Parquet files, in their order; None where one cannot be read.
-
-    Args:
-        files: the files.
-        name: of the column that is wanted, in any case; None for none.
-        end_of: reads what is not local.
-    """
+    """Footers of Parquet files, in their order, with the values of a column; None if unreadable."""
 
     def read(file: ListedFile) -> Footer | None:
         try:
@@ -119,17 +108,9 @@ def read_footers(
 
 
 def plain_columns(file: ListedFile, column: SingleValues, end_of: EndOf) -> frozenset[str] | None:
-    """The names of a file's columns in lower case, where Spark surely reads all of them as is.
+    """Names of a file's columns in lower case if Spark reads all unchanged; else None.
 
     That is so where each is of a simple type, and no two names differ in case only.
-
-    Args:
-        file: a file.
-        column: one of its columns; Spark reads it as the type that it has there.
-        end_of: reads what is not local.
-
-    Returns:
-        None where Spark has to be asked.
     """
     try:
         metadata = _metadata(file, end_of)
@@ -146,12 +127,6 @@ def plain_columns(file: ListedFile, column: SingleValues, end_of: EndOf) -> froz
 
 
 def _metadata(file: ListedFile, end_of: EndOf) -> pq.FileMetaData:
-    """The footer of a file.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: it has no footer.
-    """
     if file.uri.startswith(_LOCAL):
         content = local_footer_bytes(file.uri.removeprefix(_LOCAL))
     else:
@@ -167,7 +142,6 @@ def _footer(metadata: pq.FileMetaData, name: str | None) -> Footer:
 
 
 def _single_values(metadata: pq.FileMetaData, name: str) -> SingleValues | None:
-    """The values of a column of which each row group has one; None of any other."""
     stored = stored_column(metadata, name, tuple(_HELD_BY))
     if stored is None:
         return None
@@ -192,7 +166,7 @@ def _is_plain(data_type: pa.DataType) -> bool:
 
 
 def _notes_plain(noted: bytes, names: Sequence[str], column: SingleValues) -> bool:
-    """Whether the schema that Spark noted, and goes by, has these columns and simple types."""
+    """Whether the schema in Spark's note, which Spark uses, has these columns and simple types."""
     try:
         fields = parse_schema(noted.decode(), "").fields
     except (ValueError, KeyError, TypeError):

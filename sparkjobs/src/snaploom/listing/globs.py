@@ -1,4 +1,4 @@
-"""Files of a source: what its globs match, listed once and in one order.
+"""Files of a source that its globs match, listed once and in one order.
 
 Files are listed here rather than by Spark, because a file belongs to one snapshot: a snapshot is
 read from exactly its files. What Spark would not read is not listed either: folders, and names
@@ -33,16 +33,7 @@ _CHOICES = re.compile(r"[{}\[\]\\]")
 
 
 def list_files(globs: Iterable[str], resource: str, others: OtherFiles) -> tuple[ListedFile, ...]:
-    """The files that match any of the globs, each once, sorted by URI; none is no fault.
-
-    Args:
-        globs: as Hadoop reads them.
-        resource: `Kind/name` of the source.
-        others: lists what is not on a local disk.
-
-    Raises:
-        SourceNotReadable: a glob is malformed, or its file system cannot be asked.
-    """
+    """Files of the globs, each once, sorted by URI, possibly none; else `SourceNotReadable`."""
     found: dict[str, ListedFile] = {}
     of_folders: list[str] = []
     for glob in globs:
@@ -64,7 +55,7 @@ def list_files(globs: Iterable[str], resource: str, others: OtherFiles) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class FileFolder:
-    """A folder that has a file which the last step of a glob matches."""
+    """A folder with a file that the last step of a glob matches."""
 
     uri: str
     """Without a final `/`."""
@@ -73,13 +64,9 @@ class FileFolder:
 
 
 def folders_with_files(globs: Iterable[str], others: OtherFiles) -> tuple[FileFolder, ...] | None:
-    """The folders that have a file which one of the globs matches; None where that is in doubt.
+    """Folders with a file that one of the globs matches; None if in doubt.
 
     A folder of several globs is there once for each.
-
-    Args:
-        globs: as Hadoop reads them.
-        others: lists what is not on a local disk.
     """
     found: list[FileFolder] = []
     for glob in globs:
@@ -95,16 +82,7 @@ def folders_with_files(globs: Iterable[str], others: OtherFiles) -> tuple[FileFo
 def files_of_folders(
     folders: Iterable[FileFolder], resource: str, others: OtherFiles
 ) -> tuple[ListedFile, ...]:
-    """Their files, each once, sorted by URI.
-
-    Args:
-        folders: of `folders_with_files`.
-        resource: `Kind/name` of the source.
-        others: lists what is not on a local disk.
-
-    Raises:
-        SourceNotReadable: the files cannot be listed any more.
-    """
+    """Files of `folders_with_files`, sorted by URI; `SourceNotReadable` if they are gone."""
     found: dict[str, ListedFile] = {}
     for folder in folders:
         glob = f"{escape_glob(folder.uri)}/{folder.step}"
@@ -115,7 +93,7 @@ def files_of_folders(
 
 
 def _files(statuses: Sequence[ListedFile]) -> Iterator[ListedFile]:
-    """Those that are files, without the empty objects by which stores mark folders."""
+    """Files among the statuses, without the empty objects by which stores mark folders."""
     folders = {status.uri for status in statuses if status.folder}
     for status in statuses:
         if not status.folder and (status.length or status.uri not in folders):
@@ -141,7 +119,7 @@ def is_hidden(uri: str, glob: str) -> bool:
 
 @lru_cache(maxsize=64)  # asked for every file, of a few globs
 def _reach(glob: str) -> tuple[int, frozenset[str]]:
-    """How many folders wildcards reach, and with which marks hidden ones are spelled out."""
+    """Number of folders that wildcards reach, and the marks of hidden ones that are spelled out."""
     fixed = re.split(r"[{}\[\]*?]", glob, maxsplit=1)[0]
     reached = glob[fixed.rfind("/") + 1 :].count("/")
     return reached, frozenset(
@@ -159,17 +137,12 @@ def is_hidden_name(name: str) -> bool:
 
 
 def is_no_data(name: str) -> bool:
-    """Whether a file of a name is none of a source: hidden, or the mark of a folder."""
+    """Whether a name is not a source's file: hidden, or the mark of a folder."""
     return is_hidden_name(name) or name.endswith(FOLDER_MARK)
 
 
 def glob_below(glob: str, folder: str) -> str | None:
-    """A glob for what a glob matches below a folder: empty for nothing, None where in doubt.
-
-    Args:
-        glob: as Hadoop reads it.
-        folder: its URI, without a final `/`.
-    """
+    """A glob for the matches below a folder: empty for none, None where in doubt."""
     place = normal_uri(folder)
     steps, names = normal_uri(glob).split("/"), place.split("/")
     if _CHOICES.search(glob) or {"", ".", ".."} & {*steps[2:]}:

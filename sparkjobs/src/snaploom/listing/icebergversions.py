@@ -1,4 +1,4 @@
-"""Whether an Iceberg table has a version, by the metadata document in its folder.
+"""Checks whether an Iceberg table has a version, by the metadata document in its folder.
 
 That is all that has to be known of a table that is read as of now. Only tables of Iceberg's Hadoop
 kind are answered for, whose newest version is `metadata/v<N>.metadata.json` behind a hint: one that
@@ -26,19 +26,11 @@ _VERSION = "metadata/v{}.metadata.json"
 _COMPRESSED = ("metadata/v{}.gz.metadata.json", "metadata/v{}.metadata.json.gz")
 _HINTED = re.compile(rb"([1-9][0-9]{0,17})\s*")
 _NONE = -1
-"""What Iceberg writes as the id of a snapshot that there is not."""
+"""Iceberg's snapshot id for "no snapshot"."""
 
 
 def iceberg_snapshots(source: TableSource, others: OtherFiles) -> SourceSnapshots | None:
-    """The snapshots of a table; None where only Spark can enumerate them.
-
-    Args:
-        source: the table.
-        others: opens what is not on a local disk.
-
-    Raises:
-        SparkNeeded: Iceberg's library has to look.
-    """
+    """Snapshots of a table; None, or `SparkNeeded`, where only Spark can enumerate them."""
     place = hadoop_uri(source.globs[0])
     if source.format != "iceberg" or not source.is_read_now or not _PLACE.fullmatch(place):
         return None
@@ -51,12 +43,6 @@ def iceberg_snapshots(source: TableSource, others: OtherFiles) -> SourceSnapshot
 
 
 def _newest(store: ObjectStore) -> Mapping[str, JsonValue]:
-    """The newest metadata document of a table.
-
-    Raises:
-        ValueError: there is no hint, no version by it, or a compressed one.
-        StorageError: it cannot be read.
-    """
     hint = _HINTED.fullmatch(get_bounded(store, "metadata/version-hint.text", HINT))
     if hint is None:
         raise ValueError("the hint is no number")
@@ -72,11 +58,6 @@ def _newest(store: ObjectStore) -> Mapping[str, JsonValue]:
 
 
 def _has_snapshot(document: Mapping[str, JsonValue]) -> bool:
-    """Whether the branch `main` has a snapshot.
-
-    Raises:
-        ValueError: the document does not show it.
-    """
     refs, current = document.get("refs"), document.get("current-snapshot-id", _NONE)
     if "format-version" not in document or not isinstance(current, int | None):
         raise ValueError("no metadata of a table")

@@ -30,7 +30,7 @@ EXPECTED = {
     TimeFormat.UNIX_SECONDS: "whole seconds since 1970",
     TimeFormat.PATTERN: "a date as timePattern has it",
 }
-"""What a value of each format looks like, for messages."""
+"""Examples of values of each format, for messages."""
 
 _UNITS = {
     TimeFormat.UNIX_MILLISECONDS: NANOS_PER_MILLISECOND,
@@ -48,12 +48,7 @@ _MONTH_HINT = (
 
 
 def month_hint(values: Iterable[object], *, in_paths: bool) -> str:
-    """What to do where values that are no dates are months; empty where they are not.
-
-    Args:
-        values: all of them.
-        in_paths: whether they are parts of the paths of files, and not in a column.
-    """
+    """Hint where values that are not dates are months; empty otherwise."""
     texts = {str(value) for value in values}
     if not texts or not all(map(_MONTH.fullmatch, texts)):
         return ""
@@ -69,11 +64,7 @@ class NotAnInstant(ValueError):
 
 
 def instant_of(value: str | int, settings: FromFieldValue) -> EpochNanos:
-    """The instant of a text or a number in the declared format.
-
-    Raises:
-        NotAnInstant: the value is not of the format.
-    """
+    """Instant of a text or number in the declared format, else `NotAnInstant`."""
     if settings.time_pattern is not None:
         return instant_of_pattern(value, settings.time_pattern, settings.default_timezone)
     unit = _UNITS.get(settings.time_format)
@@ -87,11 +78,7 @@ def instant_of(value: str | int, settings: FromFieldValue) -> EpochNanos:
 
 
 def instant_of_pattern(value: str | int, pattern: str, zone: str) -> EpochNanos:
-    """The start of the period that a value names, in a zone.
-
-    Raises:
-        NotAnInstant: the value is not of the pattern.
-    """
+    """Start of the period that a value names, in a zone; `NotAnInstant` if it names none."""
     try:
         return local_instant(parse_pattern(pattern).start(value), zone)
     except (ValueError, OutOfCalendar) as error:
@@ -112,11 +99,7 @@ def instant_of_date(text: str, zone: str) -> EpochNanos:
 
 
 def instant_of_days(days: int, zone: str) -> EpochNanos:
-    """The start of a day in a zone, from the days since 1970 that files hold.
-
-    Raises:
-        NotAnInstant: it lies beyond the calendar.
-    """
+    """Start of a day in a zone, from days since 1970; `NotAnInstant` beyond the calendar."""
     try:
         day = _UNIX_EPOCH.add(days=days)
     except ValueError as error:
@@ -125,11 +108,7 @@ def instant_of_days(days: int, zone: str) -> EpochNanos:
 
 
 def instant_of_date_time(text: str, zone: str) -> EpochNanos:
-    """The instant of an ISO 8601 date-time; without an offset it is local time in the zone.
-
-    Raises:
-        NotAnInstant: the text is not one.
-    """
+    """Instant of an ISO 8601 date-time, by default in the zone; else `NotAnInstant`."""
     try:
         return EpochNanos(OffsetDateTime.parse_iso(text).timestamp(unit="nanosecond"))
     except ValueError:
@@ -141,11 +120,7 @@ def instant_of_date_time(text: str, zone: str) -> EpochNanos:
 
 
 def bounded(nanos: int) -> EpochNanos:
-    """Nanoseconds as an instant.
-
-    Raises:
-        NotAnInstant: they lie beyond the calendar.
-    """
+    """Nanoseconds as an instant; `NotAnInstant` beyond the calendar."""
     if not FIRST_INSTANT <= nanos <= LAST_INSTANT:
         raise NotAnInstant
     return EpochNanos(nanos)

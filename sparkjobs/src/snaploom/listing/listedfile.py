@@ -30,7 +30,7 @@ class ListedFile:
 
     @property
     def name(self) -> str:
-        """The last part of the URI."""
+        """Last part of the URI."""
         return self.uri.rsplit("/", 1)[-1]
 
     @property
@@ -41,12 +41,12 @@ class ListedFile:
 
     @property
     def changed(self) -> int:
-        """The newest time that is known of it, in milliseconds since the epoch."""
+        """Newest known time of it, in milliseconds since the epoch."""
         return last_change(self.modified, self.etag)
 
 
 def local_tag(status: os.stat_result) -> str:
-    """A tag that distinguishes contents of a local path beside length and time; or nothing.
+    """Tag that distinguishes contents of a local path beside length and time; may be empty.
 
     The time at which the inode last changed, in nanoseconds since 1970, which nobody can set, and
     its number. `Tags.java` writes them in the same form.
@@ -55,12 +55,7 @@ def local_tag(status: os.stat_result) -> str:
 
 
 def last_change(modified: int, tag: str | None) -> int:
-    """The newer of a file's times, in milliseconds since 1970.
-
-    Args:
-        modified: milliseconds since 1970.
-        tag: of a local file, `local_tag`; of stores, whatever they have.
-    """
+    """Newer time of a file, in milliseconds since 1970; `tag` is a `local_tag` or a store's."""
     changed = _LOCAL_TAG.fullmatch(tag or "")
     return max(modified, int(changed[1]) // 1_000_000 if changed else 0)
 
@@ -82,6 +77,6 @@ def fingerprint(files: Iterable[ListedFile]) -> str:
 
 
 def file_key(file: ListedFile) -> str:
-    """A short name for this content of this file (128 bits), under which facts are remembered."""
+    """Short key of this content of this file (128 bits), under which facts are remembered."""
     identity = json.dumps(file.identity).encode()
     return hashlib.blake2b(identity, digest_size=16).hexdigest()

@@ -23,12 +23,11 @@ _ONLY_HADOOP = re.compile(r"[{}\[\]\\]")
 _NANOS_PER_MILLI = 1_000_000
 
 
-class _InDoubtError(Exception):
-    """Hadoop may see it otherwise."""
+class _InDoubtError(Exception): ...
 
 
 def local_matches(glob: str) -> list[ListedFile] | None:
-    """The files and folders that a glob matches; None where Hadoop has to list them."""
+    """Files and folders that a glob matches; None where Hadoop has to list them."""
     steps = _steps(glob)
     if steps is None:
         return None
@@ -39,15 +38,7 @@ def local_matches(glob: str) -> list[ListedFile] | None:
 
 
 def local_folders(glob: str, is_hidden: Callable[[str], bool]) -> list[str] | None:
-    """The folders that have a file which a glob matches; None where Hadoop has to list them.
-
-    Args:
-        glob: the last step of which is the name of a file.
-        is_hidden: from the URI of a file to whether it counts as none.
-
-    Returns:
-        Their URIs, without a final `/`.
-    """
+    """URIs of folders with a file that a glob matches; None where Hadoop has to list them."""
     steps = _steps(glob)
     if steps is None:
         return None
@@ -66,12 +57,7 @@ def local_folders(glob: str, is_hidden: Callable[[str], bool]) -> list[str] | No
 
 
 def local_files(folder: str, step: str) -> list[ListedFile] | None:
-    """The files and folders whose names a step of a glob matches; None where they are Hadoop's.
-
-    Args:
-        folder: URI of one that `local_folders` has found, or any other.
-        step: the last one of that glob.
-    """
+    """Files and folders whose names a step of a glob matches; None if only Hadoop can decide."""
     if not folder.startswith("file:"):
         return None
     try:
@@ -81,7 +67,7 @@ def local_files(folder: str, step: str) -> list[ListedFile] | None:
 
 
 def _has_file(folder: str, step: str, is_hidden: Callable[[str], bool]) -> bool:
-    """Whether a folder has a file; no further than to the first: names behind are not judged."""
+    """Whether a folder has a file; stops at the first: later names are not judged."""
     if not _is_wild(step):
         path = f"{folder}/{step}"
         return os.path.isfile(path) and not is_hidden(f"file:{path}")
@@ -100,7 +86,7 @@ def _has_file(folder: str, step: str, is_hidden: Callable[[str], bool]) -> bool:
 
 
 def _steps(glob: str) -> list[str] | None:
-    """The names and patterns of a glob from the root on; None where it is Hadoop's."""
+    """Names and patterns of a glob from the root on; None if only Hadoop can read it."""
     place = _PLACE.fullmatch(glob)
     if place is None or _ONLY_HADOOP.search(glob):
         return None
@@ -119,7 +105,9 @@ def _matches(folder: str, steps: Sequence[str]) -> Iterator[ListedFile]:
         for name in _folders(folder, step) if is_wild else [step]:
             yield from _matches(f"{folder}/{name}", rest)
         return
-    for path in _members(folder, step) if is_wild else [f"{folder}/{step}"]:
+    for path in (
+        [entry.path for entry in _entries(folder, step)] if is_wild else [f"{folder}/{step}"]
+    ):
         try:
             yield _described(path, os.stat(path))
         except (FileNotFoundError, NotADirectoryError):
@@ -128,10 +116,6 @@ def _matches(folder: str, steps: Sequence[str]) -> Iterator[ListedFile]:
 
 def _folders(folder: str, step: str) -> list[str]:
     return [entry.name for entry in _entries(folder, step) if entry.is_dir()]
-
-
-def _members(folder: str, step: str) -> list[str]:
-    return [entry.path for entry in _entries(folder, step)]
 
 
 def _entries(folder: str, step: str) -> list[os.DirEntry[str]]:
@@ -148,12 +132,10 @@ def _entries(folder: str, step: str) -> list[os.DirEntry[str]]:
 
 
 def _is_odd(name: str) -> bool:
-    """Whether Hadoop refuses a name."""
     return ":" in name or not _is_text(name)
 
 
 def _is_text(name: str) -> bool:
-    """Whether a name is text rather than bytes of another encoding, kept as surrogates."""
     return name.isascii() or not any("\ud800" <= character <= "\udfff" for character in name)
 
 

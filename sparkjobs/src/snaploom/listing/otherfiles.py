@@ -1,4 +1,4 @@
-"""Files that are on no local disk: what lists them is handed in, because it needs Spark."""
+"""Port to files that are on no local disk; its implementation needs Spark."""
 
 from __future__ import annotations
 
@@ -10,30 +10,18 @@ from snaploom.storage.objectstore import ObjectStore
 
 
 class SparkNeeded(Exception):
-    """Only Spark can answer, and it has not been started; no user ever sees this."""
+    """Only Spark can answer, and it has not been started; users never see this."""
 
 
 class OtherFiles(Protocol):
-    """What a session of Spark answers about files."""
+    """Spark's answers about files."""
 
     def matches(self, glob: str, resource: str) -> Sequence[ListedFile]:
-        """Files and folders that a glob matches.
-
-        Raises:
-            SourceNotReadable: the glob is malformed, or its file system cannot be asked.
-        """
+        """Files and folders that a glob matches, else `SourceNotReadable`."""
         ...
 
     def folders(self, glob: str, is_hidden: Callable[[str], bool]) -> Sequence[str] | None:
-        """The folders that have a file which a glob matches; None where files have to be listed.
-
-        Args:
-            glob: the last step of which is the name of a file.
-            is_hidden: from the URI of a file to whether it counts as none.
-
-        Returns:
-            Their URIs, without a final `/`.
-        """
+        """URIs of folders with a file that a glob matches; None where files have to be listed."""
         ...
 
     def exists(self, uri: str) -> bool:
@@ -41,15 +29,11 @@ class OtherFiles(Protocol):
         ...
 
     def store(self, uri: str, create: bool) -> ObjectStore:
-        """The store of a folder of which nobody else knows the scheme."""
+        """Store of a folder whose scheme only Hadoop's client knows."""
         ...
 
     def end(self, file: ListedFile, length: int) -> bytes:
-        """So many bytes at the end of a file; from several threads.
-
-        Raises:
-            OSError: it cannot be read.
-        """
+        """Last bytes of a file, else `OSError`; called from several threads."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Snapshots that the paths of files hold: enumerated from only the names, without opening one.
+"""Snapshots in paths of files: enumerated by names, without opening one.
 
 Where paths of folders hold them, only folders are enumerated, and the files of a snapshot are
 listed when they are read: in a source of a million files most are of days that no run reads again.
@@ -30,7 +30,7 @@ from snaploom.planning.prefix import Capture, CapturedValue, normal_uri
 
 @dataclass(frozen=True)
 class PathSnapshots:
-    """The snapshots of one source whose paths hold them."""
+    """Snapshots of one source whose paths hold them."""
 
     listing: FileListing
     settings: FromFieldValue
@@ -39,29 +39,17 @@ class PathSnapshots:
 
     @property
     def listed(self) -> SourceSnapshots:
-        """The instants in paths; no file is opened.
-
-        Raises:
-            SourceError: as `by_instant`.
-        """
+        """Instants in paths; no file is opened. Raises as `by_instant`."""
         return SourceSnapshots.of(self.by_instant if self._folders is None else self._folders)
 
     def files_of(self, snapshot: EpochNanos) -> tuple[CapturedFile, ...]:
-        """The files of one snapshot, listed once; nothing where there are none.
-
-        Raises:
-            SourceError: the files cannot be listed.
-        """
+        """Files of one snapshot, listed once, possibly none; `SourceError` if listing fails."""
         if self._folders is None:
             return self.by_instant.get(snapshot, ())
         return self.listing.files_of(self._folders.get(snapshot, ()))
 
     def globs_of(self, files: Sequence[CapturedFile]) -> tuple[str, ...]:
-        """Globs that match the files of a snapshot and few others; none where all are to be listed.
-
-        Args:
-            files: all that the snapshot has.
-        """
+        """Globs that match a snapshot's files and few others; empty where all are to be listed."""
         prefix = self.listing.prefix
         assert prefix is not None  # it has the capture
         before = takewhile(lambda part: part != self.capture, prefix.parts)
@@ -76,7 +64,6 @@ class PathSnapshots:
 
     @cached_property
     def _folders(self) -> Mapping[EpochNanos, Sequence[CapturedFolder]] | None:
-        """The folders of each snapshot; None where all files have to be listed."""
         found: dict[EpochNanos, list[CapturedFolder]] = defaultdict(list)
         try:
             for each in self.listing.folders or ():
@@ -87,7 +74,7 @@ class PathSnapshots:
 
     @cached_property
     def by_instant(self) -> Mapping[EpochNanos, tuple[CapturedFile, ...]]:
-        """The files of each snapshot.
+        """Files of each snapshot.
 
         Raises:
             SnapshotValueInvalid: a path has none.
@@ -126,7 +113,7 @@ class PathSnapshots:
 
 
 def path_snapshots(listing: FileListing) -> PathSnapshots | None:
-    """The snapshots of a source whose paths hold them; None for all others."""
+    """Snapshots of a source whose paths hold them; None for all others."""
     settings = listing.declared.snapshot.from_field_value
     if settings is None or listing.prefix is None:
         return None

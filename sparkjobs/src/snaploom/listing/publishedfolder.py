@@ -1,4 +1,4 @@
-"""Folders that Snaploom publishes, read as a source: only what is committed (rule W21).
+"""Folders that Snaploom publishes, read as a source: committed files only (rule W21).
 
 Their files lie at `<folder>/data/<partition>/<file>` beside files of runs that crashed, lost a race
 or were deleted by name only; the manifest lists the live ones. It is read when the source's files
@@ -23,7 +23,7 @@ _PUBLISHED = re.compile(rf"(?P<folder>.*/)(?P<key>{layout.DATA}[^/]+/[^/]+)")
 
 
 def only_live(files: Sequence[ListedFile], others: OtherFiles) -> tuple[ListedFile, ...]:
-    """The files without those of a Snaploom folder that its manifest does not list as live.
+    """Drop files of a Snaploom folder that its manifest does not list as live.
 
     Raises:
         StorageError: the manifest cannot be read.
@@ -41,12 +41,7 @@ def only_live(files: Sequence[ListedFile], others: OtherFiles) -> tuple[ListedFi
 
 
 def is_any_published(folders: Iterable[str], others: OtherFiles) -> bool:
-    """Whether one of some folders is one in which an output has its files.
-
-    Args:
-        folders: their URIs, without a final `/`.
-        others: lists what is not on a local disk.
-    """
+    """Whether an output has its files in one of some folders."""
     found = (_PUBLISHED.fullmatch(f"{folder}/-") for folder in folders)
     outputs = {match["folder"] for match in found if match is not None}
     return any(_is_ours(others, output) for output in outputs)

@@ -22,18 +22,17 @@ from snaploom.listing.globs import is_hidden_name
 _PLACE = re.compile(r"file:(?P<folder>(?:/[^/]+)+)")
 _PARTITION = re.compile(r"(?P<column>[^=]+)=.+", re.DOTALL)
 _ODD = re.compile("[:\n\ud800-\udfff]")
-"""What Hadoop refuses in names, what cannot be passed line by line, and bytes that are no text."""
+"""Names that Hadoop refuses, that cannot be passed line by line, or that are not text."""
 _SPECIAL = ("_metadata", "_common_metadata", "_spark_metadata")
 """Names that Spark hides otherwise than others, and one that makes a folder that of a stream."""
 
 
-class _InDoubtError(Exception):
-    """Spark may see it otherwise."""
+class _InDoubtError(Exception): ...
 
 
 @dataclass(frozen=True)
 class RelationFolder:
-    """A folder with files of a relation; of one with partition columns, a partition."""
+    """A folder with files of a relation; a partition if there are partition columns."""
 
     uri: str
     """Without a final `/`."""
@@ -60,14 +59,7 @@ class RelationFiles:
 
 
 def relation_files(uri: str) -> RelationFiles | None:
-    """The files that Spark reads as one relation from a folder.
-
-    Args:
-        uri: of the folder, `file:/...`, without a final `/`.
-
-    Returns:
-        None where Spark has to list them, or there are none.
-    """
+    """Files that Spark reads as one relation from a `file:/...` folder; None if unsure."""
     try:
         return _described(_levels(_folder_of(uri)))
     except (OSError, _InDoubtError):
@@ -75,16 +67,10 @@ def relation_files(uri: str) -> RelationFiles | None:
 
 
 def first_files(uri: str) -> tuple[str, ...] | None:
-    """URIs of the first file by name of each folder of a relation.
+    """URIs of each folder's first file by name; None if unsure, or the first is empty.
 
     Where Spark looks into the first of all files, it is one of these; it finds the same partitions
     in them as in all files.
-
-    Args:
-        uri: of the folder, `file:/...`, without a final `/`.
-
-    Returns:
-        None where Spark has to list them, or the first one is empty.
     """
     try:
         return tuple(_first_file(folder) for folder in _levels(_folder_of(uri)))
@@ -93,7 +79,6 @@ def first_files(uri: str) -> tuple[str, ...] | None:
 
 
 def _folder_of(uri: str) -> str:
-    """The path of a folder whose name Hadoop takes as it is."""
     place = _PLACE.fullmatch(uri)
     if place is None or _ODD.search(place["folder"]) or os.name != "posix":
         raise _InDoubtError
@@ -112,8 +97,6 @@ def _first_file(folder: _Folder) -> str:
 
 @dataclass(frozen=True)
 class _Folder:
-    """What one folder has that Spark does not hide."""
-
     path: str
     files: Sequence[str]
     """Names of regular files and of links."""
@@ -126,9 +109,7 @@ class _Folder:
 def _levels(root: str) -> list[_Folder]:
     """The folders with files: all of them equally deep, each below folders of the same columns.
 
-    Raises:
-        OSError: the disk does not answer.
-        _InDoubtError: the folders are no such tree.
+    Raises `OSError`, or `_InDoubtError` where the folders are not such a tree.
     """
     level = [root]
     while level:
@@ -169,11 +150,9 @@ def _listed(path: str) -> _Folder:
 
 
 def _described(folders: Iterable[_Folder]) -> RelationFiles:
-    """The files of some folders, without those that are empty.
+    """The files of some folders, without empty ones.
 
-    Raises:
-        OSError: the disk does not answer.
-        _InDoubtError: something is neither a file nor a link to one, or all files are empty.
+    Raises `OSError`, or `_InDoubtError` for anything but files or where all files are empty.
     """
     facts, described = FileFacts(), []
     paths: list[str] = []
@@ -191,7 +170,7 @@ def _described(folders: Iterable[_Folder]) -> RelationFiles:
 
 
 def _look(folder: _Folder, paths: list[str], facts: FileFacts) -> str:
-    """Add what is known of the files of a folder; the URI of an empty one is returned."""
+    """Add the facts about a folder's files; returns the URI of an empty one."""
     empty = ""
     prefix = f"file:{folder.path}/"
     opened = os.open(folder.path, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""How many bytes a snapshot of a source has in files, before anything is read."""
+"""Size of a snapshot's files, before anything is read."""
 
 from __future__ import annotations
 
@@ -12,16 +12,10 @@ from snaploom.planning.sources.files.source import FileSource
 def snapshot_bytes(
     bundle: Bundle, name: str, snapshot: EpochNanos, files: SourceFiles
 ) -> int | None:
-    """Bytes of the files that a snapshot is read from; None where it is not read from files only.
+    """Bytes of the files of a snapshot; None where it is not read from files only.
 
     Where a column holds the snapshots these are the bytes of all files, each of which may have
     some of its rows.
-
-    Args:
-        bundle: holds the source, and those that it reads.
-        name: of the source.
-        snapshot: one of its snapshots.
-        files: of all sources; what is listed stays there.
 
     Raises:
         SourceError: the files cannot be listed.

@@ -1,4 +1,4 @@
-"""The files of all sources of one run; what was listed once stays as it was.
+"""Files of all sources of one run, each listed once.
 
 What a snapshot was read from is looked at once more before it is published (`ReadFiles.change`):
 where each file is as it was listed, before any of them was opened, all sources were as they were
@@ -36,20 +36,19 @@ class SourceFiles:
     """The files of sources."""
 
     def __init__(self, others: OtherFiles) -> None:
-        """Nothing is listed yet; `others` lists what is not on a local disk."""
         self.others = others
         self._listings: dict[str, FileListing] = {}
 
     def of(self, source: FileSource) -> FileListing:
-        """The files of a source; listed when they are asked for."""
+        """Files of a source; listed on demand."""
         return self.like(FileListing(source.source.identity, source.declared, self.others))
 
     def like(self, listing: FileListing) -> FileListing:
-        """The files of the source that a listing is of; listed when they are asked for."""
+        """Files of a listing's source; listed on demand."""
         return self._listings.setdefault(listing.resource, listing.asking_anew(self.others))
 
     def asking(self, others: OtherFiles) -> SourceFiles:
-        """The same files, and others to list what has not been listed."""
+        """The same files, with others to list the rest."""
         files = SourceFiles(others)
         files._listings.update(
             (resource, listing.asking(others))
@@ -77,7 +76,7 @@ class Change:
 
 @dataclass(frozen=True)
 class ReadFiles:
-    """Files that a snapshot is read from, as they were listed before one of them was opened."""
+    """Files of a snapshot, as they were listed before one of them was opened."""
 
     listing: FileListing
     """Of the source."""
@@ -98,7 +97,7 @@ class ReadFiles:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Warn of files without a byte, and so without a row: the writer may not have finished."""
+        """Warnings about files without a byte: the writer may not have finished."""
         empty = [each.file.uri for each in self.read if not each.file.length]
         if not empty:
             return ()
@@ -106,14 +105,7 @@ class ReadFiles:
         return (f"{self.resource}: {count} have zero bytes, and no rows: {shown(empty)}",)
 
     def change(self, now: SourceFiles) -> Change | None:
-        """Return what is otherwise now, by one more listing; None where nothing is.
-
-        Args:
-            now: takes what is listed.
-
-        Raises:
-            SourceError: the files cannot be listed.
-        """
+        """List once more and return the difference, if any; `SourceError` if listing fails."""
         listed = self.read if self.snapshot is not None else self.listing.files
         known = {each.file.uri: each.file for each in listed}
         found = {file.uri: file for file in self._listed(now)}
@@ -147,7 +139,7 @@ def _described(file: ListedFile) -> str:
 
 
 def file_snapshots(listing: FileListing) -> SourceSnapshots | None:
-    """The snapshots of files, where these need not be opened; None where a column holds them.
+    """Snapshots of files that need not be opened; None where a column holds the snapshots.
 
     Raises:
         SnapshotValueInvalid: a path has none.
@@ -161,12 +153,7 @@ def file_snapshots(listing: FileListing) -> SourceSnapshots | None:
 
 
 def enumerated_source(bundle: Bundle, name: str) -> DeclaredSource:
-    """The source whose snapshots a source has: itself, or the one that it is a query over.
-
-    Args:
-        bundle: holds both.
-        name: of the source.
-    """
+    """The source whose snapshots a source has: itself, or the one that it is a query over."""
     source = declared(bundle.source(name))
     while source.snapshots_of is not None:
         source = declared(bundle.source(source.snapshots_of))
@@ -174,17 +161,7 @@ def enumerated_source(bundle: Bundle, name: str) -> DeclaredSource:
 
 
 def listed_without_spark(bundle: Bundle, name: str, files: SourceFiles) -> SourceSnapshots | None:
-    """The snapshots of a source; None where only Spark can enumerate them.
-
-    Args:
-        bundle: holds the source, and those that it reads.
-        name: of the source.
-        files: of all of them.
-
-    Raises:
-        SourceError: as `file_snapshots`.
-        SparkNeeded: as `file_snapshots`.
-    """
+    """Snapshots of a source; None if only Spark can enumerate them. Raises as `file_snapshots`."""
     source = enumerated_source(bundle, name)
     if isinstance(source, TableSource):
         return iceberg_snapshots(source, files.others)

@@ -1,4 +1,4 @@
-"""Which files a query needs: a condition against everything that is known about the files.
+"""Evaluation of a condition against all known facts about files.
 
 A file is dropped only on proof. What no index serves may be TRUE for any row, and has the reason.
 """
@@ -39,7 +39,7 @@ _LEAVES = (Comparison, In, Residue, StartsWith, Contains, EndsWith, IsNull, IsNo
 
 @dataclass(frozen=True)
 class ClauseReport:
-    """What came of one part of a condition."""
+    """Result for one part of a condition."""
 
     text: str
     """The part, as people write it."""
@@ -55,7 +55,7 @@ class ClauseReport:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Which rows' files a query needs, and why."""
+    """Files that a query needs, with reasons."""
 
     keep: Mask
     """For each row of the table."""
@@ -64,18 +64,12 @@ class Evaluation:
 
     @property
     def dropped(self) -> int:
-        """Rows whose files are not needed."""
+        """Number of rows whose files are not needed."""
         return int(len(self.keep) - np.count_nonzero(self.keep))
 
 
 def evaluate(predicate: Predicate, definition: SkippingDefinition, files: FileTable) -> Evaluation:
-    """Decide for each row of the table whether its file may hold a row that the condition keeps.
-
-    Args:
-        predicate: the condition, in any form.
-        definition: the indexes that the table was built with.
-        files: what is known.
-    """
+    """Decide for each row of the table whether its file may hold a row that the condition keeps."""
     evaluator = _Evaluator(definition, files)
     keep = np.ones(files.count, dtype=np.bool_)
     clauses = []
@@ -92,7 +86,7 @@ class _Evaluator:
     files: FileTable
 
     def clause(self, predicate: Predicate) -> tuple[Mask, ClauseReport]:
-        """The files that a part needs, and what is reported about it."""
+        """The files that a part needs, and the report about it."""
         match predicate:
             case And(parts) | Or(parts):
                 return self._joined(predicate, parts)
@@ -137,7 +131,7 @@ class _Evaluator:
         return self._reported(leaf, keep, tuple(served), tuple(unserved))
 
     def _answer(self, index: IndexDefinition, leaf: Leaf) -> Mask | str:
-        """The files that a leaf needs as one index knows, or why it does not."""
+        """Files that a leaf needs by one index, or why that index does not serve it."""
         try:
             return self._needed(index, leaf)
         except KeyError as absent:
@@ -165,8 +159,6 @@ class _Evaluator:
         return some_value & (answer | ~known)
 
     def _has_rows(self, column: str) -> Mask:
-        """Files in which a count is not known to be nought."""
-
         def find() -> Mask:
             counts = self.files.column(column)
             known: Mask = counts.fill_null(1).to_numpy(zero_copy_only=False) != 0

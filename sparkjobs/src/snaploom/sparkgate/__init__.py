@@ -1,4 +1,4 @@
-"""The gate for SQL in the job: Spark's own parser and analyser are asked what a text comes to.
+"""The gate for SQL in the job: Spark's parser and analyser show the meaning of a text.
 
 Before Spark a text is scanned (`snaploom.planning.sqlgate.lexer`). Here its parsed tree is walked
 by lists of what may be there (`kinds`, `judging`), and what it was resolved to is walked again. An

@@ -51,25 +51,25 @@ _NOT_FOR_PEOPLE = re.compile(r"^\[[A-Z0-9_.]+\] |(?:^|(?<=\S))\s*+SQLSTATE: \w+\
 
 @dataclass(frozen=True)
 class SqlPlace:
-    """Where a text stands, and how its refusal is put."""
+    """Place of a text, and the wording of its refusal."""
 
     resource: str | None
     """`Kind/name` of the resource, where there is one."""
     path: str | None
     """Field path of the text."""
     error: type[SnaploomError]
-    """What a refusal is raised as."""
+    """Class of the error."""
     expected: str
-    """What would have been right."""
+    """Expected text."""
     about: str = ""
-    """What the message ends with, in brackets."""
+    """End of the message, in brackets."""
     varying: frozenset[Determinism] = frozenset()
-    """What the text's result may not depend on."""
+    """Facts on which the text's result may not depend."""
 
     def refused(
         self, message: str, found: str | None = None, hint: str | None = None
     ) -> SnaploomError:
-        """The error about this place."""
+        """Build the error about this place."""
         return self.error(
             f"{message} ({self.about})" if self.about else message,
             resource=self.resource,
@@ -82,7 +82,7 @@ class SqlPlace:
 
 @dataclass(frozen=True)
 class CheckedExpression:
-    """An expression that may be computed; what it comes to is judged by `check_resolved`."""
+    """An expression that may be computed; `check_resolved` judges its resolved form."""
 
     text: str
     """Without comments."""
@@ -96,7 +96,7 @@ class CheckedExpression:
 
 
 def allowances_of(spark: SparkSession) -> Allowances:
-    """What is allowed in a session beyond the lists."""
+    """Entries allowed in a session beyond the lists."""
     return _allowances(spark.conf.get(ALLOW_SETTING, "") or "")
 
 
@@ -112,18 +112,7 @@ def checked_expression(
     scope: Scope = VALUES,
     columns: Mapping[tuple[str, ...], Column] | None = None,
 ) -> CheckedExpression:
-    """An expression that has nothing but what it may.
-
-    Args:
-        spark: the session.
-        text: one expression.
-        place: where it stands.
-        scope: what it may have.
-        columns: what it reads in the place of columns, by the parts of their names.
-
-    Raises:
-        SnaploomError: the error of the place.
-    """
+    """Parse an expression; raises the error of the place for anything not allowed in it."""
     clean = _scanned(text, place)
     trees = Trees(spark)
     parsed = _judged(spark, trees, clean, place, scope)
@@ -135,12 +124,6 @@ def check_resolved(
     made: DataFrame, over: Iterable[DataFrame], place: SqlPlace, scope: Scope = VALUES
 ) -> None:
     """Refuse a frame that uses more, above the frames that it was built from, than SQL may.
-
-    Args:
-        made: has checked expressions.
-        over: the frames.
-        place: where the text stands.
-        scope: what it may have.
 
     Raises:
         SnaploomError: the error of the place.
@@ -157,17 +140,11 @@ def check_resolved(
 def checked_query(
     spark: SparkSession, text: str, frames: Mapping[str, DataFrame], place: SqlPlace
 ) -> DataFrame:
-    """The result of a query over frames; not computed yet.
+    """The result of a query over frames by alias; not computed yet.
 
     An alias is a common table expression around its frame, so no name of the session is meant.
     Positions in Spark's messages are off by one line where the query is resolved, not where it is
     parsed.
-
-    Args:
-        spark: the session.
-        text: one SELECT; a semicolon at its end is passed over.
-        frames: what it may read, by alias.
-        place: where it stands.
 
     Raises:
         SnaploomError: the error of the place.
@@ -196,11 +173,6 @@ def checked_query(
 
 def checked_statement(spark: SparkSession, text: str, place: SqlPlace) -> DataFrame:
     """A query that a person asks about the tables and files of a session; not computed yet.
-
-    Args:
-        spark: the session.
-        text: one SELECT over whatever the session can read.
-        place: where it stands.
 
     Raises:
         SnaploomError: the error of the place: it is no query, or calls what is not on the list.
@@ -258,7 +230,6 @@ def _refuse_varying(varying: Iterable[tuple[Determinism, str]], place: SqlPlace)
 
 
 def _refuse_types(made: DataFrame, place: SqlPlace) -> None:
-    """Refuse columns of user-defined types: PySpark imports a type's module to show a schema."""
     try:
         parse_schema(str(made._jdf.schema().json()), "")
     except ValueError as error:

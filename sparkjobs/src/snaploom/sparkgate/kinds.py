@@ -1,4 +1,4 @@
-"""Kinds of nodes in Spark's trees that user SQL may make: what is on no list is refused.
+"""Kinds of nodes in Spark's trees that user SQL may make; all others are refused.
 
 Names are those of classes without Spark's package in front. What is not here either runs something
 (user functions, programs, calls by name), reads something (files, tables, variables), or cannot be

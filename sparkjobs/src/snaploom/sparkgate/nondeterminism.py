@@ -36,11 +36,11 @@ def _classes() -> dict[str, tuple[Determinism, str]]:
 _CLASSES = MappingProxyType(
     {name: shown for name, shown in _classes().items() if name not in _OF_CONVERSIONS}
 )
-"""What a class shows, by its simple name."""
+"""Display names of classes, by simple name."""
 
 
 def varying_uses(uses: Iterable[Use]) -> Iterator[tuple[Determinism, str]]:
-    """What a plan uses whose result varies, as people write it, and what it depends on."""
+    """Parts of a plan with varying results, in SQL's notation, and their cause."""
     for use in uses:
         name = bare_kind(use.class_name).rpartition(".")[2]
         if name in _CLASSES:

@@ -1,4 +1,4 @@
-"""Finds what the trees of a SQL text may not have: pure functions over what `trees` read."""
+"""Judges the trees of a SQL text: pure functions over nodes that `trees` read."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _WITHOUT_BRACKETS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a text may have at its place."""
+    """Allowed constructs at a place."""
 
     kinds: frozenset[Kind]
     """Kinds of functions."""
@@ -67,7 +67,7 @@ OF_QUERIES = frozenset(Kind) - {Kind.TABLE}
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One thing that a text has and may not have."""
+    """One construct that a text may not have."""
 
     found: str
     """As people call it."""
@@ -76,7 +76,7 @@ class Refusal:
     list_: str = ""
     """Name of the list of allowances that would have to hold it, if one could."""
     entry: str = ""
-    """What that list would have to hold."""
+    """Entry that the list would need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Something that a resolved plan uses."""
+    """A construct in a resolved plan."""
 
     is_plan: bool
     class_name: str
@@ -110,23 +110,17 @@ class Use:
 
 
 def bare_kind(class_name: str) -> str:
-    """A class without Spark's package; Scala's objects and nameless classes by what they are in."""
+    """Class name without Spark's package; Scala's objects and nameless classes by the outer one."""
     return class_name.removeprefix(CATALYST).split("$", 1)[0]
 
 
 def judge_parsed(nodes: Sequence[Node], scope: Scope, allow: Allowances) -> tuple[Refusal, ...]:
-    """What a parsed tree has that it may not.
-
-    Args:
-        nodes: of the tree, parents first.
-        scope: what it may have.
-        allow: what is allowed beyond the lists.
-    """
+    """Refuse constructs of a parsed tree, given as nodes, parents first."""
     return tuple(dict.fromkeys(_Parsed(nodes, scope, allow).refusals()))
 
 
 def judge_resolved(uses: Iterable[Use], scope: Scope, allow: Allowances) -> tuple[Refusal, ...]:
-    """What a resolved plan uses that it may not."""
+    """Refuse constructs of a resolved plan."""
     return tuple(dict.fromkeys(one for use in uses for one in _beyond_use(use, scope, allow)))
 
 
@@ -187,7 +181,6 @@ class _Parsed:
                 self._below[node.parent].append(place)
 
     def refusals(self) -> Iterator[Refusal]:
-        """Visit every node, with the names that can be read there."""
         if self._nodes[0].kind == "expressions.Alias":
             yield Refusal("AS", "an expression has no name here")
         readable = self._scope.relations
@@ -200,7 +193,7 @@ class _Parsed:
     def _inner(
         self, place: int, readable: frozenset[str] | None
     ) -> Iterator[tuple[int, frozenset[str] | None]]:
-        """The nodes below one, with what they can read: a WITH clause adds its names."""
+        """The nodes below one, with the names readable in them: a WITH clause adds its names."""
         node = self._nodes[place]
         below = self._below[place]
         if node.kind != "plans.logical.UnresolvedWith":
@@ -267,7 +260,7 @@ class _Parsed:
             yield Refusal(f"{name}()", why, _FUNCTIONS_LIST, builtin_name(name))
 
     def _beyond_arguments(self, place: int, function: str) -> Iterator[Refusal]:
-        """Types and options must be written out: it is known what they are before anything runs."""
+        """Refuse types and options that are computed: they must be known before anything runs."""
         arguments = [p for p in self._below[place] if self._nodes[p].field == "arguments"]
         if any(self._nodes[p].kind == "expressions.NamedArgumentExpression" for p in arguments):
             yield Refusal(f"{function}(... => ...)", "its arguments may not be named")
@@ -320,7 +313,7 @@ class _Parsed:
             yield Refusal(f"options of {name}", "a table may not be read with options")
 
     def _is_of_lambda(self, place: int) -> bool:
-        """Whether a name is a variable of a lambda around it: Spark gives columns in one alike."""
+        """Whether a name is a variable of a lambda around it: Spark shows columns in one alike."""
         name = _first_name(self._nodes[place])
         around = self._nodes[place].parent
         while around >= 0:
@@ -369,6 +362,5 @@ _NAMES = {
 
 
 def _called(kind: str) -> str:
-    """What people call a kind of node, where there is a name for it."""
     name = kind.rpartition(".")[2]
     return _NAMES.get(name, name)

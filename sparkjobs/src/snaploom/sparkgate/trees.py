@@ -40,7 +40,7 @@ _JAVA: WeakKeyDictionary[JavaGateway, JavaObject] = WeakKeyDictionary()
 
 
 def _java_of(gateway: JavaGateway) -> JavaObject:
-    """Our object in a JVM, which keeps nothing and serves all threads."""
+    """The object in a JVM; it is stateless and serves all threads."""
     if gateway not in _JAVA:
         sources = resources.files(__package__).joinpath("java")
         _JAVA[gateway] = new_instance(gateway, compiled_class(gateway, _PACKAGE, sources, "Trees"))
@@ -62,11 +62,7 @@ class Trees:
         self._settings = [text for pair in LEXICAL_SETTINGS.items() for text in pair]
 
     def parse(self, text: str, *, is_query: bool) -> JavaObject:
-        """The unresolved Java expression or plan that Spark's parser returns for a text.
-
-        Raises:
-            PySparkException, Py4JError: it makes nothing of it.
-        """
+        """Parse a text to an unresolved Java expression or plan; raises Spark's errors."""
         session = self._spark._jsparkSession
         return cast(JavaObject, self._java.parse(session, text, is_query, self._settings))
 
@@ -75,27 +71,18 @@ class Trees:
         return Column(self._classic.ExpressionUtils.column(parsed))
 
     def replaced(self, parsed: JavaObject, columns: Mapping[tuple[str, ...], Column]) -> JavaObject:
-        """A parsed expression that reads something else where it names columns.
-
-        Args:
-            parsed: one expression.
-            columns: what it reads, by the parts of the name, whatever their case.
-        """
+        """Replace the columns of a parsed expression, by the parts of the name in any case."""
         others = [self._classic.ExpressionUtils.expression(one._jc) for one in columns.values()]
         names = [list(name) for name in columns]
         return cast(JavaObject, self._java.replaced(parsed, names, others))
 
     def frame(self, parsed: JavaObject) -> DataFrame:
-        """The result of a parsed plan, resolved but not computed.
-
-        Raises:
-            PySparkException, Py4JError: it cannot be resolved.
-        """
+        """Resolve a parsed plan without computing it; raises Spark's errors."""
         rows = self._classic.Dataset.ofRows(self._spark._jsparkSession, parsed)
         return DataFrame(rows, self._spark)
 
     def nodes(self, parsed: JavaObject, most: int) -> list[Node]:
-        """The nodes of a parsed tree, parents first; no more than so many are looked at."""
+        """Nodes of a parsed tree, parents first; at most `most`."""
         return [
             Node(parent, field, bare_kind(kind), fields)
             for parent, field, kind, fields in json.loads(self._java.parsed(parsed, most))
@@ -104,6 +91,6 @@ class Trees:
     def uses(
         self, plan: JavaObject, given: Sequence[JavaObject], views: Collection[str] = ()
     ) -> list[Use]:
-        """What a resolved plan uses above plans, and temporary views, that were given to it."""
+        """Constructs of a resolved plan above given plans and temporary views."""
         lines = json.loads(self._java.resolved(plan, list(given), list(views)))
         return [Use(kind == "plan", *found) for kind, *found in lines]

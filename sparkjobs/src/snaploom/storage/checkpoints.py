@@ -59,7 +59,7 @@ CHECKPOINTS_KEPT = 2
 """The newest, and one before it in case the newest is broken."""
 
 CHECKPOINT_FAILURES = (ValueError, ManifestCorrupt, ObjectTooLarge)
-"""What a checkpoint that cannot be used raises when it is read or parsed."""
+"""Errors of reading and parsing a checkpoint that cannot be used."""
 
 _log = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ class _Model(ApiModel):
 
 
 class _Live(ApiModel):
-    """Live versions, a column a field; hashes by their position in the list of hashes."""
+    """Live versions in columns, one per field; hashes as positions in the list of hashes."""
 
     time: _Moments
     seq: _Numbers
@@ -100,8 +100,6 @@ class _Live(ApiModel):
 
 
 class _Ended(ApiModel):
-    """Versions that ended, a column a field."""
-
     time: _Moments
     partition: _Partitions
     published_seq: _Numbers
@@ -126,7 +124,7 @@ class _Document(ApiModel):
 
 
 def format_checkpoint(state: FolderState) -> bytes:
-    """The document of a state: a line with format and digest, one with the index, then records."""
+    """Format a state: a line with format and digest, one with the index, then records."""
     hashes = {h: n for n, h in enumerate(sorted(_hashes(state)))}
     lines = _lines(state)
     body = _Document(
@@ -151,7 +149,7 @@ def format_checkpoint(state: FolderState) -> bytes:
 
 
 def parse_checkpoint(document: bytes, seq: int, records: Records) -> FolderState:
-    """The state in a checkpoint; the records in it are kept in `records`.
+    """Parse the state in a checkpoint; its records are kept in `records`.
 
     Raises:
         ValueError: it is broken, of another format, or not of this sequence number.
@@ -193,7 +191,6 @@ def _hashes(state: FolderState) -> set[str]:
 
 
 def _lines(state: FolderState) -> dict[int, bytes]:
-    """The records published last, as far as they are at hand; oldest first."""
     published = chain(
         (version.seq for version in state.versions.values()),
         (ended.published_seq for ended in state.ended),
@@ -266,14 +263,7 @@ def _ended(columns: _Ended) -> Iterator[Ended]:
 def newest_checkpoint(
     store: ObjectStore, hint: int, at: int | None, records: Records
 ) -> FolderState | None:
-    """The newest usable checkpoint that is not after `at`.
-
-    Args:
-        store: the folder.
-        hint: sequence number at which there should be a checkpoint; zero to look for one.
-        at: sequence number not to go beyond.
-        records: where records are kept and looked for.
-    """
+    """The newest usable checkpoint not after `at`; a `hint` of zero means to look for one."""
     for seq in _sequences(store, hint, at):
         try:
             return read_checkpoint(store, seq, records)
@@ -297,7 +287,7 @@ def read_checkpoint(store: ObjectStore, seq: int, records: Records) -> FolderSta
 
 
 def checkpoint_fault(error: Exception) -> str:
-    """What is wrong with a checkpoint, on one line."""
+    """Fault of a checkpoint, on one line."""
     if isinstance(error, ValidationError):
         return visible(first_fault(error))
     return visible(str(getattr(error, "found", None) or error))

@@ -39,15 +39,9 @@ class _Renewals(ApiModel):
 
 
 class ClaimLease:
-    """The lease of a folder in its own log; see `snaploom.storage.leases.Lease`."""
+    """The lease of a folder, kept in its own log; see `snaploom.storage.leases.Lease`."""
 
     def __init__(self, folder: Folder, run: Run) -> None:
-        """Nothing is asked of the folder yet.
-
-        Args:
-            folder: from `prepare_folder`.
-            run: in whose name entries are written.
-        """
         self._folder = folder
         self._run = run
 
@@ -72,7 +66,6 @@ class ClaimLease:
         return _state_of(claim, 0) if (claim.run_id, claim.seconds) == (holder, seconds) else None
 
     def _renewed(self, held: LeaseState) -> LeaseState | None:
-        """Count one further."""
         state = self._folder.log.read()
         claim = _claim_in(state)
         if claim is None or claim.seq != _number(held) or not _counts(claim, state):
@@ -101,7 +94,6 @@ class ClaimLease:
         return _state_of(claim, self._beats(claim.seq))
 
     def _beats(self, seq: int) -> int:
-        """How often a claim was renewed, as far as that is known."""
         try:
             document = get_bounded(self._folder.store, layout.CLAIM, HINT)
             renewals = parse_hint(document, layout.CLAIM, _Renewals)
@@ -133,5 +125,4 @@ def _released(claim: Claim) -> LeaseState:
 
 
 def _number(state: LeaseState) -> int:
-    """The number of the claim in a state; -1 without one."""
     return int(state.version.partition(".")[0] or -1)

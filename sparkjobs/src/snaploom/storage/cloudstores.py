@@ -43,11 +43,7 @@ class CloudUriInvalid(StorageError):
 
 
 def open_s3(uri: str, environment: Mapping[str, str]) -> ObstoreObjectStore:
-    """The store of `s3://bucket/folder` (or `s3a:`).
-
-    Raises:
-        CloudUriInvalid: there is no bucket in it.
-    """
+    """Store of `s3://bucket/folder` (or `s3a:`); `CloudUriInvalid` without a bucket."""
     bucket, folder = _bucket(uri)
     endpoint = s3_endpoint(environment)
     backend = S3Store(
@@ -63,16 +59,12 @@ def open_s3(uri: str, environment: Mapping[str, str]) -> ObstoreObjectStore:
 
 
 def s3_endpoint(environment: Mapping[str, str]) -> str | None:
-    """The server that is to be asked; None for Amazon's own."""
+    """Return the server's endpoint; None for Amazon's own."""
     return next((environment[name] for name in S3_ENDPOINTS if environment.get(name)), None)
 
 
 def open_gs(uri: str, environment: Mapping[str, str]) -> ObstoreObjectStore:
-    """The store of `gs://bucket/folder`.
-
-    Raises:
-        CloudUriInvalid: there is no bucket in it.
-    """
+    """Store of `gs://bucket/folder`; `CloudUriInvalid` without a bucket."""
     bucket, folder = _bucket(uri)
     backend = GCSStore(
         bucket,
@@ -122,11 +114,10 @@ CLOUD_STORES: Mapping[str, Opener] = {
     "abfs": open_azure,
     "abfss": open_azure,
 }
-"""What opens the store of a URI, by its scheme."""
+"""Openers of stores, by the scheme of a URI."""
 
 
 def _bucket(uri: str) -> tuple[str, str]:
-    """Authority and folder of a URI, taken literally; the folder without `/` around it."""
     authority, _, folder = hadoop_uri(uri).partition("://")[2].partition("/")
     if not authority:
         raise CloudUriInvalid(

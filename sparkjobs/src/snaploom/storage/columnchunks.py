@@ -1,4 +1,4 @@
-"""Column chunks of a Parquet footer: whether Arrow can be asked about each of them.
+"""Column chunks of a Parquet footer: checked before Arrow is asked about them.
 
 Arrow parses a footer whole, and looks at a column chunk when it is asked about it. Of one that does
 not fit the schema it throws a C++ exception that no Python code can catch: the process ends. Such a
@@ -32,7 +32,7 @@ from snaploom.storage.compactthrift import (
 _GROUPS = 4
 """Field of a footer: its row groups."""
 _LISTS_OF_FOOTER = {2: STRUCT, 5: STRUCT, 7: STRUCT}
-"""Other fields that are lists, and what they hold: schema, notes, orders of columns."""
+"""Other fields that are lists, and the kinds of their members: schema, notes, column orders."""
 _COLUMNS = 1
 """Field of a row group: its column chunks."""
 _LISTS_OF_GROUP = {4: STRUCT}
@@ -40,7 +40,7 @@ _LISTS_OF_GROUP = {4: STRUCT}
 _CHUNK, _ENCRYPTION = 3, 8
 """Fields of a column chunk: what it is, and with which key it is encrypted."""
 _TYPE, _STATISTICS, _SIZES, _GEOMETRY = 1, 12, 16, 17
-"""Fields of what a column chunk is."""
+"""Fields of a column chunk's metadata."""
 _LISTS_OF_CHUNK = {2: INT32, 3: TEXT, 8: STRUCT, 13: STRUCT}
 """Encodings, path, notes, and pages by encoding."""
 _LISTS_OF_GEOMETRY = {2: INT32}
@@ -65,8 +65,6 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A column of a schema that holds values."""
-
     type: int
     """Number of its physical type."""
     size: int
@@ -85,18 +83,7 @@ class _Leaf:
 
 
 def refuse_odd_chunks(footer: bytes, schema: pq.ParquetSchema) -> int:
-    """Refuse a footer with a column chunk about which Arrow cannot be asked.
-
-    Args:
-        footer: that Arrow could parse, without its length and the format's mark behind it.
-        schema: what Arrow parsed of it.
-
-    Returns:
-        How many row groups have no columns though the schema has; the others have all of them.
-
-    Raises:
-        StructInvalid: it is refused.
-    """
+    """Raise `StructInvalid` for chunks Arrow may not see; returns row groups without columns."""
     walk = _Walk([_Leaf.of(schema.column(place)) for place in range(len(schema))])
     try:
         behind_struct(footer, 0, {**_lists(_LISTS_OF_FOOTER), _GROUPS: walk.groups})
@@ -106,8 +93,6 @@ def refuse_odd_chunks(footer: bytes, schema: pq.ParquetSchema) -> int:
 
 
 class _Walk:
-    """The way through the row groups of a footer."""
-
     def __init__(self, leaves: list[_Leaf]) -> None:
         self._leaves = leaves
         self._leaf: _Leaf
@@ -134,7 +119,6 @@ class _Walk:
         }
 
     def groups(self, data: bytes, at: int, kind: int) -> int:
-        """Walk the row groups; the place behind them."""
         count, at = _structs(data, at, kind)
         for _ in range(count):
             at = behind_struct(data, at, self._in_group)
@@ -221,7 +205,6 @@ def _list(of: int, data: bytes, at: int, kind: int) -> int:
 
 
 def _structs(data: bytes, at: int, kind: int) -> tuple[int, int]:
-    """Number of members of a list of structs, and where they begin."""
     _expect(kind, LIST)
     of, count, at = list_at(data, at)
     if count:
@@ -230,7 +213,7 @@ def _structs(data: bytes, at: int, kind: int) -> tuple[int, int]:
 
 
 def _histogram(data: bytes, at: int, kind: int, levels: int) -> int:
-    """The place behind numbers, one for each level."""
+    """Walk numbers, one for each level; returns the place behind them."""
     _expect(kind, LIST)
     of, count, _ = list_at(data, at)
     if count not in (0, levels) or (count and of != INT64):

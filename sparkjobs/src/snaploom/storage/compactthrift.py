@@ -25,7 +25,7 @@ LONGEST_PATHS = 64 * 2**20
 
 
 class StructInvalid(ValueError):
-    """Bytes that are no such struct."""
+    """Bytes that are not a valid struct."""
 
 
 class PathsTooLong(StructInvalid):
@@ -33,10 +33,7 @@ class PathsTooLong(StructInvalid):
 
 
 def refuse_long_paths(footer: bytes) -> None:
-    """Refuse the footer of a Parquet file whose paths take too much: names times columns.
-
-    Args:
-        footer: without its length and the magic word behind it.
+    """Refuse the footer of a Parquet file whose column paths take too much memory.
 
     Raises:
         PathsTooLong: it is refused.
@@ -52,15 +49,7 @@ Visitor = Callable[[bytes, int, int], int]
 
 
 def behind_struct(data: bytes, at: int, visitors: Mapping[int, Visitor]) -> int:
-    """Walk a struct that another parser has taken already; three times as fast as `CompactStruct`.
-
-    Args:
-        data: holds it.
-        at: where it begins.
-        visitors: what walks the value of a field, by the field's number; others are passed over.
-
-    Returns:
-        The place behind it.
+    """Walk a parsed struct three times as fast as `CompactStruct`; returns its end.
 
     Raises:
         StructInvalid: its fields are not in order, so that one may be there twice; or by a visitor.
@@ -160,21 +149,14 @@ def list_at(data: bytes, at: int) -> tuple[int, int, int]:
 
 
 class Int32(int):
-    """A number of another kind than those of 64 bits: readers ignore a field of a wrong kind."""
+    """A 32-bit number, distinct from 64-bit ones: readers ignore a field of a wrong kind."""
 
 
 class CompactStruct:
-    """One struct of the compact protocol; what nests too deeply is none of Parquet's."""
+    """A struct of the compact protocol; deeper nesting than Parquet has is refused."""
 
     def __init__(self, data: bytes, at: int, end: int, *, keeps: bool = True) -> None:
-        """A struct between two places.
-
-        Args:
-            data: holds it.
-            at: where it begins.
-            end: where it ends at the latest.
-            keeps: whether members of lists are of interest; otherwise they are passed over.
-        """
+        """A struct between two places; members of lists are kept if `keeps`."""
         self._data = data
         self._keeps = keeps
         self._at = at
@@ -213,11 +195,7 @@ class CompactStruct:
         return fields
 
     def field_ends(self) -> Iterator[tuple[int, int]]:
-        """Number and end of each field, in the order in which they are there.
-
-        Raises:
-            StructInvalid: it is no struct.
-        """
+        """Number and end of each field, in order; `StructInvalid` for an invalid struct."""
         for number, kind in self._heads():
             self._value(kind, 0)
             yield number, self._at
@@ -242,7 +220,6 @@ class CompactStruct:
         return total
 
     def _element(self) -> tuple[int, int]:
-        """Bytes of an element's name, and how many members it has."""
         name = members = 0
         seen: set[int] = set()
         for number, kind in self._heads():
@@ -271,14 +248,12 @@ class CompactStruct:
         return fields
 
     def _heads(self) -> Iterator[tuple[int, int]]:
-        """Number and kind of each field; its value is to be read before the next."""
         number = 0
         while head := self._byte():
             number = self._field(number, head)
             yield number, head & 0x0F
 
     def _field(self, number: int, head: int) -> int:
-        """Number of the field after another one."""
         found = number + (head >> 4) if head >> 4 else self._number()
         if not 0 < found < 1 << 15:  # readers may take 65,538 for 2
             raise StructInvalid("a field without a number")
@@ -324,7 +299,6 @@ class CompactStruct:
         return self._byte() if kind < 3 else self._value(kind, depth)
 
     def _list(self) -> tuple[int, int]:
-        """Kind and number of what a list holds."""
         head = self._byte()
         count = self._varint() if head >> 4 == 15 else head >> 4
         if count > self._end - self._at:  # each takes a byte at least

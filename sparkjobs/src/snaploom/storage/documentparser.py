@@ -33,7 +33,7 @@ LONGEST_FAULT = 1000
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a document of one kind may have at most."""
+    """Upper bounds of a document of one kind."""
 
     length: int
     """Bytes."""
@@ -51,16 +51,16 @@ HINT = Bounds(4096, 20)
 DOCUMENT = Bounds(16 * 2**20, 1_000_000)
 """Of a schema or data model: Spark's own limits end far below 100,000 columns of 100 bytes."""
 LISTING = Bounds(128 * 2**20, 2_000_000)
-"""Of what is known of a source's files: at most 250,000 of them and their values, and schemas."""
+"""Of facts about a source's files: at most 250,000 files and their values, and schemas."""
 TABLE_VERSION = Bounds(256 * 2**20, 6_000_000)
 """Of an Iceberg table's metadata: some 20 values and 600 bytes a snapshot that it has not
 forgotten, so that it lists 200,000."""
 MEANING = Bounds(ENTRY.length + DOCUMENT.length, ENTRY.values + 10)
-"""Of what a commit of the table means: an entry, and a schema as one text."""
+"""Of the meaning of a table commit: an entry, and a schema as one text."""
 
 
 def get_bounded(store: ObjectStore, key: str, bounds: Bounds) -> bytes:
-    """An object, if it has no more bytes than its kind.
+    """Read an object that has no more bytes than its kind may have.
 
     Raises:
         ObjectNotFound: it is not there.
@@ -70,12 +70,7 @@ def get_bounded(store: ObjectStore, key: str, bounds: Bounds) -> bytes:
 
 
 def parse_json(document: bytes, name: str, bounds: Bounds) -> JsonValue:
-    """The content of a JSON document.
-
-    Args:
-        document: as it was read.
-        name: of the file, for messages.
-        bounds: of its kind.
+    """Parse a JSON document; `name` is the file, for messages, and `bounds` are of its kind.
 
     Raises:
         ManifestCorrupt: it is no JSON, has a key twice, too many values or too deep ones.
@@ -93,11 +88,7 @@ def parse_json(document: bytes, name: str, bounds: Bounds) -> JsonValue:
 
 
 def parse_object(document: bytes, name: str, bounds: Bounds) -> dict[str, JsonValue]:
-    """A JSON object.
-
-    Raises:
-        ManifestCorrupt: as `parse_json`, or it is something else.
-    """
+    """A JSON object; raises as `parse_json`, also for other values."""
     raw = parse_json(document, name, bounds)
     if not isinstance(raw, dict):
         raise corrupt(name, "no JSON object")
@@ -128,11 +119,7 @@ def parse_versioned(document: bytes, name: str, bounds: Bounds) -> dict[str, Jso
 
 
 def parse_hint(document: bytes, name: str, model: type[Model]) -> Model:
-    """A small document that nothing depends on.
-
-    Raises:
-        ManifestCorrupt: it is damaged.
-    """
+    """Parse a small document that nothing depends on; `ManifestCorrupt` if it is damaged."""
     parse_json(document, name, HINT)
     try:
         return model.model_validate_json(document, strict=True, by_alias=True, by_name=False)
@@ -141,11 +128,7 @@ def parse_hint(document: bytes, name: str, model: type[Model]) -> Model:
 
 
 def refuse_many(document: bytes, name: str, bounds: Bounds) -> None:
-    """Refuse a document that has more values than its kind may have; counts at memory's speed.
-
-    Raises:
-        ManifestCorrupt: it has more.
-    """
+    """Raise `ManifestCorrupt` for more values than a kind may have; counts at memory's speed."""
     # Every value but the first follows a comma or an opening bracket.
     most = document.count(b",") + document.count(b"[") + document.count(b"{") + 1
     if len(document) > bounds.length or most > bounds.values:
@@ -153,7 +136,7 @@ def refuse_many(document: bytes, name: str, bounds: Bounds) -> None:
 
 
 def corrupt(name: str, found: str) -> ManifestCorrupt:
-    """The error for a document that cannot be what its name promises."""
+    """Build the error for a document that cannot have the meaning of its name."""
     return ManifestCorrupt(
         f"{visible(name)} is damaged",
         found=visible(found[:LONGEST_FAULT]),
@@ -163,7 +146,7 @@ def corrupt(name: str, found: str) -> ManifestCorrupt:
 
 
 def first_fault(error: ValidationError) -> str:
-    """The first thing that is wrong with a document, and where."""
+    """Return the first fault of a document, and where it is."""
     fault = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part) for part in fault["loc"])
     return f"{place}: {fault['msg']}" if place else fault["msg"]

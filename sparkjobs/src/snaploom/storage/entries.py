@@ -90,7 +90,7 @@ def _refuse_others(partition: str, files: Members[FileRecord]) -> None:
 
 
 class SnapshotRecord(ApiModel):
-    """One published snapshot, with all that explains it."""
+    """One published snapshot, with its provenance."""
 
     time: Moment
     """Snapshot time: that of the root's snapshot."""
@@ -115,9 +115,9 @@ class SnapshotRecord(ApiModel):
     excluded: tuple[Exclusion, ...] = ()
     """Sources that it does without, and why."""
     joins: tuple[JoinMeasure, ...] = ()
-    """What was counted at each join."""
+    """Counts at each join."""
     checks: tuple[CheckResult, ...] = ()
-    """What became of each expectation."""
+    """Result of each expectation."""
     warnings: tuple[str, ...] = ()
     """Joins of which many rows had a NULL key, for people."""
     replaces: Sequence | None = None
@@ -139,7 +139,7 @@ class SnapshotRecord(ApiModel):
         return self
 
     def has(self, key: str) -> bool:
-        """Whether a file is one of it."""
+        """Whether a file belongs to it."""
         return any(file.path == key for file in self.files)
 
 
@@ -157,7 +157,7 @@ class TombstoneRecord(ApiModel):
     rule: Name
     """Why: the retention rule, or `REPLACED`."""
     deleted_at: Moment
-    """When, by the clock of who ended it."""
+    """Time by the clock of the run that ended it."""
     files: tuple[FileRecord, ...] = ()
     """Exactly the files that may be removed (rule P10)."""
 
@@ -167,7 +167,7 @@ class TombstoneRecord(ApiModel):
         return self
 
     def has(self, key: str) -> bool:
-        """Whether a file is one of it."""
+        """Whether a file belongs to it."""
         return any(file.path == key for file in self.files)
 
 
@@ -187,7 +187,6 @@ class ModelNode(ApiModel):
 
 
 def _closed(nodes: tuple[ModelNode, ...]) -> tuple[ModelNode, ...]:
-    """The nodes, if each hangs at one before it, the root first: no path goes round."""
     known = {""}
     for number, node in enumerate(nodes):
         name = node.field_name.casefold()
@@ -202,7 +201,7 @@ DataModel = Annotated[tuple[ModelNode, ...], AfterValidator(_closed)]
 
 
 class FolderSettings(ApiModel):
-    """What the first publication fixes for ever."""
+    """Settings that the first publication fixes for ever."""
 
     data_format: Annotated[str, _one_of(DataFormat)]
     """PARQUET, AVRO, JSONL or ICEBERG."""
@@ -217,7 +216,7 @@ class FolderSettings(ApiModel):
 
 
 class FolderIdentity(ApiModel):
-    """Whose folder this is."""
+    """The owner of a folder."""
 
     output: Name
     """Name of the OutputDataset."""
@@ -230,7 +229,7 @@ class FolderIdentity(ApiModel):
 
 
 class EntryBase(ApiModel):
-    """What every entry has."""
+    """Fields of every entry."""
 
     format: Annotated[int, Ge(1)] = MANIFEST_FORMAT
     """Format version of this document."""
@@ -269,7 +268,7 @@ class Replace(EntryBase):
 
 
 class Tombstone(EntryBase):
-    """Snapshots stop being live."""
+    """Snapshots are no longer live."""
 
     action: Literal["tombstone"] = "tombstone"
     snapshots: Annotated[tuple[TombstoneRecord, ...], MinLen(1)]
@@ -281,13 +280,13 @@ class Claim(EntryBase):
 
     action: Literal["claim"] = "claim"
     scope: Name
-    """What is worked on; the newest claim on a scope counts, its `seq` is the token."""
+    """Subject of the work; the newest claim on a scope counts, its `seq` is the token."""
     seconds: Count
     """For how long; zero gives the scope back."""
 
 
 class Revoke(EntryBase):
-    """Runs that may commit nothing from here on, so that their files can be touched (rule P11)."""
+    """Runs that may commit nothing more, so that their files can be removed (rule P11)."""
 
     action: Literal["revoke"] = "revoke"
     run_ids: Annotated[tuple[RunId, ...], MinLen(1)]
@@ -299,11 +298,11 @@ class Configure(EntryBase):
 
     action: Literal["configure"] = "configure"
     settings: FolderSettings
-    """What is fixed."""
+    """Fixed settings."""
     identity: FolderIdentity
-    """Whose folder it is."""
+    """Owner of the folder."""
     reader_grace: TimeOffset | None = None
-    """How long readers may hold on to what they pinned; None where that is as before."""
+    """Time for which readers may use a pinned manifest; None where that is as before."""
 
 
 Entry = Annotated[
@@ -346,20 +345,12 @@ def parse_entry(document: bytes, name: str, bounds: Bounds = ENTRY) -> Entry:
 
 
 def entry_from(raw: object, name: str) -> Entry:
-    """An entry inside another document; `name` is the file, for messages.
-
-    Raises:
-        ManifestCorrupt: it is no valid entry.
-    """
+    """Parse an entry inside the document `name`; `ManifestCorrupt` if it is invalid."""
     return parse_entry(json.dumps(raw).encode(), name)
 
 
 def parse_record(line: bytes, name: str) -> SnapshotRecord:
-    """A record inside a checkpoint; `name` is the file, for messages.
-
-    Raises:
-        ManifestCorrupt: it is no valid record.
-    """
+    """Parse a record inside the checkpoint `name`; `ManifestCorrupt` if it is invalid."""
     refuse_many(line, name, ENTRY)
     try:
         return SnapshotRecord.model_validate_json(line, strict=True, by_alias=True, by_name=False)

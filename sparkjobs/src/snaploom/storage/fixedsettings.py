@@ -1,4 +1,4 @@
-"""What the first publication into a folder fixes for ever, and what of it declarations change.
+"""Settings that the first publication into a folder fixes, and how declarations differ from them.
 
 The folder's own record is what counts, at preflight (rule P15); admission compares two states of
 one declaration by the same functions.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
-from snaploom.models.base import ApiModel
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.planning.partition import hive_of
 from snaploom.storage.entries import FolderIdentity, FolderSettings
@@ -31,7 +30,7 @@ SETTING_PATHS = {
 
 
 def folder_settings(output: OutputDataset) -> FolderSettings:
-    """What the first publication fixes for ever; with defaults for what is left open."""
+    """Settings to fix at the first publication, with defaults for those left open."""
     folder = output.spec.output_folder
     hive = hive_of(folder)
     return FolderSettings(
@@ -52,14 +51,14 @@ def left_open(output: OutputDataset) -> frozenset[str]:
 def settled(
     settings: FolderSettings, fixed: FolderSettings | None, open_names: AbstractSet[str]
 ) -> FolderSettings:
-    """The settings of a folder: as asked, and what is left open as the folder has it."""
+    """Settings of a folder: as asked, and those left open as the folder has them."""
     if fixed is None or _COMPRESSION not in open_names:
         return settings
     return settings.model_copy(update={"data_compression": fixed.data_compression})
 
 
 def folder_identity(output: OutputDataset) -> FolderIdentity:
-    """Whose folder it is."""
+    """Identity of the owner that a declaration names."""
     return FolderIdentity(
         output=output.name,
         root=output.spec.data_model.root_data_source.data_source,
@@ -69,19 +68,23 @@ def folder_identity(output: OutputDataset) -> FolderIdentity:
 
 
 def fixed_by(settings: FolderSettings, identity: FolderIdentity) -> dict[str, str]:
-    """All that is fixed, by the names of `SETTING_PATHS`."""
-    return {**_flat(settings), "output": identity.output, "root": identity.root}
+    """Fixed settings by the names of `SETTING_PATHS`."""
+    return {
+        **{name: str(value) for name, value in settings.dump().items()},
+        "output": identity.output,
+        "root": identity.root,
+    }
 
 
 def fixed_in(state: FolderState) -> dict[str, str]:
-    """All that a folder has fixed; empty before its first publication began."""
+    """Settings that a folder has fixed; empty before its first publication began."""
     if state.settings is None or state.identity is None:
         return {}
     return fixed_by(state.settings, state.identity)
 
 
 def asked_by(output: OutputDataset, fixed: Mapping[str, str]) -> dict[str, str]:
-    """What a declaration asks for, by name; what it leaves open is as the folder has fixed it."""
+    """Settings that a declaration asks for, by name; those left open are as the folder has them."""
     asked = fixed_by(folder_settings(output), folder_identity(output))
     return asked | {name: fixed[name] for name in left_open(output) if name in fixed}
 
@@ -89,19 +92,9 @@ def asked_by(output: OutputDataset, fixed: Mapping[str, str]) -> dict[str, str]:
 def changed_settings(
     fixed: Mapping[str, str], asked: Mapping[str, str], *, accept_root_change: bool
 ) -> tuple[str, ...]:
-    """Names of the fixed settings that declarations ask to be something else.
-
-    Args:
-        fixed: what a folder has fixed; what is absent is not compared.
-        asked: what the declarations have.
-        accept_root_change: whether another root is allowed.
-    """
+    """Names of fixed settings that declarations ask to change."""
     return tuple(
         name
         for name in fixed
         if fixed[name] != asked.get(name) and not (name == "root" and accept_root_change)
     )
-
-
-def _flat(model: ApiModel) -> dict[str, str]:
-    return {name: str(value) for name, value in model.dump().items()}

@@ -60,7 +60,7 @@ class Folder:
     """Makes versions of the folder's Iceberg table; None where nothing is published there."""
 
     def read(self) -> FolderState:
-        """What is committed now; what a table has and the log lacks is written to the log first."""
+        """Return the committed state, after writing entries that a table has and the log lacks."""
         state = self.log.read()
         return self._table().catch_up() if has_table(state.settings) else state
 
@@ -86,13 +86,7 @@ class Folder:
         run: Run,
         unless: Callable[[FolderState], bool] = lambda state: False,
     ) -> FolderState:
-        """Let runs commit nothing any more, in the table and in the log; the state then.
-
-        Args:
-            run_ids: the runs.
-            run: who revokes.
-            unless: a state for which they are kept.
-        """
+        """Revoke runs in table and log, unless a state exempts them; returns the new state."""
         wanted = frozenset(run_ids)
 
         def revocation(state: FolderState) -> Revoke | None:
@@ -112,11 +106,7 @@ class Folder:
         return self.log.commit(revocation)
 
     def forget(self, ended: Collection[TombstoneRecord], run: Run) -> None:
-        """Let the folder's table, where there is one, forget versions before their files go.
-
-        Args:
-            ended: the versions, past their readers' grace.
-            run: who removes the files.
+        """Let the folder's table, if any, forget versions before their files go.
 
         Raises:
             SnapshotsHeld: a tag or another branch of the table shows one.
@@ -126,7 +116,6 @@ class Folder:
 
     @cached_property
     def _has_table(self) -> bool:
-        """Whether the folder has one: fixed for ever, and not asked again."""
         return has_table(self.log.read().settings)
 
     def _table(self, run: Run | None = None) -> TableCommits:
@@ -141,7 +130,7 @@ class Folder:
 
 
 def open_folder(store: ObjectStore, library: TableLibrary | None = None) -> Folder:
-    """A folder that exists, for reading or collecting garbage; nothing is written.
+    """Open an existing folder for reading or collecting garbage; writes nothing.
 
     Raises:
         FolderNotOurs: it has no marker.
@@ -176,10 +165,7 @@ def inspect_folder(
     accept_root_change: bool = False,
     adopt_folder: bool = False,
 ) -> FolderState:
-    """What is published in a folder that a run means to use; writes nothing (rule W5).
-
-    Returns:
-        Its state; the state before the first entry when it is empty.
+    """Return the state of a folder that a run means to use; writes nothing (rule W5).
 
     Raises:
         FolderNotOurs: it is neither empty nor ours, or another output's of this name.
@@ -227,9 +213,9 @@ def prepare_folder(
 
     Args:
         store: the folder.
-        settings: what is fixed.
+        settings: fixed settings.
         identity: whose folder it is.
-        run: who prepares.
+        run: the run that prepares it.
         open_names: settings that are as the folder has them, if it was begun.
         accept_root_change: whether another root is allowed.
         adopt_folder: whether another resource of the same name and namespace may have it.
@@ -310,7 +296,6 @@ def _removed(store: ObjectStore, found: str) -> FolderRemoved:
 
 
 def _refuse_lost_manifest(store: ObjectStore) -> None:
-    """Refuse a folder, of which no entry was seen, if it has data of ours."""
     names = (info.key for info in store.list(layout.DATA))
     found = tuple(islice((n for n in names if layout.run_of(n) is not None), NAMES_SHOWN + 1))
     # Another run may have begun the folder, and promoted files, since no entry was seen.

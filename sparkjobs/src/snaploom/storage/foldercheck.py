@@ -1,4 +1,4 @@
-"""Is everything that a folder promises there: its log without a gap, its documents, its files?
+"""Checks that a folder is complete: its log without a gap, its documents and its files.
 
 Nothing is changed, and nothing is believed that can be looked at: entries are read from the first
 one on, without the checkpoints. What is *in* the files is for those who can read them.
@@ -32,7 +32,7 @@ from snaploom.visibletext import visible
 
 
 class FaultKind(StrEnum):
-    """What is wrong."""
+    """Kinds of faults."""
 
     LOG = "LOG"
     """The manifest log has a gap, or an entry that cannot be."""
@@ -54,20 +54,20 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is not as it was published."""
+    """One difference from the folder as it was published."""
 
     kind: FaultKind
-    """What it is."""
+    """Kind of the fault."""
     place: str
     """Key in the folder, or the folder of a snapshot."""
     message: str
-    """What was found, for people."""
+    """Description for people."""
     snapshot: EpochNanos | None = None
     """The snapshot concerned, where it is one."""
 
     @property
     def document(self) -> JsonValue:
-        """For programs."""
+        """Return a JSON value for programs."""
         when = None if self.snapshot is None else format_instant(self.snapshot)
         return {
             "kind": self.kind.value,

@@ -49,7 +49,7 @@ _NONCE_BITS = 60
 
 @dataclass(frozen=True)
 class FileFooter:
-    """The footer of one file, in what may be the footers of several."""
+    """The footer of one file, among those parsed together."""
 
     place: int
     """Of the file among those that were given."""
@@ -86,11 +86,7 @@ class FooterParser:
         self._walked = 0
 
     def parse(self, contents: Sequence[bytes]) -> Iterator[ParsedFooters | FailedFooter]:
-        """What footers hold, in any order.
-
-        Args:
-            contents: the end of each file, from where its footer begins or from before it.
-        """
+        """Parse the ends of files, each from where its footer begins or before; in any order."""
         batches: dict[int, _Batch] = {}
         for place, content in enumerate(contents):
             middle = self._middle(place, content)
@@ -106,7 +102,6 @@ class FooterParser:
             yield from self._together(batch, contents)
 
     def _middle(self, place: int, content: bytes) -> _Middle | None:
-        """What is its own in a footer of a known shape."""
         footer = bare_footer(content)
         for shape in self._shapes:
             if footer.startswith(shape.beginning) and footer.endswith(shape.end):
@@ -124,7 +119,6 @@ class FooterParser:
         return ParsedFooters(metadata, (whole,))
 
     def _remember(self, content: bytes) -> None:
-        """Keep the shape of a footer that was parsed, if files of known shapes pay for the walk."""
         if self._walked > _SHAPES + self._reused // _REUSES:
             return
         self._walked += 1
@@ -145,8 +139,6 @@ class FooterParser:
 
 @dataclass(frozen=True)
 class _Shape:
-    """What footers have in common that were written alike."""
-
     beginning: bytes
     """Up to the number of rows: the schema."""
     end: bytes
@@ -154,7 +146,6 @@ class _Shape:
 
     @classmethod
     def of(cls, footer: bytes) -> _Shape | None:
-        """The shape of a footer; None where its fields are not those, in that order."""
         try:
             found = list(CompactStruct(footer, 0, len(footer), keeps=False).field_ends())
         except StructInvalid:
@@ -167,7 +158,7 @@ class _Shape:
         return shape if shape.middle(0, footer) is not None else None
 
     def middle(self, place: int, footer: bytes) -> _Middle | None:
-        """What is its own in a footer of this shape; None where that is in another form."""
+        """The part of a footer that is its own; None where it does not have this shape."""
         at, stop = len(self.beginning), len(footer) - len(self.end)
         if stop - at < 4 or footer[at] != _ROWS_HEAD:
             return None
@@ -185,8 +176,6 @@ class _Shape:
 
 @dataclass(frozen=True, slots=True)
 class _Middle:
-    """What a footer has for itself."""
-
     shape: _Shape
     place: int
     rows: int
@@ -198,14 +187,12 @@ class _Middle:
 
 @dataclass
 class _Batch:
-    """Footers of one shape."""
-
     shape: _Shape
     middles: list[_Middle] = field(default_factory=list)
     size: int = 0
 
     def parsed(self) -> ParsedFooters | None:
-        """All of them as one; None where one of them is not what it states."""
+        """All footers as one; None where the contents contradict one of them."""
         nonce = secrets.randbits(_NONCE_BITS)
         head = b"\x19\x0c\x16" + _number(nonce << 1) + b"\x16"
         pieces = []
@@ -241,7 +228,7 @@ _LONGEST = 8
 
 
 def _varint(data: bytes, at: int, stop: int) -> tuple[int, int]:
-    """A number and what follows it; -1 for one that is cut or too long."""
+    """A number and the place after it; -1 for one that is cut or too long."""
     found = 0
     for shift in range(0, 7 * _LONGEST, 7):
         if at >= stop:
@@ -255,7 +242,6 @@ def _varint(data: bytes, at: int, stop: int) -> tuple[int, int]:
 
 
 def _number(value: int) -> bytes:
-    """A number as `_varint` reads it."""
     found = bytearray()
     while value > 0x7F:
         found.append(value & 0x7F | 0x80)

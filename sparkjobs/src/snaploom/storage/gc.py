@@ -33,7 +33,7 @@ DEFAULT_READER_GRACE = TimeOffset(hour=1)
 
 
 class GarbageKind(StrEnum):
-    """What an unreferenced object is."""
+    """Kinds of unreferenced objects."""
 
     STAGING = "STAGING"
     """Left in staging by a run."""
@@ -48,7 +48,7 @@ class GarbageKind(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What is to happen to it."""
+    """Decisions about an object."""
 
     REMOVE = "REMOVE"
     KEEP_YOUNG = "KEEP_YOUNG"
@@ -74,11 +74,11 @@ class Garbage:
 def find_garbage(
     store: ObjectStore, state: FolderState, now: EpochNanos, grace: int, prefix: str = ""
 ) -> tuple[Garbage, ...]:
-    """Every object that no live snapshot refers to, with what should happen to it; changes nothing.
+    """Objects that no live snapshot refers to, each with a verdict; changes nothing.
 
     Args:
         store: a folder that is ours (`open_folder`).
-        state: what is committed.
+        state: committed state.
         now: the time to which ages are measured.
         grace: nanoseconds that leftovers and tombstoned files are kept: at least the time that a
             run may be silent, and that a reader may hold on to what it pinned.
@@ -91,10 +91,7 @@ def find_garbage(
 
 
 def collect_garbage(folder: Folder, garbage: Iterable[Garbage], run: Run) -> tuple[Garbage, ...]:
-    """Remove what has the verdict REMOVE, file by file; revokes the runs concerned first.
-
-    Returns:
-        What was removed. Less than was asked for when a run committed its files meanwhile.
+    """Remove garbage with the verdict REMOVE after revoking its runs; returns the removed.
 
     Raises:
         FolderNotWritable: the folder refuses the revocation or a deletion.
@@ -102,7 +99,8 @@ def collect_garbage(folder: Folder, garbage: Iterable[Garbage], run: Run) -> tup
     doomed = [item for item in garbage if item.verdict is Verdict.REMOVE]
     if not doomed:
         return ()
-    state = _revoke(folder, _writers(doomed) - {run.run_id}, run)
+    state = folder.revoke(_writers(doomed) - {run.run_id}, run)
+    run.reached(CrashPoint.AFTER_REVOCATION)
     dead = [item for item in doomed if _is_dead(item, state, run)]
     folder.forget(_versions(dead, state), run)
     removed = []
@@ -116,7 +114,7 @@ def collect_garbage(folder: Folder, garbage: Iterable[Garbage], run: Run) -> tup
 
 
 def promised_grace(state: FolderState, present: EpochNanos) -> int:
-    """Nanoseconds that readers may hold on to what they pinned, up to a moment."""
+    """Nanoseconds for which readers may use a pinned manifest, up to a moment."""
     grace = state.reader_grace or DEFAULT_READER_GRACE
     return present - minus_bounded(present, grace, "UTC")
 
@@ -128,26 +126,18 @@ def ended_at(store: ObjectStore, seq: int, recorded: EpochNanos) -> int:
 
 
 def _versions(garbage: Iterable[Garbage], state: FolderState) -> list[TombstoneRecord]:
-    """The ended versions that files are of."""
     keys = (item.key for item in garbage if item.kind is GarbageKind.TOMBSTONED)
     found = filter(None, map(state.tombstone_of, keys))
     return list({one.published_seq: one for one in found}.values())
 
 
 def _writers(garbage: Iterable[Garbage]) -> set[str]:
-    """Runs that could still commit the files: tombstoned ones are dead without a revocation."""
+    """Runs that could still commit the files: tombstoned files are dead without a revocation."""
     kinds = (GarbageKind.STAGING, GarbageKind.UNCOMMITTED)
     return {item.run_id for item in garbage if item.run_id and item.kind in kinds}
 
 
-def _revoke(folder: Folder, run_ids: set[str], run: Run) -> FolderState:
-    state = folder.revoke(run_ids, run)
-    run.reached(CrashPoint.AFTER_REVOCATION)
-    return state
-
-
 def _is_dead(item: Garbage, state: FolderState, run: Run) -> bool:
-    """Whether nothing can make the file live any more, by the newest state."""
     if state.is_live(item.key):
         return False
     match item.kind:
@@ -181,7 +171,7 @@ class _Search:
     store: ObjectStore
     state: FolderState
     horizon: int
-    """What is older than this is past its grace."""
+    """Objects older than this are past their grace."""
     last_signs: dict[str, int]
 
     def judge(self, infos: Iterable[ObjectInfo]) -> Iterator[Garbage]:

@@ -1,4 +1,4 @@
-"""What a folder's published snapshots look like to those who read them, without Spark.
+"""A folder's published snapshots as readers see them, without Spark.
 
 Which snapshots a time or a range means, the one schema under which they can be read together, and
 why a field is NULL in some of them. `snaploom.read` and the command line ask the same functions.
@@ -47,7 +47,7 @@ class NothingPublished(SnaploomError):
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """A field that one snapshot does without, so that it reads as NULL there."""
+    """A field that one snapshot lacks, so that it reads as NULL there."""
 
     time: str
     """Snapshot time, ISO 8601."""
@@ -60,26 +60,21 @@ class Absence:
 
 
 class SchemaDocuments:
-    """Schemas of a folder by their hash; each is read once, since they never change."""
+    """Schemas of a folder by their hash, each read once."""
 
     def __init__(self, store: ObjectStore) -> None:
-        """Nothing is read yet."""
         self._store = store
         self._known: dict[str, str] = {}
 
     def get(self, schema_hash: str) -> str:
-        """A schema, as `StructType.json()` gives it."""
+        """Return a schema, as `StructType.json()` gives it."""
         if schema_hash not in self._known:
             self._known[schema_hash] = read_schema(self._store, schema_hash)
         return self._known[schema_hash]
 
 
 def refuse_empty(state: FolderState, uri: str) -> FolderSettings:
-    """The settings of a folder that has snapshots.
-
-    Raises:
-        NothingPublished: it has none.
-    """
+    """Return the settings of a folder; `NothingPublished` if it has no snapshots."""
     if state.settings is None or not state.snapshots:
         raise NothingPublished(
             f"{uri} has no published snapshot",
@@ -91,20 +86,12 @@ def refuse_empty(state: FolderState, uri: str) -> FolderSettings:
 
 
 def snapshot_at(state: FolderState, time: EpochNanos) -> SnapshotRecord:
-    """The newest snapshot at a time or before it.
-
-    Raises:
-        NothingPublished: the first one is later.
-    """
+    """Return the newest snapshot up to a time; `NothingPublished` if the first is later."""
     return state.records.live(version_at(state, time))
 
 
 def version_at(state: FolderState, time: EpochNanos) -> Version:
-    """The same in short: its record is not read.
-
-    Raises:
-        NothingPublished: the first one is later.
-    """
+    """Return the newest version up to a time; `NothingPublished` if the first is later."""
     until = [version for version in state.timeline if version.time <= time]
     if not until:
         raise NothingPublished(
@@ -121,14 +108,14 @@ def version_at(state: FolderState, time: EpochNanos) -> Version:
 def snapshots_between(
     state: FolderState, first: EpochNanos | None, last: EpochNanos | None
 ) -> tuple[SnapshotRecord, ...]:
-    """The snapshots from one time to another, both inclusive; None is without a bound."""
+    """Return the snapshots between two times, both inclusive; None is without a bound."""
     return tuple(map(state.records.live, versions_between(state, first, last)))
 
 
 def versions_between(
     state: FolderState, first: EpochNanos | None, last: EpochNanos | None
 ) -> tuple[Version, ...]:
-    """The same in short: no record is read."""
+    """Return the versions between two times, without reading their records."""
     return tuple(
         version
         for version in state.timeline
@@ -141,11 +128,7 @@ def merged_schema(
     documents: SchemaDocuments,
     records: Sequence[SnapshotRecord | Version],
 ) -> str:
-    """The one schema that reads some snapshots, as `StructType.json()` gives it.
-
-    Raises:
-        HistoryIncompatible: they cannot be read together; both sides of every break are named.
-    """
+    """Merge schemas into `StructType.json()`; `HistoryIncompatible` names every break."""
     models = {version.model_hash: structure_of(version.nodes) for version in state.models}
     # Thousands of snapshots have few schemas: merging one again changes nothing.
     kinds: dict[tuple[str, str], SnapshotRecord | Version] = {}
@@ -166,7 +149,7 @@ def merged_schema(
 
 
 def newest_side(state: FolderState, documents: SchemaDocuments) -> tuple[Version, ...]:
-    """The newest snapshots, by time, as far back as they can be read together."""
+    """Return the newest snapshots, by time, as far back as they can be read together."""
     models = {version.model_hash: structure_of(version.nodes) for version in state.models}
     newest_first = state.timeline[::-1]
     schemas = [(record.time, documents.get(record.schema_hash)) for record in newest_first]
@@ -202,7 +185,7 @@ def store_merged_schema(store: ObjectStore, state: FolderState, documents: Schem
 
 
 def with_partition(schema: str, settings: FolderSettings) -> str:
-    """A schema with the partition column last, as readers see it."""
+    """Append the partition column to a schema, as readers see it."""
     is_text = settings.timestamp_format == TimestampFormat.ISO8601_DATE_TIME.value
     kind = Simple("string" if is_text else "long", "")
     whole = parse_schema(schema, "")
@@ -211,7 +194,7 @@ def with_partition(schema: str, settings: FolderSettings) -> str:
 
 
 def absences(state: FolderState, records: Iterable[SnapshotRecord]) -> tuple[Absence, ...]:
-    """Every field that some snapshots do without, by snapshot time, and why.
+    """Fields that some snapshots lack, by snapshot time, with the reason.
 
     Fields are those of every data model that was ever published here.
     """
@@ -235,7 +218,7 @@ def absences(state: FolderState, records: Iterable[SnapshotRecord]) -> tuple[Abs
 
 
 def model_of(uri: str, state: FolderState, record: SnapshotRecord) -> PublishedModel:
-    """The data model of a snapshot, with what went into it."""
+    """Return the data model of a snapshot, with its sources."""
     nodes = next(v.nodes for v in state.models if v.model_hash == record.model_hash)
     taken = {source.field_name: source.time for source in record.sources}
     reasons = {left.field_name: left.reason.value for left in record.excluded}
@@ -262,7 +245,7 @@ def model_of(uri: str, state: FolderState, record: SnapshotRecord) -> PublishedM
 
 
 def structure_of(nodes: Iterable[ModelNode]) -> Structure:
-    """A data model as its manifest keeps it, for comparison."""
+    """Return a data model of a manifest in the form that is compared."""
     return structure_from(
         StructureNode(node.field_name, node.parent, node.group_by, node.source, node.relationship)
         for node in nodes

@@ -78,7 +78,7 @@ class TableCommitted:
     run_id: str
     """Run that made it."""
     commit: str
-    """Hash of what it means, in `commits/`."""
+    """Hash of its meaning, in `commits/`."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class TableVersion:
                 yield TableCommitted(summary[RUN_ID], summary[COMMIT])
 
     def lineage(self) -> Iterator[Mapping[str, JsonValue]]:
-        """The table's snapshots that lead to what it holds now, the newest first."""
+        """The table's snapshots that lead to its current content, the newest first."""
         listed = self.document.get("snapshots")
         snapshots = {number_of(one): one for one in _objects(listed)}
         wanted = self.document.get("current-snapshot-id")
@@ -121,7 +121,7 @@ class TableVersion:
 
 @dataclass(frozen=True)
 class TableChange:
-    """What the next version of a table has, and has not any more."""
+    """The difference between a version of a table and the next."""
 
     schema: str
     """Columns that the table must have, the partition's included, as `StructType.json()` gives it;
@@ -140,22 +140,11 @@ class TableLibrary(Protocol):
     """Writes files of Iceberg's formats; commits nothing."""
 
     def created(self, folder: str, schema: str, field_name: str) -> bytes:
-        """The first version of a table in an output folder: without rows.
-
-        Args:
-            folder: URI of the output.
-            schema: of only the partition column, as `StructType.json()` gives it.
-            field_name: the partition column.
-        """
+        """First version of a table, without rows; the schema has only the partition column."""
         ...
 
     def changed(self, folder: str, number: int, change: TableChange) -> bytes | None:
-        """The version after one; None where that is not the newest any more.
-
-        Args:
-            folder: URI of the output.
-            number: of the version that is changed.
-            change: what is to be different.
+        """Make the version after `number`; None where that is not the newest any more.
 
         Raises:
             HistoryIncompatible: the columns contradict those of the table.
@@ -171,20 +160,11 @@ class IcebergTable:
     """The versions of one table."""
 
     def __init__(self, store: ObjectStore) -> None:
-        """Nothing is read yet.
-
-        Args:
-            store: of the output's folder.
-        """
         self._store = store
         self._log = NumberedLog(store, version_key, TABLE_VERSION.length, commit_unknown)
 
     def read(self) -> TableVersion | None:
-        """The newest version; None before the first.
-
-        Raises:
-            ManifestCorrupt: it is no table metadata.
-        """
+        """The newest version; None before the first, `ManifestCorrupt` if it is invalid."""
         number = self._newest(self._hint())
         if not number:
             number = self._newest(self._listed())
@@ -197,7 +177,7 @@ class IcebergTable:
         return TableVersion(number, document)
 
     def put(self, number: int, document: bytes) -> bool:
-        """Make a document the next version; whether it is, and not another writer's.
+        """Publish a document as the next version; False if another writer's has its number.
 
         A writer that read the table long ago may take the number of a version that is gone by now:
         what is published is what the newest version lists.
@@ -212,12 +192,7 @@ class IcebergTable:
         return is_written
 
     def revoke(self, run_ids: frozenset[str], now: int) -> None:
-        """Let runs commit nothing to the table any more; those that did have done so for good.
-
-        Args:
-            run_ids: the runs.
-            now: milliseconds since 1970.
-        """
+        """Keep runs from committing to the table; `now` is in milliseconds since 1970."""
         while (version := self.read()) is not None and not run_ids <= version.revoked:
             revoked = {REVOKED: " ".join(sorted(version.revoked | run_ids))}
             document = next_document(version, self._store.uri, revoked, now)
@@ -235,7 +210,6 @@ class IcebergTable:
         return max((int(match[1]) for match in matches if match), default=0)
 
     def _newest(self, number: int) -> int:
-        """The last version from one on; zero where that one is not there."""
         if not number or self._store.head(version_key(number)) is None:
             return 0
         while self._store.head(version_key(number + 1)) is not None:
@@ -243,7 +217,6 @@ class IcebergTable:
         return number
 
     def _tidy(self, number: int) -> None:
-        """Leave a hint, and remove the version that nobody needs any more."""
         try:
             if self._hint() < number:
                 self._store.put(HINT, str(number).encode())
@@ -255,14 +228,7 @@ class IcebergTable:
 def next_document(
     version: TableVersion, uri: str, properties: Mapping[str, str], now: int
 ) -> Mapping[str, JsonValue]:
-    """The version after one, with other properties, and the same otherwise.
-
-    Args:
-        version: the newest.
-        uri: of the output's folder.
-        properties: those that are added or changed.
-        now: milliseconds since 1970; Iceberg refuses a version that is older than the one before.
-    """
+    """Next version with changed properties; its time, in milliseconds, is never before the last."""
     before = version.document
     recorded = before.get("last-updated-ms")
     at = recorded if isinstance(recorded, int) else now
@@ -294,7 +260,7 @@ def is_below(place: str, folder: str) -> bool:
 
 
 def _without_slashes(uri: str) -> str:
-    """A URI as Hadoop's paths print it: `file:/x` and `file:///x` are one place, as `/x` is.
+    """A URI as Hadoop's paths print it: `file:/x`, `file:///x` and `/x` are one place.
 
     `//x/y` and `file://x/y` are not: there `x` is a host.
     """
@@ -324,11 +290,7 @@ _NAMED = frozenset({"write.metadata.path"})
 
 
 def _refuse_elsewhere(document: Mapping[str, JsonValue], name: str, uri: str) -> None:
-    """Refuse metadata that would make the library open other places, or load a class by its name.
-
-    Raises:
-        ManifestCorrupt: it does.
-    """
+    """Refuse metadata that would make the library open other places or load a class by its name."""
     properties = _texts(document.get("properties"))
     unknown = [k for k in properties if not _PROPERTIES.fullmatch(k) or k in _NAMED]
     if unknown:

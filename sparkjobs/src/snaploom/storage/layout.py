@@ -113,12 +113,12 @@ def data_model_key(model_hash: str) -> str:
 
 
 def listing_key(source: str) -> str:
-    """Key of what is known of the files of a source; its name may be too long for a file's."""
+    """Key of the cached facts about a source's files; hashed, since its name may be too long."""
     return f"{LISTINGS}{content_hash(source.encode())}.json"
 
 
 def commit_key(commit: str) -> str:
-    """Key of what a commit of the output's table means."""
+    """Key of the meaning of a table commit."""
     return f"{COMMITS}{commit}.json"
 
 
@@ -128,11 +128,7 @@ def staging_prefix(run_id: str, attempt: str) -> str:
 
 
 def partition_prefix(partition: str) -> str:
-    """Folder of a snapshot, from its name such as `snapshot_epoch=1577836800000`.
-
-    Raises:
-        ValueError: the name is no single visible path segment.
-    """
+    """Folder of a snapshot such as `snapshot_epoch=1577836800000`; `ValueError` if not plain."""
     if not partition or "/" in partition or partition[0] in "._":
         raise ValueError(f"not the name of a partition: {partition!r}")
     return f"{DATA}{partition}/"

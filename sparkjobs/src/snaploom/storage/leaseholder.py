@@ -1,8 +1,8 @@
 """Acquires a lease for a run, renews it in a thread, and releases it.
 
-`LeaseKeeper.keeping` is how it is used. Only a lease held by another keeps a run from working:
-before it begins, and before each further snapshot. What is in hand is finished, since publishing it
-twice is impossible (rule P17); and where nobody answers, the run goes on with a warning.
+Use `LeaseKeeper.keeping`. A lease held by another keeps a run from working before it begins and
+before each further snapshot. The snapshot at hand is finished, since publishing it twice is
+impossible (rule P17); if the service does not answer, the run goes on with a warning.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OpenLease = Callable[[Folder, Run], Lease]
 
 @dataclass(frozen=True)
 class LeaseTerms:
-    """Seconds."""
+    """Durations of a lease, in seconds."""
 
     duration: int = 30
     """Without a renewal, after which others may take a lease: twice what Kubernetes' controllers
@@ -76,14 +76,11 @@ class LeaseKeeper:
 
     @contextmanager
     def keeping(self, on_wait: Callable[[str], None]) -> Iterator[None]:
-        """Hold the lease for the duration of the block, and release it at its end.
-
-        Args:
-            on_wait: called once with the holder, when it has to wait.
+        """Hold the lease for the block; `on_wait` is called once with another holder.
 
         Raises:
             LeaseNotObtained: another run is at work.
-            Exception: whatever `wait` raises.
+            Exception: any error of `wait`.
         """
         ended = threading.Event()
 
@@ -122,11 +119,7 @@ class LeaseKeeper:
                 self._warn(error)
 
     def check(self) -> None:
-        """Whether more work may be begun.
-
-        Raises:
-            LeaseNotObtained: another run holds the lease.
-        """
+        """Raise `LeaseNotObtained` if another run holds the lease, so that no work may begin."""
         if not self._contender.left:
             # This process slept, or nobody answered: others may have taken it meanwhile.
             self.keep()
@@ -145,7 +138,7 @@ class LeaseKeeper:
                 _log.info("cannot release the lease: %s", error.message)
 
     def _try(self) -> str:
-        """Take the lease if it is free; who else holds it, or nothing when that is unknown."""
+        """Take the lease if it is free; returns the other holder, empty when that is unknown."""
         with self._lock:
             try:
                 self._hold()

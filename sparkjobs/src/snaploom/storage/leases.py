@@ -1,4 +1,4 @@
-"""The contest for a lease: who holds it, until when, and who may take it over.
+"""Contest for a lease: its holder, its expiry, and when another may take it over.
 
 All leases are contested by this rule: that of the operator's leader election, and those of output
 folders, whether a Kubernetes `Lease` or claims of the manifest log keep them. An adapter only reads
@@ -34,7 +34,7 @@ class LeaseUnavailable(StorageError):
 
 @dataclass(frozen=True)
 class LeaseState:
-    """The state of a lease at one time."""
+    """State of a lease at one time."""
 
     holder: str
     """The contender that holds it; empty when it is free."""
@@ -51,12 +51,12 @@ FREE = LeaseState("", 0, "")
 
 @dataclass(frozen=True)
 class Read:
-    """Asks for a lease as it is now."""
+    """Request for the current state of a lease."""
 
 
 @dataclass(frozen=True)
 class Swap:
-    """Asks to replace the state of a lease, if it is still the expected one."""
+    """Request to replace the state of a lease, if it is still the expected one."""
 
     expected: LeaseState
     holder: str
@@ -71,23 +71,23 @@ did not find what it expected."""
 
 
 class Lease(Protocol):
-    """Where one lease is kept. Of any number of swaps that expect the same state, one succeeds.
+    """Storage of one lease. Of any number of swaps that expect the same state, one succeeds.
 
     Both methods raise `StorageError` or `FolderNotWritable` when they do not know, after which a
     change may or may not have happened.
     """
 
     def read(self) -> LeaseState:
-        """The lease as it is now."""
+        """Return the current state of the lease."""
         ...
 
     def swap(self, swap: Swap) -> LeaseState | None:
-        """The lease after a swap; None when it is not any more what was expected."""
+        """Return the lease after a swap; None when its state was not the expected one."""
         ...
 
 
 class Contender:
-    """What one participant knows of a lease.
+    """Knowledge that one participant has of a lease.
 
     Args:
         identity: unique among all that ever contend for the lease.
@@ -107,7 +107,7 @@ class Contender:
         self._renewed_at: float | None = None
         self._seen = ("", 0.0)
         self.rival = ""
-        """Who else held the lease when it was read last; empty when it was nobody."""
+        """Other holder at the last read; empty when there was none."""
 
     @property
     def left(self) -> float:
@@ -145,7 +145,6 @@ class Contender:
         self._held = self._renewed_at = None
 
     def _swapped(self, expected: LeaseState) -> Attempt[bool]:
-        """Take or renew the lease, if it is still in the expected state."""
         started = self._clock()
         self._held = yield Swap(expected, self._identity, self._seconds)
         if self._held is None:
@@ -155,7 +154,6 @@ class Contender:
         return True
 
     def _is_taken(self, seen: LeaseState) -> bool:
-        """Whether another holds the lease and is not known to have been silent for too long."""
         if seen.holder in ("", self._identity):
             return False
         version, since = self._seen
@@ -166,11 +164,7 @@ class Contender:
 
 
 def carry_out(attempt: Attempt[Result], lease: Lease) -> Result:
-    """The result of an attempt on a lease.
-
-    Raises:
-        SnaploomError: as the lease raises it; the attempt ends with it.
-    """
+    """Return the result of an attempt on a lease; an error of the lease ends the attempt."""
     try:
         request = next(attempt)
         while True:

@@ -1,4 +1,4 @@
-"""A cache of what enumeration learned about files of sources, for the next run.
+"""Cache of facts about files of sources, for the next run.
 
 ```
 metadata/listing/<sha256 of the source's name>.json
@@ -46,7 +46,7 @@ Value = str | int
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What is known of one file; nothing of it changes while the file does not."""
+    """Facts about one file, valid while the file does not change."""
 
     schema: str | None = None
     """Its schema as `StructType.json()` gives it; None where nobody asked."""
@@ -57,7 +57,7 @@ class FileFacts:
 
 
 class KnownFiles(ApiModel):
-    """Files of which the same is known."""
+    """Files with the same facts."""
 
     schema_number: Count | None = None
     """Place of their schema among those of the document."""
@@ -70,7 +70,7 @@ class KnownFiles(ApiModel):
 
 
 class ListingDocument(ApiModel):
-    """What is known of the files of one source."""
+    """Facts about the files of one source."""
 
     format: int = LISTING_FORMAT
     """Format of this document."""
@@ -83,37 +83,31 @@ class ListingDocument(ApiModel):
 
 
 class SourceListing:
-    """What is known of the files of one source, and what this run adds."""
+    """Facts about the files of one source: those of earlier runs, and those of this run."""
 
     def __init__(self, about: str, before: Mapping[str, FileFacts], settled: EpochNanos) -> None:
-        """Begin with what an earlier run left.
-
-        Args:
-            about: hash over everything that decides how the files are read.
-            before: by fingerprint.
-            settled: files that changed later than this are not kept.
-        """
+        """Begin with earlier facts; files that changed later than `settled` are not kept."""
         self.about = about
         self._before = before
         self._settled = settled
         self._seen: dict[str, FileFacts] = {}
 
     def find(self, fingerprint: str) -> FileFacts:
-        """What is known of a file."""
+        """Return the known facts about a file."""
         return self._before.get(fingerprint, FileFacts())
 
     def learn(self, fingerprint: str, changed: EpochNanos, facts: FileFacts) -> None:
-        """Keep what this run knows of a file, where it will still be true in the next."""
+        """Keep facts of this run about a file, if they will still be true in the next."""
         if changed <= self._settled:
             self._seen[fingerprint] = facts
 
     @property
     def is_new(self) -> bool:
-        """Whether the next run would know something else than this one did."""
+        """Whether this run's facts differ from those it began with."""
         return dict(_bounded(self._seen)) != self._before
 
     def document(self) -> ListingDocument:
-        """What the next run shall know: of the files that there are, and no others."""
+        """Facts for the next run, about files that exist."""
         schemas: dict[str, int] = {}
         groups: dict[FileFacts, list[str]] = defaultdict(list)
         for fingerprint, facts in _bounded(self._seen):
@@ -133,37 +127,21 @@ class SourceListing:
 
 
 class Listings:
-    """What is known of all sources of one output."""
+    """Facts about the files of all sources of one output."""
 
     def __init__(self, store: ObjectStore, present: EpochNanos) -> None:
-        """Nothing is read yet.
-
-        Args:
-            store: the output's folder.
-            present: when the run began, by our clock.
-        """
         self._store = store
         self._settled = EpochNanos(present - SETTLED_AFTER)
         self._opened: dict[str, SourceListing] = {}
 
     def of(self, source: str, about: str) -> SourceListing:
-        """What is known of a source; nothing where it cannot be believed.
-
-        Args:
-            source: name of the DataSource.
-            about: hash over everything that decides how its files are read.
-        """
+        """Facts about a source; none where the cached ones are not valid."""
         before = self._read(source, about)
         opened = self._opened[source] = SourceListing(about, before, self._settled)
         return opened
 
     def keep(self) -> None:
-        """Leave what this run knows for the next; the folder must be the output's.
-
-        Raises:
-            StorageError: the folder cannot be written to, and the next run asks again.
-            FolderNotWritable: the same.
-        """
+        """Write the facts of this run; the folder must be the output's."""
         for source, listing in self._opened.items():
             if listing.is_new:
                 text = listing.document().dump_json().encode()
@@ -185,12 +163,9 @@ class Listings:
 
 
 def _believed(content: bytes, key: str, about: str) -> Mapping[str, FileFacts]:
-    """The content of a document, by fingerprint; nothing when it is about something else.
+    """Facts in a document by fingerprint; none when it is about something else.
 
-    Raises:
-        ValueError: it is damaged.
-        LookupError: it is in disorder.
-        ManifestCorrupt: it has more than it may have.
+    Raises `ValueError`, `LookupError` or `ManifestCorrupt` for a damaged document.
     """
     head, text, _ = content.split(b"\n", 3)
     if parse_json(head, key, HINT) != {"sha256": layout.content_hash(text)}:
@@ -212,7 +187,6 @@ def _believed(content: bytes, key: str, about: str) -> Mapping[str, FileFacts]:
 
 
 def _bounded(facts: Mapping[str, FileFacts]) -> Iterable[tuple[str, FileFacts]]:
-    """As many as a document may hold, those with the fewest values first."""
     room = MOST_KEPT
     for fingerprint, each in sorted(facts.items(), key=lambda item: (_size(item[1]), item[0])):
         room -= _size(each)

@@ -111,7 +111,10 @@ class LocalObjectStore:
 
     @property
     def uri(self) -> str:
-        """`file://` and the absolute path, with a final `/`."""
+        """Open a directory, making it if asked.
+
+        Raises `FolderNotOurs` for a file in its place, `FolderNotWritable` if it cannot be made.
+        """
         path = str(self._root)
         return f"file://{path}" if path.endswith("/") else f"file://{path}/"
 
@@ -173,7 +176,7 @@ class LocalObjectStore:
         return _info(key, status)
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
-        """Walk directories; what is no plain file is listed and never followed or opened."""
+        """Walk directories; anything but a plain file is listed, never followed or opened."""
         folders = check_prefix(prefix).split("/")[:-1]
         try:
             with self._opened(folders) as folder:
@@ -231,7 +234,7 @@ class LocalObjectStore:
 
     @contextmanager
     def _opened(self, folders: Sequence[str], *, make: bool = False) -> Iterator[int]:
-        """A folder below the root, to name what is in it; none of those on the way is a link."""
+        """Open a folder below the root; none of those on the way is a link."""
         opened = self._open_root(make)
         try:
             for number, name in enumerate(folders):
@@ -257,10 +260,7 @@ class LocalObjectStore:
             return os.open(self._root, flags)
 
     def _in_folder(self, key: str, operation: Callable[[int, str], None]) -> None:
-        """Do something with a name in its folder, which is made as needed.
-
-        Again when another process prunes it in between.
-        """
+        """Run an operation in the folder of a key, again when a process prunes it in between."""
         folders, name = _parts(key)
         for attempt in range(1, RACES_WITH_PRUNING + 1):
             try:
@@ -273,12 +273,7 @@ class LocalObjectStore:
                 return
 
     def _step(self, folder: int, name: str, key: str, flags: int) -> int:
-        """A folder in an open one.
-
-        Raises:
-            NotAPlainFile: it is a link, or no folder and no file.
-            OSError: it cannot be opened.
-        """
+        """Open a folder in an open one; `NotAPlainFile` for a link."""
         try:
             return os.open(name, flags, dir_fd=folder)
         except OSError as error:
@@ -288,7 +283,6 @@ class LocalObjectStore:
 
     @contextmanager
     def _file(self, folder: int, name: str, key: str) -> Iterator[int]:
-        """A plain file in an open folder."""
         # Looked at before it is opened, which does something with a device, and after it, since
         # another file may have its name by then.
         self._refuse_special(key, os.stat(name, dir_fd=folder, follow_symlinks=False))
@@ -321,7 +315,7 @@ class LocalObjectStore:
 
     @contextmanager
     def _temporary(self, data: bytes) -> Iterator[tuple[int, str]]:
-        """A finished file that is not yet under its name: its folder, and what it is called."""
+        """Write a file that has no final name yet; yields its folder and temporary name."""
         name = secrets.token_hex(16)
         key = f"{TEMPORARY_PREFIX}{name}"
         kept: list[int] = []
@@ -343,8 +337,6 @@ class LocalObjectStore:
             os.close(folder)
 
     def _link(self, source: int, name: str, target: str) -> None:
-        """Give a file in an open folder another name, unless that is taken."""
-
         def link(folder: int, new: str) -> None:
             try:
                 os.link(name, new, src_dir_fd=source, dst_dir_fd=folder, follow_symlinks=False)
@@ -393,7 +385,6 @@ class LocalObjectStore:
 
     @contextmanager
     def _readable(self, folder: int, name: str, prefix: str, depth: int) -> Iterator[int]:
-        """A folder in an open one, to see what is in it."""
         if not depth:
             raise StorageError(
                 f"{self.uri}{prefix} is nested too deep",
@@ -478,7 +469,6 @@ class LocalObjectStore:
 
 
 def _parts(key: str) -> tuple[Sequence[str], str]:
-    """The folders on the way to a name, and the name."""
     *folders, name = key.split("/")
     return folders, name
 

@@ -66,7 +66,6 @@ class ManifestLog:
     """The log of one folder. Entries never change, so what was read once is kept."""
 
     def __init__(self, store: ObjectStore) -> None:
-        """Open the log of a folder; nothing is read yet."""
         self._store = store
         self._log = NumberedLog(store, layout.manifest_key, ENTRY.length, commit_unknown)
         self._beginning = FolderState(records=Records(self._record))
@@ -101,7 +100,7 @@ class ManifestLog:
         return state
 
     def follow(self, earlier: ManifestLog) -> None:
-        """Begin with what an earlier log of this folder knew, if the folder still has its entries.
+        """Begin with an earlier log's knowledge, if the folder still has its entries.
 
         Its newest entry proves that: no two have the same document, and none ever changes. Records
         that it has not read are read by this log, with this store's credentials.
@@ -112,7 +111,7 @@ class ManifestLog:
             self._newest = earlier._newest
 
     def commit(self, build: Callable[[FolderState], Entry | None]) -> FolderState:
-        """Append one entry; rebased on whatever others commit meanwhile.
+        """Append one entry; rebased on other commits.
 
         Args:
             build: from the newest state, the entry with that state's `next_seq`, or None when
@@ -167,11 +166,7 @@ class ManifestLog:
         return parse_entry(document, f"{self._store.uri}{layout.manifest_key(seq)}")
 
     def _record(self, seq: int) -> SnapshotRecord:
-        """The record that an entry published.
-
-        Raises:
-            ManifestCorrupt: there is no such entry, or it publishes nothing.
-        """
+        """The record that an entry published; `ManifestCorrupt` if there is none."""
         document = self._log.document(seq)
         entry = None if document is None else self._parsed(seq, document)
         if not isinstance(entry, Publish | Replace):
@@ -210,7 +205,6 @@ class ManifestLog:
         return read_hint(self._store, layout.LATEST, _Hint) or _Hint()
 
     def _help_readers(self, state: FolderState) -> None:
-        """Write what makes reading quick; none of it is needed."""
         if state.seq % CHECKPOINT_EVERY == 0:
             write_checkpoint(self._store, state)
         checkpoint = state.seq - state.seq % CHECKPOINT_EVERY
@@ -227,5 +221,5 @@ class ManifestLog:
 
 
 def commit_unknown(message: str) -> CommitOutcomeUnknown:
-    """The error of a commit that may or may not be written, from a sentence about it."""
+    """Build the error of a commit whose outcome is unknown."""
     return CommitOutcomeUnknown(message, hint="run again: what was published is recognised")

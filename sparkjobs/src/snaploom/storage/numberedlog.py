@@ -1,4 +1,4 @@
-"""A log of numbered documents: one commit is one put-if-absent of the next number (rules P1, P4).
+"""Log of numbered documents: one commit is one put-if-absent of the next number (rules P1, P4).
 
 The manifest log, the states of a skipping index and the versions of an Iceberg table are such logs.
 What stands under a number never changes, and no number is skipped, so that a reader goes on from
@@ -59,15 +59,7 @@ class NumberedLog:
         longest: int,
         unknown: Callable[[str], SnaploomError],
     ) -> None:
-        """Open the log; nothing is read yet.
-
-        Args:
-            store: where it is.
-            key: of the document with a number.
-            longest: bytes of the longest document that is read.
-            unknown: makes the error of a put whose outcome cannot be learnt, from a sentence about
-                it.
-        """
+        """Open the log; `unknown` makes the error of a put with an unknown outcome."""
         self._store = store
         self._key = key
         self._longest = longest
@@ -86,24 +78,16 @@ class NumberedLog:
             return None
 
     def after(self, number: int) -> Iterator[bytes]:
-        """The documents behind a number, one after the other, up to the first that is not there.
-
-        Raises:
-            ObjectTooLarge, NotAPlainFile: as `document`.
-        """
+        """Documents after a number, up to the first absent one; raises as `document`."""
         while (document := self.document(number := number + 1)) is not None:
             yield document
 
     def append(self, number: int, document: bytes) -> bool:
-        """Put a document under the next number; False when another one has it.
-
-        Args:
-            number: the next.
-            document: no other writer ever has the same.
+        """Put a document, unlike any other writer's, under the next number; False if taken.
 
         Raises:
             FolderNotWritable: the store refuses, and nothing was written.
-            SnaploomError: what `unknown` made.
+            SnaploomError: the error from `unknown`.
         """
         key = self._key(number)
         is_unanswered = False
@@ -140,15 +124,10 @@ class NumberedLog:
 def rebased(
     attempt: Callable[[], Result | None], contended: Callable[[int], SnaploomError]
 ) -> Result:
-    """The result of the first attempt that loses no race (rule P3).
-
-    Args:
-        attempt: reads the newest state, decides and commits; None after a lost race. What it
-            raises ends the commit.
-        contended: makes the error of too many lost races, from their number.
+    """Repeat an attempt that gives None after a lost race, and return its result (rule P3).
 
     Raises:
-        SnaploomError: what `contended` made.
+        SnaploomError: the error from `contended`.
     """
     for number in range(COMMIT_ATTEMPTS):
         result = attempt()
@@ -164,11 +143,7 @@ def pause(attempt: int) -> None:
 
 
 def read_hint(store: ObjectStore, key: str, model: type[Hint]) -> Hint | None:
-    """The hint beside a log: how far it once was; None where there is none, or a damaged one.
-
-    Raises:
-        NotAPlainFile: it is a link, or what else is no file.
-    """
+    """The hint beside a log, its last known position; None where it is absent or damaged."""
     try:
         return parse_hint(get_bounded(store, key, HINT), key, model)
     except ObjectNotFound:

@@ -78,11 +78,7 @@ class ObjectStore(Protocol):
         ...
 
     def get(self, key: str, limit: int | None = None) -> bytes:
-        """Content of an object.
-
-        Args:
-            key: of the object.
-            limit: bytes that it may have, so that no more memory is taken; None for any number.
+        """Content of an object; `limit` bounds its bytes.
 
         Raises:
             ObjectNotFound: there is none under this key.
@@ -91,15 +87,11 @@ class ObjectStore(Protocol):
         ...
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Bytes of an object from a place on; fewer where it ends before.
-
-        Raises:
-            ObjectNotFound: there is none under this key.
-        """
+        """Bytes from a place on; fewer where the object ends, `ObjectNotFound` if it is absent."""
         ...
 
     def head(self, key: str) -> ObjectInfo | None:
-        """What the store knows of an object; None when there is none under this key."""
+        """Return metadata of an object; None when there is none under this key."""
         ...
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
@@ -125,24 +117,14 @@ class ObjectStore(Protocol):
 
 
 def check_key(key: str) -> str:
-    """The key itself.
-
-    Raises:
-        ValueError: it is empty, absolute, or has an empty, `.` or `..` segment.
-    """
+    """Return a valid key; `ValueError` if it is empty or absolute, or has `.` or `..` segments."""
     if any(segment in ("", ".", "..") for segment in key.split("/")) or "\0" in key:
         raise ValueError(f"not an object key: {key!r}")
     return key
 
 
 def too_large(place: str, size: int, limit: int) -> ObjectTooLarge:
-    """The error for an object that is longer than it may be.
-
-    Args:
-        place: its URI.
-        size: its bytes, or as many of them as were seen.
-        limit: bytes that it may have.
-    """
+    """Build the error for an object at `place` that is longer than `limit` bytes."""
     return ObjectTooLarge(
         f"{place} is longer than Snaploom writes it, and was not read",
         found=f"{size:,} bytes or more",
@@ -152,11 +134,7 @@ def too_large(place: str, size: int, limit: int) -> ObjectTooLarge:
 
 
 def absent(place: str) -> ObjectNotFound:
-    """The error for an object that is not there.
-
-    Args:
-        place: its URI.
-    """
+    """Build the error for an object that is absent at a URI."""
     return ObjectNotFound(
         f"{place} does not exist",
         found="nothing",
@@ -181,16 +159,9 @@ def exists_already(place: str) -> ObjectAlreadyExists:
 
 
 def refuse_links(store: ObjectStore, keys: Iterable[str]) -> None:
-    """Refuse files and folders that others are about to open by their paths, as Spark does.
+    """Raise `NotAPlainFile` for links among keys that others, such as Spark, open by path.
 
     Nothing is asked of other stores than local disks: they have no links.
-
-    Args:
-        store: of the folder.
-        keys: of objects, or of folders without the final `/`; what is absent is fine.
-
-    Raises:
-        NotAPlainFile: one of them, or a folder on its way, is a link.
     """
     if store.uri.startswith("file:"):
         for key in keys:
@@ -198,11 +169,7 @@ def refuse_links(store: ObjectStore, keys: Iterable[str]) -> None:
 
 
 def check_prefix(prefix: str) -> str:
-    """The prefix itself.
-
-    Raises:
-        ValueError: it is neither empty nor a key followed by `/`.
-    """
+    """Return a valid prefix, empty or a key followed by `/`; else `ValueError`."""
     if prefix:
         if not prefix.endswith("/"):
             raise ValueError(f"not a folder prefix: {prefix!r}")

@@ -45,14 +45,7 @@ class ObstoreObjectStore:
         variables: str = "the environment",
         longest: int | None = None,
     ) -> None:
-        """Wrap a store whose root is the folder that `uri` names.
-
-        Args:
-            backend: the store.
-            uri: the folder as Hadoop's client takes it; ends in `/`.
-            variables: environment variables that its credentials came from, for messages.
-            longest: bytes of the longest object that can be moved; None for no limit.
-        """
+        """Wrap a store whose root is `uri`, as Hadoop takes it; `variables` are for messages."""
         self._backend = backend
         self._uri = uri
         self._variables = variables
@@ -107,14 +100,7 @@ class ObstoreObjectStore:
                         yield ObjectInfo(key, found["size"], modified, found["e_tag"])
 
     def list_folder(self, folder: str) -> tuple[Sequence[ObjectInfo], Sequence[str]]:
-        """The objects directly below a folder, and the names of the folders there.
-
-        Args:
-            folder: its key, which ends in `/`; empty for the root.
-
-        Raises:
-            StorageError: as `list`.
-        """
+        """Objects directly below a folder (a key that ends in `/`, or empty), and folder names."""
         mark = folder.removesuffix("/")  # an empty object by which Hadoop's client marks a folder
         with self._translated(check_prefix(folder), writing=False):
             found = obstore.list_with_delimiter(self._backend, prefix=mark or None)
@@ -166,7 +152,7 @@ class ObstoreObjectStore:
                 continue
 
     def _insist(self, key: str, operation: Callable[[], object]) -> None:
-        """Do it again while another writer of the same key is in the way."""
+        """Retry an operation while another writer of the same key is in the way."""
         for attempt in range(MEETINGS):
             try:
                 with self._translated(key, writing=True):

@@ -1,4 +1,4 @@
-"""Whose an output folder is: one OutputDataset's, by its namespace and UID as well as its name.
+"""Ownership of an output folder: one OutputDataset, by namespace and UID as well as its name.
 
 Names come again: in another namespace, in another cluster, or after a resource was deleted. Without
 a cluster there is neither namespace nor UID, so that only what both sides know is compared. What a
@@ -30,35 +30,25 @@ class FolderOwner:
         return f"OutputDataset/{name}" + (f" with UID {self.uid}" if self.uid else "")
 
     def is_elsewhere(self, other: FolderOwner) -> bool:
-        """Whether the other one is known to be in another namespace."""
+        """Whether another owner is known to be in another namespace."""
         return _differ(self.namespace, other.namespace)
 
     def is_another(self, other: FolderOwner) -> bool:
-        """Whether the other one is known to be another resource."""
+        """Whether another owner is known to be another resource."""
         return (
             self.output != other.output or self.is_elsewhere(other) or _differ(self.uid, other.uid)
         )
 
 
 def owner_in(identity: FolderIdentity) -> FolderOwner:
-    """Whose a folder is."""
+    """Return the owner of a folder."""
     return FolderOwner(identity.output, identity.namespace, identity.uid)
 
 
 def refuse_others(
     uri: str, found: FolderIdentity, asked: FolderIdentity, *, adopt_folder: bool
 ) -> None:
-    """Refuse the folder of an output of the same name that is another resource.
-
-    Args:
-        uri: of the folder, for messages.
-        found: whose it is.
-        asked: who wants it.
-        adopt_folder: whether one with another UID may have it.
-
-    Raises:
-        FolderNotOurs: it is another's.
-    """
+    """Raise `FolderNotOurs` for the folder of an output of the same name by another resource."""
     theirs, ours = owner_in(found), owner_in(asked)
     if theirs.is_elsewhere(ours):
         hint = "publish to another outputFolder.folderUri; nothing in it was touched"
@@ -78,7 +68,7 @@ def refuse_others(
 
 
 def adopted(found: FolderIdentity | None, asked: FolderIdentity) -> FolderIdentity:
-    """What a folder is to know of its owner: what is asked, and else what it knew."""
+    """The owner to record: the requested one, else the recorded one."""
     if found is None:
         return asked
     return asked.model_copy(

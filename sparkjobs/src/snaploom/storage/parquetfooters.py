@@ -39,16 +39,11 @@ ReadLast = Callable[[int], bytes]
 
 
 class FooterInvalid(ValueError):
-    """A file that has no footer of Parquet, or one beyond the bounds."""
+    """A file without a Parquet footer, or with one beyond the bounds."""
 
 
 def footer_bytes(read_last: ReadLast, size: int, first: int = END) -> bytes:
-    """The end of a file, from where its footer begins or from before it; two reads at most.
-
-    Args:
-        read_last: reads the end of the file.
-        size: bytes of the file.
-        first: bytes that are read at once; more than `END` where a second request costs more.
+    """End of a file from its footer or before; reads `first` bytes, and a second time if needed.
 
     Raises:
         FooterInvalid: there is no footer.
@@ -76,11 +71,7 @@ def local_footer_bytes(name: str) -> bytes:
 
 
 def bare_footer(content: bytes) -> bytes:
-    """A footer without its length, the format's mark and what is before it.
-
-    Args:
-        content: the end of a file, from where its footer begins or from before it.
-    """
+    """Strip the length, the format's mark and everything before the footer from a file's end."""
     return content[-END - int.from_bytes(content[-END:-4], "little") : -END]
 
 
@@ -90,10 +81,7 @@ def framed_footer(footer: bytes) -> bytes:
 
 
 def parse_footer(content: bytes) -> pq.FileMetaData:
-    """A footer, each column chunk of which Arrow can be asked about.
-
-    Args:
-        content: the end of a file, from where its footer begins or from before it.
+    """Parse a footer, from the end of a file, that Arrow can be asked about.
 
     Raises:
         FooterInvalid: it is damaged or beyond the bounds, or a column is encrypted.
@@ -123,7 +111,7 @@ def parse_row_groups(content: bytes) -> tuple[pq.FileMetaData, int]:
 
 @dataclass(frozen=True)
 class PublishedFooter:
-    """What the footer of a published file holds."""
+    """Content of the footer of a published file."""
 
     rows: int
     """Rows of the file."""
@@ -132,11 +120,7 @@ class PublishedFooter:
 
 
 def read_footer(store: ObjectStore, info: ObjectInfo) -> PublishedFooter | None:
-    """The footer of a file in a store; None where it is no Parquet.
-
-    Raises:
-        StorageError: the file cannot be read.
-    """
+    """Footer of a file in a store; None if it is not Parquet, `StorageError` if unreadable."""
 
     def read_last(count: int) -> bytes:
         return store.get_range(info.key, info.size - count, count)

@@ -1,4 +1,4 @@
-"""What the statistics in Parquet footers prove about a column, without reading a data page.
+"""Statistics in Parquet footers as proofs about columns, without reading a data page.
 
 Sources and indexes trust statistics by this one rule. Its answers must equal what Spark would read:
 a wrong bound loses rows. So it lists what is known to hold, and everything else is left to a scan:
@@ -58,7 +58,7 @@ Value = bool | int | Decimal | bytes
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """What a footer proves about a column; everything here is exact."""
+    """Exact facts about a column that a footer proves."""
 
     values: int
     """Rows in which it is not NULL."""
@@ -83,17 +83,7 @@ def depends_on_zone(metadata: pq.FileMetaData) -> bool:
 def column_statistics(
     metadata: pq.FileMetaData, names: Sequence[str], data_type: str, *, is_case_sensitive: bool
 ) -> ColumnStatistics | None:
-    """What a footer proves about a column or a nested field.
-
-    Args:
-        metadata: the footer.
-        names: from the top-level column to the field.
-        data_type: Spark's type, as its `catalogString`.
-        is_case_sensitive: whether names differ by case (`spark.sql.caseSensitive`).
-
-    Returns:
-        None where nothing is proved, or where the file lacks the column (`lacks`).
-    """
+    """Facts that a footer proves about a column or field; None if nothing or it is absent."""
     leaf = _trusted_leaf(metadata, names, data_type, is_case_sensitive)
     if leaf is None:
         return None
@@ -104,15 +94,7 @@ def column_statistics(
 def leaf_statistics(
     metadata: pq.FileMetaData, leaf: int, data_type: str, rows: int, row_groups: range
 ) -> ColumnStatistics | None:
-    """What a footer proves about a leaf that `trusted_leaf` has found.
-
-    Args:
-        metadata: the footer, perhaps with those of other files that were written alike.
-        leaf: position of the leaf.
-        data_type: Spark's type, as its `catalogString`.
-        rows: of the file, as its footer states.
-        row_groups: those of the file.
-    """
+    """Facts that a footer, perhaps of several files, proves about a leaf from `trusted_leaf`."""
     groups = _groups(metadata, leaf, row_groups)
     counts = _counts(metadata, leaf, groups, rows)
     if counts is None:
@@ -129,13 +111,9 @@ ABSENT = -1
 def trusted_leaf(
     metadata: pq.FileMetaData, names: Sequence[str], data_type: str, *, is_case_sensitive: bool
 ) -> int | None:
-    """Position of the leaf whose statistics speak of a column or a nested field.
+    """Position of a trusted leaf; `ABSENT` if the file surely lacks it, None if unsure.
 
     It depends on only the schema, the writer and the notes of the footer.
-
-    Returns:
-        `ABSENT` where the file surely lacks it, so that Spark reads NULL, or its default; None
-        where nothing is sure.
     """
     if _leaf(metadata, names, is_case_sensitive) is ABSENT:
         return ABSENT
@@ -145,11 +123,7 @@ def trusted_leaf(
 def readable_leaf(
     metadata: pq.FileMetaData, names: Sequence[str], data_type: str, *, is_case_sensitive: bool
 ) -> int | None:
-    """Position of the leaf that holds exactly the values that Spark reads as a column.
-
-    Returns:
-        None when that is not sure, or when the file lacks the column.
-    """
+    """Position of the leaf with exactly the values Spark reads; None if unsure or absent."""
     leaf = _trusted_leaf(metadata, names, data_type, is_case_sensitive)
     if leaf is None or _is_never_rebased(None, data_type, metadata):
         return leaf
@@ -165,16 +139,7 @@ def readable_leaf(
 def stored_column(
     metadata: pq.FileMetaData, name: str, among: Sequence[str]
 ) -> tuple[str, str] | None:
-    """Name, as the file spells it, and type of a top-level column.
-
-    Args:
-        metadata: the footer.
-        name: of the column, in any case.
-        among: Spark's types; the first as which the column is read unchanged is its type.
-
-    Returns:
-        None where there is no such column, or several.
-    """
+    """Name in the file and type (the first suitable of `among`) of a column; None if not one."""
     leaf = _leaf(metadata, (name,), is_case_sensitive=False)
     if leaf is None or leaf is ABSENT:
         return None
@@ -238,7 +203,6 @@ def _trusted_writer(metadata: pq.FileMetaData) -> str | None:
 
 
 def _reads_as(column: pq.ColumnSchema, data_type: str) -> bool:
-    """Whether a Parquet column holds exactly the values that Spark reads as the type."""
     physical, kind = column.physical_type, column.logical_type.type
     if data_type in _INTEGER_BITS:
         bits = _INTEGER_BITS[data_type]
@@ -271,8 +235,6 @@ _PLAIN = {
 
 
 class _Group(NamedTuple):
-    """What a footer notes of a leaf in one row group."""
-
     rows: int
     values: int
     """Rows as the leaf counts them, those in which it is NULL included."""

@@ -30,7 +30,7 @@ _PLAIN = re.compile(r"[^\x00-\x1f\x7f-\x9f\\]+")
 
 
 def check_relative(path: str) -> str:
-    """The path itself: of a file below some folder, wherever it is taken to be from.
+    """Return the path itself, if it is below any folder it is resolved against.
 
     Raises:
         ValueError: it is absolute or empty, climbs, names a scheme or drive, or has characters

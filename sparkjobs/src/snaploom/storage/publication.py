@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SnapshotTarget:
-    """What is to be published, as planned."""
+    """A snapshot to publish, as planned."""
 
     time: EpochNanos
     """Snapshot time."""
@@ -38,7 +38,7 @@ class SnapshotTarget:
 
 @dataclass(frozen=True)
 class WriteResult:
-    """What the writer reports about the files that it put into staging."""
+    """Report of the writer about the files that it put into staging."""
 
     rows: int
     """Rows written."""
@@ -49,9 +49,9 @@ class WriteResult:
     excluded: tuple[Exclusion, ...] = ()
     """Sources that it does without."""
     joins: tuple[JoinMeasure, ...] = ()
-    """What was counted at each join."""
+    """Counts at each join."""
     checks: tuple[CheckResult, ...] = ()
-    """What became of each expectation."""
+    """Result of each expectation."""
     warnings: tuple[str, ...] = ()
     """Joins of which many rows had a NULL key, for people."""
     spark_version: str = ""
@@ -70,7 +70,7 @@ class Published:
 
 @dataclass(frozen=True)
 class AlreadyPublished:
-    """The snapshot is live by the run that `record.run_id` names; what this one wrote is gone."""
+    """Another run, `record.run_id`, published the snapshot; this run's files are removed."""
 
     record: SnapshotRecord
 
@@ -93,8 +93,8 @@ def publish(
 
     Args:
         folder: from `prepare_folder`.
-        run: who publishes.
-        target: what.
+        run: the run that publishes.
+        target: the snapshot.
         write: writes the data flat below the URI it is given, which ends in `/`; names that begin
             with `_` or `.` are not data. Not called when the snapshot is live already.
         revalidate: the last word before each attempt to commit.
@@ -106,7 +106,7 @@ def publish(
         CommitOutcomeUnknown: the store stopped answering; running again finds out.
         FolderNotWritable: the folder refuses writes.
         PublicationError: the writer left files in subfolders.
-        Exception: whatever `write` and `revalidate` raise.
+        Exception: any error of `write` and `revalidate`.
     """
     state = folder.read()
     refuse_revoked(state, run)

@@ -1,4 +1,4 @@
-"""What `at`, `between` and `manifest` of `snaploom.read` mean, or what would be right."""
+"""Meaning of `at`, `between` and `manifest` of `snaploom.read`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LISTED = "'snaploom snapshots' lists the times of snapshots"
 
 @dataclass(frozen=True, slots=True)
 class ReadChoice:
-    """Which snapshots a read is about; all of them by default."""
+    """Choice of snapshots to read; all of them by default."""
 
     at: EpochNanos | None = None
     """Only the newest until then."""
@@ -33,7 +33,7 @@ class ReadChoice:
 
     @classmethod
     def parse(cls, at: object, between: object) -> ReadChoice:
-        """What the arguments mean.
+        """Parse the arguments.
 
         Raises:
             ArgumentInvalid: both are given, or one of them cannot be read.
@@ -52,11 +52,7 @@ class ReadChoice:
         )
 
     def of(self, state: FolderState) -> tuple[Version, ...]:
-        """The snapshots chosen, in short; none where the range has none.
-
-        Raises:
-            NothingPublished: the first snapshot is later than `at`.
-        """
+        """Chosen snapshots in short, possibly none; `NothingPublished` before the first."""
         if self.at is not None:
             return (version_at(state, self.at),)
         if self.between is not None:
@@ -65,11 +61,7 @@ class ReadChoice:
 
 
 def refuse_number(manifest: object) -> None:
-    """Refuse what is no number of a manifest.
-
-    Raises:
-        ArgumentInvalid: it is neither None nor a whole number from 0.
-    """
+    """Raise `ArgumentInvalid` for anything but None or a whole number from 0."""
     if manifest is None or (type(manifest) is int and manifest >= 0):
         return
     raise ArgumentInvalid(
@@ -82,11 +74,7 @@ def refuse_number(manifest: object) -> None:
 
 
 def range_of(between: object) -> tuple[EpochNanos, EpochNanos]:
-    """The first and the last instant of a range.
-
-    Raises:
-        ArgumentInvalid: it is not a pair of times, or the first one is later.
-    """
+    """First and last instant of a range, else `ArgumentInvalid`."""
     if not isinstance(between, tuple | list) or len(between) != 2:
         raise ArgumentInvalid(
             "this is not a range of times",
@@ -108,15 +96,7 @@ def range_of(between: object) -> tuple[EpochNanos, EpochNanos]:
 
 
 def instant_of(time: object, argument: str) -> EpochNanos:
-    """The instant that a time means.
-
-    Args:
-        time: as it was given.
-        argument: which one, for messages.
-
-    Raises:
-        ArgumentInvalid: it is not a `Time`, has no time zone, or cannot be read.
-    """
+    """Return the instant of a `Time` with a zone, else `ArgumentInvalid` for `argument`."""
     match time:
         case str():
             return _of_text(time, argument)
@@ -132,7 +112,6 @@ def instant_of(time: object, argument: str) -> EpochNanos:
 
 
 def _of_text(text: str, argument: str) -> EpochNanos:
-    """The instant of a text, or the first one in UTC of a date."""
     for form in (text, f"{text}T00:00:00Z"):
         try:
             return parse_instant(form)
@@ -148,7 +127,6 @@ def _not_a_time(message: str, time: object, argument: str, hint: str) -> Argumen
 
 
 def _shown(value: object) -> str:
-    """A value with its type, as Python writes it, cut where it is long."""
     text = repr(value)
     short = text if len(text) <= 100 else f"{text[:100]} ..."
     return f"{short} ({type(value).__name__})"

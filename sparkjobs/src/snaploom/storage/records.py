@@ -1,4 +1,4 @@
-"""Records of published versions, fetched when somebody looks at one.
+"""Records of published versions, fetched on first access.
 
 A folder may have 100,000 snapshots. What decides about a commit is little of each: its time, its
 number, its partition, its hashes. That is the index, which the state of a folder holds; the whole
@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 
 
 class Version(NamedTuple):
-    """What the index holds of a live version; the meaning is that of `SnapshotRecord`'s fields."""
+    """Index entry of a live version; its fields mean the same as `SnapshotRecord`'s."""
 
     time: EpochNanos
     seq: int
@@ -44,7 +44,7 @@ class Version(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """What the index holds of a version that ended; as `TombstoneRecord`, without the files."""
+    """Index entry of a version that ended: a `TombstoneRecord` without files."""
 
     time: EpochNanos
     partition: str
@@ -77,13 +77,12 @@ class Records:
     """
 
     def __init__(self, load: Callable[[int], SnapshotRecord] = _read_nothing) -> None:
-        """Nothing is known yet; `load` reads the record in an entry."""
         self._load = load
         self._parsed: dict[int, SnapshotRecord] = {}
         self._lines: dict[int, bytes] = {}
 
     def read_by(self, load: Callable[[int], SnapshotRecord]) -> Records:
-        """The same records, of which those that are not known are read in another way."""
+        """Share the records, but load unknown ones in another way."""
         records = Records(load)
         records._parsed, records._lines = self._parsed, self._lines
         return records
@@ -119,11 +118,7 @@ class Records:
         return record
 
     def live(self, version: Version) -> SnapshotRecord:
-        """The record of a live version.
-
-        Raises:
-            ManifestCorrupt: as `at`, or the record is of another version than the index.
-        """
+        """The record of a live version; `ManifestCorrupt` if the index differs."""
         record = self.at(version.seq, version.time)
         if Version.of(record) != version:
             raise corrupt(manifest_key(version.seq), "another version than a checkpoint has")
@@ -139,7 +134,6 @@ class LiveRecords(Mapping[EpochNanos, SnapshotRecord]):
     """The record of each live version by snapshot time; looking at one fetches it."""
 
     def __init__(self, versions: Mapping[EpochNanos, Version], records: Records) -> None:
-        """Look at versions through their records."""
         self._versions = versions
         self._records = records
 
@@ -160,7 +154,6 @@ class Fetched(Sequence[Item]):
     """A sequence whose members are fetched when looked at."""
 
     def __init__(self, held: Sequence[Held], fetch: Callable[[Held], Item]) -> None:
-        """Items of `held`, each fetched by `fetch` when it is read."""
         self._length = len(held)
         self._fetch_at: Callable[[int], Item] = lambda index: fetch(held[index])
 

@@ -63,7 +63,7 @@ _TABLE = re.compile(
 
 @dataclass(frozen=True)
 class Removal:
-    """What a removal did; one that was begun before has done its part already."""
+    """Result of a removal, without the part that an earlier removal had done."""
 
     files: int = 0
     """Objects that were removed."""
@@ -74,12 +74,7 @@ class Removal:
 
 
 def remove_folder(store: ObjectStore, owner: FolderOwner, run: Run) -> Removal:
-    """Remove all that Snaploom wrote into the folder of an output; again, if it was begun before.
-
-    Args:
-        store: the folder; one that is absent, empty or only others' is fine, and not touched.
-        owner: the OutputDataset that is deleted.
-        run: who removes; its `reached` is called after every object, and may raise to stop.
+    """Remove all that Snaploom wrote into the folder of an output; resumes an earlier removal.
 
     Raises:
         FolderNotOurs: it is another output's, or has no marker and yet data that may be ours.
@@ -119,7 +114,6 @@ def remove_folder(store: ObjectStore, owner: FolderOwner, run: Run) -> Removal:
 
 
 def _notice(store: ObjectStore, owner: FolderOwner) -> bytes | None:
-    """The notice of a removal that was begun; None when there is none."""
     try:
         notice = get_bounded(store, layout.REMOVAL, HINT)
     except ObjectNotFound:
@@ -135,7 +129,7 @@ def _notice(store: ObjectStore, owner: FolderOwner) -> bytes | None:
 
 
 def _begin(folder: Folder, owner: FolderOwner, run: Run) -> bytes:
-    """Put the notice, unless another removal did; the one that is there."""
+    """Put the notice, unless another removal did; returns the one that is there."""
     store = folder.store
     identity = folder.log.read().identity
     if identity is not None:
@@ -156,7 +150,7 @@ def _begin(folder: Folder, owner: FolderOwner, run: Run) -> bytes:
 
 
 def _first_entry(store: ObjectStore) -> bytes:
-    """Distinguishes a folder from a later one in its place: its first entry, by its own run."""
+    """The first entry of the log, which distinguishes a folder from a later one in its place."""
     try:
         return get_bounded(store, layout.manifest_key(1), ENTRY)
     except ObjectNotFound:
@@ -196,11 +190,7 @@ class _Removing:
     size: int = 0
 
     def end_all(self, is_begun: bool) -> None:
-        """End every live snapshot, and revoke every run that left files.
-
-        Args:
-            is_begun: whether an earlier removal may have done this, and more.
-        """
+        """End every live snapshot and revoke every run that left files, unless done before."""
         log = ManifestLog(self.store)
         try:
             if log.read().settings is None:
@@ -218,7 +208,6 @@ class _Removing:
         self.run.reached(CrashPoint.AFTER_REVOCATION)
 
     def delete(self, infos: Iterable[ObjectInfo]) -> None:
-        """Remove objects one by one."""
         for info in list(infos):
             self._refuse_finished()
             self.store.delete([info.key])
@@ -227,11 +216,7 @@ class _Removing:
             self.run.reached(CrashPoint.DURING_DELETION)
 
     def _refuse_finished(self) -> None:
-        """Stop where another removal ended: the folder's next life has the same names of entries.
-
-        Raises:
-            FolderRemoved: the notice is gone, or another one.
-        """
+        """Stop if another removal ended: a folder that is begun anew reuses names of entries."""
         try:
             found = get_bounded(self.store, layout.REMOVAL, HINT)
         except ObjectNotFound:
@@ -270,25 +255,23 @@ class _Removing:
 
 
 def _data(store: ObjectStore) -> Iterator[ObjectInfo]:
-    """Files of data that only Snaploom can have written, staged ones included."""
     return (info for info in store.list(layout.DATA) if layout.run_of(info.key) is not None)
 
 
 def _entries(store: ObjectStore) -> list[ObjectInfo]:
-    """Entries of the log, the oldest first."""
     listed = [i for i in store.list(layout.MANIFEST) if layout.sequence_of(i.key) is not None]
     return sorted(listed, key=lambda info: info.key)
 
 
 def _table(store: ObjectStore) -> list[ObjectInfo]:
-    """What the output's table consists of beside its data: versions, lists of files, commits."""
+    """Objects of the output's table beside its data: versions, lists of files, commits."""
     places = (VERSIONS, layout.COMMITS)
     listed = [info for place in places for info in store.list(place)]
     return [info for info in listed if _TABLE.fullmatch(info.key)]
 
 
 def _record(store: ObjectStore) -> list[ObjectInfo]:
-    """What the folder has besides data and log, the marker last."""
+    """Objects of the folder besides data and log, the marker last."""
     listed = list(store.list("metadata/"))
     documents = [info for info in listed if _is_document(info.key)]
     checkpoints = [

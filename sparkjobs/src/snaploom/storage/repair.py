@@ -82,7 +82,7 @@ class Proven:
 
 @dataclass(frozen=True)
 class Unproven:
-    """Files that stay as they are, and why."""
+    """Files that stay as they are, with the reason."""
 
     place: str
     """Partition, or key of a file."""
@@ -92,7 +92,7 @@ class Unproven:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a folder's data prove."""
+    """Snapshots that a folder's data prove, and files that prove none."""
 
     snapshots: tuple[Proven, ...]
     """By time."""
@@ -101,11 +101,7 @@ class Findings:
 
 
 def find_snapshots(store: ObjectStore, settings: FolderSettings) -> Findings:
-    """What the files in a folder prove; nothing is written.
-
-    Args:
-        store: the folder.
-        settings: what its first publication had fixed, as the declarations have it.
+    """Find the snapshots that the files in a folder prove; writes nothing.
 
     Raises:
         ManifestCorrupt: entries of the manifest are left, or checkpoints of it.
@@ -144,18 +140,10 @@ def restore(
     findings: Findings,
     run: Run,
 ) -> FolderState:
-    """Begin the manifest anew, and publish what is proven from the files that are there.
+    """Begin the manifest anew, and publish the findings from the files that are there.
 
     Runs whose files are restored may be at work no more: each is written down as the publisher of
     its own files. Doing it again after it was interrupted goes on.
-
-    Args:
-        store: the folder.
-        settings: what is fixed.
-        identity: whose folder it is.
-        model: the data model of the declarations, for want of the one that is lost.
-        findings: from `find_snapshots`.
-        run: who repairs.
 
     Raises:
         FolderNotOurs: files of others only are in the folder, and it has no marker.
@@ -181,7 +169,7 @@ def restore(
 
 
 def is_begun(store: ObjectStore) -> bool:
-    """Whether a repair of the folder was begun and has not ended: it may go on."""
+    """Whether a repair of the folder was begun and has not ended."""
     try:
         state = ManifestLog(store).read()
     except ManifestCorrupt:
@@ -191,7 +179,6 @@ def is_begun(store: ObjectStore) -> bool:
 
 
 def _claim(run: Run, seconds: int, state: FolderState) -> Claim | None:
-    """Claim that a repair is in progress, or over."""
     recorded = state.claims.get(SCOPE)
     if (recorded.seconds if recorded else 0) == seconds:
         return None
@@ -250,7 +237,6 @@ def _refuse_manifest(store: ObjectStore) -> None:
 
 
 def _of_table(store: ObjectStore, infos: Iterable[ObjectInfo]) -> Findings:
-    """What a table's history lists, and files that it never had."""
     recorded = table_history(store)
     proven = tuple(
         Proven(
@@ -279,7 +265,7 @@ def _judge(
     infos: list[ObjectInfo],
     staged: set[str],
 ) -> Proven | str:
-    """The snapshot in a partition, or why none is proven."""
+    """The snapshot in a partition, or the reason why none is proven."""
     time = time_of(settings, partition)
     if time is None:
         return f"its name has no time in the format {settings.timestamp_format}"
@@ -318,7 +304,6 @@ def _judge(
 
 
 def _works(infos: Iterable[ObjectInfo]) -> dict[tuple[str, str], list[int]]:
-    """Numbers of the files of each work of a run, ascending."""
     found: dict[tuple[str, str], list[int]] = {}
     for info in infos:
         match = _PUBLISHED.fullmatch(info.key)

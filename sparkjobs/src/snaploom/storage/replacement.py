@@ -14,7 +14,6 @@ from snaploom.errors import PublicationError, SnapshotChanged
 from snaploom.models.times import format_instant
 from snaploom.storage.entries import (
     FileRecord,
-    ModelNode,
     Replace,
     SnapshotRecord,
     TombstoneRecord,
@@ -30,7 +29,7 @@ REPLACED = "REPLACED"
 
 @dataclass(frozen=True)
 class Rewrite:
-    """What the writer reports about the files that it put into staging."""
+    """Report of the writer about the files that it put into staging."""
 
     rows: int
     """Rows in them, counted from the files."""
@@ -63,8 +62,8 @@ def replace_version(
 
     Args:
         folder: from `open_folder`.
-        run: who replaces.
-        version: what is live.
+        run: the run that replaces.
+        version: the live version.
         write: writes the data flat below the URI it is given, which ends in `/`; names that begin
             with `_` or `.` are not data. Not called when the version is not live any more.
         message: why, for people.
@@ -77,7 +76,7 @@ def replace_version(
         CommitOutcomeUnknown: the store stopped answering; the manifest shows which version is live.
         FolderNotWritable: the folder refuses writes.
         PublicationError: the new files have another number of rows, or lie in subfolders.
-        Exception: whatever `write` raises.
+        Exception: any error of `write`.
     """
     state = folder.read()
     refuse_revoked(state, run)
@@ -94,8 +93,6 @@ def replace_version(
 
 @dataclass(frozen=True)
 class _Draft:
-    """All of the entry except its number and time."""
-
     run: Run
     version: SnapshotRecord
     rewrite: Rewrite
@@ -103,11 +100,6 @@ class _Draft:
     message: str
 
     def entry(self, state: FolderState) -> Replace:
-        """The entry on top of a state.
-
-        Raises:
-            RunRevoked, SnapshotChanged: as `replace_version`.
-        """
         refuse_revoked(state, self.run)
         refuse_changed(state, self.version)
         seq, now = state.next_seq, self.run.clock()
@@ -128,22 +120,14 @@ class _Draft:
             tool_version=self.run.tool_version,
             snapshot=record,
             replaced=tombstone_of(self.version, seq=seq, rule=REPLACED, deleted_at=now),
-            model=_model_of(state, self.version),
+            # Every version that was ever live left its data model in the history.
+            model=next(m.nodes for m in state.models if m.model_hash == self.version.model_hash),
             message=self.message,
         )
 
 
-def _model_of(state: FolderState, version: SnapshotRecord) -> tuple[ModelNode, ...]:
-    # Every version that was ever live left its data model in the history.
-    return next(m.nodes for m in state.models if m.model_hash == version.model_hash)
-
-
 def refuse_changed(state: FolderState, version: SnapshotRecord) -> None:
-    """Stop where a version that is to be replaced is not live any more.
-
-    Raises:
-        SnapshotChanged: it is not.
-    """
+    """Raise `SnapshotChanged` if a version that is to be replaced is not live any more."""
     live = state.live.get(version.time)
     if live == version:
         return

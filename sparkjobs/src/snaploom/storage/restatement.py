@@ -38,8 +38,8 @@ def restate(
 
     Args:
         folder: from `prepare_folder`.
-        run: who restates.
-        target: what; its time has a live version.
+        run: the run that restates.
+        target: the snapshot; its time has a live version.
         write: as for `publish`.
         revalidate: the last word before each attempt to commit.
         reason: why, for people; kept with the new version.
@@ -50,7 +50,7 @@ def restate(
         RunRevoked: another run took this one for dead; run again.
         CommitOutcomeUnknown: the store stopped answering; the manifest shows which version is live.
         FolderNotWritable: the folder refuses writes.
-        Exception: whatever `write` and `revalidate` raise.
+        Exception: any error of `write` and `revalidate`.
     """
     state = folder.read()
     refuse_revoked(state, run)

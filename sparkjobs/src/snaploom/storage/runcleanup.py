@@ -52,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Swept:
-    """What was removed, and what stays for now."""
+    """Removed versions, and those that stay for now."""
 
     snapshots: int = 0
     """Ended versions whose files are removed."""
@@ -65,13 +65,7 @@ class Swept:
 
 
 def store_present(store: ObjectStore, state: FolderState, now: EpochNanos) -> EpochNanos:
-    """A present that is not later than the store's own, right after an entry was written.
-
-    Args:
-        store: of the folder.
-        state: whose newest entry was written a moment ago.
-        now: the time of the clock.
-    """
+    """Return a time not later than the store's own, right after an entry was written."""
     newest = store.head(layout.manifest_key(state.seq))
     return now if newest is None else min(now, newest.modified)
 
@@ -90,15 +84,7 @@ def sweep(
     files: int = FILES_A_RUN,
     silence: int = SILENCE,
 ) -> Swept:
-    """Remove files of versions that ended long enough ago, and old staging of dead runs.
-
-    Args:
-        folder: from `prepare_folder`.
-        run: who removes.
-        present: from `store_present`.
-        versions: ended versions to remove at most.
-        files: files to remove at most, but for the first version's.
-        silence: nanoseconds after which staging is taken for a dead run's.
+    """Remove files of ended versions, and staging of runs silent for `silence` nanoseconds.
 
     Raises:
         SnapshotsHeld: a tag or branch of the output's Iceberg table shows an ended version.
@@ -131,7 +117,7 @@ def sweep(
 def _over(
     store: ObjectStore, state: FolderState, position: int, count: int, horizon: int
 ) -> Iterator[TombstoneRecord]:
-    """Ended versions from a position on whose readers' grace has passed, up to the first other."""
+    """Ended versions from a position on, up to the first whose readers' grace has not passed."""
     is_past: dict[int, bool] = {}
     for ended in islice(state.ended, position, position + count):
         if ended.seq not in is_past:
@@ -142,7 +128,7 @@ def _over(
 
 
 def _within(files: int, versions: Iterator[TombstoneRecord]) -> Iterator[TombstoneRecord]:
-    """The first version, and those after it as long as there are not too many files."""
+    """The first version, and those after it until the limit of files."""
     total = 0
     for version in versions:
         if total and total + len(version.files) > files:
@@ -152,8 +138,6 @@ def _within(files: int, versions: Iterator[TombstoneRecord]) -> Iterator[Tombsto
 
 
 class _Position(ApiModel):
-    """Up to which ended version files are removed."""
-
     versions: Count
     """Their number."""
     seq: Count
@@ -163,7 +147,7 @@ class _Position(ApiModel):
 
 
 def _position(store: ObjectStore, state: FolderState) -> int:
-    """How many ended versions are known to have no files; 0 if the hint is of another log."""
+    """Number of ended versions known to have no files; 0 if the hint is of another log."""
     try:
         position = parse_hint(get_bounded(store, layout.SWEPT, HINT), layout.SWEPT, _Position)
     except ObjectNotFound:

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 def read_schema(store: ObjectStore, schema_hash: str) -> str:
-    """A schema document, as `StructType.json()` gives it.
+    """Read a schema document, as `StructType.json()` gives it.
 
     Raises:
         ObjectNotFound: it is not there.
@@ -52,7 +52,7 @@ def read_schema(store: ObjectStore, schema_hash: str) -> str:
 
 
 def store_schema(store: ObjectStore, schema: str) -> str:
-    """Store a schema document; returns the hash that names it."""
+    """Store a schema document; returns its hash."""
     content = schema.encode()
     schema_hash = layout.content_hash(content)
     put_content(store, layout.schema_key(schema_hash), content)
@@ -60,7 +60,7 @@ def store_schema(store: ObjectStore, schema: str) -> str:
 
 
 def store_model(store: ObjectStore, nodes: tuple[ModelNode, ...]) -> str:
-    """Store a data model; returns the hash that names it."""
+    """Store a data model; returns its hash."""
     content = _model_document(nodes)
     model_hash = layout.content_hash(content)
     put_content(store, layout.data_model_key(model_hash), content)
@@ -82,7 +82,7 @@ def model_nodes(tree: JoinTree) -> tuple[ModelNode, ...]:
 
 
 def store_merged_model(store: ObjectStore, state: FolderState) -> None:
-    """Write the merged model for people when the last entry added to it; the log is what counts."""
+    """Write the merged model for people if the last entry added to it; the log is authoritative."""
     if state.models[-1].first_seen != state.seq:
         return
     try:
@@ -98,7 +98,7 @@ def _model_document(nodes: tuple[ModelNode, ...]) -> bytes:
 
 
 def put_content(store: ObjectStore, key: str, content: bytes) -> None:
-    """Put a document whose key follows from its content; one that is there stays."""
+    """Put a document whose key follows from its content; an existing one stays."""
     try:
         store.put_if_absent(key, content)
     except ObjectAlreadyExists:

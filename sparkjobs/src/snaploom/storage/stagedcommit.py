@@ -1,12 +1,11 @@
-"""Steps that every publication has: stage, promote file by file, commit, and clean up.
+"""Steps of every publication: stage, promote file by file, commit, and clean up.
 
-Until the entry is written nothing is published, and everything written so far carries the run's
-id in its name; after it everything is. Whatever ends the work in between removes what it wrote,
-except when the commit may have happened: then the log is asked first, and while it cannot be
-asked nothing is removed (rule P4). A process that is killed leaves files for `snaploom gc`.
+Until the entry is written nothing is published, and everything written so far has the run's id in
+its name. A failure before that removes what was written, except when the commit may have happened:
+then the log is read first, and while it cannot be read nothing is removed (rule P4). A killed
+process leaves files for `snaploom gc`.
 
-Who writes the data is not known here: the writer is given a URI, writes files below it by whatever
-means, and returns what it counted.
+The writer gets a URI, writes files below it by any means, and returns its counts.
 """
 
 from __future__ import annotations
@@ -46,12 +45,12 @@ Counted = TypeVar("Counted")
 
 @dataclass
 class Work:
-    """One version of a snapshot on its way into a folder, and what goes if it does not arrive."""
+    """One version of a snapshot on its way into a folder, and its cleanup on failure."""
 
     folder: Folder
     """From `prepare_folder` or `open_folder`."""
     run: Run
-    """Who publishes."""
+    """The run that publishes."""
     time: EpochNanos
     """Snapshot time."""
     partition: str
@@ -70,12 +69,12 @@ class Work:
 
     @property
     def staging(self) -> str:
-        """Folder that the writer writes to."""
+        """Return the folder that the writer writes to."""
         return layout.staging_prefix(self.run.run_id, self.attempt)
 
     @contextmanager
     def cleaning_up(self) -> Iterator[None]:
-        """Whatever the block fails with, nothing of it stays unless it is, or may be, published."""
+        """Remove the work's files if the block fails, unless they are or may be published."""
         try:
             yield
         except BaseException as failure:
@@ -84,16 +83,12 @@ class Work:
         self.clean_staging()
 
     def stage(self, write: Callable[[str], Counted]) -> tuple[Counted, list[ObjectInfo]]:
-        """Let the writer write; what it counted, and its files of data.
-
-        Args:
-            write: writes the data flat below the URI it is given, which ends in `/`; names that
-                begin with `_` or `.` are not data.
+        """Call the writer as `publish` does; returns its counts and its files of data.
 
         Raises:
             NotAPlainFile: a link is where it would write (local disks only).
             PublicationError: it left files in subfolders.
-            Exception: whatever `write` raises.
+            Exception: any error of `write`.
         """
         self.run.reached(CrashPoint.BEFORE_STAGING)
         refuse_links(self.store, [self.staging.removesuffix("/")])
@@ -103,12 +98,7 @@ class Work:
         return counted, staged
 
     def clear_partition(self, grace: int) -> tuple[Garbage, ...]:
-        """Remove what dead runs left where we publish; what is too young or not ours is returned.
-
-        Args:
-            grace: nanoseconds after which another run's uncommitted files are removed, the run
-                being revoked first.
-        """
+        """Remove dead runs' files after `grace` nanoseconds; returns those too young or foreign."""
         prefix = layout.partition_prefix(self.partition)
         state = self.folder.log.read()
         found = find_garbage(self.store, state, self.run.clock(), grace, prefix)
@@ -118,11 +108,7 @@ class Work:
         return tuple(item for item in found if item.key not in removed)
 
     def promote(self, staged: list[ObjectInfo]) -> tuple[FileRecord, ...]:
-        """Give staged files their final names, one by one.
-
-        Raises:
-            RunRevoked: they were taken away.
-        """
+        """Give staged files their final names one by one; `RunRevoked` if they are gone."""
         files = []
         for number, info in enumerate(staged):
             key = layout.published_key(
@@ -166,7 +152,7 @@ class Work:
         self.clean_staging()
 
     def clean_staging(self) -> None:
-        """Remove what is left in staging; the outcome stands, so that a failure is a warning."""
+        """Remove the rest of staging; the outcome stands, so that a failure is a warning."""
         remove_staged(self.store, self.run, self.staging)
 
     def _abandon(self, failure: BaseException) -> None:
@@ -182,7 +168,7 @@ class Work:
         _warn_of_files(self.run, error)
 
     def _settle(self) -> bool:
-        """Make sure that no entry of ours can land any more; whether our files are dead.
+        """Ensure that no entry of ours can land any more; whether our files are dead.
 
         The answer to a put may still be under way. Revoking ourselves takes the number that it
         wants, or finds our entry there.
@@ -209,13 +195,7 @@ class Work:
 
 
 def remove_staged(store: ObjectStore, run: Run, prefix: str) -> None:
-    """Remove everything below a folder in staging; a failure is a warning.
-
-    Args:
-        store: of the folder.
-        run: whose staging it is.
-        prefix: from `layout.staging_prefix`.
-    """
+    """Remove everything below a staging prefix; a failure is a warning."""
     try:
         store.delete([info.key for info in store.list(prefix)])
         store.prune(prefix)
@@ -228,11 +208,7 @@ def _warn_of_files(run: Run, error: StorageError | FolderNotWritable) -> None:
 
 
 def refuse_revoked(state: FolderState, run: Run) -> None:
-    """Stop a run that may not commit any more.
-
-    Raises:
-        RunRevoked: it may not.
-    """
+    """Raise `RunRevoked` for a run that may not commit any more."""
     if run.run_id in state.revoked:
         raise RunRevoked(
             f"run {run.run_id} was taken for dead and revoked by another run",
@@ -242,6 +218,5 @@ def refuse_revoked(state: FolderState, run: Run) -> None:
 
 
 def _is_definite(failure: BaseException) -> bool:
-    """Whether a failed commit surely wrote nothing; an interruption may come at any moment."""
     unknown = (CommitOutcomeUnknown, Interrupted)
     return isinstance(failure, SnaploomError) and not isinstance(failure, unknown)

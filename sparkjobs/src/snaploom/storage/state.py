@@ -41,7 +41,7 @@ that it is less than half as long as an entry may be (`parsing.ENTRY`). More tak
 
 @dataclass(frozen=True)
 class DataModelVersion:
-    """One data model that some snapshot was published with."""
+    """A data model that some snapshot was published with."""
 
     model_hash: str
     """Hash of its document; `SnapshotRecord.model_hash` refers to it."""
@@ -53,7 +53,7 @@ class DataModelVersion:
 
 @dataclass(frozen=True)
 class SchemaAt:
-    """Which schema a snapshot has."""
+    """The schema of a snapshot."""
 
     time: EpochNanos
     schema_hash: str
@@ -62,16 +62,16 @@ class SchemaAt:
 
 @dataclass(frozen=True)
 class FolderState:
-    """What is committed up to one sequence number."""
+    """Committed state of a folder up to one sequence number."""
 
     seq: int = 0
     """Sequence number of the last entry folded in; zero before the first."""
     settings: FolderSettings | None = None
-    """What is fixed; None until the folder is configured."""
+    """Fixed settings; None until the folder is configured."""
     identity: FolderIdentity | None = None
-    """Whose folder it is; None until the folder is configured."""
+    """Owner of the folder; None until the folder is configured."""
     reader_grace: TimeOffset | None = None
-    """How long readers may hold on to what they pinned; None until somebody declared it."""
+    """Time for which readers may use a pinned manifest; None until it is declared."""
     versions: Mapping[EpochNanos, Version] = field(default_factory=dict)
     """The one live version of each snapshot time, in short."""
     ended: tuple[Ended, ...] = ()
@@ -162,12 +162,10 @@ class FolderState:
 
     @cached_property
     def _live_keys(self) -> dict[str, frozenset[str]]:
-        """Files that readers may open, of each partition that was asked about."""
         return {}
 
     @cached_property
     def _dead_keys(self) -> dict[str, dict[str, TombstoneRecord]]:
-        """Tombstones by file, likewise."""
         return {}
 
     @cached_property
@@ -206,20 +204,12 @@ EMPTY = FolderState()
 
 
 def apply(state: FolderState, entry: Entry) -> FolderState:
-    """The state after one more entry.
-
-    Raises:
-        ManifestCorrupt: the entry does not follow the state, or contradicts it.
-    """
+    """The state after one more entry; `ManifestCorrupt` if that does not follow."""
     return fold(state, (entry,))
 
 
 def fold(state: FolderState, entries: Iterable[Entry]) -> FolderState:
-    """The state after more entries; one copy of the collections for all of them.
-
-    Raises:
-        ManifestCorrupt: an entry does not follow the ones before it, or contradicts them.
-    """
+    """The state after more entries, copied once; `ManifestCorrupt` if one does not follow."""
     folding = _Folding(state)
     for entry in entries:
         folding.add(entry)
@@ -227,13 +217,10 @@ def fold(state: FolderState, entries: Iterable[Entry]) -> FolderState:
 
 
 def apply_unwritten(state: FolderState, entry: Entry) -> FolderState:
-    """The state after an entry that is about to be written, and may lose to another one.
+    """State after an entry that is about to be written, and may lose to another one.
 
     Its record is in no state until it is passed to `records.remember`: the number may become that
-    of another record.
-
-    Raises:
-        ManifestCorrupt: as `apply`.
+    of another record. Raises as `apply`.
     """
     folding = _Folding(state)
     folding.add(entry)
@@ -241,8 +228,6 @@ def apply_unwritten(state: FolderState, entry: Entry) -> FolderState:
 
 
 class _Folding:
-    """Collections under construction; never seen outside `fold`."""
-
     def __init__(self, state: FolderState) -> None:
         self._state = state
         # The state before the first entry is shared by all folders, their records are not.
@@ -348,7 +333,7 @@ def tombstone_of(
 
 
 def first_ended(tombstones: Iterable[TombstoneRecord]) -> tuple[TombstoneRecord, ...]:
-    """As many as one entry has room for, from the first on: one at least."""
+    """Tombstones that fit into one entry, from the first on: at least one."""
     taken: list[TombstoneRecord] = []
     room = ENDED_TOGETHER
     for tombstone in tombstones:

@@ -1,4 +1,4 @@
-"""Summarizes an output's manifest for its status: the number of snapshots, and the newest."""
+"""Summary of an output's manifest for its status: number of snapshots, and the newest."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ LONGEST_WARNING = 1024
 
 
 def newest_snapshot(state: FolderState) -> LatestSnapshot | None:
-    """The newest published snapshot, as far as a status has room; None when there is none."""
+    """Return the newest published snapshot in a status's size; None when there is none."""
     return _latest(state.snapshots[-1]) if state.snapshots else None
 
 
 def published_snapshots(state: FolderState) -> tuple[PublishedSnapshot, ...]:
-    """The newest published snapshots in short, newest first."""
+    """Return the newest published snapshots in short, newest first."""
     return tuple(
         PublishedSnapshot(time=format_instant(record.time), rows=record.rows)
         for record in islice(reversed(state.snapshots), SHOWN)
@@ -30,7 +30,7 @@ def published_snapshots(state: FolderState) -> tuple[PublishedSnapshot, ...]:
 
 
 def manifest_pointer(uri: str, state: FolderState) -> ManifestPointer:
-    """Where the record is, and the newest entry that changed what readers see.
+    """Return the manifest's place and the newest entry that changed what readers see.
 
     Others, such as claims, are left out: outputs that read this one would run for nothing.
     """

@@ -36,7 +36,7 @@ class BucketNotFound(StorageError):
 
 
 class AccessDenied(StorageError):
-    """What is stored may not be read: with these credentials, with none, or by this user."""
+    """Access denied for these credentials."""
 
     reason = "AccessDenied"
 
@@ -55,14 +55,14 @@ class FileTooLong(StorageError):
 
 
 class WritersMet(StorageError):
-    """Two conditional writes met, and the server has not decided ("409"): put again, then ask."""
+    """Two conditional writes met and the server decided neither ("409"): put again, then read."""
 
     reason = "WritersMet"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What is known of a failed request."""
+    """Facts about a failed request."""
 
     status: int | None
     """HTTP status of the answer; None when there was none."""
@@ -114,19 +114,13 @@ def read_answer(error: Exception) -> Answer:
     elif number is not None:
         answer = f"HTTP status {number}"
     else:
-        answer = _without_urls(text.split("\n", 1)[0])
+        # Queries of URLs contain signatures and tokens.
+        answer = re.sub(r"\?\S+", "?…", text.split("\n", 1)[0])[:300]
     return Answer(number, name, answer)
 
 
 def store_error(error: Exception, place: str, variables: str, *, writing: bool) -> SnaploomError:
-    """The error that corresponds to a failure of obstore.
-
-    Args:
-        error: as obstore raised it.
-        place: URI of the object or folder.
-        variables: environment variables that the credentials came from.
-        writing: whether something was to be written, moved or deleted.
-    """
+    """Translate a failure of obstore; `variables` are those of the credentials, for messages."""
     answer = read_answer(error)
     if answer.code in NO_BUCKET:
         return BucketNotFound(
@@ -179,8 +173,3 @@ def _refused(
         expected=f"credentials that may {'write' if writing else 'read'} there",
         hint=hint.format(variables=variables),
     )
-
-
-def _without_urls(line: str) -> str:
-    """A line without the queries of its URLs, where signatures and tokens stand."""
-    return re.sub(r"\?\S+", "?…", line)[:300]

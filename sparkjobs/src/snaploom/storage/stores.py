@@ -1,4 +1,4 @@
-"""From the URI of a folder to its store."""
+"""Opens the store of a folder by its URI."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class UnsupportedStore(StorageError):
 
 
 def open_store(uri: str, create: bool, others: StoreOpener | None = None) -> ObjectStore:
-    """The store of a folder, by the scheme of its URI.
+    """Open the store of a folder, by the scheme of its URI.
 
     `file:///path` or an absolute path; `s3:`, `gs:` and `az:` with the spellings that Hadoop has
     for them; `memory:`, which is new at each call. Like Hadoop's paths, a URI is taken literally:

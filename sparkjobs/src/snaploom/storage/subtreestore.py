@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 
 class SubtreeCounts(ApiModel):
-    """What was counted at one place inside a subtree."""
+    """Row counts at one place inside a subtree."""
 
     number: Count
     """Number of the node."""
@@ -95,12 +95,6 @@ class SubtreeStore:
     """The subtrees in one folder."""
 
     def __init__(self, store: ObjectStore, versions: tuple[str, str]) -> None:
-        """Nothing is read yet.
-
-        Args:
-            store: of the folder.
-            versions: of Snaploom and of Spark.
-        """
         self._store = store
         self._versions = versions
 
@@ -110,7 +104,7 @@ class SubtreeStore:
         return self._store.uri
 
     def find(self, signature: str) -> SubtreeDocument | None:
-        """A subtree that can be believed, and is in use from here on; None when there is none."""
+        """Return a valid subtree and mark it as used; None when there is none."""
         key = _document_key(signature)
         try:
             content = get_bounded(self._store, key, DOCUMENT)
@@ -126,11 +120,7 @@ class SubtreeStore:
         return document
 
     def folder(self, signature: str, run_id: str) -> str:
-        """URI of a folder that nobody else writes to.
-
-        Raises:
-            NotAPlainFile: a link is in its place (local disks only).
-        """
+        """URI of a folder of this run only; `NotAPlainFile` if a link is there (local disks)."""
         refuse_links(self._store, [signature])
         return f"{self._store.uri}{signature}/{run_id}-{layout.new_attempt()}/"
 
@@ -141,14 +131,7 @@ class SubtreeStore:
         columns: str,
         counts: Mapping[tuple[int, bool], Mapping[str, int]],
     ) -> None:
-        """Make what was written believable; where another run was faster, remove it.
-
-        Args:
-            signature: of the subtree.
-            uri: from `folder`.
-            columns: its schema, as `StructType.json()` gives it.
-            counts: by number of the node, and whether they were taken after its joins.
-        """
+        """Publish a written subtree; where another run was faster, remove it."""
         files = self._files(uri.removeprefix(self._store.uri))
         document = SubtreeDocument(
             signature=signature,
@@ -172,7 +155,7 @@ class SubtreeStore:
                 self._store.delete([file.path for file in files])
 
     def remove_unused(self, kept_for: int = KEPT_FOR) -> int:
-        """Remove what no run took for some time, by the store's own clock; how many subtrees.
+        """Remove subtrees unused for some time, by the store's own clock; returns their number.
 
         Call it after this run has taken or written one: the newest mark gives the time.
 

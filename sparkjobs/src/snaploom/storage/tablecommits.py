@@ -77,11 +77,7 @@ class TableCommits:
     """Called when the table's commit is there and the log does not know it; for tests."""
 
     def begin(self, settings: FolderSettings) -> None:
-        """Make the table, if there is none: before any run has files that could be revoked.
-
-        Raises:
-            PublicationError: there is nothing that could write to the table.
-        """
+        """Make a missing table before any run can be revoked; `PublicationError` if impossible."""
         table = IcebergTable(self.store)
         if table.read() is None:
             column = with_partition(_NO_COLUMNS, settings)
@@ -110,7 +106,12 @@ class TableCommits:
             return state
         if not isinstance(entry, CHANGES):
             raise AssertionError(f"not for the table: {entry.action}")
-        _refuse_revoked(version, entry.run_id)
+        if entry.run_id in version.revoked:
+            raise RunRevoked(
+                f"run {entry.run_id} was taken for dead and revoked by another run",
+                found="a revocation in the table",
+                hint="run again; nothing was published by this run since, and nothing is lost",
+            )
         if not self._put(table, version, state, entry):
             return None
         state = self._follow()
@@ -126,10 +127,10 @@ class TableCommits:
         )
 
     def catch_up(self) -> FolderState:
-        """Write the entries of all commits of the table that the log lacks; the state then.
+        """Write the entries of all commits that the table has and the log lacks; the state then.
 
         Raises:
-            ManifestCorrupt: what a commit means is not there any more.
+            ManifestCorrupt: the meaning of a commit is missing.
         """
         state = self.log.read()
         version = IcebergTable(self.store).read()
@@ -146,21 +147,12 @@ class TableCommits:
         return state
 
     def revoke(self, run_ids: frozenset[str], now: EpochNanos) -> None:
-        """Let runs publish nothing any more, before the log does so; what they did is in the log.
-
-        Args:
-            run_ids: the runs.
-            now: by the clock of who revokes.
-        """
+        """Keep runs from publishing any more, before the log does; completes the log first."""
         IcebergTable(self.store).revoke(run_ids, now // NANOS_PER_MILLISECOND)
         self.catch_up()
 
     def forget(self, ended: Collection[TombstoneRecord], now: EpochNanos) -> None:
-        """Let the table forget snapshots that show versions whose files are about to be removed.
-
-        Args:
-            ended: the versions, past their readers' grace.
-            now: by the clock of who removes them.
+        """Remove table snapshots that show versions whose files are about to be removed.
 
         Raises:
             SnapshotsHeld: a tag or another branch of the table shows one.
@@ -169,7 +161,7 @@ class TableCommits:
             remove_lists(self.store, self.library, LISTS_MARGIN)
 
     def _follow(self) -> FolderState:
-        """The state after the table's commit, which stands whatever comes of the log's."""
+        """State after the table commit, which holds even if the log commit fails."""
         self.reached()
         try:
             return self.catch_up()
@@ -187,7 +179,6 @@ class TableCommits:
         state: FolderState,
         entry: Publish | Replace | Tombstone,
     ) -> bool:
-        """Whether the table has the commit; False when another one was faster."""
         library = self._library()
         settings = state.settings
         assert settings is not None  # a folder is configured before anything is published
@@ -232,15 +223,6 @@ class TableCommits:
         return entry
 
 
-def _refuse_revoked(version: TableVersion, run_id: str) -> None:
-    if run_id in version.revoked:
-        raise RunRevoked(
-            f"run {run_id} was taken for dead and revoked by another run",
-            found="a revocation in the table",
-            hint="run again; nothing was published by this run since, and nothing is lost",
-        )
-
-
 def _times(entry: Publish | Replace | Tombstone) -> tuple[EpochNanos, ...]:
     if isinstance(entry, Tombstone):
         return tuple(one.time for one in entry.snapshots)
@@ -261,5 +243,4 @@ def _ended(entry: Publish | Replace | Tombstone) -> tuple[str, ...]:
 
 
 def _value(partition: str) -> str:
-    """Value of the partition column, from a folder such as `t=2020-01-01T00%3A00%3A00Z`."""
     return unquote(partition.partition("=")[2])

@@ -1,4 +1,4 @@
-"""Snapshots of an output's Iceberg table that it is to forget, before files of theirs are removed.
+"""Expiry of snapshots of an output's Iceberg table before their files are removed.
 
 Retention is ours: when a snapshot of the output ended long enough ago, its files go (`storage.gc`,
 `storage.runcleanup`). A snapshot of the table from before that ending shows these files, so
@@ -49,15 +49,7 @@ class SnapshotsHeld(PublicationError):
 
 
 def forget(store: ObjectStore, ended: Collection[TombstoneRecord], now: int) -> bool:
-    """Let the table forget its snapshots that show versions which ended.
-
-    Args:
-        store: of the output's folder.
-        ended: the versions, past their readers' grace.
-        now: milliseconds since 1970.
-
-    Returns:
-        Whether it forgot any.
+    """Remove table snapshots that show ended versions, if any; `now` in milliseconds since 1970.
 
     Raises:
         SnapshotsHeld: a tag or another branch shows one.
@@ -79,14 +71,7 @@ def forget(store: ObjectStore, ended: Collection[TombstoneRecord], now: int) -> 
 
 
 def remove_lists(store: ObjectStore, library: TableLibrary, margin: int) -> None:
-    """Remove lists of files that the newest version does not need, and no later one can.
-
-    Args:
-        store: of the output's folder.
-        library: finds which lists a version needs.
-        margin: nanoseconds by which a list must be older than the newest version: more than clocks
-            of one store differ.
-    """
+    """Remove lists no version needs that are `margin` nanoseconds older than the newest version."""
     version = IcebergTable(store).read()
     put = None if version is None else store.head(version_key(version.number))
     if version is None or put is None:
@@ -111,15 +96,7 @@ def forgetful_document(
     page: str,
     now: int,
 ) -> Mapping[str, JsonValue]:
-    """The version after one, without some snapshots, and the same otherwise.
-
-    Args:
-        version: the newest.
-        uri: of the output's folder.
-        forgotten: the snapshots.
-        page: hash of the page that names their commits.
-        now: milliseconds since 1970.
-    """
+    """Next version without some snapshots, naming their page; `now` in milliseconds since 1970."""
     gone = {number_of(one) for one in forgotten}
     before = version.document
     document = dict(next_document(version, uri, {EARLIER: page}, now))
@@ -138,7 +115,6 @@ def forgetful_document(
 def _before_last_ending(
     store: ObjectStore, version: TableVersion, files: frozenset[str]
 ) -> list[Mapping[str, JsonValue]]:
-    """Snapshots from before the newest commit that ended one of some files, the newest first."""
     lineage = version.lineage()
     for snapshot in lineage:
         commit = _commit(snapshot)

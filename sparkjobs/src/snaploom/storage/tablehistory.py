@@ -1,4 +1,4 @@
-"""The history of an output's Iceberg table: what each of its commits means, the newest first.
+"""History of an output's Iceberg table: the meaning of each commit, the newest first.
 
 A table's snapshot names its meaning by hash (`commits/<hash>.json`). Snapshots that the table has
 forgotten (`storage.tableexpiry`) are named in pages beside it, each of which names the one before,
@@ -42,11 +42,7 @@ CHANGES = (Publish, Replace, Tombstone)
 
 
 def commits_of(store: ObjectStore, version: TableVersion) -> Iterator[str]:
-    """Hashes of all commits of ours that lead to what a table holds, the newest first.
-
-    Raises:
-        ManifestCorrupt: a page of what the table has forgotten is not there any more.
-    """
+    """Hashes of all commits of ours in the table, newest first; else `ManifestCorrupt`."""
     for made in version.history():
         yield made.commit
     page = version.earlier
@@ -57,19 +53,13 @@ def commits_of(store: ObjectStore, version: TableVersion) -> Iterator[str]:
 
 
 def store_page(store: ObjectStore, commits: Sequence[str], before: str) -> str:
-    """Put down commits that the table is to forget; the hash that names the page.
-
-    Args:
-        store: of the output's folder.
-        commits: their hashes, the oldest first.
-        before: hash of the page of older ones; empty when there is none.
-    """
+    """Store a page of commits that the table forgets, the oldest first; returns its hash."""
     recorded: JsonValue = {"format": MANIFEST_FORMAT, "commits": list(commits), "before": before}
     return _put(store, recorded)
 
 
 def store_meaning(store: ObjectStore, entry: Publish | Replace | Tombstone) -> str:
-    """Put down what a commit means, schema included: `metadata/` may be lost; its hash."""
+    """Store the meaning and schema of a commit, as `metadata/` may be lost; returns its hash."""
     schema = ""
     if not isinstance(entry, Tombstone):
         schema = read_schema(store, entry.snapshot.schema_hash)
@@ -85,20 +75,16 @@ def _put(store: ObjectStore, document: JsonValue) -> str:
 
 @dataclass(frozen=True)
 class TableHistory:
-    """What the history of a table records of an output."""
+    """History of an output as its table records it."""
 
     live: tuple[tuple[SnapshotRecord, str], ...]
-    """What is live, by time: each with its schema. Numbers of entries are those of a lost log."""
+    """Live snapshots by time, each with its schema. Numbers of entries are those of a lost log."""
     files: frozenset[str]
     """Keys of all files that were ever in the table."""
 
 
 def table_history(store: ObjectStore) -> TableHistory:
-    """The history of the output, read from its table; nothing is written.
-
-    Raises:
-        ManifestCorrupt: what a commit means is not there any more.
-    """
+    """History of the output by its table, read only; `ManifestCorrupt` if incomplete."""
     version = IcebergTable(store).read()
     commits = () if version is None else commits_of(store, version)
     live: dict[EpochNanos, tuple[SnapshotRecord, str]] = {}
@@ -115,11 +101,7 @@ def table_history(store: ObjectStore) -> TableHistory:
 
 
 def meaning_of(store: ObjectStore, commit: str) -> Meant:
-    """What a commit of the table means.
-
-    Raises:
-        ManifestCorrupt: that is not there any more.
-    """
+    """Read the meaning of a table commit; `ManifestCorrupt` if it is missing."""
     raw = _document(store, commit)
     name = f"{store.uri}{layout.commit_key(commit)}"
     entry = entry_from(raw.get("entry"), name)
@@ -145,7 +127,7 @@ def _document(store: ObjectStore, name: str) -> dict[str, JsonValue]:
 
 @dataclass(frozen=True)
 class Meant:
-    """What a commit of the table means."""
+    """The meaning of a table commit."""
 
     entry: Publish | Replace | Tombstone
     """As it was drafted: numbers in it are those of the log at that time."""
@@ -163,11 +145,7 @@ class Meant:
         return any(_same(state.records.at(seq, wanted.time), wanted) for seq in numbers)
 
     def on_top_of(self, state: FolderState) -> Publish | Replace | Tombstone | None:
-        """The entry that is to follow a state; None when the state has it.
-
-        Raises:
-            ManifestCorrupt: it replaces what the state does not have.
-        """
+        """The entry that follows a state, if any; `ManifestCorrupt` if it replaces nothing."""
         seq, entry = state.next_seq, self.entry
         if isinstance(entry, Tombstone):
             ends = [
@@ -196,6 +174,5 @@ class Meant:
 
 
 def _same(record: SnapshotRecord, other: SnapshotRecord) -> bool:
-    """Whether two records are of one version: names of files are never used twice (rule P10)."""
     recorded = (record.run_id, record.created_at, record.files)
     return recorded == (other.run_id, other.created_at, other.files)

@@ -1,4 +1,4 @@
-"""`TIME`, `TIME@NUMBER` and `TIME@dry-run`: which version of a snapshot is meant."""
+"""Parses `TIME`, `TIME@NUMBER` and `TIME@dry-run`, which choose a version of a snapshot."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from snaploom.storage.readchoice import Time, instant_of
 from snaploom.storage.state import FolderState
 
 DRY_RUN = "dry-run"
-"""What follows the `@` of a snapshot that is woven and not published."""
+"""Text after the `@` of a snapshot that is woven and not published."""
 _LISTED = "'snaploom snapshots' lists the times of snapshots, and numbers of manifests"
 
 
@@ -29,15 +29,7 @@ class VersionChoice:
 
     @classmethod
     def parse(cls, version: Time, argument: str) -> VersionChoice:
-        """What somebody named.
-
-        Args:
-            version: a time, or a text with `@` and what follows it.
-            argument: which argument it is, for messages.
-
-        Raises:
-            ArgumentInvalid: it cannot be read.
-        """
+        """Parse a version, else `ArgumentInvalid` for `argument`."""
         if not isinstance(version, str) or "@" not in version:
             return cls(instant_of(version, argument))
         text, _, suffix = version.rpartition("@")
@@ -54,12 +46,7 @@ class VersionChoice:
         return cls(instant_of(text, argument), int(suffix))
 
     def record(self, folder: Folder, newest: FolderState, argument: str) -> SnapshotRecord:
-        """The record of a published version whose files are there.
-
-        Args:
-            folder: of the output.
-            newest: its newest state.
-            argument: which argument it is, for messages.
+        """Return the record of a published version whose files exist.
 
         Raises:
             ArgumentInvalid: no snapshot of this time was live then.

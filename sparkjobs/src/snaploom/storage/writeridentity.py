@@ -1,4 +1,4 @@
-"""Who writes: a run's identity and clock, and the points at which tests may kill it."""
+"""Identity and clock of a run that writes, and the points at which tests may kill it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from snaploom.storage.layout import is_run_id
 
 
 class CrashPoint(StrEnum):
-    """Moments at which a process may die and everything must still end well."""
+    """Moments at which a process may die without harm."""
 
     AFTER_MARKER = "AFTER_MARKER"
     """The folder is marked, and not configured yet."""

@@ -58,11 +58,7 @@ def field_of(data_type: str) -> dict[str, object] | None:
 
 
 def type_of(name: str, field: Mapping[str, object]) -> str:
-    """The simple type of Spark for a field, as its `catalogString`.
-
-    Raises:
-        IndexNotPossible: a field that Spark has no type for.
-    """
+    """Spark's `catalogString` of a simple field, else `IndexNotPossible`."""
     kind = str(field.get("type", ""))
     if kind == "date":
         return _type_of_date(name, str(field.get("format", TIMESTAMP_FORMAT)))

@@ -64,7 +64,7 @@ class _Document(BaseModel):
 
 
 class FlintColumn(_Document):
-    """What is kept about one column."""
+    """Indexed facts about one column."""
 
     kind: SparkText
     """`MIN_MAX` and the like."""
@@ -78,12 +78,12 @@ class FlintColumn(_Document):
 
 @dataclass(frozen=True)
 class FlintMetadata:
-    """What the mapping of an index holds about it (`_meta`)."""
+    """Metadata in the mapping of an index (`_meta`)."""
 
     source: str
     """The table that is indexed."""
     columns: tuple[FlintColumn, ...]
-    """What is kept."""
+    """Indexed columns."""
     name: str = ""
     """Name of the index; the early form has none."""
     kind: str = "skipping"
@@ -91,7 +91,7 @@ class FlintMetadata:
     options: Mapping[str, object] | None = None
     """Options of `WITH (...)`; the early form has none."""
     properties: Mapping[str, object] | None = None
-    """Whatever else."""
+    """All other properties."""
     state: str = ""
     """State of the index; today's form keeps it elsewhere."""
     enabled: bool = True
@@ -132,11 +132,7 @@ _TODAY = TypeAdapter(_TodaysDocument)
 
 
 def parse_metadata(document: Mapping[str, object]) -> FlintMetadata:
-    """Metadata of an index, in either form.
-
-    Raises:
-        IndexUnreadable: it is in neither.
-    """
+    """Metadata of an index, in either form; `IndexUnreadable` for others."""
     try:
         if "indexConfig" in document:
             seed = _SEED.validate_python(document)
@@ -226,12 +222,12 @@ def index_name(table: str, form: FlintForm = FlintForm.TODAY) -> str:
 
 
 def path_index_name(uri: str) -> str:
-    """Name of the index of files that are no table, by a hash of where they are."""
+    """Name of the index of files that are not a table, by a hash of their location."""
     return f"{PREFIX}path_{hashlib.sha256(uri.encode()).hexdigest()[:40]}{SUFFIX}"
 
 
 def is_index_name(name: str) -> bool:
-    """Whether a name is one that skipping indexes have, and names one index only."""
+    """Whether a name is that of exactly one skipping index."""
     is_ours = name.startswith(PREFIX) and name.endswith(SUFFIX)
     unescaped = _ESCAPED.sub("", name)
     is_plain = not _FORBIDDEN.search(unescaped) and "%" not in unescaped
@@ -247,7 +243,7 @@ def _encoded(name: str) -> str:
 
 
 _URI_PATH = "/-_.!~*'():@&=+$,;"
-"""What Java's URI leaves as it is in a path, beyond letters and digits."""
+"""Characters that Java's URI leaves unchanged in a path, beyond letters and digits."""
 
 
 def file_uri(path: str) -> str:

@@ -32,12 +32,7 @@ FULL, INCREMENTAL = RefreshMode.FULL, RefreshMode.INCREMENTAL
 
 @dataclass(frozen=True)
 class FlintSpark:
-    """Skipping indexes by Flint's names.
-
-    Args:
-        spark: the session with which files are read.
-        location: where indexes are kept; empty for the session's locations.
-    """
+    """Skipping indexes by Flint's names."""
 
     spark: SparkSession
     location: str = ""
@@ -47,19 +42,11 @@ class FlintSpark:
         return skipping_index(self.spark, self.location)
 
     def refresh(self, name: str, mode: RefreshMode = FULL) -> RefreshResult:
-        """Bring an index up to date.
-
-        Raises:
-            IndexNotFound: there is none of that name.
-        """
+        """Bring an index up to date; `IndexNotFound` if there is none of that name."""
         return self._indexes.refresh(self._subject(name), mode)
 
     def describe_index(self, name: str) -> Description:
-        """What is known about an index.
-
-        Raises:
-            IndexNotFound: there is none of that name.
-        """
+        """Describe an index; `IndexNotFound` if there is none of that name."""
         return self._indexes.describe(self._subject(name))
 
     def delete_index(self, name: str) -> StoredState:
@@ -67,7 +54,7 @@ class FlintSpark:
         return self._indexes.drop(self._subject(name))
 
     def vacuum_index(self, name: str) -> StoredState:
-        """Remove what a deleted index kept."""
+        """Remove the rows of a deleted index."""
         return self._indexes.vacuum(self._subject(name))
 
     def recover_index(self, name: str) -> StoredState:
@@ -81,7 +68,7 @@ class FlintSpark:
     def _subject(self, name: str) -> TableName:
         """The table whose index has a name.
 
-        Deleted indexes are in no list, so the tables of the current database are asked, too.
+        Deleted indexes are in no list, so the tables of the current database are searched, too.
         """
         lowered = name.lower()
         definitions = (one.definition for one in self._indexes.list())

@@ -79,12 +79,12 @@ class FlintDataSource(DataSource):
             return schema_of(client.mapping(index).get("properties", {}))
 
     def reader(self, schema: StructType) -> FlintReader:
-        """What reads the index."""
+        """Return the reader of the index."""
         kind = FilteringFlintReader if self.is_pushed_down else FlintReader
         return kind(*self._parsed(), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> FlintWriter:
-        """What writes the index, which is there from now on."""
+        """Create the index if necessary, and return its writer."""
         index, options = self._parsed()
         writer = FlintWriter(index, options, schema)
         writer.prepare(overwrite)
@@ -104,7 +104,7 @@ class FlintDataSource(DataSource):
 
 @dataclass
 class ShardPartition(InputPartition):
-    """What one task reads."""
+    """The shard that one task reads."""
 
     shard: int
 
@@ -137,10 +137,10 @@ class FlintReader(DataSourceReader):
 
 
 class FilteringFlintReader(FlintReader):
-    """Reads what filters leave; Spark refuses it where push-down is not switched on."""
+    """Reads rows that filters leave; Spark refuses it where push-down is not switched on."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark names it
-        """Search for what may match; Spark evaluates every filter all the same."""
+        """Search for possible matches; Spark evaluates every filter all the same."""
         with OpenSearchClient(self._options) as client:
             properties = client.mapping(self._index).get("properties", {})
         self._query = query_of(filters, self._schema, properties)

@@ -54,7 +54,7 @@ _RANGES: Mapping[type[Filter], str] = {
 
 
 def query_of(filters: Iterable[Filter], schema: StructType, properties: Mapping[str, Any]) -> Query:
-    """One query for as many of the filters as can be sent, which are ANDed."""
+    """One query for all filters that can be sent, which are ANDed."""
     parts = [_part(one, schema, properties) for one in filters]
     sent = [part for part in parts if part is not None]
     return {"bool": {"filter": sent}} if sent else EVERYTHING
@@ -108,7 +108,7 @@ def _comparison(one: Filter, name: str, kind: str) -> Query | None:
 def _kind(
     attribute: tuple[str, ...], schema: StructType, properties: Mapping[str, Any]
 ) -> str | None:
-    """The type of a column, where schema and mapping agree about it and nothing is left out."""
+    """The type of a column, where schema and mapping agree about it and omit nothing."""
     data_type = _column_type(attribute, schema)
     field = _plain_field(attribute, properties)
     if data_type is None or field is None or not set(field) <= _HARMLESS:

@@ -134,11 +134,7 @@ def simple_name(data_type: DataType) -> str:
 
 
 def arrow_schema_of(schema: StructType) -> pa.Schema:
-    """The schema in which Spark takes batches of a Python data source, without metadata.
-
-    Raises:
-        IndexNotPossible: a type that no field of OpenSearch has.
-    """
+    """Schema of batches of a Python data source, without metadata; else `IndexNotPossible`."""
     return pa.schema([_arrow_field(field.name, field) for field in schema.fields])
 
 

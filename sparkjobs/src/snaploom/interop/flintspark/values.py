@@ -30,11 +30,7 @@ class ValueNotWritable(SkippingError):
 
 
 def row_of(hit: Hit, schema: StructType) -> dict[str, object]:
-    """A document as a row of a schema.
-
-    Raises:
-        IndexUnreadable: a value is none of its column's type.
-    """
+    """A document as a row of a schema; `IndexUnreadable` for values of another type."""
     return {
         field.name: hit.document_id
         if field.name == DOCUMENT_ID
@@ -44,7 +40,6 @@ def row_of(hit: Hit, schema: StructType) -> dict[str, object]:
 
 
 def _member(source: Mapping[str, Any], name: str) -> Any:
-    """A field, whether its dots are written as such or as objects."""
     if name in source or "." not in name:
         return source.get(name)
     outer, _, rest = name.partition(".")
@@ -142,11 +137,7 @@ _READERS: Mapping[str, Callable[[Any], object]] = {
 
 
 def written(name: str, value: Any) -> Any:
-    """A value of Arrow as JSON; NULLs of structs are left out.
-
-    Raises:
-        ValueNotWritable: NaN, an infinity, or a year beyond 9999.
-    """
+    """Arrow value as JSON, without NULLs of structs; `ValueNotWritable` for NaN or year 10000."""
     if isinstance(value, Mapping):
         return {key: written(f"{name}.{key}", one) for key, one in value.items() if one is not None}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""A key management service over HTTP: the transit engine of HashiCorp Vault, or what speaks alike.
+"""Key management over HTTP: the transit engine of HashiCorp Vault, or a compatible service.
 
 Each key label is a key of the engine, named as the last part of the URL: `encrypt/<label>` and
 `decrypt/<label>`. The master key never leaves the service. The token is taken from a file (as an
@@ -41,11 +41,7 @@ class VaultKeyService:
     """Keys of a transit engine."""
 
     def __init__(self, url: str, environment: Mapping[str, str] = os.environ) -> None:
-        """Name an engine.
-
-        Args:
-            url: where it is mounted, such as `https://vault:8200/v1/transit`.
-            environment: where the token, or the path of its file, is.
+        """Name an engine by its URL, such as `https://vault:8200/v1/transit`.
 
         Raises:
             KeyUnavailable: the URL is none of HTTP, or its host may not be asked.

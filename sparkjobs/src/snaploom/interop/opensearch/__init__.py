@@ -1,4 +1,4 @@
-"""OpenSearch as a home of skipping indexes: its client, documents, and the store behind the port.
+"""OpenSearch as a store of skipping indexes: its client, documents, and the store behind the port.
 
 Needs the extra `opensearch`. The form of the metadata in it is `flint`'s.
 """

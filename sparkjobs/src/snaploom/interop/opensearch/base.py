@@ -63,11 +63,7 @@ class OpenSearchBase:
 
 
 def open_opensearch_base(uri: str, keys: ParquetKeys | None) -> OpenSearchBase:
-    """The base at a URI; `keys` are not used, since nothing is encrypted there.
-
-    Raises:
-        StatementInvalid: the URI is not of the form above.
-    """
+    """Open the base at a URI, else `StatementInvalid`; `keys` are unused: nothing is encrypted."""
     parts = urlsplit(uri)
     if not parts.hostname or parts.username is not None or parts.path.strip("/"):
         raise StatementInvalid(

@@ -1,4 +1,4 @@
-"""Writing many documents: bounded requests, and only what failed is sent again."""
+"""Writes many documents in bounded requests; only failed ones are sent again."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ LARGEST_REQUEST = 5_000_000
 
 
 class Action(StrEnum):
-    """What is done with one document."""
+    """Operation on one document."""
 
     CREATE = "create"
     """Written only where none is; a conflict is an answer, not a failure."""
     INDEX = "index"
-    """Written, whatever was there."""
+    """Written unconditionally."""
     UPDATE = "update"
     """Fields added to one that is there; none there is an answer, not a failure."""
     DELETE = "delete"
@@ -41,7 +41,7 @@ class Write:
     """One document to be written."""
 
     action: Action
-    """What is done."""
+    """Operation."""
     source: Mapping[str, object] | None = None
     """The document, or the fields of an update; None for a deletion."""
     document_id: str | None = None
@@ -129,7 +129,7 @@ def _batches(writes: Iterable[Write], most: int) -> Iterator[list[tuple[Write, s
 
 
 def bulk_lines(write: Write) -> str:
-    """The lines of one write in the bulk format: what to do, then the document if there is one."""
+    """Lines of one write in the bulk format: the action, then the document if there is one."""
     target = {} if write.document_id is None else {"_id": write.document_id}
     lines = json.dumps({write.action.value: target}) + "\n"
     if write.action is Action.DELETE:

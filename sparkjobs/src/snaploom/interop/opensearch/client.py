@@ -1,4 +1,4 @@
-"""The few operations of OpenSearch that we use, typed, repeated while failures pass.
+"""Operations of OpenSearch that we use, typed, repeated while failures are temporary.
 
 Nothing else in the project imports `opensearchpy`. Answers are JSON; what is taken from them is
 taken here and in `snaploom.interop.opensearch.shardreader`, so that nobody else handles raw
@@ -55,7 +55,7 @@ _EXISTS_ALREADY = "resource_already_exists_exception"
 
 @dataclass(frozen=True)
 class Document:
-    """One document, with what a conditional write of it needs."""
+    """One document, with the numbers that a conditional write of it needs."""
 
     source: Json
     """Its fields."""
@@ -81,7 +81,7 @@ def _connection(pools: Pools, context: ssl.SSLContext | None) -> type[Urllib3Htt
 
 
 class _Transport(Transport):
-    """The library's, with less patience while somebody waits."""
+    """The library's transport, with shorter time limits while a query is planned."""
 
     def perform_request(
         self,
@@ -102,7 +102,7 @@ class OpenSearchClient:
     """A connection to OpenSearch; usable from several threads."""
 
     def __init__(self, options: OpenSearchOptions) -> None:
-        """Judge the server by its name; nothing is asked yet.
+        """Check the server by its name; nothing is sent yet.
 
         Raises:
             IndexNotPossible: it may not be connected to, or the options name what is not there.
@@ -171,11 +171,7 @@ class OpenSearchClient:
         return self._repeated(delete, f"delete the index {name}")
 
     def mapping(self, name: str) -> Json:
-        """The mapping of an index: `properties`, `_meta` and so on.
-
-        Raises:
-            IndexNotFound: there is no such index.
-        """
+        """Mapping of an index: `properties`, `_meta` and so on; `IndexNotFound` without one."""
 
         def get() -> Json:
             found: Json = self.library.indices.get_mapping(index=name)
@@ -201,7 +197,7 @@ class OpenSearchClient:
         return self._found(get, name, "read the settings of")
 
     def refresh(self, name: str) -> None:
-        """Make all that was written visible to searches."""
+        """Make earlier writes visible to searches."""
         self._found(lambda: self.library.indices.refresh(index=name), name, "refresh")
 
     def get(self, name: str, document_id: str) -> Document | None:
@@ -240,7 +236,7 @@ class OpenSearchClient:
         return self._repeated(put, f"write the document {document_id}")
 
     def close_moment(self, moment: str) -> None:
-        """Give back a point in time; one that OpenSearch forgot already is as good."""
+        """Close a point in time; one that OpenSearch has dropped already is no error."""
         with suppress(OpenSearchException):
             self.library.delete_pit(body={"pit_id": [moment]})
 
@@ -280,7 +276,7 @@ def field_at(properties: Mapping[str, Any], name: str) -> Json | None:
 
 
 def no_such_index(name: str, uri: str) -> IndexNotFound:
-    """The error for an index that is not there."""
+    """Build the error for an index that does not exist."""
     return IndexNotFound(
         f"OpenSearch at {uri} has no index {name}",
         found="none",
@@ -290,7 +286,7 @@ def no_such_index(name: str, uri: str) -> IndexNotFound:
 
 
 def _authorities(options: OpenSearchOptions) -> ssl.SSLContext | None:
-    """Who may sign the server's certificate: by default those that the library takes."""
+    """Certificate authorities of the server; by default those of the library."""
     if options.scheme != "https":
         return None
     try:

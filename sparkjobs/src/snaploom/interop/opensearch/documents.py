@@ -64,7 +64,7 @@ def kept_columns(indexes: Sequence[IndexDefinition]) -> dict[str, pa.DataType]:
 
 
 def indexes_in(rows: pa.Table) -> frozenset[str]:
-    """Ids of the indexes about which rows have columns."""
+    """Ids of the indexes with columns in the rows."""
     return frozenset(name.split(".")[0] for name in rows.column_names if name not in IDENTITY)
 
 
@@ -85,7 +85,7 @@ def whole_documents(
 
 
 def partial_documents(rows: pa.Table, segment: str, written_at: int) -> Iterator[Values]:
-    """One document for each row that completes others; nothing of it is Flint's."""
+    """One document for each row that completes others, without Flint's fields."""
     encode = _encoders(rows.schema)
     for row in _rows(rows):
         yield {OWN: _own(row, encode, segment, written_at)}

@@ -47,16 +47,7 @@ class RowWriter:
         definition: SkippingDefinition,
         shown: tuple[ShownIndex, ...],
     ) -> None:
-        """Name the segments; nothing is written yet.
-
-        Args:
-            client: where.
-            index: takes whole rows.
-            own_index: takes rows that complete others.
-            key: what the state of this skipping index is found by.
-            definition: rows about all its indexes are whole.
-            shown: the indexes that Flint's form shows.
-        """
+        """Name the segments; nothing is written yet."""
         self._client = client
         self._index = index
         self._own_index = own_index
@@ -98,7 +89,7 @@ class RowWriter:
         write_documents(self._client, self._index, self._spares(taken))
 
     def _spares(self, taken: Iterable[Write]) -> Iterator[Write]:
-        """Rows whose id another document has, under ids that nobody else knows."""
+        """Rows whose id another document has, under random ids."""
         for write in taken:
             document: Values = dict(write.source or {})
             document[OWN] = {**document[OWN], "is_spare": True}
@@ -117,7 +108,7 @@ class RowWriter:
 def write_removed_paths(
     client: OpenSearchClient, key: str, own_index: str, paths: Sequence[str]
 ) -> Segment:
-    """Write paths that are gone, in documents of bounded size that are read by their ids."""
+    """Write removed paths, in documents of bounded size that are read by their ids."""
     segment = REMOVED + secrets.token_hex(16)
     own = {"segment": segment, "written_at": time.time_ns()}
     writes = (

@@ -1,4 +1,4 @@
-"""What OpenSearch answers, in the words of this project: which failures pass, and no secrets."""
+"""Translates OpenSearch's failures: temporary ones, messages, and no secrets."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PASSING = frozenset({429, 502, 503, 504})
 MISUNDERSTOOD = (
     LookupError, TypeError, ValueError, AttributeError, StopIteration, RecursionError, MemoryError,
 )  # fmt: skip
-"""What our code and the library raise when an answer is JSON of another form, or none."""
+"""Errors of our code and the library when an answer is JSON of another form, or none."""
 
 T = TypeVar("T")
 
@@ -68,12 +68,7 @@ def pause_before(attempt: int) -> float:
 
 
 def repeated(request: Callable[[], T], uri: str, doing: str) -> T:
-    """The answer of a request, tried again while failures are passing.
-
-    Args:
-        request: may run several times.
-        uri: where, for messages.
-        doing: what is done, for messages: `read the index x`.
+    """Send a request, again while failures are temporary; `doing` is for messages.
 
     Raises:
         IndexStoreFailed: it was refused, or failed every time.
@@ -102,7 +97,7 @@ def repeated(request: Callable[[], T], uri: str, doing: str) -> T:
 
 
 def not_asked(refused: EndpointRefused) -> IndexNotPossible:
-    """The error about a server that may not be connected to."""
+    """Build the error about a server that may not be connected to."""
     return IndexNotPossible(
         f"OpenSearch cannot be asked: {refused.message}",
         found=refused.found,
@@ -112,13 +107,12 @@ def not_asked(refused: EndpointRefused) -> IndexNotPossible:
 
 
 def _refusal(error: OpenSearchException) -> EndpointRefused | None:
-    """What our own pools refused; the library wraps it."""
     cause = error.info if isinstance(error, NotConnected) else None
     return cause if isinstance(cause, EndpointRefused) else None
 
 
 def translated(error: OpenSearchException, uri: str, doing: str) -> SkippingError:
-    """The project's error for one of the library's.
+    """Translate the library's error.
 
     The library's own is not chained: it holds the request, and with it headers and bodies.
     """
@@ -179,7 +173,6 @@ def _untrusted(message: str, problem: ssl.SSLError | None) -> IndexStoreFailed:
 
 
 def _of_tls(error: SSLError) -> ssl.SSLError | None:
-    """The message of OpenSSL; the library wraps it twice."""
     inner: object = error.info
     while isinstance(inner, BaseException):
         if isinstance(inner, ssl.SSLError):

@@ -47,7 +47,7 @@ class FlintReader:
         return self._next is not None
 
     def next(self) -> str:
-        """The next document; StopIteration when there is none."""
+        """Return the next document; StopIteration when there is none."""
         return self.__next__()
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class FlintWriter:
         self._text += text
 
     def flush(self) -> None:
-        """Send all that is there.
+        """Send all complete lines.
 
         Raises:
             StatementInvalid: it is not the bulk format; nothing is sent.
@@ -89,7 +89,7 @@ class FlintWriter:
             pass  # a document that is there already stays, as with Flint
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send the rest."""
         self.flush()
 
 
@@ -97,13 +97,7 @@ class FlintClient:
     """A connection for those who know Flint; options as of the data source `flint`."""
 
     def __init__(self, host: str = "localhost", port: int = 9200, **options: str) -> None:
-        """Connect when first used.
-
-        Args:
-            host: name or address.
-            port: port; -1 for the protocol's own.
-            options: further ones by name, `_` for `.`: `scheme`, `auth`, `read_scroll_size` ...
-        """
+        """Connect on first use; options by name, `_` for `.`; port -1 is the protocol's own."""
         named = {_option_name(name): value for name, value in options.items()}
         self._client = OpenSearchClient(parse_options({"host": host, "port": str(port), **named}))
 
@@ -123,16 +117,7 @@ class FlintClient:
         metadata: FlintMetadata,
         properties: Mapping[str, object] | None = None,
     ) -> None:
-        """Create an index with metadata.
-
-        Args:
-            name: of the index.
-            metadata: in the form that they name.
-            properties: fields of the mapping.
-
-        Raises:
-            IndexAlreadyExists: there is one.
-        """
+        """Create an index with metadata and mapped fields; `IndexAlreadyExists` if it exists."""
         mappings = {"_meta": render_metadata(metadata), "properties": dict(properties or {})}
         if not self._client.create_index(name, mappings):
             raise IndexAlreadyExists(
@@ -170,11 +155,7 @@ class FlintClient:
 
 
 def parse_bulk(text: str) -> list[Write]:
-    """Lines of the bulk format as writes.
-
-    Raises:
-        StatementInvalid: with the line that is wrong.
-    """
+    """Parse the bulk format; `StatementInvalid` names the wrong line."""
     lines = iter(enumerate(text.splitlines(), start=1))
     writes = []
     for number, line in lines:

@@ -1,4 +1,4 @@
-"""What readers of Flint see of a row: the fields of its columns, in types of OpenSearch.
+"""Flint's view of a row: the fields of its columns, in types of OpenSearch.
 
 Flint drops a file when no document of it matches, and knows no "unknown" for most kinds. A row
 that do not fit whole in Flint's fields (bounds that were cut, NaN and infinity, a text that is
@@ -48,7 +48,7 @@ class ShownIndex:
     """An index that Flint's form can show."""
 
     index: IndexDefinition
-    """What is kept."""
+    """Index in our form."""
     column: str
     """Name of the column, nested ones with dots."""
     fields: tuple[str, ...]
@@ -101,7 +101,7 @@ def mapping_of(shown: ShownIndex) -> dict[str, dict[str, object]]:
 def metadata_of(
     state: StoredState, indexes: tuple[ShownIndex, ...], name: str, form: FlintForm
 ) -> FlintMetadata:
-    """What the mapping holds about a state; the definition must be there."""
+    """Metadata of a state with a definition for the mapping."""
     definition = cast(SkippingDefinition, state.definition)
     columns = [
         FlintColumn(
@@ -191,7 +191,6 @@ def _exactly(micros: int) -> int:
 def _field_value(
     index: IndexDefinition, value: object, rounded: Callable[[int], int] = _exactly
 ) -> object:
-    """A value as its field takes it."""
     data_type = index.term.data_type
     if isinstance(value, float) and not math.isfinite(value):
         raise NotRepresentable

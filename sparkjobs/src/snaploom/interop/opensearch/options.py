@@ -1,4 +1,4 @@
-"""How to reach OpenSearch and how to read and write there: Flint's options, parsed once.
+"""Options of the connection to OpenSearch, of reading and of writing, parsed once.
 
 Names and defaults are those of Flint's `spark.datasource.flint.*` settings, without that prefix.
 Beyond Flint's: `username` and `password` for auth basic (Flint's `auth.username` and
@@ -15,7 +15,7 @@ from typing import TypeVar
 from snaploom.errors import StatementInvalid
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
-"""What port -1 means."""
+"""Meaning of port -1."""
 
 _SYNONYMS = {"auth.username": "username", "auth.password": "password"}
 _TRUTHS = {"true": True, "false": False}
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Auth(StrEnum):
-    """How to authenticate; as in the model, which workers of Python need not import."""
+    """Authentication; a copy of the model's, which workers of Python need not import."""
 
     NOAUTH = "NOAUTH"
     """Not at all."""
@@ -43,7 +43,7 @@ _AUTH_NAMES = {
 
 
 class RefreshPolicy(StrEnum):
-    """When written documents become visible to searches; values are OpenSearch's."""
+    """Time at which written documents become visible to searches; values are OpenSearch's."""
 
     NONE = "false"
     """Whenever OpenSearch refreshes, within a second unless that is configured."""
@@ -55,7 +55,7 @@ class RefreshPolicy(StrEnum):
 
 @dataclass(frozen=True)
 class OpenSearchOptions:
-    """Everything a client needs. Printing it shows no password."""
+    """Options of a client. Printing them shows no password."""
 
     host: str = "localhost"
     """Host name or address."""
@@ -91,7 +91,7 @@ class OpenSearchOptions:
 
     @property
     def uri(self) -> str:
-        """Where it is, for people: nothing secret in it."""
+        """URI for people, without secrets."""
         port = DEFAULT_PORTS[self.scheme] if self.port == -1 else self.port
         return f"{self.scheme}://{self.host}:{port}"
 
@@ -164,7 +164,7 @@ def parse_options(options: Mapping[str, str]) -> OpenSearchOptions:
 
 
 def check_options(options: OpenSearchOptions) -> None:
-    """Refuse what contradicts itself.
+    """Refuse contradictory options.
 
     Raises:
         StatementInvalid: basic without a user, authorities without https, port 0, or ids that

@@ -1,4 +1,4 @@
-"""Reading one segment of OpenSearch: its identities at once, its columns when they are needed."""
+"""Reads one segment of OpenSearch: its identities at once, its columns when needed."""
 
 from __future__ import annotations
 
@@ -31,12 +31,6 @@ class DocumentReader:
         self, client: OpenSearchClient, index: str, segment: Segment, definition: SkippingDefinition
     ) -> None:
         """Read the identities.
-
-        Args:
-            client: where.
-            index: the index of OpenSearch that holds the documents.
-            segment: which of them.
-            definition: has columns and types.
 
         Raises:
             IndexUnreadable: documents are missing, or others than were written.
@@ -100,7 +94,7 @@ def _path(hit: Hit) -> str:
 
 
 class RemovedReader:
-    """The paths of a segment of files that are gone."""
+    """The removed paths of a segment."""
 
     columns: Sequence[str] = ("path",)
 

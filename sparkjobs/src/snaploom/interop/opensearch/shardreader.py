@@ -1,4 +1,4 @@
-"""Reading many documents of one shard, a page at a time, as they were at one moment.
+"""Reads many documents of one shard, a page at a time, as they were at one moment.
 
 A point in time is opened for one shard only. There the order of documents (`_doc`) is total, so
 that `search_after` neither repeats nor loses one; over several shards it is not, and 2.x has no
@@ -28,7 +28,7 @@ EVERYTHING: Mapping[str, object] = {"match_all": {}}
 
 @dataclass(frozen=True)
 class Hit:
-    """One document that was found."""
+    """One document that a search found."""
 
     document_id: str
     """Its id."""
@@ -43,14 +43,7 @@ def read_pages(
     fields: Sequence[str] | None = None,
     shard: int | None = None,
 ) -> Iterator[list[Hit]]:
-    """The documents of an index, or of one shard of it, that match a query.
-
-    Args:
-        client: where; its `scroll_size` is the size of a page.
-        index: name of the index.
-        query: in OpenSearch's query language.
-        fields: fields of the documents, nested ones with dots; None for all.
-        shard: only this shard.
+    """Pages of documents of an index, or one of its shards, that match a query.
 
     Raises:
         IndexNotFound: there is no such index.
@@ -67,7 +60,7 @@ def read_hits(
     query: Mapping[str, object] = EVERYTHING,
     fields: Sequence[str] | None = None,
 ) -> Iterator[Hit]:
-    """The same, document by document."""
+    """Documents of an index, or of one shard of it, one by one."""
     for page in read_pages(client, index, query, fields):
         yield from page
 
@@ -127,11 +120,7 @@ def _search(client: OpenSearchClient, index: str, body: Mapping[str, object]) ->
 
 
 def _page(answer: Json) -> Json:
-    """An answer that has all that is taken from it.
-
-    Raises:
-        LookupError, TypeError: it has not.
-    """
+    """Check an answer's fields; raises `LookupError` or `TypeError`."""
     _ = answer["_shards"]["failed"]
     for hit in answer["hits"]["hits"]:
         if not isinstance(hit["_id"], str) or not isinstance(hit.get("_source", {}), dict):

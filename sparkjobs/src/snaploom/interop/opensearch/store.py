@@ -99,14 +99,6 @@ class OpenSearchIndexStore:
         form: FlintForm = FlintForm.TODAY,
         key: str = "",
     ) -> None:
-        """Open the store; nothing is asked yet.
-
-        Args:
-            client: where.
-            name: of the index of rows; empty for Flint's name of the target that is indexed.
-            form: in which metadata are written.
-            key: what the state is found by; empty for `name`.
-        """
         self._client = client
         self._name = name
         self._form = form
@@ -114,7 +106,7 @@ class OpenSearchIndexStore:
 
     @property
     def uri(self) -> str:
-        """Where: the server, and what the state is found by."""
+        """URI of the server and the key of the state."""
         return f"{self._client.options.uri}/{self._key}"
 
     def read(self) -> StoredState:
@@ -141,7 +133,7 @@ class OpenSearchIndexStore:
         return writer.finish()
 
     def write_removed(self, paths: Sequence[str], definition: SkippingDefinition) -> Segment:
-        """Write paths that are gone."""
+        """Write removed paths."""
         self._prepare(definition)
         return write_removed_paths(self._client, self._key, OWN_INDEX, paths)
 
@@ -175,7 +167,7 @@ class OpenSearchIndexStore:
         return count, 0
 
     def destroy(self) -> None:
-        """Delete the index and all that is kept beside it, but not the state."""
+        """Delete the index and everything beside it, but not the state."""
         self.read()
         if self._name:
             self._refuse_others_index()
@@ -263,11 +255,7 @@ class OpenSearchIndexStore:
         return (*tables, path_index_name(target.uri), self._name)
 
     def _refuse_others_index(self) -> None:
-        """Keep what others made, whatever the state contains.
-
-        Raises:
-            IndexAlreadyExists: the index of rows has none of ours.
-        """
+        """Refuse an index of rows without a document of ours, whatever its state."""
         if not self._client.exists(self._name):
             return
         if OWN not in self._client.mapping(self._name).get("properties", {}):
@@ -282,11 +270,9 @@ class OpenSearchIndexStore:
         )
 
     def _prepare(self, definition: SkippingDefinition) -> tuple[ShownIndex, ...]:
-        """Create both indexes, or add the fields of a definition to what is there.
+        """Create both indexes, or add fields; returns those indexes that Flint's form shows.
 
-        Returns:
-            The indexes that Flint's form shows: a field that has another type already (of an
-            index that was dropped) cannot be theirs.
+        A field that has another type already (of an index that was dropped) cannot be shown.
         """
         if definition.footer_key_label or any(one.key_label for one in definition.indexes):
             raise IndexNotPossible(
@@ -304,7 +290,15 @@ class OpenSearchIndexStore:
         there = self._client.mapping(self._name).get("properties", {})
         if OWN not in there:
             raise self._made_by_others()
-        fitting = tuple(one for one in shown if _fits(one, there))
+        fitting = tuple(
+            one
+            for one in shown
+            if all(
+                found is None or found.get("type") == field["type"]
+                for name, field in mapping_of(one).items()
+                for found in [field_at(there, name)]
+            )
+        )
         missing = {
             name: field
             for one in fitting
@@ -336,7 +330,7 @@ class OpenSearchIndexStore:
         return paths
 
     def _show(self, before: StoredState, after: StoredState) -> None:
-        """Bring what readers of Flint see up to date; a failure costs them, not us."""
+        """Update the fields for readers of Flint; a failure affects only them."""
         if after.definition is None or _shown_part(before) == _shown_part(after):
             return
         try:
@@ -353,7 +347,6 @@ class OpenSearchIndexStore:
         definition: SkippingDefinition,
         shown: tuple[ShownIndex, ...],
     ) -> None:
-        """Write the values of completing rows into the documents that readers of Flint see."""
         if not any(segment.merges for segment in state.segments):
             return
         files = self.open(state)
@@ -370,7 +363,7 @@ class OpenSearchIndexStore:
         write_documents(self._client, self._name, folded)
 
     def _give_ids_back(self, needed: set[str]) -> None:
-        """Rows under ids of their own take Flint's id where it is free now."""
+        """Give Flint's id to rows under random ids where it is free now."""
         self._client.refresh(self._name)
         query = {"term": {f"{OWN}.is_spare": True}}
         spare = [
@@ -404,21 +397,10 @@ class OpenSearchIndexStore:
 
 
 def _is_ours(hit: Hit) -> bool:
-    """Whether a document is a part of a segment; all others are left as they are."""
     own = hit.source.get(OWN)
     return isinstance(own, dict) and isinstance(own.get("segment"), str)
 
 
 def _shown_part(state: StoredState) -> tuple[object, ...]:
-    """What of a state readers of Flint see."""
     merging = tuple(segment.name for segment in state.segments if segment.merges)
     return state.definition, state.phase, merging
-
-
-def _fits(shown: ShownIndex, properties: Json) -> bool:
-    """Whether an index's fields are not there yet, or are there with its types."""
-    return all(
-        found is None or found.get("type") == field["type"]
-        for name, field in mapping_of(shown).items()
-        for found in [field_at(properties, name)]
-    )

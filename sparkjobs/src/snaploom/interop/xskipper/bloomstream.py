@@ -33,7 +33,7 @@ from snaploom.interop.xskipper.javastream import (
 )
 
 METADATA_CLASS = "io.xskipper.index.metadata.BloomFilterMetaData"
-"""Class of what a bloom column holds, since version 3."""
+"""Class of the object in a bloom column, since version 3."""
 
 UDT_CLASS = (
     "io.xskipper.metadatastore.parquet.ParquetBaseClauseTranslator$BloomFilterMetaDataTypeUDT"
@@ -74,11 +74,7 @@ def read_bloom(data: bytes) -> bytes:
 
 
 def write_bloom(bloom: bytes) -> bytes:
-    """A filter in Spark's own form as the stream that a bloom column holds.
-
-    Raises:
-        StreamInvalid: it is no filter of version 1.
-    """
+    """Stream of a bloom column from a filter in Spark's form; else `StreamInvalid`."""
     return b"".join([_PREFIX, *_blocks(_checked(bloom)), bytes([END_BLOCK])])
 
 

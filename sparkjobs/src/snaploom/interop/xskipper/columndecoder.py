@@ -42,11 +42,11 @@ class Decoded:
     parts: dict[str, pa.Array]
     """Columns by their names without the position."""
     reason: str = ""
-    """What could not be read; empty when all could."""
+    """Unreadable values; empty when there are none."""
 
 
 def decode(column: pa.Array, index: StoredIndex, calendar: Calendar) -> Decoded:
-    """The column of an index; what cannot be read is unknown, with the reason."""
+    """The column of an index; unreadable values are unknown, with the reason."""
     is_java = pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)
     match index.name:
         case layout.BLOOM if is_java:
@@ -67,7 +67,7 @@ def _is_list(column_type: pa.DataType) -> bool:
 
 
 def nothing_known(part: str, part_type: pa.DataType, count: int) -> pa.Array:
-    """A part's column for files about which an index has nothing."""
+    """A part's column for files without facts about an index."""
     return pa.repeat(False, count) if part in (KNOWN, PRESENT) else pa.nulls(count, part_type)
 
 
@@ -118,7 +118,6 @@ def _sets(column: pa.Array, index: StoredIndex, calendar: Calendar) -> Decoded:
 
 
 def _lists(rows: pa.Array, values: pa.Array, count: int) -> pa.Array:
-    """Values grouped by their rows, which are in order."""
     starts = rows.to_numpy().searchsorted(range(count + 1))
     return pa.LargeListArray.from_arrays(pa.array(starts, pa.int64()), values)
 
@@ -148,7 +147,6 @@ def _both_bounds(data: bytes) -> list[TypedValue]:
 def _old(
     column: pa.Array, index: StoredIndex, read: Callable[[bytes], list[TypedValue]]
 ) -> Decoded:
-    """Version 0: Java objects, which have the type of their values."""
     found: list[list[TypedValue] | None] = []
     reason = ""
     for data in column.to_pylist():

@@ -1,4 +1,4 @@
-"""Column key lists: which columns of a store are encrypted, and by which keys."""
+"""Column key lists: encrypted columns of a store, by keys."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ def column_keys(columns: Mapping[str, Sequence[str]]) -> str:
 
 
 def parse_column_keys(text: str) -> dict[str, tuple[str, ...]]:
-    """Leaf paths by key label, from a column key list.
+    """Leaf paths by key label, from a column key list; `IndexUnreadable` for another form.
 
     Parquet's Hadoop client takes entries with exactly one colon, so others are refused here too.
-
-    Raises:
-        IndexUnreadable: it is not of that form.
     """
     found: dict[str, tuple[str, ...]] = {}
     for entry in filter(None, (part.strip() for part in text.split(";"))):

@@ -47,35 +47,25 @@ class XskipperDirectory:
     """One store."""
 
     def __init__(self, store: ObjectStore, keys: ParquetKeys | None = None) -> None:
-        """Name a folder.
-
-        Args:
-            store: the folder.
-            keys: for encrypted stores.
-        """
         self._store = store
         self._keys = keys
 
     def read(self) -> StoredMetadata:
-        """Everything in it.
+        """Read the whole store.
 
         Raises:
             IndexNotFound: there are no part files.
             IndexUnreadable: it is damaged, corrupt, or of a newer version.
-            KeyUnavailable: it is encrypted, and a key is not to be had.
+            KeyUnavailable: it is encrypted, and a key is unavailable.
         """
         return read_directory(self._store, self._keys)
 
     def write(self, pieces: Iterable[pa.Table], definition: SkippingDefinition) -> Written:
-        """Replace whatever is there by rows in version 4.
-
-        Args:
-            pieces: rows as `snaploom.skipping.core.filetable` describes them, each file once.
-            definition: of the index; one that `check_exportable` accepts.
+        """Replace the store by rows in version 4; `check_exportable` accepts the definition.
 
         Raises:
             IndexNotPossible: version 4 cannot hold it.
-            KeyUnavailable: a key is not to be had; nothing has changed then.
+            KeyUnavailable: a key is unavailable; nothing has changed then.
         """
         layout = layout_of(definition)
         encoded: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Importing and exporting the Parquet metadata store.
+"""Conversion of rows from and to the Parquet metadata store.
 
 What the reference wrote is not sound by itself (rule S28). Seen in it, or following from how it
 builds:
@@ -73,7 +73,7 @@ _OWN_NAMES = {name: own for own, name in STORE_NAMES.items()}
 
 @dataclass(frozen=True)
 class ImportPlan:
-    """Which indexes of a store can be taken over."""
+    """Importable indexes of a store."""
 
     indexes: tuple[tuple[int, IndexDefinition], ...]
     """Position in the store, and the index as ours."""
@@ -84,13 +84,7 @@ class ImportPlan:
 def plan_import(
     metadata: StoredMetadata, column: Callable[[str], Term], index_ids: Callable[[int], str]
 ) -> ImportPlan:
-    """Indexes of ours for those of a store.
-
-    Args:
-        metadata: the store.
-        column: the target's term of a name such as `a.b`; raises `IndexNotPossible`.
-        index_ids: the id of the n-th index, from 0.
-    """
+    """Plan indexes of ours for those of a store, with ids by position."""
     taken: list[tuple[int, IndexDefinition]] = []
     refused: list[str] = []
     for position, stored in enumerate(metadata.layout.indexes):
@@ -120,14 +114,7 @@ def import_rows(
     listing: pa.Table,
     verify: Verify | None,
 ) -> Imported:
-    """Rows of ours for those of a store.
-
-    Args:
-        metadata: the store.
-        plan: what is taken over.
-        listing: the files there are now (identity columns).
-        verify: builds rows from files; None when the user trusts the store.
-    """
+    """Convert rows of a store; each is compared with `verify`'s unless that is None."""
     definitions = tuple(definition for _, definition in plan.indexes)
     files, places = _matched(metadata, listing)
     rows = _rows(metadata.rows.take(places), files, plan, metadata.layout.version)
@@ -147,14 +134,9 @@ def import_rows(
 def follows(
     definition: IndexDefinition, imported: Mapping[str, object], verified: Mapping[str, object]
 ) -> bool:
-    """Whether an imported row proves nothing about an index that the verified one contradicts.
+    """Whether an imported row contradicts nothing that the verified one proves about an index.
 
     What the verified row leaves unknown contradicts nothing: it is the one that is kept.
-
-    Args:
-        definition: the index.
-        imported: the row of the store, by column.
-        verified: the row of the file itself.
     """
     index_id, data_type = definition.index_id, definition.term.data_type
     known, values = imported[values_column(index_id)], verified[values_column(index_id)]
@@ -287,7 +269,7 @@ def _verified(
 
 
 def _at_most(lower: object, upper: object, data_type: str) -> bool:
-    """Whether a bound lies below another one, or at it; one that is not there contradicts none."""
+    """Whether a bound is at most another one; an absent one contradicts none."""
     if lower is None or upper is None:
         return True
     low, high = _key(lower, data_type), _key(upper, data_type)

@@ -1,4 +1,4 @@
-"""The form XSKIPPER: the native store, and beside it a version 4 directory that others read.
+"""The form XSKIPPER: the native store, and beside it a version 4 directory for other programs.
 
 ```
 <base>/<sha256 of the target's URI>/...           the native store: what Snaploom's queries read
@@ -72,10 +72,10 @@ _AT_REST = (IndexState.EMPTY, IndexState.ACTIVE)
 
 @dataclass(frozen=True)
 class XskipperForm:
-    """Behind the port `StoreForm`."""
+    """Implementation of the port `StoreForm`."""
 
     def check(self, definition: SkippingDefinition) -> None:
-        """Refuse what version 4 cannot hold."""
+        """Refuse a definition that version 4 cannot hold."""
         layout_of(definition)
 
     def parameters(self, index_type: str, given: Mapping[str, str]) -> Mapping[str, str]:
@@ -98,14 +98,6 @@ class XskipperIndexStore:
     def __init__(
         self, native: IndexStore, base: ObjectStore, folder: str, keys: ParquetKeys | None = None
     ) -> None:
-        """Wrap a store; nothing is read yet.
-
-        Args:
-            native: the store.
-            base: the folder below which it and the directory are.
-            folder: the store's own folder below the base, ending in `/`.
-            keys: for encrypted indexes.
-        """
         self._native = native
         self._base = base
         self._mark = f"{folder}{MARK}"
@@ -119,7 +111,7 @@ class XskipperIndexStore:
 
     @property
     def usage(self) -> UsageLog | None:
-        """What queries made of the index, beside the native store."""
+        """Usage of the index by queries, beside the native store."""
         return usage_log(self._native)
 
     def read(self) -> StoredState:
@@ -159,7 +151,7 @@ class XskipperIndexStore:
         return self._native.write_rows(rows, definition)
 
     def write_removed(self, paths: Sequence[str], definition: SkippingDefinition) -> Segment:
-        """Write natively which files are gone."""
+        """Write removed paths natively."""
         return self._native.write_removed(paths, definition)
 
     def open(self, state: StoredState) -> FileTable:
@@ -167,7 +159,7 @@ class XskipperIndexStore:
         return self._native.open(state)
 
     def sweep(self, keep: StoredState, older_than: EpochNanos) -> tuple[int, int]:
-        """Remove native segments that nobody needs."""
+        """Remove unneeded native segments."""
         return self._native.sweep(keep, older_than)
 
     def destroy(self) -> None:
@@ -208,11 +200,7 @@ class XskipperIndexStore:
         self._base.delete([self._mark])
 
     def _claim(self, definition: SkippingDefinition) -> None:
-        """Make the directory this index's own.
-
-        Raises:
-            IndexNotPossible: it is another one's.
-        """
+        """Make the directory this index's own; raises `IndexNotPossible` if it is another's."""
         with suppress(ObjectAlreadyExists):
             self._base.put_if_absent(f"{_place(definition)}/{OWNER}", self._owner)
         owner = self._owner_of(definition)
@@ -235,7 +223,7 @@ class XskipperIndexStore:
 
 
 def rows_of(files: FileTable, definition: SkippingDefinition) -> pa.Table:
-    """Everything that is kept about the files, with all columns of every index."""
+    """All columns of every index for the files."""
     names = [name for name, _ in IDENTITY_FIELDS]
     for index in definition.indexes:
         names += [values_column(index.index_id), nulls_column(index.index_id)]
@@ -250,14 +238,13 @@ def _has_directory(definition: SkippingDefinition | None) -> bool:
 
 
 def _place(definition: SkippingDefinition | None) -> str:
-    """Folder of the directory, below the base."""
     if definition is None:
         return ""
     return below_base("", layout_of(definition).table_identifier).lstrip("/")
 
 
 def _digest(state: StoredState) -> bytes:
-    """Identifies states by the directory that they would give."""
+    """Hash that is equal for states that would give the same directory."""
     definition = state.definition
     facts = (
         definition

@@ -35,10 +35,10 @@ _CATALOG = "spark_catalog."
 
 @dataclass(frozen=True)
 class FoundStore:
-    """Behind the port `FoundMetadata`."""
+    """Implementation of the port `FoundMetadata`."""
 
     metadata: StoredMetadata
-    """What was read."""
+    """Content of the store."""
 
     def import_into(
         self,
@@ -54,7 +54,7 @@ class FoundStore:
 
 @dataclass(frozen=True)
 class XskipperInterchange:
-    """Behind the port `Interchange`."""
+    """Implementation of the port `Interchange`."""
 
     property_names: tuple[str, ...] = (LOCATION, OLD_LOCATION)
 

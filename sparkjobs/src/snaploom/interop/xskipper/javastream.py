@@ -29,12 +29,12 @@ _PRIMITIVES = {
 
 
 class StreamInvalid(ValueError):
-    """Not a stream that can be read here; the message describes what was met."""
+    """Not a stream that can be read here; the message describes the fault."""
 
 
 @dataclass
 class JavaObject:
-    """An object, with what its classes' own `writeObject` added, in order.
+    """An object, with the data that its classes' own `writeObject` added, in order.
 
     Its fields are those of its class and of all above it.
     """
@@ -57,11 +57,7 @@ class _Class:
 
 
 def read_stream(data: bytes, without_fields: Collection[str] = ()) -> object:
-    """The first value of a stream.
-
-    Args:
-        data: the whole stream.
-        without_fields: classes whose `writeObject` writes no fields by default.
+    """First value of a stream; `without_fields` are classes that write no default fields.
 
     Raises:
         StreamInvalid: it ends early, or has something in it that is not understood.
@@ -165,7 +161,6 @@ class _Reader:
         return described
 
     def _lineage(self) -> list[_Class]:
-        """A class and those above it, topmost first."""
         described = self._class_or_none()
         lineage: list[_Class] = []
         # Not until there is no parent: a class may be named as its own.

@@ -1,4 +1,4 @@
-"""What a metadata store declares: version, table, indexes, partition columns, keys.
+"""Layout of a metadata store: version, table, indexes, partition columns, keys.
 
 All of it is in the metadata of the schema's fields; see `schemajson`.
 """
@@ -34,7 +34,7 @@ FPP, NDV = "io.xskipper.index.bloom.fpp", "io.xskipper.index.bloom.ndv"
 """Parameters of a bloom filter, since version 3."""
 
 DEFAULT_FPP, DEFAULT_NDV = "0.01", "100000"
-"""What parameters that are not stored are taken for."""
+"""Defaults of parameters that are not stored."""
 
 COLUMN_KEYS = "encryption.column.keys"
 FOOTER_KEY = "encryption.footer.key"
@@ -52,7 +52,7 @@ class StoredIndex:
     name: str
     """Its type, as the store calls it: `minmax`, `valuelist`, `bloomfilter`, or another."""
     columns: tuple[str, ...]
-    """What it is kept about, in lower case, nested fields as `a.b`."""
+    """Indexed columns, in lower case, nested fields as `a.b`."""
     column: str
     """The column of the store that holds it."""
     data_type: str | None
@@ -64,13 +64,13 @@ class StoredIndex:
 
     @property
     def label(self) -> str:
-        """As people write it: `minmax(price)`."""
+        """Notation for people: `minmax(price)`."""
         return f"{self.name}({', '.join(self.columns)})"
 
 
 @dataclass(frozen=True)
 class Encryption:
-    """How a store is encrypted; labels only."""
+    """Encryption of a store; labels only."""
 
     footer_key: str
     """Label of the footer's key."""
@@ -82,7 +82,7 @@ class Encryption:
 
 @dataclass(frozen=True)
 class Layout:
-    """What a store declares."""
+    """Declarations of a store."""
 
     version: int
     """0 to 4; 0 where it has none."""
@@ -97,11 +97,7 @@ class Layout:
 
 
 def read_layout(schema: StructType) -> Layout:
-    """What a schema declares.
-
-    Raises:
-        IndexUnreadable: it is of a newer version, or not of a metadata store.
-    """
+    """Layout that a schema declares; `IndexUnreadable` for newer or foreign ones."""
     file_name = schema.field(OBJECT_NAME)
     if file_name is None:
         raise _corrupt("there is no column obj_name", ", ".join(f.name for f in schema.fields))
@@ -166,15 +162,7 @@ def leaf_paths(index: StoredIndex) -> tuple[str, ...]:
 
 
 def check_keys(layout: Layout, leaves: Mapping[str, tuple[str, ...]]) -> None:
-    """Refuse a store whose indexes name other keys than its column key list (rule S29).
-
-    Args:
-        layout: what the store declares.
-        leaves: leaf paths of its Parquet schema by the name of the column.
-
-    Raises:
-        IndexUnreadable: it contradicts itself.
-    """
+    """Raise `IndexUnreadable` if indexes name other keys than the column key list (rule S29)."""
     listed = layout.encryption.columns if layout.encryption is not None else {}
     label_of = {leaf: label for label, paths in listed.items() for leaf in paths}
     for index in layout.indexes:

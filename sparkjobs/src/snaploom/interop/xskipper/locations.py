@@ -1,4 +1,4 @@
-"""Where a metadata store lies, by the reference's four kinds of locations.
+"""Location of a metadata store, by the reference's four kinds of locations.
 
 Pure: the caller brings the properties of table and database. A table's own property names the
 store itself; a database's names a base path. Properties of the reference's predecessor are read
@@ -24,7 +24,7 @@ OLD_LOCATION = "spark.ibm.metaindex.parquet.mdlocation"
 
 
 class LocationKind(StrEnum):
-    """What a location's text means."""
+    """Meaning of a location's text."""
 
     EXPLICIT_LOCATION = "EXPLICIT_LOCATION"
     """The store itself."""
@@ -37,12 +37,7 @@ class LocationKind(StrEnum):
 
 
 def below_base(base: str, identifier: str) -> str:
-    """The store of a table below a base path.
-
-    Args:
-        base: Hadoop path.
-        identifier: of the table, as `objectnames.table_identifier` makes it, or `db.table`.
-    """
+    """The store of a table below a base path."""
     return f"{base.rstrip('/')}/{hashlib.sha256(identifier.encode()).hexdigest()}"
 
 
@@ -56,7 +51,7 @@ def resolve(
     """The folder of a store.
 
     Args:
-        kind: what `location` means.
+        kind: meaning of `location`.
         location: a path; of no use for the two kinds that name a table or database, whose
             properties are given instead.
         identifier: of the table.

@@ -15,7 +15,7 @@ OBJECT_NAME = "obj_name"
 """Column that names the file a row is about."""
 
 VIRTUAL_PREFIX = "virtual_"
-"""What the name of a partition column is prefixed with, since version 4."""
+"""Prefix of the name of a partition column, since version 4."""
 
 NEWEST_VERSION = 4
 """The version that is written, and the newest that is read."""
@@ -24,13 +24,7 @@ _KEY_LIST_DELIMITERS = frozenset(":;,")
 
 
 def column_name(columns: Sequence[str], index: str, version: int = NEWEST_VERSION) -> str:
-    """The column of an index.
-
-    Args:
-        columns: what it is kept about, nested fields as `a.b`, in lower case.
-        index: name of its type in this store: `minmax`, `valuelist`, `bloomfilter`.
-        version: of the store.
-    """
+    """Column of an index; `index` is the name of its type in the store, columns in lower case."""
     if version == 0:
         return f"{':'.join(columns)}_{index}"
     if version == 1:
@@ -83,11 +77,7 @@ def check_names(leaves: Mapping[str, Sequence[str]], others: Iterable[str]) -> N
 
 
 def check_key_list(labels: Iterable[str], leaves: Iterable[str]) -> None:
-    """Refuse labels and leaf paths that a column key list cannot hold.
-
-    Raises:
-        IndexNotPossible: one has a colon, a semicolon or a comma in it.
-    """
+    """Raise `IndexNotPossible` for separators in labels and leaf paths of a column key list."""
     for text in [*labels, *leaves]:
         if _KEY_LIST_DELIMITERS & set(text):
             raise IndexNotPossible(

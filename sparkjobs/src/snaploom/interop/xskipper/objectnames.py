@@ -1,4 +1,4 @@
-"""How the store names files and tables.
+"""Names of files and tables in the store.
 
 A file is `<path without scheme and authority>#<modification time in ms>`. The path may itself hold
 a `#`, so the last one splits. A table is named by its path without scheme, authority and trailing
@@ -14,12 +14,7 @@ _COS = "cos"
 
 
 def object_name(path: str, modified: int) -> str:
-    """The name of a file.
-
-    Args:
-        path: Hadoop path as Spark lists it (`Path.toString()`).
-        modified: milliseconds since 1970.
-    """
+    """Name of a file, by its Hadoop path and time in milliseconds since 1970."""
     return f"{bare_path(path)}#{modified}"
 
 
@@ -62,14 +57,7 @@ def table_identifier(uri: str) -> str:
 
 
 def names_table(identifier: str, uri: str, table: str, version: int) -> bool:
-    """Whether a stored identifier names a target.
-
-    Args:
-        identifier: as stored.
-        uri: Hadoop path of the target's folder.
-        table: `catalog.database.table` when the target is a table; else empty.
-        version: of the store.
-    """
+    """Whether a stored identifier names a target, by folder or table name (empty: no table)."""
     names = {name.removesuffix("/") for name in possible_names(uri.removesuffix("/"), version)}
     parts = table.split(".") if table else []
     names |= {".".join(parts[start:]) for start in range(len(parts))}
@@ -77,7 +65,6 @@ def names_table(identifier: str, uri: str, table: str, version: int) -> bool:
 
 
 def _split(path: str) -> tuple[str, str, str]:
-    """Scheme, authority and path, as Hadoop's `Path` reads a string."""
     colon, slash = path.find(":"), path.find("/")
     scheme, rest = "", path
     if colon > 0 and (slash < 0 or colon < slash):

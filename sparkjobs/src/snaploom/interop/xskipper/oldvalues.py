@@ -1,4 +1,4 @@
-"""What version 0 holds: Java objects of the reference's metadata classes, with boxed values.
+"""Values of version 0: Java objects of the reference's metadata classes, with boxed values.
 
 Only unambiguous values are read. A `java.sql.Date` is midnight in a time zone that nobody
 stored, so dates are unknown, as is every class that is not named here.
@@ -42,11 +42,7 @@ TypedValue = tuple[str, Value]
 
 
 def read_bounds(data: bytes) -> tuple[TypedValue | None, TypedValue | None]:
-    """The least and the greatest value; both None where the file has no value.
-
-    Raises:
-        StreamInvalid: they cannot be read.
-    """
+    """The least and the greatest value, None without any; `StreamInvalid` if unreadable."""
     stored = _metadata(data)
     if not {"min", "max"} <= stored.fields.keys():
         raise StreamInvalid(f"a {stored.class_name} holds no bounds")
@@ -54,11 +50,7 @@ def read_bounds(data: bytes) -> tuple[TypedValue | None, TypedValue | None]:
 
 
 def read_values(data: bytes) -> list[TypedValue]:
-    """Every distinct value.
-
-    Raises:
-        StreamInvalid: they cannot be read.
-    """
+    """Every distinct value; `StreamInvalid` if unreadable."""
     values = _metadata(data).fields.get("values")
     if not isinstance(values, JavaObject) or values.class_name != _HASH_SET:
         raise StreamInvalid("there is no set of values")

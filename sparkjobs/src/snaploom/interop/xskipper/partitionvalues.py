@@ -17,7 +17,7 @@ import pyarrow as pa
 from snaploom.skipping.core.terms import Value, arrow_type
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-"""What a folder is called for NULL."""
+"""Folder name for NULL."""
 
 _EPOCH = date(1970, 1, 1).toordinal()
 
@@ -34,13 +34,7 @@ _READERS: dict[str, Callable[[str], Value]] = {
 
 
 def partition_values(paths: Sequence[str], column: str, data_type: str) -> pa.Array:
-    """The value in each path, in Catalyst's internal form; NULL where it is not plain.
-
-    Args:
-        paths: Hadoop paths, nothing decoded.
-        column: the partition column, in its original case.
-        data_type: Spark type of it.
-    """
+    """Value in each path, in Catalyst's internal form; NULL where it is not plain."""
     known: dict[str, Value | None] = {}
     values: list[Value | None] = []
     for path in paths:
@@ -52,7 +46,6 @@ def partition_values(paths: Sequence[str], column: str, data_type: str) -> pa.Ar
 
 
 def _folder(path: str, column: str) -> str:
-    """What follows `<column>=` in the last folder of that name; HIVE_NULL where there is none."""
     for segment in reversed(path.split("/")[:-1]):
         name, equals, text = segment.partition("=")
         if equals and _decoded(name) == column.encode():

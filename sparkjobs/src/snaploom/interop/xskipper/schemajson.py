@@ -1,4 +1,4 @@
-"""Spark's schema as JSON, with the metadata of each field: where a store keeps what it means.
+"""Spark's schema as JSON, with the metadata of each field, which define a store's columns.
 
 Spark writes it into the footer of every Parquet file under `ROW_METADATA`. Types of values are
 given here as their `catalogString`, as `snaploom.skipping.core.terms` does.
@@ -78,11 +78,7 @@ class SchemaField:
 
 
 def parse_schema(text: bytes | str) -> StructType:
-    """A schema.
-
-    Raises:
-        IndexUnreadable: it is not one.
-    """
+    """Parse a schema; `IndexUnreadable` if it is none."""
     try:
         parsed = _parse_type(json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -137,7 +133,18 @@ def _dump_type(data_type: DataType) -> object:
         case AtomType(name):
             return _JSON_NAMES.get(name, name)
         case StructType(fields):
-            return {"type": "struct", "fields": [_dump_field(each) for each in fields]}
+            return {
+                "type": "struct",
+                "fields": [
+                    {
+                        "name": each.name,
+                        "type": _dump_type(each.data_type),
+                        "nullable": each.nullable,
+                        "metadata": dict(each.metadata),
+                    }
+                    for each in fields
+                ],
+            }
         case ArrayType(element, contains_null):
             return {
                 "type": "array",
@@ -154,12 +161,3 @@ def _dump_type(data_type: DataType) -> object:
             }
         case OtherType():
             raise ValueError("a type that was not parsed cannot be written")
-
-
-def _dump_field(described: SchemaField) -> object:
-    return {
-        "name": described.name,
-        "type": _dump_type(described.data_type),
-        "nullable": described.nullable,
-        "metadata": dict(described.metadata),
-    }

@@ -1,4 +1,4 @@
-"""Rows of a metadata store, whatever its version: one row a file, columns by position of the index.
+"""Rows of a metadata store of any version: one row per file, columns by position of the index.
 
 | column | Arrow type | meaning |
 |---|---|---|
@@ -38,7 +38,7 @@ def partition_column(position: int) -> str:
 
 
 def kept_type(data_type: str | None) -> pa.DataType:
-    """Arrow type of kept values; null where the type cannot be kept or is not known."""
+    """Arrow type of kept values; null where the type is unknown or cannot be kept."""
     return (arrow_type(data_type) if data_type is not None else None) or pa.null()
 
 

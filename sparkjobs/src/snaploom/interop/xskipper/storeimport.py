@@ -1,4 +1,4 @@
-"""Importing a metadata store as a new index of ours, and exporting an index as such a store."""
+"""Imports a metadata store as a new index of ours, and exports an index as such a store."""
 
 from __future__ import annotations
 
@@ -34,22 +34,13 @@ def import_index(
     progress: Progress = silent,
     timing: Timing = USUAL,
 ) -> ImportResult:
-    """Make a new index from a metadata store, in one commit.
-
-    Args:
-        store: where the index will be.
-        target: what the metadata are about.
-        metadata: what was read.
-        is_trusted: whether values are believed; without, each row is compared with its file. Rows
-            about files that are not there as they were are never taken.
-        progress: called for files compared.
-        timing: clock.
+    """Make a new index from a metadata store, in one commit; untrusted rows are verified.
 
     Raises:
         IndexAlreadyExists: the target has an index.
         IndexNotPossible: the metadata are about another table, or no index or no row of theirs can
             be taken over; nothing is left.
-        KeyUnavailable: they are encrypted, and a key is not to be had.
+        KeyUnavailable: they are encrypted, and a key is unavailable.
     """
     _refuse_other_table(metadata, target.target)
     state = _vacant(store.read(), store, timing)
@@ -94,16 +85,11 @@ def import_index(
 def export_index(store: IndexStore, folder: ObjectStore, directory: XskipperDirectory) -> Written:
     """Write the rows of an index as a metadata store of version 4; the index stays as it is.
 
-    Args:
-        store: where the index is.
-        folder: the directory's files: what is there must be a store of the same table.
-        directory: where the rows go.
-
     Raises:
         IndexNotFound: there is no index.
         IndexNotPossible: version 4 cannot hold it, or the folder is another table's.
         IndexUnreadable: the folder holds something else, which is left as it is.
-        KeyUnavailable: the index is encrypted, and a key is not to be had.
+        KeyUnavailable: the index is encrypted, and a key is unavailable.
     """
     state = store.read()
     definition = declared(state, store)
@@ -115,7 +101,7 @@ def export_index(store: IndexStore, folder: ObjectStore, directory: XskipperDire
 def _definition(
     metadata: StoredMetadata, target: IndexableTarget, indexes: tuple[IndexDefinition, ...]
 ) -> SkippingDefinition:
-    """What is imported stays as encrypted as it was."""
+    """Definition of an import, which stays as encrypted as the store was."""
     encryption = metadata.layout.encryption
     definition = replace(
         define(Declaration(()), target, 1),
@@ -128,7 +114,7 @@ def _definition(
 
 
 def _refuse_nothing(metadata: StoredMetadata, imported: Imported) -> None:
-    """An index that knows no file would skip none, and look as if it were one."""
+    """Refuse an import without any known file: the index would skip nothing."""
     if imported.rows.num_rows:
         return
     raise IndexNotPossible(

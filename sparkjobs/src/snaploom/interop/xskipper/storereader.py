@@ -1,4 +1,4 @@
-"""Reading a metadata store of version 0 to 4, from any number of part files.
+"""Reads a metadata store of version 0 to 4, from any number of part files.
 
 Columns and types of indexes come from the metadata of the schema, never from names of columns. A
 NULL struct or array means that the file has no non-null value; a NULL bloom, a value that cannot be
@@ -43,14 +43,14 @@ from snaploom.storage.objectstore import ObjectStore
 
 @dataclass(frozen=True)
 class StoredMetadata:
-    """Everything that a store holds."""
+    """Content of a store."""
 
     layout: Layout
-    """What it declares; of several parts, the newest version and the indexes of all."""
+    """Declarations; of several parts, the newest version and the indexes of all."""
     rows: pa.Table
     """Rows as `storedrows` describes them, each file once."""
     left_out: tuple[str, ...] = ()
-    """What was not read and why, for people; no values in it."""
+    """Unread parts with reasons, for people; no values in it."""
 
 
 MOST_BYTES = 2 * 1024 * 1024 * 1024
@@ -76,16 +76,12 @@ def part_keys(store: ObjectStore) -> list[str]:
 
 
 def read_directory(store: ObjectStore, keys: ParquetKeys | None) -> StoredMetadata:
-    """A whole store.
-
-    Args:
-        store: its folder.
-        keys: for encrypted ones.
+    """Read a whole store.
 
     Raises:
         IndexNotFound: there are no part files.
         IndexUnreadable: it is damaged, corrupt, or of a newer version.
-        KeyUnavailable: it is encrypted, and a key is not to be had.
+        KeyUnavailable: it is encrypted, and a key is unavailable.
     """
     parts: list[StoredMetadata] = []
     room = MOST_BYTES
@@ -103,16 +99,11 @@ def read_directory(store: ObjectStore, keys: ParquetKeys | None) -> StoredMetada
 
 
 def read_part(data: bytes, name: str, keys: ParquetKeys | None) -> StoredMetadata:
-    """One part file.
-
-    Args:
-        data: the whole file.
-        name: what messages call it.
-        keys: for encrypted ones.
+    """Read one part file; `name` is for messages.
 
     Raises:
         IndexUnreadable: it is damaged, corrupt, or of a newer version.
-        KeyUnavailable: it is encrypted, and a key is not to be had.
+        KeyUnavailable: it is encrypted, and a key is unavailable.
     """
     try:
         return _part(data, name, keys)
@@ -156,7 +147,6 @@ def _part(data: bytes, name: str, keys: ParquetKeys | None) -> StoredMetadata:
 
 
 def _leaves(file: pq.ParquetFile) -> dict[str, tuple[str, ...]]:
-    """Leaf paths by name of the top-level column."""
     names = sorted(file.schema_arrow.names, key=len, reverse=True)
     found: dict[str, tuple[str, ...]] = {}
     for position in range(len(file.schema)):
@@ -223,7 +213,6 @@ def _merged(parts: list[StoredMetadata]) -> StoredMetadata:
 
 
 def _aligned(part: StoredMetadata, merged: Layout) -> pa.Table:
-    """Rows of a part with the columns of all; unknown is what it lacks or has of another type."""
     own = {(index.name, index.columns): n for n, index in enumerate(part.layout.indexes)}
     columns: dict[str, pa.Array | pa.ChunkedArray] = {
         name: part.rows[name] for name in (PATH, MODIFIED)

@@ -59,15 +59,10 @@ def complete(rows: pa.Table, layout: Layout) -> pa.Table:
 def write_part(
     rows: pa.Table, layout: Layout, encryption: EncryptionProperties | None = None
 ) -> bytes:
-    """One part file.
-
-    Args:
-        rows: from `complete`, as `storedrows` describes them.
-        layout: what the store declares.
-        encryption: for one file; None for no encryption.
+    """Write one part file of rows from `complete`; None for no encryption.
 
     Raises:
-        KeyUnavailable: a key is not to be had.
+        KeyUnavailable: a key is unavailable.
         StreamInvalid: a bloom is no filter of version 1.
     """
     sink = io.BytesIO()
@@ -91,7 +86,6 @@ def write_part(
 
 
 def _repeated(layout: Layout) -> list[str]:
-    """Leaf columns in which values come again."""
     partitions = [virtual_name(name) for name, _ in layout.partitions]
     lists = [f"{index.column}.list.element" for index in layout.indexes if index.name == VALUE_LIST]
     return [*partitions, *lists]
@@ -147,18 +141,17 @@ def _stored(rows: pa.Table, position: int, index: StoredIndex) -> pa.Array:
         # A file without a value has a NULL, never an empty list.
         sets = pc.if_else(absent, None, part(SET))
         values = to_store(pc.list_flatten(sets), data_type)
-        return _lists(sets, values, pa.field("element", values.type))
+        lengths = pc.fill_null(pc.list_value_length(sets), 0).cast(pa.int64())
+        offsets = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(lengths)])
+        return pa.LargeListArray.from_arrays(
+            offsets,
+            values,
+            type=pa.large_list(pa.field("element", values.type)),
+            mask=sets.is_null(),
+        )
     bounds = [to_store(part(name), data_type) for name in (MINIMUM, MAXIMUM)]
     return pa.StructArray.from_arrays(
         bounds,
         fields=[pa.field("min", bounds[0].type), pa.field("max", bounds[1].type)],
         mask=absent,
-    )
-
-
-def _lists(sets: pa.Array, values: pa.Array, element: pa.Field) -> pa.Array:
-    lengths = pc.fill_null(pc.list_value_length(sets), 0).cast(pa.int64())
-    offsets = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(lengths)])
-    return pa.LargeListArray.from_arrays(
-        offsets, values, type=pa.large_list(element), mask=sets.is_null()
     )

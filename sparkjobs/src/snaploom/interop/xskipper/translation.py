@@ -1,4 +1,4 @@
-"""From a skipping index of ours to a store of version 4, and what such a store cannot hold."""
+"""Converts a skipping index to a store of version 4, or lists the reasons why it cannot be."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ STORE_NAMES = {"MIN_MAX": MIN_MAX, "VALUE_SET": VALUE_LIST, "BLOOM_FILTER": BLOO
 """Index types that the store has, and its names for them."""
 
 PARTITION = "PARTITION"
-"""What the store keeps as columns of its own, `virtual_<column>`."""
+"""Columns that the store keeps as its own, `virtual_<column>`."""
 
 INTEGRALS = frozenset({"tinyint", "smallint", "int", "bigint"})
 BLOOM_TYPES = INTEGRALS | {"string"}
@@ -64,7 +64,7 @@ _DEFAULT_CATALOG = "spark_catalog."
 
 
 def layout_of(definition: SkippingDefinition) -> Layout:
-    """What a store of version 4 declares of an index.
+    """Layout of a version 4 store for an index.
 
     Raises:
         IndexNotPossible: the store cannot hold it; every reason is named.
@@ -153,7 +153,7 @@ def _is_text(values: pa.Array) -> bool:
 
 
 def _texts(values: pa.Array) -> pa.Array:
-    """Values without those that are no UTF-8, which Spark keeps and Parquet's strings do not."""
+    """Values without invalid UTF-8, which Spark keeps and Parquet's strings do not."""
     if _is_text(values):
         return values
     sound = [_is_text(values.slice(at, 1)) for at in range(len(values))]
@@ -188,7 +188,6 @@ def _is_stored(data_type: str) -> bool:
 
 
 def _reasons(index: IndexDefinition) -> Iterator[str]:
-    """Why the store cannot hold an index; nothing when it can."""
     if index.type not in STORE_NAMES:
         yield f"the type {index.type} is none of the store's"
         return

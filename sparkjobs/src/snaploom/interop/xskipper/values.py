@@ -31,7 +31,7 @@ _NEW_DATES, _NEW_INT96 = (3, 0), (3, 1)
 
 @dataclass(frozen=True)
 class Calendar:
-    """Which old values of a file are in today's calendar."""
+    """Reliability of a file's old values."""
 
     dates: bool
     """Dates of any time."""
@@ -65,7 +65,7 @@ def from_store(values: pa.Array, data_type: str) -> pa.Array | None:
 
 
 def unsure(values: pa.Array, data_type: str, calendar: Calendar) -> pa.Array:
-    """For each kept value, whether it is too old to be sure what it means; null for null."""
+    """For each kept value, whether it is too old for its meaning to be certain; null for null."""
     if data_type == "date" and not calendar.dates:
         return pc.less(values, FIRST_GREGORIAN_DAY)
     if data_type == "timestamp" and not calendar.timestamps:
@@ -74,11 +74,7 @@ def unsure(values: pa.Array, data_type: str, calendar: Calendar) -> pa.Array:
 
 
 def to_store(values: pa.Array, data_type: str) -> pa.Array:
-    """Kept values as a Parquet column has them.
-
-    Raises:
-        pyarrow.ArrowInvalid: a text is not UTF-8.
-    """
+    """Kept values as a Parquet column; `pyarrow.ArrowInvalid` for text that is not UTF-8."""
     match data_type:
         case "timestamp":
             return values.view(pa.timestamp("us", "UTC"))
@@ -95,7 +91,6 @@ def store_type(data_type: str) -> pa.DataType:
 
 
 def _holds(stored: pa.DataType, data_type: str) -> bool:
-    """Whether a Parquet column of an Arrow type can be one of a Spark type."""
     match data_type:
         case "timestamp" | "timestamp_ntz":
             return bool(pa.types.is_timestamp(stored))

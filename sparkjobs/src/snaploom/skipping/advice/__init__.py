@@ -1,1 +1,1 @@
-"""What to index, and how to sort: estimated from data, before anything is built."""
+"""Advice on indexes and sort order, estimated from data before anything is built."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from snaploom.skipping.core.valueorder import Int64s, Keys, SortedKeys, keys_of, ranks
+from snaploom.skipping.core.valueorder import Int64s, SortedKeys, keys_of, ranks
 
 MOST_RANK_BITS = 10
 """Bits of a rank: a thousand slices of a column are finer than files ever are along it."""
@@ -29,9 +29,6 @@ class Boundaries:
 
         A value that is frequent takes as many ranks as it takes quantiles, so that ranks are
         spread evenly over the rows and no column outweighs another.
-
-        Args:
-            values: in the Arrow type in which the column's values are kept.
         """
         found = self.starts[ranks(self.keys, keys_of(values, self.data_type), "left")] + 1
         found[values.is_null().to_numpy(zero_copy_only=False)] = 0
@@ -39,15 +36,10 @@ class Boundaries:
 
 
 def boundaries_of(sample: pa.Array, data_type: str, bits: int) -> Boundaries:
-    """The quantiles of a sample, as many as ranks of so many bits can distinguish.
-
-    Args:
-        sample: values of the column, NULLs included, in the Arrow type in which they are kept.
-        data_type: Spark's type.
-        bits: of a rank.
-    """
+    """Quantiles of a sample, as many as ranks of a number of bits can distinguish."""
     known = sample.drop_null()
-    ordered = _sorted(keys_of(known, data_type))
+    keys = keys_of(known, data_type)
+    ordered = np.sort(keys) if isinstance(keys, np.ndarray) else sorted(keys.to_pylist())
     count = min(len(ordered), 2**bits - 2)
     chosen = (np.arange(count) * len(ordered)) // max(count, 1)
     quantiles = [ordered[each] for each in chosen.tolist()]
@@ -63,7 +55,3 @@ def boundaries_of(sample: pa.Array, data_type: str, bits: int) -> Boundaries:
     if isinstance(ordered, np.ndarray):
         return Boundaries(data_type, np.array(distinct, dtype=np.int64), starts)
     return Boundaries(data_type, distinct, starts)
-
-
-def _sorted(keys: Keys) -> SortedKeys:
-    return np.sort(keys) if isinstance(keys, np.ndarray) else sorted(keys.to_pylist())

@@ -22,7 +22,7 @@ MOST_BITS = 63
 
 
 class Curve(StrEnum):
-    """How rows are ordered by several columns."""
+    """Order of rows by several columns."""
 
     LINEAR = "LINEAR"
     """By the first column, then by the second, as ORDER BY does."""
@@ -33,12 +33,7 @@ class Curve(StrEnum):
 
 
 def position(curve: Curve, ranks: Sequence[Int64s], bits: int) -> Int64s:
-    """The position of each row on a curve.
-
-    Args:
-        curve: which.
-        ranks: for each column the rank of each row, from 0 to `2**bits - 1`.
-        bits: bits of a rank; times the number of columns at most `MOST_BITS`.
+    """Position of each row on a curve, from ranks of a number of bits, one array per column.
 
     Raises:
         ValueError: there are too many columns for so many bits, or none.
@@ -46,17 +41,15 @@ def position(curve: Curve, ranks: Sequence[Int64s], bits: int) -> Int64s:
     if not ranks or bits * len(ranks) > MOST_BITS:
         raise ValueError(f"{len(ranks)} columns of {bits} bits do not fit {MOST_BITS} bits")
     if curve is Curve.LINEAR:
-        return _concatenated(ranks, bits)
+        found = np.zeros_like(ranks[0])
+        for each in ranks:
+            found = (found << bits) | each
+        return found
     return z_order(ranks, bits) if curve is Curve.ZORDER else hilbert(ranks, bits)
 
 
 def z_order(ranks: Sequence[Int64s], bits: int) -> Int64s:
-    """Position on the Z-order curve: the bits of all ranks, interleaved, the first column's first.
-
-    Args:
-        ranks: see `position`.
-        bits: see `position`.
-    """
+    """Position on the Z-order curve: interleaved bits of all ranks, the first column's first."""
     found = np.zeros_like(ranks[0])
     for bit in range(bits):
         for column, each in enumerate(ranks):
@@ -66,12 +59,7 @@ def z_order(ranks: Sequence[Int64s], bits: int) -> Int64s:
 
 
 def hilbert(ranks: Sequence[Int64s], bits: int) -> Int64s:
-    """Position on the Hilbert curve.
-
-    Args:
-        ranks: see `position`.
-        bits: see `position`.
-    """
+    """Position on the Hilbert curve; arguments as for `position`."""
     axes = [each.copy() for each in ranks]
     for level in range(bits - 1, 0, -1):
         _undo_rotation(axes, level)
@@ -84,17 +72,9 @@ def hilbert(ranks: Sequence[Int64s], bits: int) -> Int64s:
 
 
 def _undo_rotation(axes: list[Int64s], level: int) -> None:
-    """Turn what lies below one level as the curve turned it there."""
     finer = (1 << level) - 1
     for column, each in enumerate(axes):
         is_upper = (each & (1 << level)) != 0
         exchanged = np.where(is_upper, 0, (axes[0] ^ each) & finer)
         axes[0] ^= np.where(is_upper, finer, exchanged)
         axes[column] ^= exchanged
-
-
-def _concatenated(ranks: Sequence[Int64s], bits: int) -> Int64s:
-    found = np.zeros_like(ranks[0])
-    for each in ranks:
-        found = (found << bits) | each
-    return found

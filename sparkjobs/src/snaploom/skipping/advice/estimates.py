@@ -1,4 +1,4 @@
-"""How many files queries would skip: by the evaluation that skips them, over rows about files."""
+"""Estimates of the files that queries would skip, by the evaluation that skips them."""
 
 from __future__ import annotations
 
@@ -47,21 +47,14 @@ def shares(
     indexes: Sequence[IndexDefinition],
     files: FileTable,
 ) -> Shares:
-    """What queries skip with some indexes.
-
-    Args:
-        queries: which.
-        definition: what the indexes belong to.
-        indexes: those that are used.
-        files: rows about files, with columns for all of the indexes.
-    """
+    """Shares of files that queries skip with some indexes of a definition."""
     used = replace(definition, indexes=tuple(indexes))
     dropped = [evaluate(query.predicate, used, files).dropped for query in queries]
     return np.array(dropped, dtype=np.float64) / max(files.count, 1)
 
 
 def bytes_of(rows: pa.Table, index: IndexDefinition, files: int) -> int:
-    """What an index would take for so many files, before it is compressed."""
+    """Uncompressed bytes of an index over a number of files."""
     own = [name for name in rows.column_names if name.startswith(f"{index.index_id}.")]
     size = sum(int(rows.column(name).nbytes) for name in own)
     return round(size * files / max(int(rows.num_rows), 1))
@@ -70,16 +63,7 @@ def bytes_of(rows: pa.Table, index: IndexDefinition, files: int) -> int:
 def simulated(
     sample: Mapping[Term, pa.Array], order: Order, files: int
 ) -> tuple[FileTable, tuple[IndexDefinition, ...]]:
-    """Bounds of the files that there would be if all rows lay in an order.
-
-    Args:
-        sample: rows by term; they stand for all rows.
-        order: of the rows.
-        files: how many there would be.
-
-    Returns:
-        Rows about them, and the MIN_MAX indexes that these have, one for each term.
-    """
+    """Bounds of the `files` files if all rows lay in an order, and their MIN_MAX indexes."""
     rows = len(next(iter(sample.values())))
     files = max(1, min(files, MOST_FILES, rows // ROWS_PER_FILE))
     placed = pa.array(_placed(sample, order))
@@ -116,7 +100,6 @@ def _columns(
 
 
 def _placed(sample: Mapping[Term, pa.Array], order: Order) -> Int64s:
-    """The numbers of the rows, in the order."""
     if order.curve is Curve.LINEAR:
         keys = [_dense_ranks(sample[term], term) for term in reversed(order.terms)]
         return np.lexsort(keys).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Advice: which indexes and which order of rows would let queries skip most files, and why."""
+"""Advice: the indexes and the order of rows that let queries skip most files, with reasons."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SORTED_BY = 4
 
 @dataclass(frozen=True)
 class Observed:
-    """What was seen of a target."""
+    """Facts about a target."""
 
     definition: SkippingDefinition
     """Its candidates: every index that might be kept."""
@@ -63,7 +63,7 @@ class IndexEstimate:
 
 @dataclass(frozen=True)
 class ColumnAdvice:
-    """What can be done about one column or expression."""
+    """Advice about one column or expression."""
 
     term: Term
     """Which."""
@@ -89,7 +89,7 @@ class OrderEstimate:
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do."""
+    """Recommended indexes and order."""
 
     columns: tuple[ColumnAdvice, ...]
     """For each column that queries speak of."""
@@ -98,7 +98,7 @@ class Advice:
     share: float
     """Share of the files that they skip together, on average over all queries."""
     orders: tuple[OrderEstimate, ...]
-    """Orders by what they would skip, the best first."""
+    """Orders by the share of files that they would skip, the best first."""
     order: Order | None
     """The one that is advised, if any is worth a rewrite."""
     indexes_after_sorting: tuple[IndexDefinition, ...]
@@ -137,7 +137,7 @@ def _column(
     queries: Sequence[Query],
     others: Sequence[IndexDefinition],
 ) -> ColumnAdvice:
-    """Take candidates of a column one by one, each time the one that adds most."""
+    """Choose indexes of a column one by one, each time the one that adds most."""
     candidates = [index for index in observed.definition.indexes if index.term == term]
     own_share = {
         index.index_id: _mean(shares(queries, observed.definition, [index], files))
@@ -230,7 +230,6 @@ def _possible(terms: Sequence[Term]) -> Iterator[Order]:
 
 
 def _best(orders: Sequence[OrderEstimate]) -> OrderEstimate | None:
-    """The simplest of those that are about as good as the best."""
     if not orders:
         return None
     good = [each for each in orders if each.share >= orders[0].share - AS_GOOD]
@@ -249,7 +248,6 @@ def _after(observed: Observed, queries: Sequence[Query], order: Order) -> Shares
 def _with_bounds(
     observed: Observed, advised: Sequence[IndexDefinition], order: Order | None
 ) -> tuple[IndexDefinition, ...]:
-    """The advised indexes, and MIN_MAX on every column of the order."""
     more = [
         index
         for index in observed.definition.indexes

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from snaploom.skipping.advice.estimates import Order
-from snaploom.skipping.advice.recommendations import Advice, ColumnAdvice, IndexEstimate
+from snaploom.skipping.advice.recommendations import Advice, ColumnAdvice
 from snaploom.skipping.core.text import size_text, wrapped
 
 _MOST_ORDERS = 5
@@ -17,12 +17,12 @@ _MOST_ORDERS = 5
 
 @dataclass(frozen=True)
 class Report:
-    """Advice, with what it rests on."""
+    """Advice, with the data it rests on."""
 
     target: str
     """The table, or where the files are."""
     advice: Advice
-    """What to do."""
+    """Recommendation."""
     files: int
     """Files that there are."""
     seen_files: int
@@ -34,13 +34,13 @@ class Report:
     is_logged: bool
     """Whether they are of a log; else they were drawn from the data."""
     doubts: tuple[str, ...]
-    """What was not understood in the log, or left out, and why."""
+    """Parts of the log that were not understood or left out, with reasons."""
     resource: str
     """The SkippingIndex as YAML; empty where no index is advised."""
 
     @property
     def document(self) -> JsonValue:
-        """For programs."""
+        """Return a JSON value for programs."""
         advice = self.advice
         return {
             "target": self.target,
@@ -126,18 +126,17 @@ def _column_document(column: ColumnAdvice) -> JsonValue:
         "on": column.term.label,
         "dataType": column.term.data_type,
         "queries": column.queries,
-        "indexes": [_index_document(each) for each in column.estimates],
+        "indexes": [
+            {
+                "type": each.index.type,
+                "skipped": round(each.share, 4),
+                "bytes": each.bytes,
+                "advised": each.is_advised,
+            }
+            for each in column.estimates
+        ],
         "skippedIfSorted": round(column.sorted_share, 4),
         "why": column.why,
-    }
-
-
-def _index_document(estimate: IndexEstimate) -> JsonValue:
-    return {
-        "type": estimate.index.type,
-        "skipped": round(estimate.share, 4),
-        "bytes": estimate.bytes,
-        "advised": estimate.is_advised,
     }
 
 

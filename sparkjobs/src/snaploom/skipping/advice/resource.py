@@ -17,12 +17,7 @@ from snaploom.skipping.core.definition import IndexDefinition, Target
 
 
 def resource_yaml(target: Target, indexes: Sequence[IndexDefinition], location: str) -> str:
-    """The resource, which the loader of resources accepts.
-
-    Args:
-        target: what is indexed.
-        indexes: one or more.
-        location: folder below which the index is to be kept.
+    """The resource as YAML, which the loader of resources accepts.
 
     Raises:
         InvalidDeclarations: it would not be accepted, such as for a name that is too long.
@@ -40,12 +35,16 @@ def resource_yaml(target: Target, indexes: Sequence[IndexDefinition], location: 
     text: str = yaml.dump(
         document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False
     )
-    _refuse_invalid(text)
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "advice.yaml")
+        file.write_text(text, encoding="utf-8")
+        findings = errors_of(load([file]).findings)
+    if findings:
+        raise InvalidDeclarations(findings)
     return text
 
 
-class _Dumper(yaml.SafeDumper):
-    """Quotes `y` and `n`, which are truth values to some readers of YAML."""
+class _Dumper(yaml.SafeDumper): ...
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
@@ -54,15 +53,6 @@ def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _represent_text)
-
-
-def _refuse_invalid(text: str) -> None:
-    with TemporaryDirectory() as folder:
-        file = Path(folder, "advice.yaml")
-        file.write_text(text, encoding="utf-8")
-        findings = errors_of(load([file]).findings)
-    if findings:
-        raise InvalidDeclarations(findings)
 
 
 def _target(target: Target) -> JsonValue:

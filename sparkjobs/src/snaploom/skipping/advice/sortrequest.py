@@ -1,4 +1,4 @@
-"""Sorting as it is asked for, and what came of it; doing it needs Spark."""
+"""Request and result of sorting, without Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TARGET_FILE_SIZE = 128 << 20
 
 @dataclass(frozen=True)
 class SortRequest:
-    """How files are to be rewritten."""
+    """Order and size of rewritten files."""
 
     columns: tuple[str, ...]
     """By which columns, the most important one first."""
@@ -28,7 +28,7 @@ class SortRequest:
 
 @dataclass(frozen=True)
 class Checksum:
-    """What two sets of rows have in common when they are the same, in whatever order."""
+    """Checksum of a set of rows, independent of their order."""
 
     rows: int
     """How many there are."""
@@ -42,7 +42,7 @@ class Checksum:
 
     @property
     def text(self) -> str:
-        """The two hashes."""
+        """Both hashes as text."""
         return f"{self.total:x}-{self.mixed & (2**64 - 1):x}"
 
 
@@ -63,7 +63,7 @@ class Rewritten:
 
     @property
     def document(self) -> dict[str, JsonValue]:
-        """For programs."""
+        """Return a JSON value for programs."""
         return {
             "rows": self.checksum.rows,
             "checksum": self.checksum.text,
@@ -80,18 +80,18 @@ class Rewritten:
 
 @dataclass(frozen=True)
 class SortResult:
-    """What was written."""
+    """Result of sorting."""
 
     uri: str
     """Where the files are."""
     rewritten: Rewritten
     """The files."""
     notes: tuple[str, ...] = ()
-    """What a person should know."""
+    """Warnings for people."""
 
     @property
     def document(self) -> JsonValue:
-        """For programs."""
+        """Return a JSON value for programs."""
         return {"uri": self.uri, **self.rewritten.document, "notes": list(self.notes)}
 
     def __str__(self) -> str:

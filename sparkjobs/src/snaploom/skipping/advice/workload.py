@@ -1,4 +1,4 @@
-"""The queries for which advice is given: those of a log, or some that are drawn from the data."""
+"""Queries for which advice is given: those of a log, or some that are drawn from the data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RANGE_SHARE = 0.01
 
 @dataclass(frozen=True)
 class Query:
-    """What one query demands of the rows of the target."""
+    """The condition of one query on the rows of the target."""
 
     text: str
     """For people."""
@@ -42,28 +42,28 @@ class Query:
 
     @property
     def terms(self) -> frozenset[Term]:
-        """Everything that it speaks of and that is understood."""
+        """Terms in its understood parts."""
         return frozenset(leaf.term for leaf in leaves(self.predicate) if isinstance(leaf, Leaf))
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Why parts of it are not understood."""
+        """Reasons why parts of it are not understood."""
         opaque = [leaf for leaf in leaves(self.predicate) if isinstance(leaf, Unknown)]
         return tuple(dict.fromkeys(f"{leaf.text}: {leaf.reason}" for leaf in opaque))
 
 
 @dataclass(frozen=True)
 class Log:
-    """What a log of queries shows about a target."""
+    """Queries of a log that concern a target."""
 
     queries: tuple[Query, ...] = ()
-    """What queries demand of it; one for each time that a query reads it."""
+    """Conditions of queries on it; one for each time that a query reads it."""
     doubts: tuple[str, ...] = ()
     """Lines that are left out, and why."""
 
 
 def leaves(predicate: Predicate) -> Iterator[Predicate]:
-    """Every part that speaks of one term, is constant, or is not understood."""
+    """Parts that concern one term, are constant, or are not understood."""
     match predicate:
         case And(parts) | Or(parts):
             for part in parts:
@@ -75,12 +75,7 @@ def leaves(predicate: Predicate) -> Iterator[Predicate]:
 
 
 def drawn_queries(sample: Mapping[Term, pa.Array], seed: int) -> tuple[Query, ...]:
-    """Point look-ups and short ranges with values of the data itself, for each column.
-
-    Args:
-        sample: rows by term, NULLs included.
-        seed: the same queries again for the same seed and sample.
-    """
+    """Point look-ups and short ranges with values of the data, repeatable for one seed."""
     queries = []
     for term, values in sample.items():
         random = np.random.default_rng([seed, zlib.crc32(term.key.encode())])

@@ -73,27 +73,18 @@ class BloomFilter:
 
     @classmethod
     def sized(cls, items: int, false_positives: float) -> BloomFilter:
-        """An empty filter for so many items, of the size that Spark would choose.
-
-        Args:
-            items: expected number of distinct items, at least 1.
-            false_positives: share of wrong yeses when it holds so many; between 0 and 1.
-        """
+        """Empty filter of the size that Spark would choose for a number of distinct items."""
         wanted = max(1, int(-items * math.log(false_positives) / math.log(2) ** 2))
         functions = max(1, math.floor(wanted / items * math.log(2) + 0.5))
         return cls(functions, np.zeros((wanted + 63) // 64 * 64, dtype=np.bool_))
 
     def put(self, items: ItemHashes) -> None:
-        """Take items."""
+        """Add items."""
         for function in range(1, self.functions + 1):
             self.bits[items.positions(function, len(self.bits))] = True
 
     def merge(self, other: BloomFilter) -> None:
-        """Take the items of another filter.
-
-        Raises:
-            ValueError: it is of another size.
-        """
+        """Add the items of another filter; `ValueError` if it is of another size."""
         if (other.functions, len(other.bits)) != (self.functions, len(self.bits)):
             raise ValueError("only filters of the same size are merged")
         np.logical_or(self.bits, other.bits, out=self.bits)
@@ -113,11 +104,7 @@ class BloomFilter:
 
     @classmethod
     def parsed(cls, content: bytes) -> BloomFilter:
-        """A filter from Spark's form.
-
-        Raises:
-            ValueError: the content is none, or of another version.
-        """
+        """A filter from Spark's form; `ValueError` for other content or versions."""
         header = np.frombuffer(content[:HEADER_BYTES], dtype=">i4")
         body = content[HEADER_BYTES:]
         if len(header) != 3 or header[0] != VERSION or header[2] < 1:
@@ -132,11 +119,7 @@ class BloomFilter:
 
 
 class BloomColumn:
-    """One serialised filter a file, probed together without unpacking any.
-
-    Args:
-        filters: serialised filters; NULL, or what is none, may contain everything.
-    """
+    """One serialised filter per file, probed together; NULL or an invalid one may contain all."""
 
     def __init__(self, filters: pa.LargeBinaryArray) -> None:
         offsets, self._data = byte_buffers(filters)

@@ -45,15 +45,7 @@ def is_hashable(data_type: str) -> bool:
 
 
 def xxhash64_of(values: pa.Array, data_type: str) -> pa.Array:
-    """Spark's `xxhash64` of each value; NULL where the value is NULL.
-
-    Args:
-        values: in the Arrow type in which the Spark type is kept.
-        data_type: Spark's type, one for which `is_hashable`.
-
-    Returns:
-        int64, of the same length.
-    """
+    """Spark's `xxhash64` (int64) of each value of a hashable type; NULL where it is NULL."""
     if is_text(data_type):
         hashes = _of_bytes(values)
     elif data_type in _HALVES:
@@ -65,7 +57,7 @@ def xxhash64_of(values: pa.Array, data_type: str) -> pa.Array:
 
 
 def _bits(values: pa.Array, data_type: str) -> UInt64s:
-    """What is hashed of fixed-width values: for halves, the lower 32 bits."""
+    """Bits that are hashed of fixed-width values: for halves, the lower 32 bits."""
     if data_type in ("float", "double"):
         numbers = ordered(values.fill_null(0).to_numpy(zero_copy_only=False))
         return numbers.view(np.uint32 if data_type == "float" else np.uint64).astype(np.uint64)
@@ -89,7 +81,6 @@ def _of_bytes(items: pa.LargeBinaryArray) -> UInt64s:
 
 
 def _of_sorted(data: npt.NDArray[np.uint8], starts: Int64s, lengths: Int64s) -> UInt64s:
-    """Hashes of pieces of the data, the longest pieces first."""
     words = _overlapping(data, np.dtype("<u8"))
     state = _after_stripes(words, starts, lengths)
     position, left = starts + lengths // 32 * 32, lengths % 32
@@ -132,7 +123,6 @@ def _after_stripes(words: UInt64s, starts: Int64s, lengths: Int64s) -> UInt64s:
 
 
 def _overlapping(data: npt.NDArray[np.uint8], kind: np.dtype[np.unsignedinteger]) -> UInt64s:
-    """The word that begins at each byte, without a copy."""
     count = max(0, len(data) - kind.itemsize + 1)
     return np.ndarray((count,), kind, data if count else b"", strides=(1,))
 

@@ -1,4 +1,4 @@
-"""What an index is, as it is declared and kept: target, reader, indexes.
+"""Definition of an index, as it is declared and kept: target, reader, indexes.
 
 One *skipping index* (for users) belongs to one target and holds several *indexes*, each of one
 type over one term or several.
@@ -15,7 +15,7 @@ from snaploom.skipping.core.terms import Term
 
 @dataclass(frozen=True)
 class Target:
-    """The files that are indexed."""
+    """Files that an index is about."""
 
     uri: str
     """Where they are: a Hadoop path with scheme and without a trailing slash, such as
@@ -31,7 +31,7 @@ class Target:
 
 @dataclass(frozen=True)
 class ReaderFingerprint:
-    """Whatever changes what a reader sees in the same bytes (rule S6); compared as a whole."""
+    """Facts that change how a reader interprets the same bytes (rule S6); compared as a whole."""
 
     format: str
     """Spark's short name of the format."""
@@ -62,7 +62,7 @@ class IndexDefinition:
     type: str
     """`MIN_MAX`, `VALUE_SET`, `BLOOM_FILTER`, `PARTITION`, or a registered type."""
     terms: tuple[Term, ...]
-    """What it is kept about; one term for the built-in types."""
+    """Terms of the index; one term for the built-in types."""
     parameters: tuple[tuple[str, str], ...] = ()
     """Parameters by name, in order of names."""
     enabled: bool = True
@@ -86,7 +86,7 @@ class IndexDefinition:
 
     @property
     def label(self) -> str:
-        """As people write it: `MIN_MAX(price)`."""
+        """Notation for people: `MIN_MAX(price)`."""
         return f"{self.type}({', '.join(term.label for term in self.terms)})"
 
 
@@ -104,7 +104,7 @@ class SkippingDefinition:
     enabled: bool = True
     """Whether queries use any of it."""
     mode: RefreshMode = RefreshMode.AUTO
-    """What a refresh looks at, unless it is asked for another one."""
+    """Default mode of a refresh."""
     owner: str = ""
     """`SkippingIndex/name` of the resource that owns it (rule S26); else empty."""
     form: str = "NATIVE"
@@ -114,11 +114,11 @@ class SkippingDefinition:
     plaintext_footer: bool = False
     """Whether footers stay readable without a key."""
     properties: tuple[tuple[str, str], ...] = field(default=())
-    """What else was declared (`WITH (...)`), kept and shown."""
+    """Other declared options (`WITH (...)`), kept and shown."""
 
     @property
     def why_outdated(self) -> str:
-        """Which indexes no query uses before they are built again, and how; empty if none."""
+        """Indexes that no query uses before they are rebuilt, and how; empty if there are none."""
         labels = ", ".join(index.label for index in self.indexes if index.is_outdated)
         where = self.target.table or self.target.uri
         return labels and (

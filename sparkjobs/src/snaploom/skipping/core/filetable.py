@@ -1,4 +1,4 @@
-"""What is known about files: one row a file, columns read when first needed.
+"""Facts about files: one row per file, columns read when first needed.
 
 Columns of every table of rows, of any maker and in any store:
 
@@ -55,12 +55,7 @@ def field_column(index_id: str, field: str) -> str:
 
 
 class FileTable:
-    """Rows of one pinned state of an index. Never changes, so what is derived from it is cached.
-
-    Args:
-        count: number of rows.
-        load: reads the named columns of all rows; called once for each column.
-    """
+    """Rows of one pinned state of an index. Each column is loaded once; derived ones are cached."""
 
     def __init__(self, count: int, load: Callable[[Sequence[str]], pa.Table]) -> None:
         self.count = count
@@ -74,13 +69,12 @@ class FileTable:
         return cls(rows.num_rows, lambda names: rows.select(list(names)))
 
     def column(self, name: str) -> pa.Array:
-        """One column as one array.
-
-        Raises:
-            KeyError: there is none of that name.
-        """
+        """One column as one array; `KeyError` if there is none."""
         if name not in self._columns:
-            self._columns[name] = _whole(self._load([name]).column(name))
+            column = self._load([name]).column(name)
+            self._columns[name] = (
+                column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+            )
         return self._columns[name]
 
     def derived(self, key: str, make: Callable[[], T]) -> T:
@@ -88,7 +82,3 @@ class FileTable:
         if key not in self._derived:
             self._derived[key] = make()
         return cast(T, self._derived[key])
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

@@ -33,14 +33,7 @@ _AS_LONG = ("bigint", "timestamp", "timestamp_ntz")
 
 
 def xxhash64(value: Value, data_type: str) -> int:
-    """Spark's `xxhash64(value)`, which depends on the type (rule S15).
-
-    Args:
-        value: in Catalyst's internal form.
-        data_type: Spark's type of it.
-
-    Returns:
-        A signed 64-bit integer.
+    """Spark's signed `xxhash64` of a value in Catalyst's form; depends on the type (rule S15).
 
     Raises:
         ValueError: the value is none of that type.

@@ -1,4 +1,4 @@
-"""Files as the engine lists them, and which of them are still what was indexed (rule S5)."""
+"""Files as the engine lists them, matched with indexed ones that did not change (rule S5)."""
 
 from __future__ import annotations
 
@@ -36,12 +36,7 @@ class Listing:
 
     @classmethod
     def parse(cls, lengths: str, modified: str, paths: str) -> Listing:
-        """A listing from three joined strings: how it crosses from the JVM cheaply.
-
-        Args:
-            lengths: bytes, joined by commas.
-            modified: milliseconds since 1970, joined by commas.
-            paths: joined by newlines; a path that has one itself is sent as an empty one.
+        """Parse a listing from three joined strings, which cross from the JVM cheaply.
 
         Raises:
             ValueError: they do not speak of the same number of files.
@@ -56,7 +51,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Matched:
-    """For each file of a listing, what the index knows about it."""
+    """The index's row for each file of a listing."""
 
     rows: Int64s
     """Row of the table, or `UNKNOWN_ROW`."""
@@ -73,20 +68,16 @@ class Matched:
         return kept
 
     def tags(self, files: FileTable) -> pa.Array:
-        """For each file of the listing, the tag that it had when it was indexed, or NULL."""
+        """For each file of the listing, the tag it had when it was indexed, or NULL."""
         rows = pa.array(self.rows, mask=self.rows == UNKNOWN_ROW)
         return files.column("etag").take(rows)
 
 
 def tags_of_dropped(listing: Listing, judged: Sequence[tuple[Mask | None, pa.Array | None]]) -> str:
-    """The tags under which local files that are dropped were indexed, between commas.
+    """Tags under which dropped local files were indexed, between commas.
 
     A listing of local files has no tags, since finding them takes a look at each file: who drops
     one looks at it, and compares.
-
-    Args:
-        listing: what a query would read.
-        judged: of each index which files it keeps, and the tags that it knows.
 
     Returns:
         One for each file that is dropped, in order, empty where it is not known; nothing where
@@ -115,7 +106,7 @@ def match(files: FileTable, listing: Listing) -> Matched:
     """
     found = pc.index_in(listing.paths, value_set=files.column("path"))
     rows: Int64s = pc.fill_null(found, UNKNOWN_ROW).to_numpy(zero_copy_only=False).astype(np.int64)
-    rows[_equal(listing.paths, "")] = UNKNOWN_ROW
+    rows[_as_mask(pc.equal(listing.paths, pa.scalar("", listing.paths.type)))] = UNKNOWN_ROW
     known = np.flatnonzero(rows != UNKNOWN_ROW)
     candidates = rows[known]
     same = (
@@ -165,10 +156,6 @@ def _numpy(files: FileTable, name: str) -> Int64s:
     return files.derived(
         f"{name} as numpy", lambda: files.column(name).to_numpy(zero_copy_only=False)
     )
-
-
-def _equal(values: pa.Array, text: str) -> Mask:
-    return _as_mask(pc.equal(values, pa.scalar(text, values.type)))
 
 
 def _as_mask(values: pa.Array) -> Mask:

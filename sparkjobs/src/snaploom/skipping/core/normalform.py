@@ -45,9 +45,6 @@ _FALSE = Constant(False)
 def normal_form(predicate: Predicate) -> Predicate:
     """A condition without `Not`, with flat `And` and `Or` and constants folded.
 
-    Args:
-        predicate: any condition, of which "is TRUE" is asked.
-
     Returns:
         A condition that is TRUE wherever the given one is. One that is nested too deeply to be
         taken apart becomes `Unknown`.
@@ -59,7 +56,7 @@ def normal_form(predicate: Predicate) -> Predicate:
 
 
 def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
-    """What a condition in normal form demands all at once."""
+    """Members of the conjunction that a condition in normal form is."""
     return predicate.parts if isinstance(predicate, And) else (predicate,)
 
 

@@ -39,7 +39,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class In:
-    """`term IN (values)`, or NOT IN; `values` has no NULL: what NULL does is settled before."""
+    """`term IN (values)`, or NOT IN; `values` has no NULL, whose effect is settled before."""
 
     term: Term
     values: tuple[Value, ...]
@@ -109,14 +109,14 @@ class IsNotNull:
 
 @dataclass(frozen=True)
 class And:
-    """All of several."""
+    """Conjunction."""
 
     parts: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True)
 class Or:
-    """Any of several."""
+    """Disjunction."""
 
     parts: tuple[Predicate, ...]
 
@@ -137,16 +137,16 @@ class Constant:
 
 @dataclass(frozen=True)
 class Unknown:
-    """Something that is not understood: may be TRUE for any row."""
+    """A condition that is not understood: it may be TRUE for any row."""
 
     text: str = ""
     """The condition, for people."""
     reason: str = ""
-    """Why it is not understood, and what rewrite would help."""
+    """Reason why it is not understood, and a rewrite that would help."""
 
 
 Leaf = Comparison | In | Residue | StartsWith | Contains | EndsWith | IsNull | IsNotNull
-"""What speaks of one term."""
+"""A condition on one term."""
 
 Predicate = Leaf | And | Or | Not | Constant | Unknown
 """Any condition."""

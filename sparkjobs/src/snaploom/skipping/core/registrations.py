@@ -1,4 +1,4 @@
-"""What packages register by entry points, loaded when it is first needed."""
+"""Objects that packages register by entry points, loaded when first needed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,7 @@ from snaploom.errors import IndexNotPossible
 
 
 def load_registered(entry: EntryPoint, what: str, members: Iterable[str] = ()) -> object:
-    """The object that an entry point names.
-
-    Args:
-        entry: as its package registers it.
-        what: it is, with its article, such as `the index type`.
-        members: that it has to have.
+    """Load the object of an entry point; `what` names its kind in messages.
 
     Raises:
         IndexNotPossible: its code cannot be loaded, or it is for another version of Snaploom.

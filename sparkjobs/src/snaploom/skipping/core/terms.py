@@ -1,4 +1,4 @@
-"""Terms: what an index is kept about, and what a predicate speaks of.
+"""Terms: subjects of indexes and of predicates.
 
 A term is a column, a nested field or an expression, together with Spark's type of it. Two terms
 are the same when key and type are; an index serves a predicate only then (rules S7 and S15).
@@ -63,7 +63,7 @@ def arrow_type(data_type: str) -> pa.DataType | None:
 
 @dataclass(frozen=True)
 class Term:
-    """What an index is kept about."""
+    """Subject of an index: a column, a nested field or an expression."""
 
     key: str
     """Identity: canonical JSON; a list of names for a column or nested field (`["a","b"]`), the
@@ -82,12 +82,12 @@ class Term:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether its key may be that of another expression too, as those of the first form may."""
+        """Whether another expression may have its key, as in the first form of keys."""
         return self.names is None and json.loads(self.key)[0] != _EXPRESSION
 
 
 def is_sound(term: Term) -> bool:
-    """Whether a term that was read has a key that one can have, and a type that can be kept."""
+    """Whether a parsed term has a well-formed key and a type that can be kept."""
     try:
         parts = json.loads(term.key)
     except (ValueError, RecursionError):
@@ -106,12 +106,12 @@ _EXPRESSION_BEFORE = {"expression": True}
 
 
 def column_term(names: tuple[str, ...], data_type: str) -> Term:
-    """The term of a column (`("a",)`) or of a nested field (`("a", "b")`)."""
+    """Term of a column (`("a",)`) or of a nested field (`("a", "b")`)."""
     key = json.dumps(list(names), ensure_ascii=False, separators=(",", ":"))
     return Term(key=key, data_type=data_type, label=".".join(names))
 
 
 def expression_term(serialised: object, data_type: str, label: str) -> Term:
-    """The term of an expression, from the JSON value that the optimizer rule serialises it to."""
+    """Term of an expression, from the JSON value that the optimizer rule serialises it to."""
     key = json.dumps([_EXPRESSION, serialised], ensure_ascii=False, separators=(",", ":"))
     return Term(key=key, data_type=data_type, label=label)

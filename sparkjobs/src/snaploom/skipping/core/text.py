@@ -72,12 +72,7 @@ def predicate_text(predicate: Predicate) -> str:
 
 
 def value_text(value: Value, data_type: str) -> str:
-    """A literal in SQL, from Catalyst's internal form.
-
-    Args:
-        value: the value.
-        data_type: Spark's type of it; decides whether a number is a date or a timestamp.
-    """
+    """A literal in SQL, from Catalyst's internal form; its type decides about dates."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, bytes):

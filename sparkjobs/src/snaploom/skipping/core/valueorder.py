@@ -44,11 +44,7 @@ def is_text(data_type: str) -> bool:
 
 
 def has_integer_keys(data_type: str) -> bool:
-    """Whether the keys of a Spark type are int64; else they are bytes.
-
-    Raises:
-        ValueError: values of the type are not kept by any index.
-    """
+    """Whether the keys of a Spark type are int64, else bytes; `ValueError` if it has none."""
     kept_as = _kept_as(data_type)
     if pa.types.is_decimal(kept_as):
         return bool(kept_as.precision <= _LONGEST_INT64_DECIMAL)
@@ -56,14 +52,12 @@ def has_integer_keys(data_type: str) -> bool:
 
 
 def key_of(value: Value, data_type: str) -> int | bytes:
-    """The key of one value.
-
-    Raises:
-        ValueError: the value is none of that type.
-    """
+    """The key of one value; `ValueError` if it does not fit the type."""
     kept_as = _kept_as(data_type)
     if is_text(data_type):
-        return _checked_bytes(value, data_type)
+        if isinstance(value, bytes):
+            return value
+        raise ValueError(f"{value!r} is no {data_type}")
     if pa.types.is_decimal(kept_as):
         unscaled = _unscaled(value, kept_as)
         if kept_as.precision <= _LONGEST_INT64_DECIMAL:
@@ -77,11 +71,7 @@ def key_of(value: Value, data_type: str) -> int | bytes:
 
 
 def keys_of(values: pa.Array, data_type: str) -> Keys:
-    """The keys of an array in the Arrow type in which the Spark type is kept.
-
-    Raises:
-        ValueError: the array has another Arrow type.
-    """
+    """The keys of an array in its Arrow type; `ValueError` for another one."""
     kept_as = _kept_as(data_type)
     if values.type != kept_as:
         raise ValueError(f"values of {data_type} are kept as {kept_as}, found {values.type}")
@@ -97,11 +87,7 @@ def keys_of(values: pa.Array, data_type: str) -> Keys:
 
 
 def sorted_keys(values: Sequence[Value], data_type: str) -> SortedKeys:
-    """The keys of literals, each once, in order.
-
-    Raises:
-        ValueError: a literal is none of that type.
-    """
+    """The keys of literals, each once, in order; `ValueError` if one does not fit the type."""
     distinct = {key_of(value, data_type) for value in values}
     if has_integer_keys(data_type):
         return np.array(sorted(distinct), dtype=np.int64)
@@ -109,7 +95,7 @@ def sorted_keys(values: Sequence[Value], data_type: str) -> SortedKeys:
 
 
 def ranks(literals: SortedKeys, keys: Keys, side: Literal["left", "right"]) -> Int64s:
-    """For each key, how many literals are less (`left`), or less or equal (`right`)."""
+    """For each key, the number of literals less (`left`), or less or equal (`right`)."""
     if isinstance(keys, np.ndarray):
         return np.searchsorted(literals, keys, side).astype(np.int64)
     return _byte_ranks(cast(list[bytes], literals), keys, side)
@@ -123,7 +109,7 @@ def ordered(values: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
 
 
 def byte_buffers(values: pa.LargeBinaryArray) -> tuple[Int64s, npt.NDArray[np.uint8]]:
-    """Where each value begins and ends, and the bytes of all, without a copy."""
+    """Offsets and concatenated bytes of all values, without a copy."""
     _, offsets, data = values.buffers()
     if offsets is None or not len(values):
         return np.zeros(len(values) + 1, dtype=np.int64), np.zeros(0, dtype=np.uint8)
@@ -136,12 +122,6 @@ def _kept_as(data_type: str) -> pa.DataType:
     if kept_as is None:
         raise ValueError(f"values of {data_type} have no order that an index could use")
     return kept_as
-
-
-def _checked_bytes(value: Value, data_type: str) -> bytes:
-    if isinstance(value, bytes):
-        return value
-    raise ValueError(f"{value!r} is no {data_type}")
 
 
 def _unscaled(value: Value, kept_as: pa.DataType) -> int:

@@ -1,1 +1,1 @@
-"""Forms in which indexes are written: our own, the Xskipper store's and Flint's."""
+"""File formats of indexes: our own, the Xskipper store's and Flint's."""

@@ -1,4 +1,4 @@
-"""Parquet files that anybody may have written: opened and read within bounds.
+"""Parquet files of untrusted origin, opened and read within bounds.
 
 Everything that is read of an index goes through here, the metadata stores of others included. What
 a file takes in memory is known before it is read (`parquetpages`); footers, their lists and their
@@ -45,12 +45,7 @@ class BoundedParquet:
     """An open file in memory, decrypted when read; INT96 timestamps as microseconds."""
 
     def __init__(self, data: bytes, keys: ParquetKeys | None, name: str) -> None:
-        """Read the footer.
-
-        Args:
-            data: the whole file.
-            keys: for encrypted files.
-            name: what messages call it.
+        """Read the footer; `name` is for messages.
 
         Raises:
             KeyUnavailable: it is encrypted, and there are no keys or the wrong ones.
@@ -99,15 +94,11 @@ class BoundedParquet:
             raise beyond(name, "row groups without a column, or with another one")
 
     def read(self, columns: Sequence[str] | None, *, is_encrypted: bool) -> pa.Table:
-        """Some columns of all rows.
-
-        Args:
-            columns: names of top-level columns, each of which is there; None for all.
-            is_encrypted: whether the file is, or may be, encrypted: decides what a failure means.
+        """Some or all (None) top-level columns of all rows; keys are needed if encrypted.
 
         Raises:
             IndexUnreadable: it is damaged, or takes too much memory.
-            KeyUnavailable: a column is encrypted, and its key is not to be had.
+            KeyUnavailable: a column is encrypted, and its key is unavailable.
         """
         wanted = list(self.schema.names if columns is None else columns)
         try:
@@ -160,7 +151,6 @@ class BoundedParquet:
         return found
 
     def _sizes_of(self, leaf: int) -> tuple[DecodedSize | None, ...]:
-        """For each row group; None where the pages are encrypted."""
         if leaf not in self._sizes:
             is_nested = self.file.schema.column(leaf).max_repetition_level > 0
             chunks = (group[leaf] for group in self._columns)
@@ -177,7 +167,7 @@ FAILURES = (OSError, ValueError, KeyError, TypeError, NotImplementedError, pa.Ar
 
 
 def key_unavailable(name: str) -> KeyUnavailable:
-    """The error for a file whose key is not to be had."""
+    """Build the error for a file whose key is unavailable."""
     return KeyUnavailable(
         f"{name} is encrypted and cannot be read",
         found="no key, or not the one with which it was written",
@@ -187,7 +177,7 @@ def key_unavailable(name: str) -> KeyUnavailable:
 
 
 def damaged(name: str) -> IndexUnreadable:
-    """The error for a file that is no Parquet file."""
+    """Build the error for a file that is no Parquet file."""
     return IndexUnreadable(
         f"{name} is damaged",
         expected="a whole Parquet file",
@@ -196,7 +186,7 @@ def damaged(name: str) -> IndexUnreadable:
 
 
 def beyond(name: str, found: str) -> IndexUnreadable:
-    """The error for a file that would take too much, or more than such a file ever has."""
+    """Build the error for a file beyond the bounds."""
     return IndexUnreadable(
         f"{name} is beyond what is read of an index",
         found=found,

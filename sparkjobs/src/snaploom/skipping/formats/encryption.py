@@ -62,7 +62,7 @@ class ServiceKeys:
 
 
 class _Client(pe.KmsClient):  # type: ignore[misc] # pyarrow is untyped
-    """What pyarrow calls, in front of a service."""
+    """Adapter from a service to pyarrow's client."""
 
     def __init__(self, service: KeyService) -> None:
         super().__init__()

@@ -12,10 +12,10 @@ from typing import NewType, Protocol
 from snaploom.skipping.core.definition import SkippingDefinition
 
 EncryptionProperties = NewType("EncryptionProperties", object)
-"""What `pyarrow.parquet.write_table` takes as `encryption_properties`: good for one file only."""
+"""`encryption_properties` of `pyarrow.parquet.write_table`: good for one file only."""
 
 DecryptionProperties = NewType("DecryptionProperties", object)
-"""What `pyarrow.parquet.ParquetFile` takes as `decryption_properties`: good for one file only."""
+"""`decryption_properties` of `pyarrow.parquet.ParquetFile`: good for one file only."""
 
 
 class KeyService(Protocol):
@@ -25,11 +25,11 @@ class KeyService(Protocol):
     """
 
     def wrap(self, label: str, key: bytes) -> str:
-        """The key, encrypted under the master key of that label, as printable text."""
+        """Encrypt a key under the master key of a label, as printable text."""
         ...
 
     def unwrap(self, label: str, wrapped: str) -> bytes:
-        """The key that `wrap` wrapped under that label."""
+        """Decrypt a key that `wrap` encrypted under a label."""
         ...
 
 
@@ -39,18 +39,13 @@ class ParquetKeys(Protocol):
     def encryption(
         self, definition: SkippingDefinition, columns: Mapping[str, Sequence[str]]
     ) -> EncryptionProperties:
-        """Properties for writing one file.
-
-        Args:
-            definition: names the footer's key, and whether the footer stays readable.
-            columns: paths of leaf columns (`temp_minmax_4.min`, `x.list.element`) by key label;
-                columns that are not named stay unencrypted.
+        """Properties for writing one file, with leaf columns by key label; others are unencrypted.
 
         Raises:
-            KeyUnavailable: a key is not to be had.
+            KeyUnavailable: a key is unavailable.
         """
         ...
 
     def decryption(self) -> DecryptionProperties:
-        """Properties for reading one file; unencrypted files may be read with them too."""
+        """Properties for reading one file; they work for unencrypted files, too."""
         ...

@@ -1,4 +1,4 @@
-"""From the setting `spark.snaploom.skipping.kms` to a key management service.
+"""Opens the key management service that `spark.snaploom.skipping.kms` names.
 
 The setting is a URL whose scheme names the service: `vault+https://vault:8200/v1/transit`. Services
 are registered in the entry-point group `snaploom.skipping.kms`: the name is the scheme, the value a
@@ -23,11 +23,11 @@ ENTRY_POINTS = "snaploom.skipping.kms"
 """Entry-point group of services."""
 
 Opening = Callable[[str], KeyService]
-"""From what follows `<scheme>+` in the URL to the service."""
+"""From the rest of the URL after `<scheme>+` to the service."""
 
 
 def open_keys(url: str) -> ParquetKeys | None:
-    """The keys of the service that a setting names; None when it is empty.
+    """Keys of the service that a setting names; None when it is empty.
 
     Raises:
         KeyUnavailable: no such service is registered here.

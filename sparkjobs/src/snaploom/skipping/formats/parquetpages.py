@@ -1,4 +1,4 @@
-"""How large the columns of a Parquet file are once decoded, before memory is taken for them.
+"""Decoded size of the columns of a Parquet file, computed before memory is taken for them.
 
 A footer may have anything, and a page of some bytes may stand for billions of values: runs of one
 value, a dictionary of one long text, texts that repeat the one before. Headers of pages show how
@@ -43,7 +43,7 @@ _CODECS = {
 
 
 class PagesInvalid(StructInvalid):
-    """Bytes that are no pages of a column, or more of them than there may be."""
+    """Bytes that are not pages of a column, or more of them than allowed."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Page:
 
 @dataclass(frozen=True)
 class DecodedSize:
-    """How much a column of a row group takes, decoded."""
+    """Decoded size of a column of one row group."""
 
     most: int
     """Bytes that it takes at most; None where `longest_value` is more precise."""
@@ -91,10 +91,7 @@ class DecodedSize:
 
 
 def footer_columns(footer: bytes) -> tuple[tuple[Column | None, ...], ...]:
-    """The columns of each row group; None for those that are encrypted.
-
-    Args:
-        footer: without what encrypts or signs it.
+    """The columns of each row group; None for encrypted ones.
 
     Raises:
         PathsTooLong: its schema would take too much.
@@ -141,12 +138,7 @@ def _list(value: object) -> list[object]:
 
 
 def decoded_size(data: bytes, column: Column, is_nested: bool) -> DecodedSize:
-    """The size of a column of one row group.
-
-    Args:
-        data: the whole file.
-        column: its metadata in the footer.
-        is_nested: whether one row may have several values.
+    """Decoded size of a column of one row group; `is_nested` if a row may have several values.
 
     Raises:
         PagesInvalid: there are no such pages in the file.
@@ -174,11 +166,7 @@ def decoded_size(data: bytes, column: Column, is_nested: bool) -> DecodedSize:
 
 
 def pages(data: bytes, start: int, end: int) -> Iterator[Page]:
-    """The pages of a column of one row group, in order.
-
-    Raises:
-        PagesInvalid: something else is there.
-    """
+    """The pages of a column of one row group, in order; else `PagesInvalid`."""
     at = start
     for _ in range(MOST_PAGES):
         if at >= end:
@@ -209,7 +197,6 @@ def _page(header: tuple[dict[int, object], int], end: int) -> Page:
 
 
 def _longest_of(data: bytes, page: Page, column: Column) -> int:
-    """Bytes of the longest value of a dictionary."""
     content = memoryview(data)[page.start : page.start + page.packed]
     if column.codec:
         try:

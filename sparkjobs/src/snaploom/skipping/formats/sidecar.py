@@ -1,4 +1,4 @@
-"""Our own files: rows about data files as one Parquet file, columns read when needed.
+"""Our own files: one Parquet file of rows about data files, columns read when needed.
 
 The columns are those of `snaploom.skipping.core.filetable`, flat and under their own names; the
 footer's key `snaploom.skipping` holds the format version and the reader of the rows.
@@ -68,13 +68,8 @@ def write_sidecars(
 ) -> Iterator[SidecarFile]:
     """Encode rows as files of bounded size; no rows give no file.
 
-    Args:
-        rows: pieces with the same columns.
-        definition: names the keys, and the reader by which the rows were made.
-        keys: needed when a key is named.
-
     Raises:
-        KeyUnavailable: a key is named and not to be had.
+        KeyUnavailable: a key is named and unavailable.
     """
     writer: _Writer | None = None
     for piece in _pieces(rows):
@@ -92,16 +87,11 @@ class SidecarReader:
     """An open file."""
 
     def __init__(self, data: bytes, name: str, keys: ParquetKeys | None) -> None:
-        """Read the footer.
-
-        Args:
-            data: the whole file.
-            name: what messages call it.
-            keys: for encrypted files.
+        """Read the footer; `name` is for messages.
 
         Raises:
             IndexUnreadable: it is damaged, none of ours, or of a newer format.
-            KeyUnavailable: it is encrypted, and the key is not to be had.
+            KeyUnavailable: it is encrypted, and the key is unavailable.
         """
         self.name = name
         self._file = BoundedParquet(data, keys, name)
@@ -111,15 +101,15 @@ class SidecarReader:
         self.columns: tuple[str, ...] = tuple(self._file.schema.names)
 
     def type_of(self, column: str) -> pa.DataType:
-        """Type of a column."""
+        """Return the type of a column."""
         return self._file.schema.field(column).type
 
     def read(self, columns: Sequence[str]) -> pa.Table:
-        """Some columns of all rows.
+        """Return some columns of all rows.
 
         Raises:
             IndexUnreadable: it is damaged, or takes too much memory.
-            KeyUnavailable: a column is encrypted, and its key is not to be had.
+            KeyUnavailable: a column is encrypted, and its key is unavailable.
         """
         return self._file.read(columns, is_encrypted=self._is_encrypted)
 
@@ -132,7 +122,9 @@ class _Writer:
         self._schema = schema.with_metadata({METADATA_KEY: _metadata(definition)})
         self._rows = 0
         self.decoded = 0
-        self._indexes = tuple(_indexes(schema))
+        self._indexes = tuple(
+            {name.split(".")[0]: None for name in schema.names if name not in _IDENTITY}
+        )
         dictionaries = [name for name in schema.names if _repeats(name)]
         self._writer = pq.ParquetWriter(
             self._sink,
@@ -162,7 +154,6 @@ class _Writer:
 
 
 def _pieces(rows: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in pieces worth a row group."""
     waiting: list[pa.Table] = []
     count = size = 0
     for piece in (piece for table in rows for piece in _bounded(table)):
@@ -180,10 +171,6 @@ def _bounded(table: pa.Table) -> Iterator[pa.Table]:
     by_size = table.num_rows * ROW_GROUP_BYTES // max(table.nbytes, 1)
     step = max(1, min(ROW_GROUP_ROWS, by_size))
     return (table.slice(start, step) for start in range(0, table.num_rows, step))
-
-
-def _indexes(schema: pa.Schema) -> dict[str, None]:
-    return {name.split(".")[0]: None for name in schema.names if name not in _IDENTITY}
 
 
 def _repeats(name: str) -> bool:
@@ -258,7 +245,6 @@ def _encryption(
 
 
 def _leaves(schema: pa.Schema) -> list[str]:
-    """Paths of leaf columns as Parquet names them, asked of Parquet itself."""
     sink = io.BytesIO()
     pq.write_table(schema.empty_table(), sink)
     found = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema

@@ -1,1 +1,1 @@
-"""Index types: what each keeps about a file, and what that proves."""
+"""Index types: the facts each keeps about a file, and their conclusions."""

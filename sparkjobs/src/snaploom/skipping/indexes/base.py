@@ -1,4 +1,4 @@
-"""What an index type is: one file with what it keeps, how it is built, and what it proves.
+"""Port of an index type: kept fields, builder, and proof.
 
 A new type is a class of this shape and one registration, in the entry-point group
 `snaploom.skipping.indexes` (`NAME = "package.module:INSTANCE"`).
@@ -24,7 +24,7 @@ from snaploom.skipping.core.predicates import Leaf
 
 
 class Feed(StrEnum):
-    """What a builder is fed with for each term, in batches of rows of one file."""
+    """Form of the values that a builder takes for each term, in batches of rows of one file."""
 
     VALUES = "VALUES"
     """Values in the term's Arrow type (`snaploom.skipping.core.terms`)."""
@@ -34,7 +34,7 @@ class Feed(StrEnum):
 
 @dataclass(frozen=True)
 class FooterColumn:
-    """What Parquet footers prove about one term, one entry a file: everything here is exact."""
+    """Exact facts from Parquet footers about one term, one entry per file."""
 
     values: pa.Array
     """Rows in which it is not NULL (int64); null where the footer proves nothing about it."""
@@ -47,7 +47,7 @@ class FooterColumn:
     """Greatest value, likewise."""
 
     def slice(self, start: int, count: int) -> FooterColumn:
-        """The same about some of the files."""
+        """The same facts about some of the files."""
         parts = (self.values, self.nulls, self.minimum, self.maximum)
         return FooterColumn(*(part.slice(start, count) for part in parts))
 
@@ -63,22 +63,22 @@ class ProvedFields:
 
 
 class FileBuilder(Protocol):
-    """Collects what an index keeps about one file; bounded memory whatever the file's size."""
+    """Collects an index's fields for one file; bounded memory at any file size."""
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Take a batch: one array for each term, rows aligned, NULLs included."""
+        """Add a batch: one array for each term, rows aligned, NULLs included."""
         ...
 
     def merge(self, other: bytes) -> None:
-        """Take the `partial` of another builder that saw other rows of the same file."""
+        """Add the `partial` of another builder that saw other rows of the same file."""
         ...
 
     def partial(self) -> bytes:
-        """What was collected, to be merged elsewhere."""
+        """Collected state, to be merged elsewhere."""
         ...
 
     def finish(self) -> Mapping[str, object]:
-        """One row: a value (or None: unknown) for each of the type's fields."""
+        """One row: a value (None if unknown) for each of the type's fields."""
         ...
 
 
@@ -87,11 +87,11 @@ class IndexType(Protocol):
 
     @property
     def name(self) -> str:
-        """`MIN_MAX` and the like."""
+        """Name such as `MIN_MAX`."""
         ...
 
     def check(self, definition: IndexDefinition) -> None:
-        """Refuse what cannot be kept (number of terms, their types, parameters).
+        """Refuse a definition that the type cannot keep (number of terms, their types, parameters).
 
         Raises:
             IndexNotPossible: with what would be possible.
@@ -103,7 +103,7 @@ class IndexType(Protocol):
         ...
 
     def feed(self, definition: IndexDefinition) -> Feed:
-        """What `builder` is fed with."""
+        """Form of the values that `builder` takes."""
         ...
 
     def builder(self, definition: IndexDefinition) -> FileBuilder:
@@ -113,7 +113,7 @@ class IndexType(Protocol):
     def from_footers(
         self, definition: IndexDefinition, columns: Sequence[FooterColumn]
     ) -> ProvedFields:
-        """Rows as `finish` gives them, from only what footers prove about each term."""
+        """Rows as `finish` gives them, from footers only."""
         ...
 
     def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
@@ -126,5 +126,5 @@ class IndexType(Protocol):
         ...
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """Why `may_match` proves nothing about a leaf, and which index would, for users."""
+        """Reason why `may_match` does not serve a leaf, and an index that would, for users."""
         ...

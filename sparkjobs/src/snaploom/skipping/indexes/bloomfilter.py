@@ -23,7 +23,7 @@ from snaploom.skipping.core.terms import Value, arrow_type
 from snaploom.skipping.core.valueorder import Int64s, is_text
 from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
 from snaploom.skipping.indexes.checks import check_parameters, check_terms, integer_parameter
-from snaploom.skipping.indexes.distinct import DistinctValues
+from snaploom.skipping.indexes.distinct import DistinctBuilder
 from snaploom.skipping.indexes.footerproofs import same_in, without_values
 
 FIELD = "words"
@@ -45,31 +45,23 @@ _PARAMETERS = ("fpp", "ndv", "num_candidates", ITEMS)
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
-class BloomFilterBuilder:
-    """Collects what is distinct of one file, 64 bits an item, then fills a filter."""
+class BloomFilterBuilder(DistinctBuilder):
+    """Collects the distinct items of one file, 64 bits each, then fills a filter."""
 
     def __init__(
         self, false_positives: float, items: int | None, puts_values: bool = False
     ) -> None:
+        super().__init__(pa.int64(), CAPACITY if items is None else items)
         self._false_positives = false_positives
         self._items = items
         self._puts_values = puts_values
-        self._distinct = DistinctValues(pa.int64(), CAPACITY if items is None else items)
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Take a batch of hashes, or of values."""
+        """Add a batch of hashes, or of values."""
         self._distinct.add(_packed(columns[0]) if self._puts_values else columns[0])
 
-    def merge(self, other: bytes) -> None:
-        """Take what another builder collected."""
-        self._distinct.merge(other)
-
-    def partial(self) -> bytes:
-        """What was collected."""
-        return self._distinct.partial()
-
     def finish(self) -> Mapping[str, object]:
-        """The row; no filter where there are more values than it could hold (rule S10)."""
+        """Return the row; no filter where there are more values than it could hold (rule S10)."""
         distinct = self._distinct.values()
         return {FIELD: None if distinct is None else self._filled(distinct.to_numpy())}
 
@@ -81,7 +73,6 @@ class BloomFilterBuilder:
 
 
 def _packed(values: pa.Array) -> pa.Array:
-    """The two hashes of each value as one integer, without NULLs."""
     values = values.drop_null()
     if pa.types.is_integer(values.type):
         hashes = ItemHashes.of_longs(values.cast(pa.int64()).to_numpy())
@@ -142,7 +133,7 @@ class BloomFilterIndex:
         return None if items is None else filters.might_contain_any(items)
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """What would serve the leaf instead."""
+        """Index that would serve the leaf instead."""
         match leaf:
             case In(_, values, False):
                 return f"{len(values)} values times its files are more than {MOST_PROBES:,} probes"
@@ -188,11 +179,7 @@ def _filters(files: FileTable, definition: IndexDefinition) -> BloomColumn:
 
 
 def false_positives(definition: IndexDefinition) -> float:
-    """The parameter `fpp`: share of wrong yeses of a filter.
-
-    Raises:
-        IndexNotPossible: it is no number between 0 and 1.
-    """
+    """The parameter `fpp`, the share of wrong yeses; `IndexNotPossible` outside 0 to 1."""
     text = definition.parameter("fpp", "0.01")
     try:
         share = float(text)

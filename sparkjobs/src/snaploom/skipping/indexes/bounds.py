@@ -1,4 +1,4 @@
-"""What bounds prove: all values of a file lie between a least and a greatest one."""
+"""Proofs by bounds: all values of a file lie between a least and a greatest one."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from snaploom.skipping.indexes.columns import (
 )
 
 _UPWARD = {Operator.EQ: Operator.LE, Operator.LE: Operator.LE, Operator.LT: Operator.LT}
-"""What the least value must satisfy for some value to satisfy an operator."""
+"""Condition on the least value for some value to satisfy an operator."""
 _DOWNWARD = {Operator.EQ: Operator.GE, Operator.GE: Operator.GE, Operator.GT: Operator.GT}
-"""What the greatest value must."""
+"""Condition on the greatest value."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,7 @@ def kept_bounds(
 
 
 def may_hold_between(bounds: Bounds, leaf: Leaf) -> Mask | None:
-    """For each file, whether some value between its bounds makes a leaf TRUE.
-
-    Returns:
-        None for leaves about which bounds prove nothing.
+    """For each file, whether its bounds may make a leaf TRUE; None if they prove nothing.
 
     Raises:
         ValueError: a literal is none of the bounds' type.
@@ -100,7 +97,6 @@ def _compared(bounds: Bounds, operator: Operator, key: int | bytes) -> Mask:
 
 
 def _some_residue(bounds: Bounds, leaf: Residue) -> Mask:
-    """Whether the first fitting number from the least value on is not beyond the greatest."""
     low, high = np.asarray(bounds.low), np.asarray(bounds.high)
     low = low if leaf.low is None else np.maximum(low, np.int64(leaf.low))
     high = high if leaf.high is None else np.minimum(high, np.int64(leaf.high))

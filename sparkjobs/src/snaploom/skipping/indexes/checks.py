@@ -1,4 +1,4 @@
-"""What the index types ask of a declaration, refused with what would be possible."""
+"""Checks of declarations by index types; refusals name the alternatives."""
 
 from __future__ import annotations
 
@@ -17,12 +17,7 @@ SUPPORTED = (
 def check_terms(
     definition: IndexDefinition, count: int = 1, types: Collection[str] | None = None
 ) -> None:
-    """Refuse another number of terms, or terms of a type that cannot be kept.
-
-    Args:
-        definition: what is declared.
-        count: terms of the index type.
-        types: Spark types that are possible; None for all that an index can keep.
+    """Refuse another number of terms, or terms of other types; `types` None for all keepable ones.
 
     Raises:
         IndexNotPossible: with what would be possible.
@@ -39,11 +34,7 @@ def check_terms(
 
 
 def check_parameters(definition: IndexDefinition, names: Collection[str]) -> None:
-    """Refuse parameters that the type does not have.
-
-    Raises:
-        IndexNotPossible: with those that it has.
-    """
+    """Raise `IndexNotPossible` for parameters that the type does not have."""
     for name, _ in definition.parameters:
         if name not in names:
             raise IndexNotPossible(
@@ -57,11 +48,7 @@ def check_parameters(definition: IndexDefinition, names: Collection[str]) -> Non
 def integer_parameter(
     definition: IndexDefinition, name: str, default: int, least: int, most: int
 ) -> int:
-    """A parameter that is a whole number.
-
-    Raises:
-        IndexNotPossible: it is none, or out of bounds.
-    """
+    """A parameter that is a whole number within bounds, else `IndexNotPossible`."""
     text = definition.parameter(name, str(default))
     if text.strip().isdecimal() and least <= int(text) <= most:
         return int(text)

@@ -1,4 +1,4 @@
-"""What the index types have in common: kept columns as keys, and leaves decided on them.
+"""Common parts of index types: kept columns as keys, and leaves decided on them.
 
 Everything here is exact for the values that it is given; what a type concludes for a file is the
 type's business.
@@ -53,7 +53,7 @@ def kept_keys(files: FileTable, index_id: str, field: str, data_type: str) -> Ke
 
 
 def kept_known(files: FileTable, index_id: str, field: str) -> Mask:
-    """For each file, whether a field is kept about it."""
+    """For each file, whether a field is known."""
     column = field_column(index_id, field)
     return files.derived(f"{column} known", lambda: as_mask(files.column(column).is_valid()))
 
@@ -74,7 +74,7 @@ def compare(keys: Keys, operator: Operator, key: int | bytes) -> Mask:
 
 
 def holds(leaf: Leaf, keys: Keys, data_type: str) -> Mask | None:
-    """For each value (its key), whether a leaf is TRUE; None for a leaf that is none of values.
+    """For each value (its key), whether a leaf is TRUE; None for a leaf that concerns no values.
 
     Raises:
         ValueError: a literal is none of that type.
@@ -99,13 +99,13 @@ def holds(leaf: Leaf, keys: Keys, data_type: str) -> Mask | None:
 
 
 def successor(prefix: bytes) -> bytes | None:
-    """The least text greater than every text with a prefix; None where there is none."""
+    """The least text greater than every text with a prefix; None if none exists."""
     shortened = prefix.rstrip(b"\xff")
     return shortened[:-1] + bytes([shortened[-1] + 1]) if shortened else None
 
 
 def past(keys: Int64s, leaf: Residue) -> Int64s:
-    """How far each key lies behind the last one where the leaf's residues begin."""
+    """Distance of each key from the last start of the leaf's residues."""
     distance: Int64s = np.mod(np.mod(keys, leaf.modulus) - leaf.first, leaf.modulus)
     return distance
 

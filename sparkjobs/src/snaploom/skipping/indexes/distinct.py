@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,12 +16,7 @@ PENDING = 65_536
 
 
 class DistinctValues:
-    """The distinct non-null values of one file, or that there are more than a limit.
-
-    Args:
-        value_type: Arrow type of the values.
-        limit: most values that are returned.
-    """
+    """The distinct non-null values of one file, or the fact that there are more than a limit."""
 
     def __init__(self, value_type: pa.DataType, limit: int) -> None:
         self._type = value_type
@@ -34,7 +31,7 @@ class DistinctValues:
         return len(self._found) > self._limit
 
     def add(self, values: pa.Array) -> None:
-        """Take values, NULLs included."""
+        """Add values, NULLs included."""
         if self.is_over:
             return
         distinct = pc.unique(normalised(values.drop_null()))
@@ -44,16 +41,16 @@ class DistinctValues:
             self._settle()
 
     def merge(self, other: bytes) -> None:
-        """Take the `partial` of another collector with the same limit."""
+        """Add the `partial` of another collector with the same limit."""
         self.add(unpack(other)[0])
 
     def partial(self) -> bytes:
-        """What was found; one more than the limit stands for all that is more."""
+        """Collected values; one more than the limit stands for more."""
         self._settle()
         return pack([self._found])
 
     def values(self) -> pa.Array | None:
-        """The values, or None: there are more than the limit."""
+        """The values, or None if there are more than the limit."""
         self._settle()
         return None if self.is_over else self._found
 
@@ -67,8 +64,27 @@ class DistinctValues:
         self._pending, self._waiting = [], 0
 
 
+class DistinctBuilder:
+    """Base of builders that collect distinct values; subclasses finish the row."""
+
+    def __init__(self, value_type: pa.DataType, limit: int) -> None:
+        self._distinct = DistinctValues(value_type, limit)
+
+    def add(self, columns: Sequence[pa.Array]) -> None:
+        """Add a batch."""
+        self._distinct.add(columns[0])
+
+    def merge(self, other: bytes) -> None:
+        """Add another builder's state."""
+        self._distinct.merge(other)
+
+    def partial(self) -> bytes:
+        """Collected state."""
+        return self._distinct.partial()
+
+
 def normalised(values: pa.Array) -> pa.Array:
-    """Values of which 0.0 and -0.0 are one, and so are all NaNs (rule S4)."""
+    """Values with one zero and one NaN (rule S4)."""
     if not pa.types.is_floating(values.type):
         return values
     numbers = ordered(values.to_numpy(zero_copy_only=False))

@@ -1,4 +1,4 @@
-"""What index types have in common when they take rows from footers, many files at once."""
+"""Common parts of index types that take rows from footers, many files at once."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from snaploom.skipping.indexes.columns import as_mask
 
 
 def without_values(column: FooterColumn) -> Mask:
-    """Files of which it is proved that the term is NULL in every row."""
+    """Files in which the term is proved NULL in every row."""
     return as_mask(pc.equal(column.values, 0))
 
 
 def with_one_value(column: FooterColumn) -> Mask:
-    """Files in which the term has values, and all are proved to be the same, in Spark's order."""
+    """Files in which the term has values, all proved equal in Spark's order."""
     is_same = pc.equal(column.minimum, column.maximum)
     if pa.types.is_floating(column.minimum.type):
         is_same = pc.or_(is_same, pc.and_(pc.is_nan(column.minimum), pc.is_nan(column.maximum)))
@@ -42,13 +42,7 @@ def same_in(
 
 
 def short_lists(values: pa.Array, with_value: Mask, known: Mask) -> pa.Array:
-    """Lists of one value or none.
-
-    Args:
-        values: one for each file that has one.
-        with_value: files whose list has a value.
-        known: files that have a list; the others get null.
-    """
+    """Lists of one value in the files `with_value`, of none in other `known` ones; else null."""
     offsets = np.concatenate([[0], np.cumsum(with_value, dtype=np.int32)]).astype(np.int32)
     lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
     return only_where(known, lists)

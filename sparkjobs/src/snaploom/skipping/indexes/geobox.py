@@ -32,20 +32,20 @@ class GeoBoxBuilder:
         self._builders = [BoundsBuilder(data_type) for data_type in data_types]
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Take a batch: latitudes and longitudes."""
+        """Add a batch of latitudes and longitudes."""
         for builder, values in zip(self._builders, columns, strict=True):
             builder.add_values(values)
 
     def merge(self, other: bytes) -> None:
-        """Take what another builder collected."""
+        """Add another builder's state."""
         self.add(unpack(other))
 
     def partial(self) -> bytes:
-        """What was collected."""
+        """Collected state."""
         return pack([builder.bounds for builder in self._builders])
 
     def finish(self) -> Mapping[str, object]:
-        """The row."""
+        """Return the row."""
         return _row([builder.row() for builder in self._builders])
 
 
@@ -97,7 +97,7 @@ class GeoBox:
         return may_hold_between(bounds, leaf)
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """Why the leaf is not answered."""
+        """Reason why the leaf is not answered."""
         return "a box proves nothing about this condition"
 
 

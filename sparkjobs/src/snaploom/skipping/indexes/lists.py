@@ -13,7 +13,7 @@ from snaploom.skipping.indexes.columns import as_mask
 
 @dataclass(frozen=True)
 class KeptLists:
-    """Lists of all files, laid end to end."""
+    """Lists of all files, concatenated."""
 
     keys: Keys
     """Keys of the values of all lists."""

@@ -37,7 +37,7 @@ class BoundsBuilder:
         self._bounds = pa.array([], arrow_type(data_type))
 
     def add_values(self, values: pa.Array) -> None:
-        """Take values, NULLs included."""
+        """Add values, NULLs included."""
         self._bounds = bounds_of(pa.concat_arrays([self._bounds, bounds_of(values)]))
 
     @property
@@ -59,19 +59,19 @@ class MinMaxBuilder:
         self._builder = BoundsBuilder(data_type)
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Take a batch."""
+        """Add a batch."""
         self._builder.add_values(columns[0])
 
     def merge(self, other: bytes) -> None:
-        """Take what another builder collected."""
+        """Add another builder's state."""
         self._builder.add_values(unpack(other)[0])
 
     def partial(self) -> bytes:
-        """What was collected."""
+        """Collected state."""
         return pack([self._builder.bounds])
 
     def finish(self) -> Mapping[str, object]:
-        """The row."""
+        """Return the row."""
         minimum, maximum = self._builder.row()
         return {"min": minimum, "max": maximum}
 
@@ -113,14 +113,14 @@ class MinMax:
         return may_hold_between(bounds, leaf)
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """What would serve the leaf instead."""
+        """Index that would serve the leaf instead."""
         if isinstance(leaf, Contains | EndsWith):
             return "bounds prove nothing about the middle or the end of a text: TOKENS does"
         return "bounds prove nothing about this condition"
 
 
 def bounds_of(values: pa.Array) -> pa.Array:
-    """The least and the greatest of values in Spark's order; nothing where all are NULL."""
+    """The least and the greatest of values in Spark's order; empty where all are NULL."""
     values = values.drop_null()
     if not len(values):
         return values
@@ -168,7 +168,6 @@ def footer_bounds(column: FooterColumn, data_type: str) -> FooterBounds:
 
 
 def _short_bounds(low: pa.Array, high: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array]:
-    """Texts as they are kept; few are so long that anything has to be done."""
     sizes = pc.max_element_wise(pc.binary_length(low), pc.binary_length(high))
     is_long = pc.fill_null(pc.greater(sizes, LONGEST_BOUND), False)
     if not as_mask(is_long).any():

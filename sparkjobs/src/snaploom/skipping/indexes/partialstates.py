@@ -22,11 +22,7 @@ def pack(arrays: Sequence[pa.Array]) -> bytes:
 
 
 def unpack(content: bytes) -> list[pa.Array]:
-    """What `pack` was given.
-
-    Raises:
-        pa.ArrowInvalid: these are other bytes.
-    """
+    """Arrays that `pack` was given; `pa.ArrowInvalid` for other bytes."""
     with pa.ipc.open_stream(content) as reader:
         batch = reader.read_next_batch()
     return [column.flatten() for column in batch.columns]

@@ -15,32 +15,17 @@ from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
 from snaploom.skipping.indexes.checks import check_parameters, check_terms
 from snaploom.skipping.indexes.columns import holds, kept_keys, kept_known
-from snaploom.skipping.indexes.distinct import DistinctValues, normalised
+from snaploom.skipping.indexes.distinct import DistinctBuilder, normalised
 from snaploom.skipping.indexes.footerproofs import only_where, with_one_value, without_values
 
 FIELD = "value"
 
 
-class PartitionBuilder:
+class PartitionBuilder(DistinctBuilder):
     """Collects the one value of a file; nothing is known of a file that has two."""
 
-    def __init__(self, value_type: pa.DataType) -> None:
-        self._distinct = DistinctValues(value_type, 1)
-
-    def add(self, columns: Sequence[pa.Array]) -> None:
-        """Take a batch."""
-        self._distinct.add(columns[0])
-
-    def merge(self, other: bytes) -> None:
-        """Take what another builder collected."""
-        self._distinct.merge(other)
-
-    def partial(self) -> bytes:
-        """What was collected."""
-        return self._distinct.partial()
-
     def finish(self) -> Mapping[str, object]:
-        """The row."""
+        """Return the row."""
         values = self._distinct.values()
         return {FIELD: values[0].as_py() if values is not None and len(values) else None}
 
@@ -52,7 +37,7 @@ class Partition:
     name: str = "PARTITION"
 
     def check(self, definition: IndexDefinition) -> None:
-        """One top-level column; that it is a partition column is the caller's to see (rule S11)."""
+        """One top-level column; the caller ensures that it is a partition column (rule S11)."""
         check_terms(definition)
         check_parameters(definition, ())
         names = definition.term.names
@@ -74,12 +59,12 @@ class Partition:
 
     def builder(self, definition: IndexDefinition) -> PartitionBuilder:
         """A collector for one file."""
-        return PartitionBuilder(arrow_type(definition.term.data_type))
+        return PartitionBuilder(arrow_type(definition.term.data_type), limit=1)
 
     def from_footers(
         self, definition: IndexDefinition, columns: Sequence[FooterColumn]
     ) -> ProvedFields:
-        """The value, where it is the least and the greatest."""
+        """The value, where the least equals the greatest."""
         is_empty, is_single = without_values(columns[0]), with_one_value(columns[0])
         values = only_where(is_single, normalised(columns[0].minimum))
         return ProvedFields(is_empty | is_single, {FIELD: values})
@@ -94,7 +79,7 @@ class Partition:
         return matching | ~kept_known(files, definition.index_id, FIELD)
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """Why the leaf is not answered."""
+        """Reason why the leaf is not answered."""
         return "the value of a partition proves nothing about this condition"
 
 

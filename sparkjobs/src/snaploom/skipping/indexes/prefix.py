@@ -1,4 +1,4 @@
-"""PREFIX: the distinct beginnings of each file's texts, where they are few.
+"""PREFIX: the distinct beginnings of each file's texts, if there are few.
 
 A kept prefix that is shorter than the length is a whole text; one of full length stands for every
 text that begins with it. Texts are cut at bytes, and bytes is what is compared.
@@ -29,7 +29,7 @@ from snaploom.skipping.core.valueorder import byte_buffers, key_of
 from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
 from snaploom.skipping.indexes.checks import check_parameters, check_terms, integer_parameter
 from snaploom.skipping.indexes.columns import as_mask, compare, holds
-from snaploom.skipping.indexes.distinct import DistinctValues
+from snaploom.skipping.indexes.distinct import DistinctBuilder
 from snaploom.skipping.indexes.footerproofs import (
     only_where,
     short_lists,
@@ -43,27 +43,19 @@ DEFAULT_LENGTH = 8
 DEFAULT_LIMIT = 200
 
 
-class PrefixBuilder:
+class PrefixBuilder(DistinctBuilder):
     """Collects the distinct prefixes of one file."""
 
     def __init__(self, length: int, limit: int) -> None:
+        super().__init__(pa.large_binary(), limit)
         self._length = length
-        self._distinct = DistinctValues(pa.large_binary(), limit)
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Take a batch."""
-        self._distinct.add(_cut(columns[0].drop_null(), self._length))
-
-    def merge(self, other: bytes) -> None:
-        """Take what another builder collected."""
-        self._distinct.merge(other)
-
-    def partial(self) -> bytes:
-        """What was collected."""
-        return self._distinct.partial()
+        """Add a batch."""
+        self._distinct.add(_beginnings(pc.unique(columns[0].drop_null()), self._length))
 
     def finish(self) -> Mapping[str, object]:
-        """The row."""
+        """Return the row."""
         prefixes = self._distinct.values()
         return {FIELD: None if prefixes is None else prefixes.to_pylist()}
 
@@ -120,19 +112,13 @@ class Prefix:
         return lists.any_of(np.where(is_whole, whole, of_full_length))
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """What would serve the leaf instead."""
+        """Index that would serve the leaf instead."""
         if isinstance(leaf, Contains | EndsWith):
             return "prefixes prove nothing about the middle or the end of a text: TOKENS does"
         return "prefixes prove nothing about this condition"
 
 
-def _cut(texts: pa.LargeBinaryArray, length: int) -> pa.LargeBinaryArray:
-    """The distinct beginnings of texts."""
-    return _beginnings(pc.unique(texts), length)
-
-
 def _beginnings(texts: pa.LargeBinaryArray, length: int) -> pa.LargeBinaryArray:
-    """The beginning of each text."""
     offsets, data = byte_buffers(texts)
     sizes = np.minimum(np.diff(offsets), length)
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

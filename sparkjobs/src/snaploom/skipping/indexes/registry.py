@@ -1,4 +1,4 @@
-"""Which index types there are: the built-in ones and what others register."""
+"""Registry of index types, built-in and from other packages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MEMBERS = tuple(name for name in vars(IndexType) if not name.startswith("_"))
 
 
 def registered_types() -> tuple[str, ...]:
-    """Names of every type, in order; ours are registered like anybody's, in `pyproject.toml`."""
+    """Names of all types, sorted; ours are registered like any other, in `pyproject.toml`."""
     return tuple(sorted(_entries()))
 
 

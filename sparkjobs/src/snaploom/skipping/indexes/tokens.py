@@ -39,28 +39,16 @@ MOST_PIECES = 1_000
 """Most values of an IN list that are probed."""
 
 
-class TokensBuilder:
+class TokensBuilder(BloomFilterBuilder):
     """Collects the distinct n-grams of one file, then fills a filter."""
 
     def __init__(self, size: int, share: float) -> None:
+        super().__init__(share, None)
         self._size = size
-        self._filter = BloomFilterBuilder(share, None)
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Take a batch of texts."""
-        self._filter.add([pa.array(n_grams(columns[0].drop_null(), self._size))])
-
-    def merge(self, other: bytes) -> None:
-        """Take what another builder collected."""
-        self._filter.merge(other)
-
-    def partial(self) -> bytes:
-        """What was collected."""
-        return self._filter.partial()
-
-    def finish(self) -> Mapping[str, object]:
-        """The row."""
-        return self._filter.finish()
+        """Add a batch of texts."""
+        super().add([pa.array(n_grams(columns[0].drop_null(), self._size))])
 
 
 @dataclass(frozen=True)
@@ -110,7 +98,7 @@ class Tokens:
         return keep
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """Why the leaf is not answered."""
+        """Reason why the leaf is not answered."""
         pieces = _pieces(leaf)
         if len(pieces) > MOST_PIECES:
             return f"it probes {MOST_PIECES} texts at most: VALUE_SET serves long lists"

@@ -1,4 +1,4 @@
-"""VALUE_SET: the distinct values of each file, where they are few."""
+"""VALUE_SET: the distinct values of each file, if there are few."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
 from snaploom.skipping.indexes.checks import check_parameters, check_terms, integer_parameter
 from snaploom.skipping.indexes.columns import holds
-from snaploom.skipping.indexes.distinct import DistinctValues, normalised
+from snaploom.skipping.indexes.distinct import DistinctBuilder, normalised
 from snaploom.skipping.indexes.footerproofs import short_lists, with_one_value, without_values
 from snaploom.skipping.indexes.lists import kept_lists
 
@@ -25,26 +25,11 @@ MOST = 100_000
 """Largest limit: with more values, a Bloom filter is smaller and as good."""
 
 
-class ValueSetBuilder:
+class ValueSetBuilder(DistinctBuilder):
     """Collects the distinct values of one file."""
 
-    def __init__(self, value_type: pa.DataType, limit: int) -> None:
-        self._distinct = DistinctValues(value_type, limit)
-
-    def add(self, columns: Sequence[pa.Array]) -> None:
-        """Take a batch."""
-        self._distinct.add(columns[0])
-
-    def merge(self, other: bytes) -> None:
-        """Take what another builder collected."""
-        self._distinct.merge(other)
-
-    def partial(self) -> bytes:
-        """What was collected."""
-        return self._distinct.partial()
-
     def finish(self) -> Mapping[str, object]:
-        """The row."""
+        """Return the row."""
         values = self._distinct.values()
         return {FIELD: None if values is None else values.to_pylist()}
 
@@ -90,7 +75,7 @@ class ValueSet:
         return None if matching is None else lists.any_of(matching)
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
-        """Why the leaf is not answered."""
+        """Reason why the leaf is not answered."""
         return "a set of values proves nothing about this condition"
 
 

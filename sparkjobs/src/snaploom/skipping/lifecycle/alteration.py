@@ -1,4 +1,4 @@
-"""Altering a skipping index: what is declared, and only the columns that are new.
+"""Altering a skipping index: its declaration, building only columns that are new.
 
 Adding an index reads only the files that the rows describe as they are, for only that index;
 dropping one rebuilds nothing. Other parameters make another index, under a new id: what was kept
@@ -33,12 +33,12 @@ from snaploom.skipping.stores.port import NEVER, IndexStore, Segment, StoredStat
 
 @dataclass(frozen=True)
 class Alteration:
-    """What is to be changed; what is None or empty stays as it is. Indexes are named by id."""
+    """Requested changes; None or empty leaves a field as it is. Indexes are named by id."""
 
     enabled: bool | None = None
     """Whether queries use any of it."""
     mode: RefreshMode | None = None
-    """What a refresh looks at."""
+    """Default mode of a refresh."""
     where: str | None = None
     """SQL that chooses files; the next refresh follows it."""
     owner: str | None = None
@@ -57,7 +57,7 @@ class Alteration:
 
 @dataclass(frozen=True)
 class Altered:
-    """What an alteration comes to."""
+    """Outcome of planning an alteration."""
 
     definition: SkippingDefinition
     """The definition afterwards."""
@@ -68,11 +68,7 @@ class Altered:
 
 
 def find_index(definition: SkippingDefinition, index_type_name: str, label: str) -> str:
-    """Id of an index by its type and how people write its columns (`a, b`) or expression.
-
-    Raises:
-        IndexNotFound: there is none; with those that there are.
-    """
+    """Id of an index by its type and columns (`a, b`) or expression, else `IndexNotFound`."""
     for index in definition.indexes:
         if index.label == f"{index_type_name}({label})":
             return index.index_id
@@ -92,21 +88,13 @@ def alter(
     progress: Progress = silent,
     timing: Timing = USUAL,
 ) -> StoredState:
-    """Change a skipping index, in one commit; none where everything is as it is to be.
-
-    Args:
-        store: where the index is.
-        target: what is indexed.
-        alteration: what is to be changed.
-        acting_for: resource in whose name it is done (rule S26).
-        progress: called for files done, where indexes are built.
-        timing: clock and patience.
+    """Change a skipping index, in one commit; none if nothing changes.
 
     Raises:
         IndexNotFound: there is no skipping index, or no index of an id.
         IndexOwned: by a resource other than `acting_for`.
         IndexBusy: another operation is in flight.
-        IndexNotPossible: what is added cannot be, or files are read otherwise than before.
+        IndexNotPossible: an added index is not possible, or the reader has changed.
     """
 
     def admit(state: StoredState) -> Altered:
@@ -148,11 +136,11 @@ def plan_alteration(
     target: IndexableTarget,
     next_index: int,
 ) -> Altered:
-    """What an alteration comes to; nothing is done.
+    """Plan an alteration without doing it.
 
     Raises:
         IndexNotFound: there is no index of an id.
-        IndexNotPossible: what is added cannot be, or no index would be left.
+        IndexNotPossible: an added index is not possible, or no index would be left.
     """
     _refuse_unknown(definition, alteration)
     kept: list[IndexDefinition] = []
@@ -210,7 +198,6 @@ def _build(
     planned: Altered,
     progress: Progress,
 ) -> list[Segment]:
-    """Rows about new indexes, for files that the rows there are describe as they are."""
     if state.refreshed_at == NEVER or not planned.to_build:
         return []
     definition = planned.definition

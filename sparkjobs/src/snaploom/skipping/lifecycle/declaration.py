@@ -1,4 +1,4 @@
-"""From what people declare to a definition: columns resolved, parameters and names checked."""
+"""Resolves declarations to definitions: columns, parameters and names are checked."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Declaration:
     """One skipping index as it is declared, through any interface."""
 
     indexes: tuple[Index, ...]
-    """What is kept about each file."""
+    """Declared indexes."""
     where: str = ""
     """SQL that chooses files (rule S23)."""
     enabled: bool = True
     """Whether queries use it."""
     mode: RefreshMode = RefreshMode.AUTO
-    """What a refresh looks at."""
+    """Default mode of a refresh."""
     owner: str = ""
     """`SkippingIndex/name` of the resource that owns it (rule S26)."""
     form: str = "NATIVE"
@@ -35,11 +35,11 @@ class Declaration:
     plaintext_footer: bool = False
     """Whether footers stay readable without a key."""
     properties: Mapping[str, str] = field(default_factory=dict)
-    """What else was declared."""
+    """Other declared options."""
 
 
 class DeclarationNotPossible(IndexNotPossible):
-    """Several things cannot be as they are declared; `problems` has them one by one."""
+    """Several faults of a declaration; `problems` has them one by one."""
 
     def __init__(self, problems: tuple[tuple[str, SkippingError], ...]) -> None:
         super().__init__(
@@ -52,17 +52,15 @@ class DeclarationNotPossible(IndexNotPossible):
 
 
 def _by_path(texts: Iterable[tuple[str, str | None]]) -> str | None:
-    """A line for each text that there is; None without any."""
     return "\n".join(f"{path}: {text}" for path, text in texts if text is not None) or None
 
 
 def _message(error: SkippingError) -> str:
-    """What is wrong, with what was found; that may be several lines."""
     return error.message if error.found is None else f"{error.message} ({error.found})"
 
 
 def refuse_problems(declaration: Declaration, target: IndexableTarget) -> None:
-    """Refuse a declaration with everything that is wrong with it at once, through any interface.
+    """Refuse a declaration with all of its faults at once, through any interface.
 
     Raises:
         DeclarationNotPossible: with all that is wrong, if it is more than one thing, or owned.
@@ -78,7 +76,7 @@ def refuse_problems(declaration: Declaration, target: IndexableTarget) -> None:
 def problems(
     declaration: Declaration, target: IndexableTarget
 ) -> tuple[tuple[str, SkippingError], ...]:
-    """Everything that cannot be about a declaration, by its field (`indexes[0]`, `where`)."""
+    """Return all faults of a declaration, by its field (`indexes[0]`, `where`)."""
     found: list[tuple[str, SkippingError]] = []
     resolved: list[IndexDefinition] = []
     if not declaration.indexes:
@@ -102,19 +100,14 @@ def problems(
 
 
 def nothing_kept(hint: str) -> IndexNotPossible:
-    """The error about a skipping index that would keep nothing."""
+    """Build the error about a skipping index that would keep nothing."""
     return IndexNotPossible("a skipping index has at least one index", found="none", hint=hint)
 
 
 def define(
     declaration: Declaration, target: IndexableTarget, next_index: int
 ) -> SkippingDefinition:
-    """Resolve a declaration against its target.
-
-    Args:
-        declaration: what is declared.
-        target: where columns are looked up.
-        next_index: number of the first index id to give.
+    """Resolve a declaration against its target; index ids are numbered from `next_index`.
 
     Raises:
         IndexNotPossible: a column, type or parameter that cannot be; with what could.
@@ -154,7 +147,7 @@ def define_indexes(
     *,
     form: str = "NATIVE",
 ) -> tuple[IndexDefinition, ...]:
-    """Resolve indexes that are added to those that are present, in a store of a form.
+    """Resolve indexes that are added to those present, in a store of a form.
 
     Raises:
         IndexNotPossible: one of them cannot be, or is there already.
@@ -168,11 +161,7 @@ def define_indexes(
 
 
 def resolve_again(term: Term, target: IndexableTarget) -> Term:
-    """The term as it is in the target now.
-
-    Raises:
-        IndexNotPossible: the target has it no more.
-    """
+    """Resolve a term against the target's columns; `IndexNotPossible` if it is gone."""
     names = term.names
     if names is None:
         return target.expression(term.label)
@@ -201,7 +190,6 @@ def _terms(index: Index, target: IndexableTarget) -> tuple[Term, ...]:
 
 
 def _refuse_unpartitioned(definition: IndexDefinition, target: IndexableTarget) -> None:
-    """Refuse PARTITION on a column that is no partition column (rule S11)."""
     partitions = [name for name, _ in target.partition_columns]
     if definition.term.names not in [(name,) for name in partitions]:
         raise IndexNotPossible(

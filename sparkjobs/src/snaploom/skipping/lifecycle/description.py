@@ -28,7 +28,7 @@ _FURTHER = {"file": _LOCAL, "hdfs": _HDFS, "webhdfs": _HDFS, "swebhdfs": _HDFS}
 
 @dataclass(frozen=True)
 class Coverage:
-    """How the rows compare with the files that there are."""
+    """Comparison of the rows with the current files."""
 
     indexed: int
     """Files that the rows describe as they are."""
@@ -72,36 +72,36 @@ class Description:
     """When a query last used it, as far as sessions wrote it down; `NEVER` when none did, None
     where nothing is recorded."""
     same_file: str = ""
-    """By what files are known to be as they were indexed; see `same_file`."""
+    """Criteria by which files count as unchanged; see `same_file`."""
     problem: str = ""
     """Why it, or a part of it, is not used; queries read every file meanwhile (rule S14)."""
 
     @property
     def condition(self) -> str:
-        """The state, or that it cannot be read."""
+        """Current state, or the fact that it cannot be read."""
         return "unreadable" if self.problem and not self.definition else self.state.phase.value
 
     @property
     def definition(self) -> SkippingDefinition | None:
-        """What is declared."""
+        """Current definition."""
         return self.state.definition
 
     def age_seconds(self, at: EpochNanos) -> float | None:
-        """Seconds since the rows were last brought up to date, or seen to be; None: never."""
+        """Seconds since the rows were last up to date; None if they never were."""
         newest = max(self.state.refreshed_at, self.state.checked_at)
         return None if newest == NEVER else (at - newest) / NANOS_PER_SECOND
 
 
 @dataclass(frozen=True)
 class UsedIndex:
-    """One skipping index, and what queries made of it."""
+    """Usage of one skipping index by queries."""
 
     uri: str
     """Where it is kept."""
     state: StoredState
     """The committed state."""
     recorded: Recorded | None
-    """What sessions wrote down; None where nothing is recorded."""
+    """Usage that sessions recorded; None where nothing is recorded."""
     problem: str = ""
     """Why its state cannot be read."""
 
@@ -112,12 +112,7 @@ class UsedIndex:
 
 
 def describe(store: IndexStore, listing: pa.Table | None = None) -> Description:
-    """Describe the index of a store; damage is reported, not raised.
-
-    Args:
-        store: where it is.
-        listing: the files there are (`IndexableTarget.list_files`), to count what is covered.
-    """
+    """Describe the index of a store and its coverage of a listing; reports damage, never raises."""
     state = NOTHING
     last_used = _last_used(store)
     try:
@@ -142,7 +137,7 @@ def describe(store: IndexStore, listing: pa.Table | None = None) -> Description:
 
 
 def is_there(store: IndexStore) -> bool:
-    """Whether there is an index, or was one: damaged ones count, so that they can be reported."""
+    """Whether there is or was an index: damaged ones count, so that they can be reported."""
     try:
         return bool(store.read().version)
     except IndexUnreadable:
@@ -150,7 +145,7 @@ def is_there(store: IndexStore) -> bool:
 
 
 def list_indexes(bases: Iterable[IndexBase]) -> list[Description]:
-    """Every skipping index below some bases that is not dropped, the unreadable ones too."""
+    """Every skipping index below some bases that is not dropped, unreadable ones included."""
     described = [describe(store) for base in bases for store in base.indexes()]
     return [found for found in described if found.state.exists or found.problem]
 
@@ -192,14 +187,10 @@ def _coverage(listing: pa.Table, files: FileTable) -> Coverage:
 
 
 def same_file(target_uri: str, files: FileTable) -> str:
-    """By what files are known to be as they were indexed; empty where none is indexed.
+    """Criteria by which files count as unchanged since they were indexed; empty if none is indexed.
 
     Path, length and modification time are compared everywhere. What else is depends on what the
     place of the files reports about them, and so on what was written down when they were indexed.
-
-    Args:
-        target_uri: Hadoop path of the target, whose scheme decides the kind of store.
-        files: the rows about the files.
     """
     if not files.count:
         return ""

@@ -1,4 +1,4 @@
-"""The difference between the files that there are and the rows about them: data, no effects."""
+"""Difference between the current files and the rows about them, as data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REST = tuple(name for name, _ in IDENTITY_FIELDS[1:])
 
 @dataclass(frozen=True)
 class FileChanges:
-    """What happened to the files since the rows were made."""
+    """Changes of the files since the rows were made."""
 
     new: pa.Table
     """Files without a row; identity columns, as all of these."""
@@ -28,7 +28,7 @@ class FileChanges:
 
     @property
     def to_build(self) -> pa.Table:
-        """Files about which rows have to be made."""
+        """Files that need rows."""
         return pa.concat_tables([self.new, self.changed])
 
     @property
@@ -37,7 +37,7 @@ class FileChanges:
         return not (self.new.num_rows or self.changed.num_rows or len(self.removed))
 
     def __str__(self) -> str:
-        """As people read it: `2 new, 1 changed, 0 removed, 197 unchanged`."""
+        """Summary for people: `2 new, 1 changed, 0 removed, 197 unchanged`."""
         return (
             f"{self.new.num_rows} new, {self.changed.num_rows} changed, "
             f"{len(self.removed)} removed, {self.unchanged.num_rows} unchanged"
@@ -45,12 +45,7 @@ class FileChanges:
 
 
 def compare(listing: pa.Table, known: FileTable) -> FileChanges:
-    """Compare files with rows, by path and then by everything else of the identity.
-
-    Args:
-        listing: the files there are; identity columns.
-        known: the rows.
-    """
+    """Compare files with rows, by path and then by everything else of the identity."""
     listing = listing.combine_chunks()
     paths, known_paths = _whole(listing.column("path")), known.column("path")
     # Rows are kept in the order of their paths, in which folders are listed: as a rule neither

@@ -1,4 +1,4 @@
-"""What a form of the store can hold, and what encryption asks for: refused when it is declared."""
+"""Limits of store forms and of encryption, checked at declaration."""
 
 from __future__ import annotations
 
@@ -26,21 +26,13 @@ def parameters_in(
 
 
 def require_form(form: str) -> None:
-    """Refuse to change an index of a form that is not registered here.
-
-    Raises:
-        IndexNotPossible: it is not; what other programs read would not follow.
-    """
+    """Raise `IndexNotPossible` for changes of an index whose form is not registered here."""
     if form in FORMS and form not in WITHOUT_OTHERS:
         store_form(form)
 
 
 def check_form(definition: SkippingDefinition) -> None:
-    """Refuse what the form of the store cannot hold.
-
-    Raises:
-        IndexNotPossible: it cannot; every reason is named.
-    """
+    """Raise `IndexNotPossible`, with all reasons, for what the form of the store cannot hold."""
     if definition.form not in FORMS:
         raise IndexNotPossible(
             "there is no such form of a store",

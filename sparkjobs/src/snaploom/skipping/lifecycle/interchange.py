@@ -1,4 +1,4 @@
-"""Exchange of index metadata with other programs, as a package that knows their files offers it.
+"""Exchange of index metadata with other programs, offered by a package that knows their files.
 
 It is registered in the entry-point group `snaploom.skipping.interchange` under the name of the
 format.
@@ -31,7 +31,7 @@ EXCHANGED = ParquetForm.XSKIPPER.value
 
 @dataclass(frozen=True)
 class Written:
-    """What an export wrote."""
+    """Result of an export."""
 
     files: int
     """Part files of the store now."""
@@ -45,7 +45,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import brought."""
+    """Rows and indexes of an import."""
 
     indexes: tuple[IndexDefinition, ...]
     """The indexes."""
@@ -62,7 +62,7 @@ class Imported:
 
     @property
     def left_out(self) -> list[str]:
-        """How many rows and files were left out, and why, as people read it."""
+        """Number of rows and files left out, with reasons, for people."""
         counts = (
             (len(self.rejected), "rows contradict their files"),
             (self.unmatched, "rows are about files that are not there as they were"),
@@ -73,7 +73,7 @@ class Imported:
 
 @dataclass(frozen=True)
 class ImportResult:
-    """What an import did."""
+    """Result of an import."""
 
     imported: Imported
     """Rows that were taken over, and those that were not."""
@@ -81,7 +81,7 @@ class ImportResult:
     """The state afterwards."""
 
     def __str__(self) -> str:
-        """As people read it."""
+        """Summary for people."""
         found = self.imported
         labels = ", ".join(index.label for index in found.indexes)
         parts = [f"imported {labels} about {found.rows.num_rows} files", *found.left_out]
@@ -90,7 +90,7 @@ class ImportResult:
 
 @dataclass(frozen=True)
 class CatalogProperties:
-    """Properties that may name a location; nothing for files that are no table."""
+    """Properties that may name a location; empty for files that are no table."""
 
     table: Mapping[str, str] = field(default_factory=dict)
     """The table's own."""
@@ -113,7 +113,7 @@ class FoundMetadata(Protocol):
 
         Args:
             store: where the index will be.
-            target: what the metadata are about.
+            target: target of the metadata.
             is_trusted: whether values are believed; without, each row is compared with its file.
                 Rows about files that are not there as they were are never taken.
             progress: called for files compared.
@@ -122,7 +122,7 @@ class FoundMetadata(Protocol):
             IndexAlreadyExists: the target has an index.
             IndexNotPossible: the metadata are about another table, or no index or no row of theirs
                 can be taken over; nothing is left.
-            KeyUnavailable: they are encrypted, and a key is not to be had.
+            KeyUnavailable: they are encrypted, and a key is unavailable.
         """
         ...
 
@@ -150,7 +150,7 @@ class Interchange(Protocol):
         """The metadata store of a target.
 
         Args:
-            target: what the metadata are about.
+            target: target of the metadata.
             directory: the store, or a folder with the stores of many tables; empty for the one that
                 properties name.
             properties: of the target's table.
@@ -160,23 +160,18 @@ class Interchange(Protocol):
         Raises:
             IndexNotFound: there is none.
             IndexUnreadable: it is damaged, or of a newer version.
-            KeyUnavailable: it is encrypted, and a key is not to be had.
+            KeyUnavailable: it is encrypted, and a key is unavailable.
         """
         ...
 
     def export(self, store: IndexStore, folder: ObjectStore, keys: ParquetKeys | None) -> Written:
         """Write the rows of an index as a metadata store; the index stays as it is.
 
-        Args:
-            store: where the index is.
-            folder: where the rows go: what is there must be a store of the same table.
-            keys: for encrypted indexes.
-
         Raises:
             IndexNotFound: there is no index.
             IndexNotPossible: the format cannot hold it, or the folder is another table's.
             IndexUnreadable: the folder holds something else, which is left as it is.
-            KeyUnavailable: the index is encrypted, and a key is not to be had.
+            KeyUnavailable: the index is encrypted, and a key is unavailable.
         """
         ...
 
@@ -188,11 +183,7 @@ def registered_interchange() -> Interchange | None:
 
 
 def interchange() -> Interchange:
-    """The format that commands import and export.
-
-    Raises:
-        IndexNotPossible: it is not registered here.
-    """
+    """The format that commands import and export; `IndexNotPossible` if there is none."""
     found = registered_interchange()
     if found is None:
         raise IndexNotPossible(

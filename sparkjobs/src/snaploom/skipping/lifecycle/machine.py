@@ -1,4 +1,4 @@
-"""Flint's state machine: who may begin what, who works now, and what is left when they fail.
+"""Flint's state machine: admission, heartbeat and recovery of operations.
 
 An operation writes a transient phase with its token by compare-and-swap, beats while it works, and
 writes the final phase only while the token still stands. Two refreshes at once: one works, the
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Timing:
-    """Clock and patience of operations."""
+    """Clock and time limits of operations."""
 
     clock: Callable[[], EpochNanos] = now
     """The time now."""
@@ -50,7 +50,7 @@ class Timing:
     """How long segments stay that no state needs any more: longer than any query plans."""
 
     def ago(self, seconds: float) -> EpochNanos:
-        """The time so many seconds ago."""
+        """Return the time a number of seconds ago."""
         return EpochNanos(self.clock() - int(seconds * NANOS_PER_SECOND))
 
 
@@ -70,15 +70,11 @@ class Operation:
 
     @property
     def definition(self) -> SkippingDefinition:
-        """What was declared when the operation began."""
+        """Definition when the operation began."""
         return declared(self.started, self._store)
 
     def finish(self, build: Callable[[StoredState], StoredState]) -> StoredState:
-        """Commit what was done; `build` gives the state without what belongs to the machine.
-
-        Raises:
-            IndexBusy: another operation took this one for dead, and nothing was changed.
-        """
+        """Commit `build`'s state; `IndexBusy` if another operation took this one for dead."""
 
         def final(state: StoredState) -> StoredState:
             if state.operation != self._token:
@@ -92,7 +88,7 @@ class Operation:
         return self._store.commit(final)
 
     def beat(self) -> bool:
-        """Give a sign of life; False when the operation is over."""
+        """Record a heartbeat; False when the operation is over."""
 
         def build(state: StoredState) -> StoredState | None:
             if state.operation != self._token:
@@ -103,7 +99,7 @@ class Operation:
         return self._store.commit(build).operation == self._token
 
     def fail(self, error: BaseException) -> None:
-        """Put things back, with the message; what cannot be written is put back by the next one."""
+        """Restore the former state, with the message; if that fails, the next operation does it."""
 
         def build(state: StoredState) -> StoredState | None:
             if state.operation != self._token:
@@ -127,13 +123,7 @@ def operation(
     admit: Callable[[StoredState], object],
     timing: Timing,
 ) -> Iterator[Operation]:
-    """Begin an operation, beat while the body works, and put things back when it raises.
-
-    Args:
-        store: where the index is.
-        phase: the transient phase, from the state at rest.
-        admit: raises when the state at rest does not allow the operation.
-        timing: clock and patience.
+    """Begin an operation, beat while the body works, and restore the state when it raises.
 
     Raises:
         IndexBusy: another operation is in flight.
@@ -167,11 +157,7 @@ def operation(
 
 
 def available(state: StoredState, store: IndexStore, timing: Timing) -> StoredState:
-    """The state at rest: what an operation that died has left is put back.
-
-    Raises:
-        IndexBusy: an operation is in flight.
-    """
+    """Return the state at rest, restoring that of a dead operation; `IndexBusy` for a live one."""
     if state.phase in TRANSIENT and state.heartbeat_at > timing.ago(timing.abandoned_after_seconds):
         seen = format_instant(state.heartbeat_at)
         raise IndexBusy(
@@ -184,7 +170,7 @@ def available(state: StoredState, store: IndexStore, timing: Timing) -> StoredSt
 
 
 def at_rest(state: StoredState) -> StoredState:
-    """The state that stands when nothing is in flight and nothing failed."""
+    """Return the state without any operation in flight or failed."""
     if state.phase in (IndexState.DELETING, IndexState.VACUUMING):
         phase = IndexState.DELETED
     elif state.phase in TRANSIENT or state.phase is IndexState.FAILED:
@@ -212,11 +198,7 @@ def declared(state: StoredState, store: IndexStore) -> SkippingDefinition:
 
 
 def require_owner(definition: SkippingDefinition, acting_for: str) -> None:
-    """Let only its owner change an index (rule S26).
-
-    Raises:
-        IndexOwned: naming the resource.
-    """
+    """Raise `IndexOwned` for anyone but the owner of an index (rule S26)."""
     if definition.owner and definition.owner != acting_for:
         raise IndexOwned(
             f"the skipping index of {definition.target.uri} is owned by {definition.owner}",

@@ -29,7 +29,6 @@ from snaploom.skipping.lifecycle.machine import (
 )
 from snaploom.skipping.lifecycle.refreshplan import RefreshPlan, plan_refresh
 from snaploom.skipping.lifecycle.target import FileListing, IndexableTarget, Progress
-from snaploom.skipping.stores.compaction import SUGGESTED_SEGMENTS
 from snaploom.skipping.stores.port import NEVER, IndexStore, Segment, StoredState
 from snaploom.storage.objectstore import STORE_FAILURES
 
@@ -40,26 +39,21 @@ _REASONS = 3
 
 
 def silent(done: int, total: int) -> None:
-    """Progress that nobody watches."""
+    """Report no progress."""
 
 
 @dataclass(frozen=True)
 class RefreshResult:
-    """What a refresh did."""
+    """Result of a refresh."""
 
     plan: RefreshPlan
-    """What it had decided."""
+    """Plan before the refresh."""
     indexed: int
     """Files about which rows were made."""
     left_out: int
     """Files about which nothing could be proved, or that changed meanwhile: they are kept."""
     state: StoredState
     """The state afterwards."""
-
-    @property
-    def suggests_compaction(self) -> bool:
-        """Whether so many segments have gathered that `compact` would pay."""
-        return len(self.state.segments) >= SUGGESTED_SEGMENTS
 
 
 def create(
@@ -71,13 +65,6 @@ def create(
     timing: Timing = USUAL,
 ) -> StoredState:
     """Declare a skipping index; nothing is built, and it prunes nothing before a refresh (rule S8).
-
-    Args:
-        store: where it will be.
-        target: what is indexed.
-        declaration: what is kept about each file.
-        if_not_exists: answer with the one there is instead of refusing.
-        timing: clock and patience.
 
     Raises:
         IndexAlreadyExists: the target has one.
@@ -123,13 +110,6 @@ def refresh(
     that was seen. Files that cannot be indexed are left out with a warning, unless those are all:
     then nothing is changed.
 
-    Args:
-        store: where the index is.
-        target: what is indexed.
-        mode: what to look at; None for what was declared.
-        progress: called for files done.
-        timing: clock and patience.
-
     Raises:
         IndexNotFound: there is no index, or it is dropped.
         IndexBusy: another operation is in flight; it is not waited for.
@@ -147,7 +127,7 @@ def refresh(
         is_first = before.refreshed_at == NEVER
         return IndexState.CREATING if is_first else IndexState.REFRESHING
 
-    with operation(store, phase, lambda before: _admit(before, store), timing) as running:
+    with operation(store, phase, lambda before: declared(before, store), timing) as running:
         if not _same_content(running.started, state):
             plan = _plan(store, running.started, target, mode)
         segments, indexed = _build(store, target, plan, progress)
@@ -187,24 +167,15 @@ def confirm(
     *,
     timing: Timing = USUAL,
 ) -> RefreshResult | None:
-    """A refresh that has nothing to do, without looking into a file.
+    """Refresh an unchanged index without opening files; None if `refresh` has to decide.
 
     To know the columns of files Spark may have to read them: one footer, or all rows. Where neither
     the files nor the way in which they are read changed, the columns did not change either.
 
-    Args:
-        store: where the index is.
-        listing: the files.
-        mode: what to look at; None for what was declared.
-        timing: clock and patience.
-
-    Returns:
-        None where there is something to do, or that cannot be known: then `refresh`.
-
     Raises:
         IndexNotFound: there is no index, or it is dropped.
         IndexBusy: another operation is in flight; it is not waited for.
-        KeyUnavailable: the rows are encrypted, and the key is not to be had.
+        KeyUnavailable: the rows are encrypted, and the key is unavailable.
     """
     state = available(store.read(), store, timing)
     definition = declared(state, store)
@@ -282,10 +253,10 @@ def recover(store: IndexStore, *, timing: Timing = USUAL) -> StoredState:
     Raises:
         IndexNotFound: there is none.
         IndexBusy: an operation is in flight and has shown signs of life.
-        KeyUnavailable: it is encrypted, and the key is not to be had.
+        KeyUnavailable: it is encrypted, and the key is unavailable.
     """
     with operation(
-        store, lambda _: IndexState.RECOVERING, lambda before: _admit(before, store), timing
+        store, lambda _: IndexState.RECOVERING, lambda before: declared(before, store), timing
     ) as running:
         message = ""
         try:
@@ -310,15 +281,17 @@ def recover(store: IndexStore, *, timing: Timing = USUAL) -> StoredState:
 
 
 def compact(store: IndexStore, *, timing: Timing = USUAL) -> StoredState:
-    """Rewrite small segments as one; what queries see stays the same.
+    """Rewrite small segments as one; queries see the same rows.
 
     Raises:
         IndexNotFound: there is none.
         IndexBusy: another operation is in flight.
         IndexUnreadable: a segment is damaged or absent.
-        KeyUnavailable: it is encrypted, and the key is not to be had.
+        KeyUnavailable: it is encrypted, and the key is unavailable.
     """
-    with operation(store, _updating, lambda before: _admit(before, store), timing) as running:
+    with operation(
+        store, lambda _: IndexState.UPDATING, lambda before: declared(before, store), timing
+    ) as running:
         segments = store.compact(running.started)
 
         def build(state: StoredState) -> StoredState:
@@ -329,14 +302,6 @@ def compact(store: IndexStore, *, timing: Timing = USUAL) -> StoredState:
         final = running.finish(build)
     _sweep(store, final, timing)
     return final
-
-
-def _updating(state: StoredState) -> IndexState:
-    return IndexState.UPDATING
-
-
-def _admit(state: StoredState, store: IndexStore) -> None:
-    declared(state, store)
 
 
 def _plan(
@@ -369,7 +334,6 @@ def _same_content(one: StoredState, other: StoredState) -> bool:
 def _build(
     store: IndexStore, target: IndexableTarget, plan: RefreshPlan, progress: Progress
 ) -> tuple[list[Segment], int]:
-    """Write what the plan needs; nobody sees it yet."""
     segments: list[Segment] = []
     if len(plan.changes.removed):
         paths: list[str] = plan.changes.removed.to_pylist()
@@ -392,7 +356,7 @@ def _nothing_indexed(target: IndexableTarget, files: int) -> SkippingError:
 
 
 def _reasons(target: IndexableTarget) -> str:
-    """Why files were left out, each reason once, with one file that it concerns."""
+    """Reasons why files were left out, each once, with one file that it concerns."""
     by_reason: dict[str, str] = {}
     for path, why in sorted(target.left_out.items()):
         by_reason.setdefault(why, path)
@@ -402,7 +366,7 @@ def _reasons(target: IndexableTarget) -> str:
 
 
 def _sweep(store: IndexStore, state: StoredState, timing: Timing) -> None:
-    """Remove what nobody needs; the next operation tries again when it fails."""
+    """Remove unneeded rows; the next operation tries again when it fails."""
     try:
         store.sweep(state, timing.ago(timing.grace_seconds))
     except (SkippingError, *STORE_FAILURES) as error:

@@ -1,4 +1,4 @@
-"""What a refresh will do, decided before anything is done: data that can be printed."""
+"""Plan of a refresh, decided before anything is done."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState
 
 @dataclass(frozen=True)
 class RefreshPlan:
-    """What a refresh will do."""
+    """Plan of a refresh."""
 
     mode: RefreshMode
     """FULL or INCREMENTAL."""
@@ -41,7 +41,7 @@ class RefreshPlan:
         return self.mode is RefreshMode.FULL or not self.changes.is_empty
 
     def __str__(self) -> str:
-        """As people read it."""
+        """Summary for people."""
         because = f" ({'; '.join(self.reasons)})" if self.reasons else ""
         return f"{self.mode.value}{because}: {self.changes}"
 
@@ -54,21 +54,13 @@ def plan_refresh(
     mode: RefreshMode,
     listing: pa.Table,
 ) -> RefreshPlan:
-    """Decide what a refresh does.
-
-    Args:
-        store: where the rows are.
-        state: the state at rest.
-        definition: that of the state.
-        target: how the files are read now.
-        mode: what is asked for.
-        listing: the files there are.
+    """Plan a refresh.
 
     Raises:
         IndexNotPossible: INCREMENTAL is asked for and the index cannot be continued, or the target
             lost a column.
         IndexUnreadable: INCREMENTAL is asked for and the rows are damaged.
-        KeyUnavailable: the rows are encrypted, and the key is not to be had.
+        KeyUnavailable: the rows are encrypted, and the key is unavailable.
     """
     current, reasons, next_index = current_definition(definition, target, state.next_index)
     if mode is RefreshMode.INCREMENTAL and reasons:
@@ -97,7 +89,7 @@ def plan_refresh(
 def current_definition(
     definition: SkippingDefinition, target: IndexableTarget, next_index: int
 ) -> tuple[SkippingDefinition, tuple[str, ...], int]:
-    """The definition as it is against the target now.
+    """Resolve the definition against the current target.
 
     Returns:
         The definition, why rows made with the former one cannot be continued, and the number of
@@ -137,7 +129,6 @@ def _other_term(before: Term, after: Term) -> str:
 
 
 def _difference(before: ReaderFingerprint, after: ReaderFingerprint) -> str:
-    """What of the reader changed, by name."""
     if before.format != after.format:
         return f"the format is {after.format}, was {before.format}"
     then = dict((*before.options, *before.settings, *before.evaluation))

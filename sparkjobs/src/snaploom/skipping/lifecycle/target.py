@@ -1,4 +1,4 @@
-"""The port to what is indexed: its files, and what can be kept about them.
+"""Port to an indexed target: its files, and the terms that can be indexed.
 
 The adapter needs Spark (`snaploom.skipping.spark`); everything in this package does not.
 """
@@ -27,12 +27,12 @@ class IndexableTarget(Protocol):
 
     @property
     def target(self) -> Target:
-        """Where the files are."""
+        """Location of the files."""
         ...
 
     @property
     def fingerprint(self) -> ReaderFingerprint:
-        """How they are read in this session."""
+        """Their reader in this session."""
         ...
 
     @property
@@ -41,7 +41,7 @@ class IndexableTarget(Protocol):
         ...
 
     def column(self, name: str) -> Term:
-        """The term of a column or nested field as people write it (`a.b`).
+        """Term of a column or nested field as people write it (`a.b`).
 
         Raises:
             IndexNotPossible: there is no such column; with the ones that there are.
@@ -49,7 +49,7 @@ class IndexableTarget(Protocol):
         ...
 
     def expression(self, sql: str) -> Term:
-        """The term of a deterministic expression over the columns.
+        """Term of a deterministic expression over the columns.
 
         Raises:
             IndexNotPossible: it cannot be analysed, or is not deterministic.
@@ -57,10 +57,7 @@ class IndexableTarget(Protocol):
         ...
 
     def list_files(self, where: str) -> pa.Table:
-        """The files there are now, as identity columns (`snaploom.skipping.core.filetable`).
-
-        Args:
-            where: SQL over partition columns and `_metadata.file_path`; empty for all files.
+        """Current files as identity columns; `where` is SQL over partition columns and the path.
 
         Raises:
             IndexNotPossible: `where` speaks of something else.
@@ -79,15 +76,15 @@ class IndexableTarget(Protocol):
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """Files that builds left out so far, by path, and why."""
+        """Files that builds have left out, by path, with the reason."""
         ...
 
 
 class FileListing(Protocol):
-    """What can be listed about files without looking into them."""
+    """Facts about files that need no look into them."""
 
     def reads_alike(self, definition: SkippingDefinition) -> bool:
-        """Whether files that did not change are read as when they were indexed."""
+        """Whether unchanged files are read as when they were indexed."""
         ...
 
     def list_files(self, where: str) -> pa.Table:

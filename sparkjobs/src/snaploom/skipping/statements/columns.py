@@ -34,14 +34,7 @@ def name_text(name: str) -> str:
 
 
 def indexes_of(cursor: Cursor, is_seed_form: bool, types: Collection[str]) -> tuple[Index, ...]:
-    """Read the list with its parentheses.
-
-    Args:
-        cursor: stands before the opening parenthesis.
-        is_seed_form: whether FOR COLUMNS stood before it, which changes what the parameters of
-            BLOOM_FILTER mean (rule S30).
-        types: names of the types there are; any is taken when there are none.
-    """
+    """Read the list of indexes with its parentheses; `is_seed_form` as for `parameters_of`."""
     cursor.expect_sign("(")
     indexes = []
     while True:
@@ -84,7 +77,6 @@ def _index(cursor: Cursor, is_seed_form: bool, types: Collection[str]) -> Index:
 
 
 def _item(cursor: Cursor) -> list[Token]:
-    """The tokens up to the next comma or closing parenthesis of the list itself."""
     item: list[Token] = []
     depth = 0
     while depth or not (cursor.token.is_sign(",") or cursor.token.is_sign(")")):
@@ -96,7 +88,7 @@ def _item(cursor: Cursor) -> list[Token]:
 
 
 def _place_of_type(item: Sequence[Token]) -> int:
-    """Where the type stands: the last word, its parameters apart; -1 where no word does."""
+    """Position of the type: the last word before its parameters; -1 if there is none."""
     place = len(item) - 1
     if item[place].is_sign(")"):
         depth = 0
@@ -124,7 +116,6 @@ def _listed(types: Collection[str]) -> str:
 
 
 def _columns(tokens: Sequence[Token]) -> tuple[str, ...]:
-    """Names of columns, if the tokens are nothing else: `a.b`, or `(a, b)`; else empty."""
     if tokens[0].is_sign("(") and tokens[-1].is_sign(")") and len(tokens) > 2:
         tokens = tokens[1:-1]
     columns: list[list[str]] = [[]]

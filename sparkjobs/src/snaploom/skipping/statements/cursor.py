@@ -1,4 +1,4 @@
-"""Where a parser stands in its tokens, and what it may ask of the next ones."""
+"""Position of a parser in its tokens, with lookahead."""
 
 from __future__ import annotations
 
@@ -13,14 +13,10 @@ _VALUES = (TokenKind.STRING, TokenKind.NUMBER, TokenKind.WORD)
 
 
 class Cursor:
-    """Reads tokens one after the other; whatever it refuses points at the token."""
+    """Reads tokens one after the other; errors point at the token."""
 
     def __init__(self, text: str) -> None:
-        """At the first token.
-
-        Raises:
-            StatementInvalid: a quote or comment never ends.
-        """
+        """Start at the first token; `StatementInvalid` if a quote or comment never ends."""
         self.text = text
         self._tokens = tuple(tokens_of(text))
         self._next = 0
@@ -45,15 +41,11 @@ class Cursor:
         return self._tokens[min(self._next + ahead, len(self._tokens) - 1)]
 
     def refuse(self, expected: str, token: Token | None = None) -> NoReturn:
-        """Report that a token, by default the next one, is not what must stand here.
-
-        Raises:
-            StatementInvalid: always.
-        """
+        """Raise `StatementInvalid` for a token, by default the next one."""
         raise self.error("this does not belong here", expected, token)
 
     def error(self, message: str, expected: str, token: Token | None = None) -> StatementInvalid:
-        """The error about a token, by default the next one."""
+        """Build the error about a token, by default the next one."""
         return invalid(self.text, token or self.token, message, expected=expected)
 
     def takes(self, *words: str) -> bool:

@@ -1,4 +1,4 @@
-"""From statements and resources to a declaration: from here on there is one engine."""
+"""Converts statements and resources to declarations, the only input of the engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from snaploom.skipping.stores.address import uri_of_store
 
 @dataclass(frozen=True)
 class StorePlace:
-    """Where an index is kept, as declared."""
+    """Declared place of an index."""
 
     location: str = ""
     """Folder (or cluster) below which it is kept; empty for the session's."""
@@ -26,7 +26,7 @@ class StorePlace:
 
 
 def declaration_of_statement(statement: CreateIndex) -> Declaration:
-    """What a statement declares.
+    """Declaration of a statement.
 
     Raises:
         IndexNotPossible: two properties contradict each other.
@@ -45,13 +45,13 @@ def declaration_of_statement(statement: CreateIndex) -> Declaration:
 
 
 def place_of_statement(statement: CreateIndex) -> StorePlace:
-    """Where a statement wants the index to be kept."""
+    """Place of the index that a statement declares."""
     properties = dict(statement.properties)
     return StorePlace(location=properties.get("location", ""), form=properties.get("form", NATIVE))
 
 
 def alteration_of_statement(statement: AlterIndex) -> Alteration:
-    """What a statement alters.
+    """Alteration of a statement.
 
     Raises:
         IndexNotPossible: two properties contradict each other.
@@ -65,11 +65,7 @@ def alteration_of_statement(statement: AlterIndex) -> Alteration:
 
 
 def mode_of(properties: Mapping[str, str]) -> RefreshMode | None:
-    """The refresh mode that properties ask for, under our name or the peer's; None for none.
-
-    Raises:
-        IndexNotPossible: they ask for two.
-    """
+    """The refresh mode in properties of either name, if any; `IndexNotPossible` for two."""
     modes = {
         mode
         for name, mode in (
@@ -91,12 +87,12 @@ def mode_of(properties: Mapping[str, str]) -> RefreshMode | None:
 
 
 def other_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """What a declaration has no field for."""
+    """Properties without a field in declarations."""
     return {name: value for name, value in properties.items() if name not in OWN_PROPERTIES}
 
 
 def declaration_of_resource(resource: SkippingIndex) -> Declaration:
-    """What a resource declares; it owns the index (rule S26)."""
+    """Declaration of a resource, which owns the index (rule S26)."""
     spec, encryption = resource.spec, resource.spec.encryption
     return Declaration(
         indexes=spec.indexes,
@@ -111,7 +107,7 @@ def declaration_of_resource(resource: SkippingIndex) -> Declaration:
 
 
 def place_of_store(resource: SkippingIndex) -> StorePlace:
-    """Where a resource wants the index to be kept.
+    """Place of the index that a resource declares.
 
     Raises:
         IndexNotPossible: the credentials of its OpenSearch are not in environment variables.

@@ -1,4 +1,4 @@
-"""What a person reads about a statement that cannot be parsed: the line, and a caret below it."""
+"""Error about a statement that cannot be parsed: the line, and a caret below it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,7 @@ from snaploom.skipping.statements.tokens import Token
 def invalid(
     text: str, token: Token, message: str, *, expected: str, hint: str | None = None
 ) -> StatementInvalid:
-    """The error about one token of a statement.
-
-    Args:
-        text: the whole statement.
-        token: the one that is wrong, or before which something is missing.
-        message: what is wrong, in a few words.
-        expected: what would be right there.
-        hint: what to do.
-    """
+    """Build the error about one token of a statement."""
     before = text[: token.start]
     number = before.count("\n") + 1
     start = before.rfind("\n") + 1

@@ -33,17 +33,7 @@ _TRUTHS = ("TRUE", "FALSE")
 def parameters_of(
     text: str, type_name: str, tokens: Sequence[Token], is_seed_form: bool
 ) -> Mapping[str, str]:
-    """Parameters by name.
-
-    Args:
-        text: the whole statement, for errors.
-        type_name: the type.
-        tokens: the type's own, and its parameters with their parentheses, if there are any.
-        is_seed_form: whether FOR COLUMNS stood before the list (rule S30).
-
-    Raises:
-        StatementInvalid: points at the parameter that is wrong.
-    """
+    """Parameters by name, from the type's tokens; else `StatementInvalid`."""
     given = _split(text, tokens[2:-1]) if len(tokens) > 1 else []
     if any(len(one) > 1 and one[1].is_sign("=") for one in given):
         return _by_name(text, given)
@@ -66,7 +56,6 @@ def _bloom(text: str, given: Sequence[Sequence[Token]], is_seed_form: bool) -> M
 def _from_size(
     text: str, given: Sequence[Sequence[Token]], size: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """The number of values and the share of wrong yeses for which a size is the best one."""
     limits = (_MOST_BITS, _MOST_HASHES)
     for tokens, value, limit in zip(given, size.values(), limits, strict=False):
         if not (value.isascii() and value.isdecimal() and 0 < int(value) <= limit):
@@ -98,7 +87,6 @@ def _by_position(
 
 
 def _split(text: str, tokens: Sequence[Token]) -> list[Sequence[Token]]:
-    """What stands between the commas."""
     given: list[list[Token]] = [[]]
     for token in tokens:
         if not token.is_sign(","):

@@ -42,11 +42,7 @@ _NAMESPACE_PARTS = 2
 
 
 def parse(text: str, types: Collection[str] = ()) -> Statement | None:
-    """The statement that a text is, or None when it is not about skipping indexes.
-
-    Args:
-        text: one SQL statement; keywords in any case, comments and a final semicolon allowed.
-        types: names of the index types there are; any is taken when there are none.
+    """Parse a SQL statement; None when it is not about skipping indexes.
 
     Raises:
         StatementInvalid: it is about skipping indexes, and something is wrong with it.
@@ -71,11 +67,7 @@ def parse(text: str, types: Collection[str] = ()) -> Statement | None:
 
 
 def parse_subject(text: str) -> Subject:
-    """The table or path that a text names, as statements name it.
-
-    Raises:
-        StatementInvalid: it names none.
-    """
+    """Parse the table or path that a text names; `StatementInvalid` if it names none."""
     cursor = Cursor(text)
     subject = _subject(cursor)
     cursor.end()
@@ -83,11 +75,7 @@ def parse_subject(text: str) -> Subject:
 
 
 def parse_indexes(text: str, types: Collection[str] = ()) -> tuple[Index, ...]:
-    """The indexes that a text lists: `price MIN_MAX, lower(carrier) VALUE_SET(50)`.
-
-    Raises:
-        StatementInvalid: points at what is wrong.
-    """
+    """Parse a list of indexes: `price MIN_MAX, lower(carrier) VALUE_SET(50)`."""
     cursor = Cursor(f"({text})")
     indexes = indexes_of(cursor, is_seed_form=False, types=types)
     cursor.end()
@@ -147,8 +135,6 @@ def _alter(cursor: Cursor, subject: Subject) -> AlterIndex:
 def _without_options(
     statement: Callable[[Subject], Statement],
 ) -> Callable[[Cursor, Subject], Statement]:
-    """Statements with nothing but what they are about."""
-
     def read(cursor: Cursor, subject: Subject) -> Statement:
         cursor.end()
         return statement(subject)
@@ -190,7 +176,7 @@ def _parts(cursor: Cursor, what: str) -> tuple[Token, ...]:
 
 
 def _where(cursor: Cursor) -> str:
-    """The condition as it was written: up to WITH outside parentheses, or the end."""
+    """The condition's text: up to WITH outside parentheses, or the end."""
     first = last = cursor.token
     depth = 0
     while cursor.token.kind is not TokenKind.END and not cursor.token.is_sign(";"):
@@ -246,7 +232,6 @@ def _unknown_property(
 
 
 def _key(cursor: Cursor) -> str:
-    """A name, with dots in it, or a text."""
     if cursor.token.kind is TokenKind.STRING:
         return cursor.advance().value.lower()
     parts = _parts(cursor, "a name")

@@ -1,4 +1,4 @@
-"""What `WITH (...)` may contain: our names, and the peer's, which are kept and shown.
+"""Options in `WITH (...)`: our names, and the peer's, which are kept and shown.
 
 | name | values | meaning |
 |---|---|---|
@@ -41,7 +41,7 @@ PROPERTIES: Mapping[str, tuple[str, ...]] = {
 """Names, and the values that each may have; any text where there are none."""
 
 FIXED = frozenset({"location", "form", "footer_key_label", "plaintext_footer"})
-"""What is decided when an index is created, and never altered."""
+"""Properties that are fixed when an index is created."""
 
 
 OWN_PROPERTIES = frozenset(
@@ -51,7 +51,7 @@ OWN_PROPERTIES = frozenset(
 
 
 def value_as_kept(name: str, value: str) -> str | None:
-    """A value in the spelling in which it is kept, or None when the name cannot have it."""
+    """Normalised value of a property, or None if the name cannot have it."""
     allowed = PROPERTIES.get(name, ())
     if not allowed:
         return value

@@ -1,4 +1,4 @@
-"""Is a SQL text about skipping indexes, correctly spelt or not?
+"""Recognises SQL about skipping indexes, correctly spelt or not.
 
 Whatever is ours and misspelt must never reach Spark's parser: Spark takes `REFRESH SKIPPING INDX
 ON t` as the refresh of a path of that name, and does nothing. Whatever is legal in Spark must

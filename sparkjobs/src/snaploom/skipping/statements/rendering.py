@@ -48,7 +48,7 @@ def render(statement: Statement) -> str:
 
 
 def subject_text(subject: Subject) -> str:
-    """What is indexed, as SQL names it."""
+    """SQL notation of a table or path."""
     if isinstance(subject, PathName):
         return f"{name_text(subject.format)}.{_quoted(subject.path)}"
     return _names(subject.parts)

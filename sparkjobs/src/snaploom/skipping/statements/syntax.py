@@ -1,4 +1,4 @@
-"""Statements about skipping indexes, as data: what the parser gives and the renderer takes."""
+"""Statements about skipping indexes as data, between parser and renderer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TableName:
 
     @property
     def label(self) -> str:
-        """For people."""
+        """Notation for people."""
         return ".".join(self.parts)
 
 
@@ -33,12 +33,12 @@ class PathName:
 
     @property
     def label(self) -> str:
-        """For people."""
+        """Notation for people."""
         return self.path
 
 
 Subject = TableName | PathName
-"""What is indexed."""
+"""Table or path of an index."""
 
 
 Properties = tuple[tuple[str, str], ...]

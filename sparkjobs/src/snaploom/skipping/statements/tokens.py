@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class TokenKind(StrEnum):
-    """What a token is."""
+    """Kinds of tokens."""
 
     WORD = "WORD"
     """A keyword or a name without quotes."""
@@ -32,7 +32,7 @@ class TokenKind(StrEnum):
 
 @dataclass(frozen=True)
 class Token:
-    """A token and where it stands."""
+    """A token and its position."""
 
     kind: TokenKind
     text: str
@@ -112,7 +112,7 @@ def _past_blanks(text: str, position: int) -> int:
 
 
 def _end_of_comment(text: str, start: int) -> int:
-    """Where the comment that starts here ends; the start itself where none does."""
+    """End of the comment that starts here; the start itself if it never ends."""
     if not text.startswith("/*", start):
         return start
     depth = 0

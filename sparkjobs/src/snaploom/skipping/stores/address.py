@@ -1,4 +1,4 @@
-"""The URI of a declared OpenSearch: one text names it in every interface, with no secret in it."""
+"""URI of a declared OpenSearch: the same in every interface, without secrets."""
 
 from __future__ import annotations
 
@@ -17,16 +17,12 @@ USERNAME_VARIABLE, PASSWORD_VARIABLE = "username_variable", "password_variable"
 
 
 def is_opensearch(location: str) -> bool:
-    """Whether a location is one in OpenSearch."""
+    """Whether a location is in OpenSearch."""
     return location.lower().startswith(f"{SCHEME}:")
 
 
 def uri_of_store(store: OpenSearchStore) -> str:
-    """The URI of a declared store.
-
-    Raises:
-        IndexNotPossible: its credentials stand in the declaration.
-    """
+    """URI of a declared store; `IndexNotPossible` if the declaration contains credentials."""
     options = {"scheme": store.scheme, "auth": store.auth.value.lower()}
     if store.region is not None:
         options["region"] = store.region
@@ -37,7 +33,7 @@ def uri_of_store(store: OpenSearchStore) -> str:
 
 
 def _variables(credentials: Credentials) -> tuple[str, str]:
-    """The variables of user name and password: queries read them later, wherever they run."""
+    """Variables of user name and password: queries read them later, on any machine."""
     keys = user_and_password(credentials)
     if keys is not None:
         user, password = keys

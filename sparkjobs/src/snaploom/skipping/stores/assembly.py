@@ -1,4 +1,4 @@
-"""From segments to one table of files: which rows count, without reading more than is needed.
+"""Assembles segments to one table of files, reading no more than needed.
 
 Later rows hide earlier ones of the same path; a segment of removed paths hides without showing; a
 segment that `merges` completes earlier rows of the same path *and* identity. Everything is decided
@@ -53,8 +53,6 @@ class Part:
 
 @dataclass(frozen=True)
 class _Visible:
-    """What hiding leaves."""
-
     visible: Mask
     """For each row of the showing segments, whether it counts."""
     parts: Numbers
@@ -65,20 +63,13 @@ class _Visible:
 
 @dataclass(frozen=True)
 class _Completion:
-    """What a merging segment adds."""
-
     part: Part
     source: Numbers
     """For each row that counts, the row of the segment that completes it; -1 for none."""
 
 
 def assemble(parts: Sequence[Part], definition: SkippingDefinition) -> FileTable:
-    """The rows that count, in order of segments.
-
-    Args:
-        parts: segments of a state, oldest first.
-        definition: has the types of columns that no segment has yet.
-    """
+    """The rows that count, in order of segments, oldest first."""
     shown = [part for part in parts if not part.segment.removed and not part.segment.merges]
     if len(parts) == len(shown) == 1:
         columns = _Columns(shown, None, (), definition)
@@ -94,7 +85,7 @@ def assemble(parts: Sequence[Part], definition: SkippingDefinition) -> FileTable
 
 
 def removed_paths(parts: Sequence[Part]) -> pa.Array:
-    """Paths that these segments mark as gone, and that none of them shows later."""
+    """Paths that these segments mark as removed and no later one shows."""
     return _visible(parts).removed
 
 
@@ -137,8 +128,6 @@ def _completion(part: Part, number: int, newest: _Visible, rows: pa.Table) -> _C
 
 
 class _Columns:
-    """Puts columns of the result together."""
-
     def __init__(
         self,
         shown: Sequence[Part],
@@ -169,7 +158,11 @@ class _Columns:
             return column
         for completion in self._completions:
             if name in completion.part.reader.columns:
-                column = _completed(column, completion, name, data_type)
+                added = _column(completion.part, name, data_type)
+                both = pa.chunked_array([*column.chunks, *added.chunks], data_type)
+                own = np.arange(len(column), dtype=np.int64)
+                places = np.where(completion.source >= 0, len(column) + completion.source, own)
+                column = both.take(pa.array(places))
         return column
 
     def _type(self, name: str) -> pa.DataType:
@@ -188,18 +181,7 @@ def _column(part: Part, name: str, data_type: pa.DataType) -> pa.ChunkedArray:
     return part.reader.read([name]).column(name).cast(data_type)
 
 
-def _completed(
-    column: pa.ChunkedArray, completion: _Completion, name: str, data_type: pa.DataType
-) -> pa.ChunkedArray:
-    added = _column(completion.part, name, data_type)
-    both = pa.chunked_array([*column.chunks, *added.chunks], data_type)
-    own = np.arange(len(column), dtype=np.int64)
-    places = np.where(completion.source >= 0, len(column) + completion.source, own)
-    return both.take(pa.array(places))
-
-
 def _declared_type(name: str, definition: SkippingDefinition) -> pa.DataType:
-    """Type of a column that was declared and never built: all its values are unknown."""
     index_id, _, field = name.partition(".")
     for index in definition.indexes:
         if index.index_id == index_id:

@@ -31,15 +31,15 @@ class IndexBase(Protocol):
 
     @property
     def uri(self) -> str:
-        """Where, for people and logs; no secrets in it."""
+        """URI for people and logs; no secrets in it."""
         ...
 
     def index(self, target_uri: str) -> IndexStore:
-        """The store of a target's index, whether there is one or not; no call goes out."""
+        """The store of a target's index, existing or not; no call goes out."""
         ...
 
     def indexes(self) -> list[IndexStore]:
-        """Stores of all indexes there are, dropped ones included.
+        """Stores of all indexes, dropped ones included.
 
         Raises:
             StorageError: the base cannot be listed.
@@ -66,7 +66,7 @@ class FolderBase:
         return self._store.uri
 
     def index(self, target_uri: str) -> IndexStore:
-        """The store of a target's index; the same object each time, for it knows what it read."""
+        """The store of a target's index; the same object each time, because it caches."""
         return self._open(folder_name(target_uri))
 
     def indexes(self) -> list[IndexStore]:
@@ -86,12 +86,7 @@ class FolderBase:
 def open_base(
     uri: str, keys: ParquetKeys | None = None, others: StoreOpener | None = None
 ) -> IndexBase:
-    """The base at a URI.
-
-    Args:
-        uri: of a folder, or of another kind of place.
-        keys: for encrypted indexes.
-        others: opens folders that only Hadoop's client knows, as HDFS (rule P6).
+    """Open the base at a URI; `others` opens folders only Hadoop's client knows (rule P6).
 
     Raises:
         StorageError: no store is known for the scheme, or what it needs is not installed.

@@ -1,4 +1,4 @@
-"""Which skipping indexes there are for what a query reads; asked at each planning, so cheap.
+"""Catalog of the skipping indexes of a query's relations; asked at each planning, so cheap.
 
 A state that was read is believed for a few seconds, an absent one too, unless this process itself
 committed since. The rows of a state are kept until other rows take their place; signs of life of an
@@ -33,14 +33,14 @@ _ROOTED = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*)?)(/.*)?", re.DO
 
 @dataclass(frozen=True)
 class PinnedIndex:
-    """An index as it was when the catalog looked."""
+    """An index in the state that the catalog read."""
 
     store: IndexStore
     """Where it is."""
     state: StoredState
     """Its state; `may_skip` holds."""
     definition: SkippingDefinition
-    """What it keeps."""
+    """Definition of the index."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Found:
-    """What the catalog knows about some targets."""
+    """Indexes and problems of some targets."""
 
     indexes: tuple[PinnedIndex, ...] = ()
     """Indexes that queries may use: nearest target first, bases in their order."""
@@ -81,13 +81,6 @@ class IndexCatalog:
         clock: Callable[[], float] = time.monotonic,
         believed_seconds: float = BELIEVED_SECONDS,
     ) -> None:
-        """Begin with nothing read.
-
-        Args:
-            bases: where to look, in order of preference.
-            clock: seconds that only grow.
-            believed_seconds: how long a state is believed.
-        """
         self._bases = tuple(bases)
         self._clock = clock
         self._believed_seconds = believed_seconds
@@ -98,15 +91,11 @@ class IndexCatalog:
 
     @property
     def bases(self) -> tuple[IndexBase, ...]:
-        """Where it looks."""
+        """Bases in order of preference."""
         return self._bases
 
     def find(self, target_uris: Iterable[str]) -> Found:
-        """Indexes of targets and of every folder above them.
-
-        Args:
-            target_uris: Hadoop paths of roots and locations, as `Path.toString()` writes them.
-        """
+        """Indexes of targets and of every folder above them."""
         indexes: list[PinnedIndex] = []
         problems: list[Problem] = []
         for uri in dict.fromkeys(above for target in target_uris for above in with_above(target)):
@@ -145,20 +134,19 @@ class IndexCatalog:
         return files
 
     def forget(self) -> None:
-        """Believe nothing any more."""
+        """Drop everything cached."""
         with self._lock:
             self._seen.clear()
             self._files.clear()
             self._outages.clear()
 
     def _outage(self, place: str) -> str:
-        """The error of a place that did not answer a short while ago; else empty."""
         with self._lock:
             at, message = self._outages.get(place, (0.0, ""))
             return message if message and self._clock() - at < OUTAGE_SECONDS else ""
 
     def _failed(self, place: str, error: Exception) -> str:
-        """Remember what did not answer; what is damaged costs no time to look at again."""
+        """Remember a place that did not answer; damage costs no time to look at again."""
         message = f"unreadable: {_message(error)}"
         if isinstance(error, SkippingError) and error.retryable:
             with self._lock:

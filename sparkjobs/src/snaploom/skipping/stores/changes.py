@@ -1,4 +1,4 @@
-"""What this process committed, so that what it caches of a store is not older than that."""
+"""Commits of this process, by which caches of a store become invalid."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _lock = threading.Lock()
 
 
 def note_commit(store_uri: str) -> None:
-    """Every store calls this after a commit of its own."""
+    """Record a commit; every store calls it after its own."""
     with _lock:
         _commits[store_uri] += 1
 
 
 def commits_noted(store_uri: str) -> int:
-    """A number that differs when something was committed in between."""
+    """A number that changes with every commit to the store."""
     with _lock:
         return _commits[store_uri]

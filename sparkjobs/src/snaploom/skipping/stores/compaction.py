@@ -1,4 +1,4 @@
-"""Which segments are worth rewriting: the newest ones, as far back as they are small.
+"""Chooses segments to rewrite: the newest ones, as far back as they are small.
 
 Walking from the newest segment back, a segment joins while it is not much larger than all newer
 ones together. Each row is therefore rewritten a logarithmic number of times over the life of an
@@ -17,16 +17,9 @@ GROWTH = 4
 SMALL_ROWS = 10_000
 """A segment of no more rows joins in any case: rewriting it takes milliseconds."""
 
-SUGGESTED_SEGMENTS = 10
-"""Segments from which on a refresh suggests to compact."""
-
 
 def rewritten_from(segments: Sequence[Segment]) -> int:
-    """Number of the first segment to rewrite, together with all newer ones.
-
-    Returns:
-        The number of segments when nothing is to be gained.
-    """
+    """Number of the first segment to rewrite; the number of all if nothing is gained."""
     start, newer = len(segments), 0
     for number in reversed(range(len(segments))):
         rows = segments[number].rows

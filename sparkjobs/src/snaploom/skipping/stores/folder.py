@@ -63,13 +63,7 @@ class FolderIndexStore:
     def __init__(
         self, store: ObjectStore, folder: str = "", keys: ParquetKeys | None = None
     ) -> None:
-        """Open the folder; nothing is read yet.
-
-        Args:
-            store: the base, or the folder itself.
-            folder: prefix of all keys; empty, or ending in `/`.
-            keys: for encrypted indexes.
-        """
+        """Open the folder at a key prefix, empty or ending in `/`; nothing is read yet."""
         self._store = store
         self._folder = folder
         self._keys = keys
@@ -82,7 +76,7 @@ class FolderIndexStore:
 
     @property
     def usage(self) -> UsageLog:
-        """What queries made of the index."""
+        """Usage of the index by queries."""
         return UsageLog(self._store, self._folder)
 
     def read(self) -> StoredState:
@@ -107,7 +101,7 @@ class FolderIndexStore:
         return replace(self._write(file), removed=True)
 
     def open(self, state: StoredState) -> FileTable:
-        """The rows of a state; the files are fetched now, their columns decoded when needed."""
+        """Rows of a state; the files are fetched now, their columns decoded when needed."""
         if state.definition is None:
             identity = pa.schema(list(IDENTITY_FIELDS))
             return FileTable.of(identity.empty_table())
@@ -198,7 +192,6 @@ class FolderIndexStore:
 def _all_columns(
     files: FileTable, parts: Sequence[Part], definition: SkippingDefinition
 ) -> pa.Table:
-    """Everything about the indexes that there still are."""
     ids = {index.index_id for index in definition.indexes}
     names = dict.fromkeys(name for name, _ in IDENTITY_FIELDS)
     for part in parts:

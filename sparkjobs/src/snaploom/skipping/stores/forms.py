@@ -1,4 +1,4 @@
-"""Forms of folders: what a folder holds for other programs, beside the rows that we read.
+"""Forms of folders: extra files for other programs, beside our rows.
 
 A form is registered in the entry-point group `snaploom.skipping.forms` under its name. An index of
 a form that is not registered here is read and described, and not changed: what other programs read
@@ -27,11 +27,7 @@ class StoreForm(Protocol):
     """A form that a folder may have."""
 
     def check(self, definition: SkippingDefinition) -> None:
-        """Refuse what the form cannot hold.
-
-        Raises:
-            IndexNotPossible: it cannot; every reason is named.
-        """
+        """Raise `IndexNotPossible`, with all reasons, for a definition the form cannot hold."""
         ...
 
     def parameters(self, index_type: str, given: Mapping[str, str]) -> Mapping[str, str]:
@@ -41,14 +37,7 @@ class StoreForm(Protocol):
     def store(
         self, native: IndexStore, base: ObjectStore, folder: str, keys: ParquetKeys | None
     ) -> IndexStore:
-        """A store that keeps the form of its indexes up to date; those of others pass through.
-
-        Args:
-            native: the store of our own rows.
-            base: the folder of the base.
-            folder: the store's own folder below it, ending in `/`.
-            keys: for encrypted indexes.
-        """
+        """A store that also maintains the form of its indexes; others' indexes pass through."""
         ...
 
 
@@ -62,11 +51,7 @@ def registered_forms() -> Mapping[str, StoreForm]:
 
 
 def store_form(name: str) -> StoreForm:
-    """The form of that name.
-
-    Raises:
-        IndexNotPossible: it is not registered here.
-    """
+    """The form of that name; `IndexNotPossible` if it is not registered here."""
     form = registered_forms().get(name)
     if form is None:
         raise IndexNotPossible(

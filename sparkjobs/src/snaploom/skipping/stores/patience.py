@@ -1,4 +1,4 @@
-"""How long a store may try: while a query is planned somebody waits, and reading all files is safe.
+"""Time limit of stores: short while a query is planned, since reading all files is safe.
 
 Builds and commits rather wait until a store is back; the planning of a query does not.
 """
@@ -17,7 +17,7 @@ _IS_AWAITED: ContextVar[bool] = ContextVar("is_awaited", default=False)
 
 @contextmanager
 def while_somebody_waits() -> Iterator[None]:
-    """Let stores that are asked in this block, by this thread, give up early."""
+    """Let stores asked in this block, by this thread, give up early."""
     before = _IS_AWAITED.set(True)
     try:
         yield
@@ -26,5 +26,5 @@ def while_somebody_waits() -> Iterator[None]:
 
 
 def somebody_waits() -> bool:
-    """Whether the store should rather fail soon than succeed late."""
+    """Whether the store should fail soon rather than succeed late."""
     return _IS_AWAITED.get()

@@ -1,4 +1,4 @@
-"""The port to a place where one skipping index is kept.
+"""Port to the place of one skipping index.
 
 A store holds *rows* (tables as `snaploom.skipping.core.filetable` describes them) in *segments*,
 which never change, and *states*, of which the newest counts. A commit is one compare-and-swap of
@@ -70,7 +70,7 @@ class StoredState:
     phase: IndexState = IndexState.EMPTY
     """State of Flint's machine (rule S25)."""
     definition: SkippingDefinition | None = None
-    """What is declared; None when there is no index, or it is vacuumed."""
+    """Definition; None when there is no index, or it is vacuumed."""
     segments: tuple[Segment, ...] = ()
     """Rows that count, oldest first."""
     committed_at: StoredTime = NEVER
@@ -93,12 +93,12 @@ class StoredState:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a skipping index, in whatever condition."""
+        """Whether there is a skipping index, in any condition."""
         return self.definition is not None and self.phase not in _GONE
 
     @property
     def may_skip(self) -> bool:
-        """Whether queries may use the rows: what failed or is under way leaves the former ones."""
+        """Whether queries may use the rows; failed and running operations leave the former ones."""
         definition = self.definition
         is_used = definition is not None and definition.enabled and self.phase not in _GONE
         return is_used and self.trusted and self.refreshed_at != NEVER
@@ -111,23 +111,23 @@ NOTHING = StoredState(version=0)
 
 
 class IndexStore(Protocol):
-    """Where one skipping index is kept."""
+    """Place of one skipping index."""
 
     @property
     def uri(self) -> str:
-        """Where, for people and logs; no secrets in it."""
+        """URI for people and logs; no secrets in it."""
         ...
 
     def read(self) -> StoredState:
         """The newest committed state; `NOTHING` where there is none.
 
         Raises:
-            IndexUnreadable: what is there is damaged or from a newer Snaploom (rule S14).
+            IndexUnreadable: the state is damaged or from a newer Snaploom (rule S14).
         """
         ...
 
     def commit(self, build: Callable[[StoredState], StoredState | None]) -> StoredState:
-        """Replace the state, rebased on whatever others commit meanwhile.
+        """Replace the state, rebased on other commits.
 
         Args:
             build: from the newest state, its successor (`version` is set here), or None to leave
@@ -151,16 +151,12 @@ class IndexStore(Protocol):
 
         Raises:
             IndexUnreadable: a segment is damaged or absent.
-            KeyUnavailable: it is encrypted, and the key is not to be had.
+            KeyUnavailable: it is encrypted, and the key is unavailable.
         """
         ...
 
     def sweep(self, keep: StoredState, older_than: EpochNanos) -> tuple[int, int]:
-        """Remove segments that no state from `keep` on needs and that are older than a time.
-
-        Returns:
-            Number of files (or documents) removed and their bytes.
-        """
+        """Remove old segments no state from `keep` on needs; returns files and bytes removed."""
         ...
 
     def destroy(self) -> None:
@@ -168,15 +164,12 @@ class IndexStore(Protocol):
         ...
 
     def compact(self, state: StoredState) -> tuple[Segment, ...]:
-        """Write the rows of a state in fewer segments, which nobody sees until committed.
+        """Write rows in fewer segments, invisible until committed; the same if nothing is gained.
 
         Only what pays is rewritten. A store whose segments are no pieces has nothing to do.
 
-        Returns:
-            Segments that hold the same rows; the state's own when nothing is to be gained.
-
         Raises:
             IndexUnreadable: a segment is damaged or absent.
-            KeyUnavailable: it is encrypted, and the key is not to be had.
+            KeyUnavailable: it is encrypted, and the key is unavailable.
         """
         ...

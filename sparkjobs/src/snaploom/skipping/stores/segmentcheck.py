@@ -1,4 +1,4 @@
-"""Whether a segment's columns are those of its state: asked once, before any is used.
+"""Checks a segment's columns against its state, once before any is used.
 
 What reads rows afterwards relies on their types, and on identities that are there.
 """
@@ -20,11 +20,11 @@ _ALWAYS_THERE = ("path", "length", "modified")
 def checked(
     reader: SidecarReader, segment: Segment, definition: SkippingDefinition
 ) -> SidecarReader:
-    """The same segment.
+    """Return the segment if it is valid.
 
     Raises:
         IndexUnreadable: it has other columns, types or rows than it must have.
-        KeyUnavailable: it is encrypted, and the key is not to be had.
+        KeyUnavailable: it is encrypted, and the key is unavailable.
     """
     if reader.rows != segment.rows:
         raise _damaged(reader, f"{reader.rows} rows", f"{segment.rows} rows")
@@ -55,7 +55,6 @@ def _check_type(reader: SidecarReader, name: str, data_type: pa.DataType) -> Non
 
 
 def _index_columns(definition: SkippingDefinition) -> dict[str, pa.DataType]:
-    """Types of the columns of all indexes whose type is registered here."""
     found: dict[str, pa.DataType] = {}
     for index in definition.indexes:
         for position in range(len(index.terms)):

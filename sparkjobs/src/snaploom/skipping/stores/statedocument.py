@@ -1,4 +1,4 @@
-"""The document of a state: what is declared, which segments count, and how far an operation is.
+"""Document of a state: definition, segments, and progress of an operation.
 
 Each state is a whole: canonical JSON, never changed, so that a reader needs one document. Its
 fields are those of `StoredState` and what that holds. A state that was pruned leaves `PRUNED` in
@@ -30,11 +30,11 @@ LONGEST_STATE = 4 * 1024 * 1024
 """Bytes of the longest document: 20,000 segments, or 256 indexes of 16 KB each."""
 
 PRUNED = b'{"pruned":true}\n'
-"""What stands where a state was that nobody needs any more."""
+"""Document in the place of a pruned state."""
 
 
 class StateDocument(ApiModel):
-    """One state, with what makes the document one of a kind."""
+    """One state, with the type of its document."""
 
     format: Annotated[int, Ge(1)] = STATE_FORMAT
     """Format version of this document."""
@@ -46,22 +46,17 @@ class StateDocument(ApiModel):
 
 
 def format_state(state: StoredState, commit: str) -> bytes:
-    """The document of a state: canonical JSON and a newline."""
+    """Format a state as canonical JSON and a newline."""
     return StateDocument(commit=commit, state=state).dump_json().encode() + b"\n"
 
 
 def target_key(target_uri: str) -> str:
-    """What the index of a target is found by: SHA-256 of the target's URI, in hex."""
+    """Key of a target's index: SHA-256 of the target's URI, in hex."""
     return hashlib.sha256(target_uri.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def parse_state(document: bytes, name: str, key: str = "") -> StoredState:
-    """Parse a state, which anybody may have written.
-
-    Args:
-        document: as it is stored.
-        name: the file, for messages.
-        key: what the index is found by; a hash must be that of the target's URI.
+    """Parse an untrusted state; `key` must match the target's URI.
 
     Raises:
         IndexUnreadable: it is damaged, or was written by a newer Snaploom.
@@ -82,7 +77,7 @@ def parse_state(document: bytes, name: str, key: str = "") -> StoredState:
 
 
 def damaged_state(name: str, found: str) -> IndexUnreadable:
-    """The error for a document that contradicts its name."""
+    """Build the error for a document that contradicts its name."""
     return IndexUnreadable(
         f"{name} is damaged",
         found=found,
@@ -112,7 +107,7 @@ class _Format(BaseModel):
 
 
 def _impossible(state: StoredState, key: str) -> str:
-    """What of a state cannot be, though each field can; empty when all can.
+    """Contradictions between fields of a state; empty if consistent.
 
     A folder, or a document, belongs to the target whose hash names it: what speaks of another one
     would have that one's files removed, or its queries answered.

@@ -26,7 +26,7 @@ from snaploom.storage.numberedlog import NumberedLog, read_hint, rebased, write_
 from snaploom.storage.objectstore import ObjectStore
 
 KEPT_STATES = 5
-"""Newest states that pruning leaves for people who look for what happened."""
+"""Newest states that pruning leaves for people to investigate."""
 
 MOST_PRUNED = 100
 """Pruned states in a row that are asked for one by one; beyond them the log is listed."""
@@ -49,7 +49,7 @@ class StateLog:
     """The states of one skipping index, below one folder of a store."""
 
     def __init__(self, store: ObjectStore, folder: str) -> None:
-        """Open the log; nothing is read yet.
+        """Open the log below a key prefix; nothing is read yet.
 
         Args:
             store: where the folder is.
@@ -138,7 +138,6 @@ class StateLog:
         return None
 
     def _beyond(self, state: StoredState) -> StoredState:
-        """The newest state, where so many after one are pruned that it is quicker to list."""
         found = self._listed()
         if found.version <= state.version or (found.definition is None and not found.committed_at):
             raise damaged_state(f"{self._store.uri}{self._folder}", "nothing after old states")

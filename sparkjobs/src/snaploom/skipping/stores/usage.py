@@ -76,7 +76,7 @@ class Usage:
     """How often the index, or a part of it, was not used, by reason."""
 
     def __add__(self, other: Usage) -> Usage:
-        """Both together."""
+        """Sum of both."""
         firsts = [each for each in (self.first_used, other.first_used) if each != NEVER]
         return Usage(
             reads=self.reads + other.reads,
@@ -105,7 +105,7 @@ class Recorded:
 
 
 class UsageDocument(ApiModel):
-    """What one session did."""
+    """Usage by one session."""
 
     format: Annotated[int, Ge(1)] = USAGE_FORMAT
     """Format version of this document."""
@@ -117,7 +117,7 @@ class UsageLog:
     """The usage documents of one skipping index, below its folder."""
 
     def __init__(self, store: ObjectStore, folder: str) -> None:
-        """Open it; nothing is read yet.
+        """Open the log below a key prefix; nothing is read yet.
 
         Args:
             store: where the folder is.
@@ -127,11 +127,7 @@ class UsageLog:
         self._folder = f"{folder}{_FOLDER}"
 
     def write(self, session: str, usage: Usage) -> None:
-        """Record what a session did so far.
-
-        Args:
-            session: token of the session; it takes the place of what it recorded before.
-            usage: its sums.
+        """Write a session's sums, replacing its earlier ones.
 
         Raises:
             FolderNotWritable: the store refuses it, as one that may only be read does.
@@ -141,7 +137,7 @@ class UsageLog:
         self._store.put(f"{self._folder}{session}.json", document)
 
     def read(self) -> Recorded:
-        """Everything that is known.
+        """Sum of all documents.
 
         Raises:
             StorageError: the store does not answer.
@@ -152,7 +148,7 @@ class UsageLog:
         return Recorded(add_up(found), len(found), len(documents) - len(found))
 
     def last_used(self) -> EpochNanos:
-        """When a query last used the index; `NEVER` when no session recorded it.
+        """Time of the last use by a query; `NEVER` when no session recorded one.
 
         Raises:
             StorageError: the store does not answer.
@@ -164,7 +160,7 @@ class UsageLog:
         return NEVER
 
     def sweep(self, now: EpochNanos) -> None:
-        """Remove what is old or too much; the newest document always stays.
+        """Remove old and excess documents; the newest always stays.
 
         Raises:
             StorageError: the store does not answer.
@@ -180,7 +176,6 @@ class UsageLog:
         self._store.delete([info.key for info in self._store.list(self._folder)])
 
     def _newest(self) -> list[ObjectInfo]:
-        """As many as are kept."""
         found = self._store.list(self._folder)
         return heapq.nlargest(MOST_SESSIONS, found, key=lambda info: (info.modified, info.key))
 
@@ -198,17 +193,17 @@ class KeepsUsage(Protocol):
 
     @property
     def usage(self) -> UsageLog | None:
-        """Where; None where there is no such place."""
+        """Log of usage; None where none can be kept."""
         ...
 
 
 def usage_log(store: object) -> UsageLog | None:
-    """Where the usage of a store's index is kept; None where nothing is recorded (OpenSearch)."""
+    """Log of usage of a store's index; None where none is recorded (OpenSearch)."""
     return store.usage if isinstance(store, KeepsUsage) else None
 
 
 def recorded_usage(store: object) -> Recorded | None:
-    """What is known about the usage of a store's index; None where nothing can be known."""
+    """Known usage of a store's index; None where none can be known."""
     log = usage_log(store)
     try:
         return None if log is None else log.read()
@@ -217,7 +212,7 @@ def recorded_usage(store: object) -> Recorded | None:
 
 
 def add_up(usages: Iterable[Usage]) -> Usage:
-    """All together."""
+    """Sum of usages."""
     total = Usage()
     for usage in usages:
         total = total + usage
@@ -225,7 +220,7 @@ def add_up(usages: Iterable[Usage]) -> Usage:
 
 
 def with_reasons(usage: Usage, reasons: Sequence[str]) -> Usage:
-    """The same with each reason counted once more."""
+    """Usage with each reason counted once more."""
     cut = [reason[:LONGEST_REASON] for reason in reasons]
     return replace(usage, why_not=_counted(usage.why_not, Counter(cut))) if cut else usage
 

@@ -43,7 +43,7 @@ public final class Trees {
   public Trees() {}
 
   /**
-   * What Spark's parser makes of a text, under settings that are the same for every session.
+   * Parses a text with Spark's parser, under settings that are the same for every session.
    *
    * @param settings names and values in turn.
    */
@@ -110,7 +110,7 @@ public final class Trees {
   }
 
   /**
-   * What a resolved plan uses, above the plans that are given: lines of a kind and what was found.
+   * Constructs of a resolved plan above the given plans: lines of a kind and the construct.
    *
    * @param given plans that are not looked into.
    * @param views names of temporary views that are not looked into either.

@@ -27,7 +27,7 @@ _ORDER = "__snaploom_order"
 
 @dataclass(frozen=True)
 class Clustering:
-    """How rows are to be ordered."""
+    """Order of rows."""
 
     curve: Curve
     """Along which curve."""
@@ -59,17 +59,7 @@ def clustered(
     partition_names: Sequence[str],
     seed: int,
 ) -> DataFrame:
-    """The rows of a relation in the order of a curve, one Spark partition for each file.
-
-    Args:
-        relation: what is read; it can compute the terms of the clustering.
-        clustering: the order.
-        files: how many.
-        rows: how many rows there are, about.
-        partition_names: columns by whose values the files are put into folders; rows of one folder
-            stay together.
-        seed: of the sample from which quantiles are taken.
-    """
+    """Rows of a relation in the order of a curve, one Spark partition for each of `files` files."""
     columns = [relation.columns[term.key] for term in clustering.terms]
     frame = relation.frame
     folders = [sql.col(f"`{name.replace('`', '``')}`") for name in partition_names]
@@ -77,7 +67,10 @@ def clustered(
         order = [*folders, *columns]
         return frame.repartitionByRange(files, *order).sortWithinPartitions(*order)
     on_curve = _on_curve(frame, clustering, columns, rows, seed)
-    name = _unused(frame.columns)
+    taken = {name.lower() for name in frame.columns}
+    name = _ORDER
+    while name in taken:
+        name = f"_{name}"
     placed = frame.withColumn(name, on_curve)
     order = [*folders, sql.col(name)]
     # Within one cell of the curve the first column decides, so that encodings find runs.
@@ -107,15 +100,7 @@ def _on_curve(
 def sampled(
     frame: DataFrame, columns: Sequence[Column], rows: int, wanted: int, seed: int
 ) -> pa.Table:
-    """A random sample of some columns, named by their number; the same again for the same seed.
-
-    Args:
-        frame: what is sampled.
-        columns: of the frame.
-        rows: how many rows it has, about; 0 where that is not known: then the first ones are taken.
-        wanted: how many are wanted, about.
-        seed: of the choice.
-    """
+    """Random sample of about `wanted` of `rows` rows, by column number; the first ones if 0."""
     chosen = frame if rows else frame.limit(wanted)
     if rows > wanted:
         chosen = frame.sample(withReplacement=False, fraction=wanted / rows, seed=seed)
@@ -128,14 +113,6 @@ def kept_column(sample: pa.Table, number: int, term: Term) -> pa.Array:
     return as_kept(sample.column(number).combine_chunks(), arrow_type(term.data_type))
 
 
-def _unused(names: Sequence[str]) -> str:
-    taken = {name.lower() for name in names}
-    name = _ORDER
-    while name in taken:
-        name = f"_{name}"
-    return name
-
-
 def balanced(bytes_: int, target_file_size: int) -> int:
-    """How many files of about one size hold so many bytes."""
+    """Number of files of about one size that hold a number of bytes."""
     return max(1, int(np.ceil(bytes_ / target_file_size)))

@@ -38,7 +38,7 @@ class DirectReader:
     """Reads files and builds indexes."""
 
     indexes: tuple[IndexDefinition, ...]
-    """What is built; all of their terms are in `terms`."""
+    """Indexes to build; all of their terms are in `terms`."""
     terms: Mapping[str, FooterTerm]
     """Columns by key of term."""
     is_case_sensitive: bool
@@ -63,12 +63,7 @@ class DirectReader:
         return cls(tuple(indexes), wanted, is_case_sensitive)
 
     def read(self, path: str, expected: FileState) -> tuple[Scanned, ...] | None:
-        """What one file holds, one for each index; None: Spark has to read it.
-
-        Args:
-            path: of the operating system.
-            expected: what the file was when it was listed.
-        """
+        """Facts about one file, one for each index; None if Spark has to read it."""
         try:
             with pa.OSFile(path) as file:
                 if not expected.agrees(opened_state(file.fileno())):
@@ -81,7 +76,7 @@ class DirectReader:
     def read_all(
         self, files: Mapping[str, FileState], threads: int
     ) -> Iterator[tuple[str, tuple[Scanned, ...]]]:
-        """What files hold, by path; those that Spark has to read are left out."""
+        """Facts about files, by path; files that Spark has to read are left out."""
         with ThreadPoolExecutor(threads) as pool:
             found = pool.map(self.read, files, files.values())
             for path, scanned in zip(files, found, strict=True):
@@ -114,7 +109,7 @@ class DirectReader:
         return collected.finish() if collected.rows == metadata.num_rows else None
 
     def _values(self, batch: pa.RecordBatch, term: FooterTerm) -> pa.Array | None:
-        """A term's values in the Arrow type in which they are kept; None: in doubt."""
+        """Values of a term in the Arrow type in which they are kept; None if in doubt."""
         values: pa.Array = batch.to_struct_array()
         for name in term.names:
             if not pa.types.is_struct(values.type):
@@ -134,8 +129,6 @@ class DirectReader:
 
 
 class _Collected:
-    """Builders of one file."""
-
     def __init__(self, indexes: Sequence[IndexDefinition]) -> None:
         self._indexes = indexes
         self._builders: list[FileBuilder] = [

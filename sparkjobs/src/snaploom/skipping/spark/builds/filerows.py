@@ -64,7 +64,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class BuildPlan:
-    """What a build needs to know about the target."""
+    """Facts about the target that a build needs."""
 
     relation: Relation
     """How Spark reads it."""
@@ -82,7 +82,7 @@ class BuildPlan:
 
 @dataclass
 class Counters:
-    """What a build did, for people and benchmarks."""
+    """Counts of a build, for people and benchmarks."""
 
     footer_bytes: int = 0
     """Bytes of footers that were read."""
@@ -98,7 +98,7 @@ class Counters:
 
 @dataclass(frozen=True)
 class _Files:
-    """Some of the files that are built, and what is known of them before their rows are read."""
+    """Files of one piece, with the facts known before their rows are read."""
 
     table: pa.Table
     """Identity columns, as they were listed."""
@@ -120,14 +120,13 @@ class _Files:
         )
 
     def state(self, place: int) -> FileState:
-        """What one of them was when it was listed."""
         length, modified, etag = (
             self.table.column(name)[place].as_py() for name, _ in IDENTITY_FIELDS[1:]
         )
         return FileState(length, modified, etag)
 
     def has_as_many(self, place: int, scanned: Scanned) -> bool:
-        """Whether as many rows were seen as the footer of one of them counts, if it can be read."""
+        """Whether the number of rows seen equals the footer's, if that can be read."""
         rows = None if self.footers is None else self.footers.rows[place].as_py()
         return rows is None or rows == scanned.values[0] + scanned.nulls[0]
 
@@ -139,15 +138,7 @@ def build_rows(
     progress: Progress,
     counters: Counters,
 ) -> Iterator[pa.Table]:
-    """Rows in pieces of bounded size, in the form of `snaploom.skipping.core.filetable`.
-
-    Args:
-        plan: the target.
-        indexes: what is built.
-        files: identity columns, as they were listed.
-        progress: called after each piece.
-        counters: where this build counts.
-    """
+    """Build rows in pieces of bounded size, in the form of `snaploom.skipping.core.filetable`."""
     total = files.num_rows
     progress(0, total)
     for start in range(0, total, _BLOCK_FILES):
@@ -161,7 +152,7 @@ def build_rows(
 
 
 def _settled(files: pa.Table, counters: Counters) -> pa.Table:
-    """Files as they were listed, without those of which it is unknown whether they change."""
+    """Files whose recent change is old enough that another would show."""
     paths, modified, tags = (
         _whole(files.column(name)) for name in ("path", "modified", "etag")
     )  # fmt: skip
@@ -185,7 +176,6 @@ def _leave_out(path: str, why: str, counters: Counters) -> None:
 def _looked_at(
     plan: BuildPlan, indexes: Sequence[IndexDefinition], files: pa.Table, counters: Counters
 ) -> _Files:
-    """Some files with what is known of them before their rows are read."""
     types = {definition.type for definition in indexes}
     paths = _whole(files.column("path"))
     partitions = plan.partitions.numbers(paths) if PARTITION in types else None
@@ -200,7 +190,7 @@ def _looked_at(
 
 
 def piece_sizes(lengths: Sequence[int]) -> Iterator[int]:
-    """How many files are built at once, one number a piece, from their bytes."""
+    """Split files by their bytes into pieces; yields the number of files of each."""
     count = held = 0
     for length in lengths:
         kept = min(length, _MOST_KEPT)
@@ -231,18 +221,17 @@ _CHANGED = "changed while it was read"
 
 @dataclass
 class _Built:
-    """What is known about one index, one entry a file; columns as the store has them."""
+    """Facts about one index, one entry per file; columns as the store has them."""
 
     known: Mask
     """Files about which it is known."""
     columns: Mapping[str, pa.Array]
     """By name in the store."""
     read: dict[int, Scanned] = field(default_factory=dict)
-    """What was read of files about which nothing was known before, by their place."""
+    """Rows of files without earlier facts, by their place."""
 
     @property
     def unknown(self) -> list[int]:
-        """Places of files about which it is not known."""
         places: list[int] = np.flatnonzero(~self.known).tolist()
         return places
 
@@ -252,7 +241,6 @@ class _Built:
 
 
 def _proved(plan: BuildPlan, definition: IndexDefinition, files: _Files) -> _Built:
-    """What partition values and footers prove for an index."""
     proved = _proved_terms(plan, definition, files)
     kind = index_type(definition.type)
     if len(proved) < len(definition.terms):
@@ -273,7 +261,7 @@ def _proved(plan: BuildPlan, definition: IndexDefinition, files: _Files) -> _Bui
 def _proved_terms(
     plan: BuildPlan, definition: IndexDefinition, files: _Files
 ) -> Sequence[FooterColumn]:
-    """What is proved about the terms of an index; nothing where one of them must be computed."""
+    """Facts about the terms of an index; empty where one of them must be computed."""
     if definition.type == PARTITION:
         if files.partitions is None:
             return ()
@@ -303,7 +291,6 @@ def _read_the_rest(
     built: Mapping[str, _Built],
     counters: Counters,
 ) -> dict[str, str]:
-    """Read the files that indexes do not know yet; why something was not found out, by path."""
     read = [definition for definition in indexes if definition.type != PARTITION]
     failures: dict[str, str] = {}
     missing, unproved = _missing(read, built)
@@ -327,8 +314,12 @@ def _read_the_rest(
 def _forget_zoned(
     indexes: Sequence[IndexDefinition], files: _Files, built: Mapping[str, _Built]
 ) -> dict[str, str]:
-    """Forget what a reader in another time zone would find otherwise."""
-    concerned = [definition for definition in indexes if _may_read_timestamps(definition)]
+    """Forget facts that depend on the reader's time zone."""
+    concerned = [
+        definition
+        for definition in indexes
+        if any(term.data_type == "timestamp" or term.names is None for term in definition.terms)
+    ]
     if files.footers is None or not concerned:
         return {}
     zoned = files.footers.facts.column("zoned").to_numpy()
@@ -338,14 +329,9 @@ def _forget_zoned(
     return dict.fromkeys(paths, "timestamps in it depend on the time zone of the reader")
 
 
-def _may_read_timestamps(definition: IndexDefinition) -> bool:
-    return any(term.data_type == "timestamp" or term.names is None for term in definition.terms)
-
-
 def _missing(
     indexes: Sequence[IndexDefinition], built: Mapping[str, _Built]
 ) -> tuple[list[IndexDefinition], list[int]]:
-    """Indexes that do not know every file yet, and the files that one of them does not know."""
     unknown = {definition.index_id: built[definition.index_id].unknown for definition in indexes}
     missing = [definition for definition in indexes if unknown[definition.index_id]]
     return missing, sorted(set().union(*unknown.values()))
@@ -371,10 +357,7 @@ def _direct(
     places: Sequence[int],
     counters: Counters,
 ) -> Iterator[tuple[int, tuple[Scanned, ...]]]:
-    """What files hold that need no Spark to be read.
-
-    Only in local mode, where the driver's threads are all there is: a cluster has its executors.
-    """
+    """Read files without Spark, in local mode only: a cluster has its executors."""
     paths = files.paths
     local = {local_path(paths[place]): place for place in places}
     reader = DirectReader.of(indexes, plan.footer_terms, is_case_sensitive=plan.is_case_sensitive)
@@ -395,7 +378,6 @@ def _is_local(spark: SparkSession) -> bool:
 def _table(
     indexes: Sequence[IndexDefinition], files: _Files, built: Mapping[str, _Built], is_same: Mask
 ) -> pa.Table:
-    """Rows about the files of which something is known, and that did not change."""
     kept = np.logical_or.reduce([each.known for each in built.values()]) & is_same
     table = files.table.select([name for name, _ in IDENTITY_FIELDS])
     for definition in indexes:
@@ -405,7 +387,6 @@ def _table(
 
 
 def _columns(definition: IndexDefinition, built: _Built) -> Mapping[str, pa.Array]:
-    """Columns of an index, null where nothing is known."""
     places = np.arange(len(built.known))
     places[list(built.read)] = len(places) + np.arange(len(built.read))
     read = _read_columns(definition, list(built.read.values()))

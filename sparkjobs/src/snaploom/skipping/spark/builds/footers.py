@@ -1,4 +1,4 @@
-"""What Parquet footers prove about terms, of many files at once, by columns.
+"""Facts that Parquet footers prove about terms, of many files at once, by columns.
 
 By the rules of `storage.parquetstatistics`; a column that is not in the file is NULL in every row,
 unless it was added with a default (rule S19).
@@ -50,7 +50,7 @@ costs more than they do."""
 
 @dataclass(frozen=True)
 class FooterTerm:
-    """A column or nested field that is looked for in footers."""
+    """A column or nested field to look for in footers."""
 
     names: tuple[str, ...]
     """From the top-level column to the field, as in Spark's schema."""
@@ -61,7 +61,7 @@ class FooterTerm:
 
     @classmethod
     def of(cls, term: Term, *, has_default: bool = False) -> FooterTerm | None:
-        """The same of a term; None for an expression."""
+        """Convert a term; None for an expression."""
         names = term.names
         return None if names is None else cls(names, term.data_type, has_default)
 
@@ -72,7 +72,7 @@ _COUNT = pa.int64()
 
 @dataclass(frozen=True)
 class Footers:
-    """What footers prove, one entry a file."""
+    """Facts of footers, one entry per file."""
 
     facts: pa.Table
     """`rows` (null where the footer cannot be read), `length` (bytes that were read), `zoned`
@@ -89,11 +89,11 @@ class Footers:
         return _whole(self.facts.column("rows"))
 
     def column(self, place: int) -> FooterColumn:
-        """What is proved about the term at a place."""
+        """Facts about the term at a place."""
         return FooterColumn(*(_whole(self.facts.column(name)) for name in _names(place)))
 
     def slice(self, start: int, count: int) -> Footers:
-        """The same about some of the files."""
+        """The same facts about some of the files."""
         return Footers(self.facts.slice(start, count))
 
 
@@ -107,7 +107,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 @dataclass(frozen=True)
 class FooterReader:
-    """What is looked for in footers."""
+    """Reader of some terms' facts in footers."""
 
     terms: tuple[FooterTerm, ...]
     """Columns and fields."""
@@ -115,13 +115,7 @@ class FooterReader:
     """Whether Spark distinguishes names by case (`spark.sql.caseSensitive`)."""
 
     def read(self, spark: SparkSession, paths: Sequence[str], lengths: Sequence[int]) -> Footers:
-        """Footers of files of one file system, in their order.
-
-        Args:
-            spark: the session.
-            paths: as Hadoop writes them.
-            lengths: bytes that each file has.
-        """
+        """Read footers of files of one file system, in order; `paths` as Hadoop writes them."""
         local = [local_path(path) for path in paths]
         names = [name for name in local if name is not None]
         if len(names) < len(paths):
@@ -129,11 +123,7 @@ class FooterReader:
         return self.read_local(names)
 
     def read_local(self, names: Sequence[str]) -> Footers:
-        """Footers of files of this machine, by several threads.
-
-        Args:
-            names: as the operating system has them.
-        """
+        """Read footers of local files, in several threads; `names` are the operating system's."""
         with ThreadPoolExecutor(_THREADS) as pool:
             return self._joined(pool.map(self._read_some, _parts(names, FILES_OF_A_BATCH)))
 
@@ -171,7 +161,7 @@ class FooterReader:
         return pa.schema(fields)
 
     def leaves(self, metadata: pq.FileMetaData) -> Sequence[int | None]:
-        """For each term what `trusted_leaf` finds in footers of a schema, a writer and notes."""
+        """Leaf of each term in footers with one schema, writer and notes, by `trusted_leaf`."""
         return [
             trusted_leaf(
                 metadata, term.names, term.data_type, is_case_sensitive=self.is_case_sensitive
@@ -181,8 +171,6 @@ class FooterReader:
 
 
 class _End(NamedTuple):
-    """The end of a file that was read."""
-
     content: bytes
     """From where its footer begins, or from before it."""
     length: int
@@ -190,7 +178,6 @@ class _End(NamedTuple):
 
 
 def _end_of(name: str) -> _End | str:
-    """The end of a file of this machine, or why it cannot be read."""
     try:
         content = local_footer_bytes(name)
     except (OSError, ValueError) as error:
@@ -207,7 +194,7 @@ class _Found:
         self._columns: list[list[object]] = [[] for _ in reader.schema]
 
     def take(self, ends: Sequence[_End | str]) -> None:
-        """Take some files: the end of each, or why it cannot be read."""
+        """Add files: the end of each, or the reason why it cannot be read."""
         start = len(self._columns[0])
         for column, value in zip(self._columns, self._unread, strict=True):
             column += [value] * len(ends)
@@ -228,7 +215,6 @@ class _Found:
 
     @property
     def _unread(self) -> list[object]:
-        """Facts about a file before anything is known of it."""
         return [None, 0, False, None, *[None] * (len(self._columns) - _FACTS)]
 
     def _take(self, parsed: ParsedFooters, places: Sequence[int]) -> None:
@@ -248,7 +234,6 @@ class _Found:
                     column[place] = value
 
     def batch(self) -> pa.RecordBatch:
-        """What was taken."""
         schema = self._reader.schema
         arrays = [
             pa.array(values, field.type)
@@ -265,7 +250,6 @@ _NOTHING = (None, None, None, None)
 def _proved(
     metadata: pq.FileMetaData, term: FooterTerm, leaf: int | None, file: FileFooter
 ) -> Sequence[object]:
-    """What a footer proves about a term: values, nulls, least and greatest value."""
     if leaf == ABSENT:
         return _NOTHING if term.has_default else (0, file.rows, None, None)
     if leaf is None:

@@ -1,4 +1,4 @@
-"""Partition values of listed files, as an index takes them: from the listing, without a look."""
+"""Partition values of listed files as index rows, without opening the files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from snaploom.skipping.spark.relations.expressions import Literal
 
 @dataclass(frozen=True)
 class PartitionRows:
-    """Which values the partition columns have in each file of a listing."""
+    """Values of partition columns in each file of a listing."""
 
     names: tuple[str, ...]
     """Partition columns, in order."""
@@ -27,20 +27,16 @@ class PartitionRows:
     """Values of the partition columns, with how many files after each other have them."""
 
     def numbers(self, paths: pa.Array) -> Int64s:
-        """For each of some files of the listing, the number of its run."""
+        """For each file, the number of its run of equal values."""
         ends = np.cumsum([count for count, _ in self.runs], dtype=np.int64)
         found = pc.index_in(paths, value_set=self.paths).to_numpy(zero_copy_only=False)
         numbers: Int64s = np.searchsorted(ends, found, "right").astype(np.int64)
         return numbers
 
     def column(self, term: Term, numbers: Int64s) -> FooterColumn:
-        """What a footer would prove of a column that has one value.
+        """Facts as from a footer about a column that has one value per file.
 
         It stands for all rows of a file, however many: one is counted.
-
-        Args:
-            term: a partition column, or nothing is proved.
-            numbers: of the runs, as `numbers` gives them.
         """
         numbers_of_runs = pa.array(numbers)
         literals = self._literals(term)
@@ -52,7 +48,6 @@ class PartitionRows:
         return FooterColumn(pc.subtract(1, nulls), nulls, values, values)
 
     def _literals(self, term: Term) -> list[Literal | None]:
-        """The value of a term in each run; None where it is not known."""
         if term.names is None or term.names[0] not in self.names:
             return [None] * len(self.runs)
         place = self.names.index(term.names[0])

@@ -1,4 +1,4 @@
-"""Everything about some files from one distributed pass over their rows.
+"""One distributed pass over the rows of files that builds all indexes.
 
 Spark reads the files, with the reader and the settings of the target. What goes to the Python
 workers is a hash of the file's path (paths would cost more than the data), and for each index the
@@ -39,7 +39,7 @@ _EMPTY_AUTHORITY = "file:///"
 
 @dataclass(frozen=True)
 class ScanResult:
-    """What a scan found."""
+    """Result of a scan."""
 
     rows: Mapping[str, tuple[Scanned, ...]]
     """By path, one for each index; files that could not be read are not in it."""
@@ -49,7 +49,7 @@ class ScanResult:
 
 @dataclass(frozen=True)
 class Relation:
-    """The target as Spark reads it for building."""
+    """Target as Spark reads it for building."""
 
     spark: SparkSession
     """A session of our own, which has the reader settings of the user's."""
@@ -73,7 +73,7 @@ class Relation:
         return f"xxhash64({name}.file_path)"
 
     def only(self, hashes: Iterable[int]) -> DataFrame:
-        """The frame without other files: Spark decides this on the listing, and opens none.
+        """Rows of some files only: Spark decides this on the listing, and opens no others.
 
         Written as SQL because a column of a thousand literals takes a second to make.
         """
@@ -87,13 +87,7 @@ def scan(
     *,
     is_everything: bool,
 ) -> ScanResult:
-    """Read files once and build all indexes.
-
-    Args:
-        relation: what is read.
-        indexes: what is built.
-        paths: the files, as they are listed.
-        is_everything: whether the relation has no other files.
+    """Read files once and build all indexes; `is_everything` if the relation has no other files.
 
     Raises:
         SkippingError: reading fails whatever files are left out.
@@ -128,16 +122,12 @@ def scan(
 
 def _without_culprits(paths: list[str], message: str) -> list[list[str]]:
     """Smaller attempts: without the files that the message names, or halves."""
-    named = [path for path in paths if _is_named(path, message)]
+    named = [path for path in paths if any(name in message for name in (path, *_spellings(path)))]
     if named and len(named) < len(paths):
         others = [path for path in paths if path not in set(named)]
         return [others, *([path] for path in named)]
     middle = len(paths) // 2
     return [paths[:middle], paths[middle:]]
-
-
-def _is_named(path: str, message: str) -> bool:
-    return any(name in message for name in (path, *_spellings(path)))
 
 
 def _spellings(path: str) -> list[str]:
@@ -197,7 +187,6 @@ def _scan_once(
 def _feeding(
     definition: IndexDefinition, terms: Mapping[str, Column], columns: dict[str, Column]
 ) -> Feeding:
-    """The columns of an index, added to those that are selected already."""
     is_hashed = index_type(definition.type).feed(definition) is Feed.HASHES
     names = []
     for term in definition.terms:
@@ -210,8 +199,6 @@ def _feeding(
 
 
 class _Merging:
-    """Partial states of one file and one index."""
-
     def __init__(self, definition: IndexDefinition) -> None:
         self._builder: FileBuilder = index_type(definition.type).builder(definition)
         self._values = [0] * len(definition.terms)

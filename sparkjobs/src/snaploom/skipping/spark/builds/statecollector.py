@@ -1,4 +1,4 @@
-"""What runs in Spark's Python workers: batches of rows in, partial states of builders out.
+"""Functions for Spark's Python workers: batches of rows in, partial states of builders out.
 
 Rows of one file come after each other, so there is one set of builders at a time. When the next
 file begins, what was collected is emitted; a file that was split is merged in the driver. This
@@ -20,7 +20,7 @@ from snaploom.skipping.indexes.base import Feed, FileBuilder
 from snaploom.skipping.indexes.registry import index_type
 
 FILE = "file"
-"""Column with the hash of the file's path, in what comes in and in what goes out."""
+"""Column with the hash of the file's path, in input and output."""
 
 PARTIALS = pa.schema(
     [
@@ -38,19 +38,19 @@ PARTIALS_DDL = (
 
 _EMITTED_ROWS = 256
 _EMITTED_BYTES = 4 << 20
-"""What is collected before a batch is emitted; limits what a worker holds."""
+"""Bytes that are collected before a batch is emitted; limits a worker's memory."""
 
 
 @dataclass(frozen=True)
 class Scanned:
-    """What the rows of one file contribute to one index."""
+    """Contribution of one file's rows to one index."""
 
     values: tuple[int, ...]
     """Rows in which each term is not NULL."""
     nulls: tuple[int, ...]
     """Rows in which each term is NULL."""
     fields: Mapping[str, object]
-    """What the type keeps."""
+    """Partial state of the type's builder."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Collecting:
 
 
 def as_kept(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Values that Spark or Parquet gave, in the Arrow type in which a term's values are kept.
+    """Values from Spark or Parquet, in the Arrow type in which a term's values are kept.
 
     Dates and timestamps become the numbers that they are: days, and microseconds in UTC.
     """
@@ -115,8 +115,6 @@ def as_kept(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 class _File:
-    """Builders of one file."""
-
     def __init__(self, file: int, feedings: Sequence[Feeding]) -> None:
         self.file = file
         self.feedings = feedings
@@ -135,8 +133,6 @@ class _File:
 
 
 class _Emitted:
-    """Rows that wait to be sent."""
-
     def __init__(self) -> None:
         self.rows: list[dict[str, object]] = []
         self._bytes = 0

@@ -1,4 +1,4 @@
-"""What users, commands and jobs call: enable, explain, manage, SQL, Python, advice and sorting.
+"""Entry points for users, commands and jobs: enable, explain, manage, SQL, Python, advice, sort.
 
 Here a name and a location become a target and a store; what they do then is done further below.
 """

@@ -1,4 +1,4 @@
-"""`snaploom index advise`: collects what advice rests on, by reading some of the files."""
+"""`snaploom index advise`: collects the data for advice by reading some of the files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TYPES = ("MIN_MAX", "VALUE_SET", "BLOOM_FILTER")
 
 @dataclass(frozen=True)
 class AdviceRequest:
-    """On what advice is to rest."""
+    """Data and queries for advice."""
 
     log: Log | None = None
     """Queries, from `read_log`; without, some are drawn from the data."""
@@ -50,12 +50,7 @@ class AdviceRequest:
 
 
 def advise_target(target: SparkTarget, request: AdviceRequest, progress: Progress) -> Report:
-    """Estimate what indexes and orders would do for a target; nothing is written.
-
-    Args:
-        target: from `open_path` or `open_table`.
-        request: on what the advice is to rest.
-        progress: called for files read.
+    """Estimate the effect of indexes and orders on a target; nothing is written.
 
     Raises:
         TargetNotIndexable: it has no files, or no row.
@@ -93,15 +88,13 @@ def advise_target(target: SparkTarget, request: AdviceRequest, progress: Progres
         is_logged=bool(log.queries),
         doubts=(*doubts, *left_out),
         resource=resource_yaml(
-            target.target, advice.indexes_after_sorting, request.location or _beside(target)
+            target.target,
+            advice.indexes_after_sorting,
+            request.location or f"{target.target.uri}-indexes",
         )
         if advice.indexes_after_sorting
         else "",
     )
-
-
-def _beside(target: SparkTarget) -> str:
-    return f"{target.target.uri}-indexes"
 
 
 def _chosen(listed: pa.Table, files: int, seed: int) -> pa.Table:
@@ -115,7 +108,7 @@ def _chosen(listed: pa.Table, files: int, seed: int) -> pa.Table:
 def _terms(
     target: SparkTarget, queries: Sequence[Query], is_asked: bool
 ) -> tuple[tuple[Term, ...], tuple[str, ...]]:
-    """What is looked at, and what is left out and why."""
+    """Terms to examine, and those left out with reasons."""
     spoken = {term for query in queries for term in query.terms}
     if queries and not spoken:
         raise IndexNotPossible(
@@ -176,7 +169,6 @@ def _sample(
     rows: pa.Table,
     seed: int,
 ) -> dict[Term, pa.Array]:
-    """Random rows of the files that were read."""
     counted = _row_count(rows, candidates)
     paths = rows.column("path").to_pylist() if rows.num_rows else []
     spellings = [url_encoded(path) for path in paths]
@@ -187,7 +179,6 @@ def _sample(
 
 
 def _row_count(rows: pa.Table, candidates: Sequence[IndexDefinition]) -> int:
-    """Rows of the files, as the index that saw most of them counts; 0: none counts rows."""
     counts = [0]
     for index in candidates if rows.num_rows else ():
         if index.type != PARTITION:

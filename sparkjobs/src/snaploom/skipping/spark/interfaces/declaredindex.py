@@ -1,4 +1,4 @@
-"""Making a skipping index what is declared: create it or alter it, and refresh it where it lags.
+"""Brings a skipping index to its declaration: creates or alters it, and refreshes stale rows.
 
 What has to be done is found first, as data, so that it can be shown instead of being done. Where
 nothing has to be done, nothing is written: applying the same declaration again changes nothing.
@@ -24,14 +24,14 @@ from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState
 
 @dataclass(frozen=True)
 class Application:
-    """What has to be done so that an index is what is declared."""
+    """Steps that bring an index to its declaration."""
 
     declaration: Declaration
-    """What is declared."""
+    """Declaration to apply."""
     is_new: bool
     """Whether it has to be created."""
     alteration: Alteration | None
-    """What has to be altered; None for nothing."""
+    """Necessary alteration; None for none."""
     refresh: RefreshMode | None
     """How it has to be refreshed; None when its rows and the files agree."""
     steps: tuple[str, ...]
@@ -41,7 +41,7 @@ class Application:
 def plan_application(
     store: IndexStore, target: IndexableTarget, declaration: Declaration
 ) -> Application:
-    """Find what has to be done; nothing is done.
+    """Plan the steps without doing them.
 
     Raises:
         IndexOwned: another resource owns the index.
@@ -57,7 +57,10 @@ def plan_application(
         return Application(declaration, True, None, declaration.mode, created)
     require_owner(definition, declaration.owner)
     alteration, changes = _difference(definition, declaration, target)
-    lagging = _lag(store, state, definition, declaration, target)
+    listing = target.list_files(declaration.where)
+    asked = RefreshMode.INCREMENTAL if state.refreshed_at == NEVER else RefreshMode.AUTO
+    plan = plan_refresh(store, state, definition, target, asked, listing)
+    lagging = f"refresh {plan}" if plan.is_needed or state.refreshed_at == NEVER else ""
     steps = tuple(f"alter: {each}" for each in changes) + ((lagging,) if lagging else ())
     return Application(
         declaration,
@@ -74,7 +77,7 @@ def apply(
     application: Application,
     progress: Progress = silent,
 ) -> StoredState:
-    """Do what was found.
+    """Carry out planned steps.
 
     Raises:
         SkippingError: it cannot be done; queries use what was there before.
@@ -95,24 +98,10 @@ def apply(
     return store.read()
 
 
-def _lag(
-    store: IndexStore,
-    state: StoredState,
-    definition: SkippingDefinition,
-    declaration: Declaration,
-    target: IndexableTarget,
-) -> str:
-    """Why the rows have to be refreshed, for people; empty when they agree with the files."""
-    listing = target.list_files(declaration.where)
-    asked = RefreshMode.INCREMENTAL if state.refreshed_at == NEVER else RefreshMode.AUTO
-    plan = plan_refresh(store, state, definition, target, asked, listing)
-    return f"refresh {plan}" if plan.is_needed or state.refreshed_at == NEVER else ""
-
-
 def _difference(
     definition: SkippingDefinition, declaration: Declaration, target: IndexableTarget
 ) -> tuple[Alteration, list[str]]:
-    """What has to be altered, and the same for people."""
+    """Alteration to a declaration, and its description for people."""
     wanted = define(declaration, target, 1)
     _refuse_fixed(definition, wanted)
     alteration, steps = _of_indexes(definition.indexes, wanted.indexes, declaration.indexes)
@@ -141,7 +130,7 @@ def _of_indexes(
     wanted: Sequence[IndexDefinition],
     declared: Sequence[Index],
 ) -> tuple[Alteration, list[str]]:
-    """Indexes to add, to drop and to build anew; `declared` are those that `wanted` came from."""
+    """Indexes to add, to drop and to rebuild; `declared` are the sources of `wanted`."""
     known = {_identity(index): index for index in present}
     wishes = {_identity(index): index for index in wanted}
     added = [
@@ -173,11 +162,7 @@ def _identity(index: IndexDefinition) -> object:
 
 
 def _refuse_fixed(definition: SkippingDefinition, wanted: SkippingDefinition) -> None:
-    """Refuse what cannot be altered.
-
-    Raises:
-        IndexNotPossible: naming it.
-    """
+    """Refuse changes of fixed fields, naming the first."""
     for name, before, after in (
         ("form", definition.form, wanted.form),
         ("key of the footers", definition.footer_key_label, wanted.footer_key_label),

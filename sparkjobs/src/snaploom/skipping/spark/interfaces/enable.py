@@ -1,4 +1,4 @@
-"""Switching skipping on and off in a session, and what it did there so far.
+"""Switches skipping on and off in a session, and reports its statistics.
 
 `enable(spark, "s3://lake/indexes")`, and every query of the session skips; nothing else changes.
 """
@@ -37,14 +37,6 @@ def enable(spark: SparkSession, *bases: str, keys: ParquetKeys | None = None) ->
     `spark.sql` of the session takes statements about skipping indexes from then on. Enabling again
     adds locations. After `spark.stop()` a new session is enabled anew. `DataFrame.inputFiles` goes
     on naming every file of the relations: those that may be read, not those that are.
-
-    Args:
-        spark: the session.
-        bases: folders below which indexes are kept; those of the setting
-            `spark.snaploom.skipping.locations` count too, with its value when a query is planned.
-        keys: for encrypted indexes; without, the service that the setting
-            `spark.snaploom.skipping.kms` names when a query is planned. Where no key is to be had,
-            queries read every file.
 
     Raises:
         SkippingNotAvailable: Spark Connect, or a Spark that the optimizer rule does not fit.
@@ -103,7 +95,7 @@ def without_skipping(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    """A setting of the session for a while; then it is as it was before."""
+    """Set a session setting for the duration of the block."""
     before = spark.conf.get(name, None)
     spark.conf.set(name, value)
     try:
@@ -116,11 +108,7 @@ def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
 
 
 def decider_of(spark: SparkSession) -> Decider:
-    """What decides for the queries of a session.
-
-    Raises:
-        SkippingNotAvailable: skipping is not enabled.
-    """
+    """Return the session's decider; `SkippingNotAvailable` if skipping is not enabled."""
     refuse_connect(spark)
     decider = _deciders.get(_application(spark))
     if decider is None or not rule.is_installed(spark):
@@ -132,11 +120,7 @@ def decider_of(spark: SparkSession) -> Decider:
 
 
 def refuse_connect(spark: object) -> None:
-    """Refuse a session that has no JVM in this process.
-
-    Raises:
-        SkippingNotAvailable: it is one of Spark Connect.
-    """
+    """Raise `SkippingNotAvailable` for a session that has no JVM in this process."""
     if is_connect(spark):
         raise SkippingNotAvailable(
             "a Spark Connect session cannot skip files by itself: its plans are made in the server",

@@ -1,4 +1,4 @@
-"""Why a query reads the files that it reads: which index served what, and why others did not."""
+"""Explains why a query reads its files: the indexes that served it, and why others did not."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _CLAUSE = 40
 
 @dataclass(frozen=True)
 class Explanation:
-    """What skipping does to a query; `print` it."""
+    """Effect of skipping on a query; `print` it."""
 
     relations: tuple[RelationOutcome, ...]
     """Each relation of files in the query."""
 
     @property
     def data(self) -> list[dict[str, object]]:
-        """The same as plain values."""
+        """Plain values."""
         return [asdict(relation) for relation in self.relations]
 
     def to_json(self) -> str:
-        """The same as JSON."""
+        """JSON text."""
         return json.dumps(self.data, ensure_ascii=False)
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Explanation:
 
 
 def explain(frame: DataFrame) -> Explanation:
-    """Plan a query once more, and show what skipping does to it; nothing is run or counted.
+    """Plan a query once more, and explain the effect of skipping; nothing is run or counted.
 
     Raises:
         SkippingNotAvailable: skipping is not enabled in the frame's session.
@@ -64,7 +64,6 @@ def explain(frame: DataFrame) -> Explanation:
 
 
 def _plan_again(spark: SparkSession, frame: DataFrame) -> None:
-    """A frame remembers its plan; the rule sees only a new one."""
     jvm = spark._jvm
     mode = jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()  # type: ignore[union-attr]
     logical = frame._jdf.queryExecution().logical()

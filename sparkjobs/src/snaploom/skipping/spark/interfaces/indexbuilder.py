@@ -38,7 +38,7 @@ Parameter = str | int | float | bool
 
 @dataclass(frozen=True)
 class IndexBuilder:
-    """What was declared so far; every verb gives a new builder, so that one may serve several."""
+    """Declaration so far; every verb gives a new builder, so that one may serve several."""
 
     spark: SparkSession
     declaration: Declaration = field(default_factory=lambda: Declaration(()))
@@ -91,7 +91,7 @@ class IndexBuilder:
         )
 
     def stored(self, location: str = "", form: str = "NATIVE") -> Self:
-        """Set below which folder and in which form the index is kept."""
+        """Set the folder and the form in which the index is kept."""
         declared = replace(self.declaration, form=form)
         return replace(self, declaration=declared, place=StorePlace(location, form))
 
@@ -118,11 +118,11 @@ class IndexBuilder:
         return replace(self, declaration=declared)
 
     def refreshed(self, mode: RefreshMode | str) -> Self:
-        """Set what a refresh looks at: FULL, INCREMENTAL or AUTO."""
+        """Set the refresh mode: FULL, INCREMENTAL or AUTO."""
         return replace(self, declaration=replace(self.declaration, mode=RefreshMode(mode)))
 
     def create(self, *, ignore_if_exists: bool = False) -> StoredState:
-        """Create what was declared; nothing is indexed before the first refresh.
+        """Create the declared index; nothing is indexed before the first refresh.
 
         Raises:
             SkippingError: it cannot be created; nothing is.
@@ -140,7 +140,7 @@ class IndexBuilder:
         )
 
     def build(self, *, ignore_if_exists: bool = False) -> RefreshResult:
-        """Create what was declared, and index all files.
+        """Create the declared index, and index all files.
 
         Raises:
             SkippingError: it cannot be created, or none of the files could be indexed.
@@ -149,10 +149,7 @@ class IndexBuilder:
         return self.refresh()
 
     def refresh(self, mode: RefreshMode | str | None = None) -> RefreshResult:
-        """Bring the index of the table or path up to date.
-
-        Args:
-            mode: FULL, INCREMENTAL or AUTO; omitted, as the index was declared.
+        """Bring the index up to date, in a mode or that of its declaration.
 
         Raises:
             IndexNotFound: there is none.
@@ -162,7 +159,7 @@ class IndexBuilder:
         return self._indexes.refresh(self._subject(), asked)
 
     def describe(self) -> Description:
-        """What is known about the index of the table or path.
+        """Describe the index of the table or path.
 
         With the files that it covers, and when queries last used it: those of this application, and
         those of others that wrote it down.
@@ -179,10 +176,7 @@ class IndexBuilder:
         return replace(described, last_used=max(use.last_used, described.last_used or NEVER))
 
     def usage(self) -> Recorded | None:
-        """What queries made of the index of the table or path, as their sessions wrote it down.
-
-        Returns:
-            Sums over sessions; None where the store keeps no such notes (OpenSearch).
+        """Usage of the index by queries; None where the store keeps none (OpenSearch).
 
         Raises:
             IndexNotFound: there is none.
@@ -244,22 +238,12 @@ class IndexBuilder:
 
 
 def skipping_index(spark: SparkSession, location: str = "") -> IndexBuilder:
-    """Begin to build a skipping index.
-
-    Args:
-        spark: the session with which the files are read.
-        location: folder below which the index is kept; by default the session's.
-    """
+    """Begin to build an index below a folder; by default the session's."""
     return IndexBuilder(spark, place=StorePlace(location))
 
 
 def skipping_indexes(spark: SparkSession, location: str = "") -> SkippingIndexes:
-    """The skipping indexes that a session can reach, to list them or to work with any of them.
-
-    Args:
-        spark: the session with which the files are read.
-        location: folder below which indexes are kept; by default the session's locations.
-    """
+    """List or use the indexes below a folder; by default the session's."""
     return SkippingIndexes(spark, location)
 
 

@@ -88,12 +88,6 @@ class SkippingIndexes:
     ) -> StoredState:
         """Declare an index; nothing is indexed before the first refresh.
 
-        Args:
-            subject: what is indexed.
-            declaration: what is kept about each file.
-            place: where it is kept; by default below the session's first location.
-            ignore_if_exists: answer with the index that there is instead of refusing.
-
         Raises:
             IndexAlreadyExists: there is one.
             IndexNotPossible: something declared cannot be; with all that cannot.
@@ -122,12 +116,12 @@ class SkippingIndexes:
         return operations.refresh(store, target, mode, progress=self.progress)
 
     def alter(self, subject: Subject, alteration: Alteration) -> StoredState:
-        """Change what is declared about an index.
+        """Change the declaration of an index.
 
         Raises:
             IndexNotFound: there is none.
             IndexOwned: a resource owns it.
-            IndexNotPossible: what is added cannot be.
+            IndexNotPossible: an added index is not possible.
         """
         target = self.target(subject)
         store = self._store(target.target.uri, target.target.table)
@@ -135,7 +129,7 @@ class SkippingIndexes:
         return alter(store, target, alteration, acting_for=self.acting_for, progress=self.progress)
 
     def plan(self, subject: Subject, declaration: Declaration, place: StorePlace) -> Application:
-        """What `apply` would do.
+        """Plan `apply`.
 
         Raises:
             IndexNotPossible: something declared cannot be; with all that cannot.
@@ -148,10 +142,7 @@ class SkippingIndexes:
         return plan_application(base.index(target.target.uri), target, declaration)
 
     def apply(self, subject: Subject, declaration: Declaration, place: StorePlace) -> Application:
-        """Make an index what is declared, and refresh it where it lags.
-
-        Returns:
-            What was done.
+        """Bring an index to its declaration, and refresh stale rows; returns the steps done.
 
         Raises:
             IndexNotPossible: something declared cannot be; with all that cannot.
@@ -170,10 +161,10 @@ class SkippingIndexes:
     def describe(
         self, subject: Subject, place: StorePlace | None = None, *, is_counted: bool = True
     ) -> Description:
-        """What is known about an index; what is damaged is reported, not raised.
+        """Describe an index; damage is reported, not raised.
 
         Args:
-            subject: what is indexed.
+            subject: table or path of the index.
             place: where the index would be; omitted, where there is one.
             is_counted: whether the files are listed, to count those that the index covers.
 
@@ -197,10 +188,7 @@ class SkippingIndexes:
         return list_indexes(self._base(location) for location in self.locations)
 
     def usage(self, subject: Subject) -> Recorded | None:
-        """What queries made of an index, as their sessions wrote it down.
-
-        Returns:
-            Sums over sessions; None where the store keeps no such notes (OpenSearch).
+        """Usage of an index by queries; None where the store keeps none (OpenSearch).
 
         Raises:
             IndexNotFound: there is none.
@@ -243,11 +231,7 @@ class SkippingIndexes:
         return operations.compact(self._of(subject))
 
     def export(self, subject: Subject, directory: str) -> Written:
-        """Write an index as a metadata store of version 4, which others read; it stays as it is.
-
-        Args:
-            subject: what is indexed.
-            directory: URI or path of the folder; a store of the same table there is replaced.
+        """Write an index as a metadata store of version 4; replaces one of the same table.
 
         Raises:
             IndexNotFound: there is no index.
@@ -268,7 +252,7 @@ class SkippingIndexes:
         """Make a new index from a metadata store of version 0 to 4.
 
         Args:
-            subject: what the metadata are about.
+            subject: table or path of the metadata.
             directory: URI or path of the folder of the store, or of the folder with those of many
                 tables; omitted, the one that properties of the table or its database name.
             place: where the index will be kept; by default below the session's first location.
@@ -297,7 +281,7 @@ class SkippingIndexes:
         return metadata.import_into(store, target, is_trusted=is_trusted, progress=self.progress)
 
     def target(self, subject: Subject) -> SparkTarget:
-        """The files that a subject names.
+        """Files that a subject names.
 
         Raises:
             TargetNotIndexable: there are none that can be indexed.
@@ -309,13 +293,11 @@ class SkippingIndexes:
         return open_path(self.spark, subject.path, file_format, options)
 
     def _readable(self, subject: PathName) -> tuple[str, dict[str, str]]:
-        """By which name and with which options Spark reads files."""
         options = dict(subject.options)
         place = target_place(self.acting_for)
         return require_format(subject.format, options, self.allow, place), options
 
     def _confirmed(self, subject: Subject, mode: RefreshMode | None) -> RefreshResult | None:
-        """The refresh of a path about which nothing changed; None where a target must be opened."""
         if isinstance(subject, TableName) or mode is RefreshMode.FULL:
             return None
         uri = self.uri(subject)
@@ -330,14 +312,14 @@ class SkippingIndexes:
         return None if listing is None else operations.confirm(store, listing, mode)
 
     def uri(self, subject: Subject) -> str:
-        """Where the files of a subject are; of a path without reading it, since it may be gone."""
+        """Location of a subject's files; a path is not read, since it may be gone."""
         if isinstance(subject, TableName):
             return self.target(subject).target.uri
         return qualified_uri(self.spark, subject.path)
 
     @property
     def locations(self) -> tuple[str, ...]:
-        """Folders below which indexes are looked for."""
+        """Folders that may have indexes."""
         if self.location:
             return (self.location,)
         return known_locations(self.spark)
@@ -351,7 +333,6 @@ class SkippingIndexes:
         return open_base(location, self.keys, hadoop_stores(self.spark))
 
     def _placed(self, declaration: Declaration, place: StorePlace) -> tuple[Declaration, IndexBase]:
-        """Where a new index will be, and its declaration in the form that belongs there."""
         location = self._location(place)
         placed = in_place(declaration, location)
         refuse_keyless(placed, self.keys)
@@ -366,7 +347,6 @@ class SkippingIndexes:
         return placed, base
 
     def _of(self, subject: Subject) -> IndexStore:
-        """The store of the index of a subject; of a path without reading it."""
         if isinstance(subject, TableName):
             target = self.target(subject).target
             return self._store(target.uri, target.table)
@@ -382,15 +362,9 @@ class SkippingIndexes:
         return location
 
     def _store(self, uri: str, table: str = "") -> IndexStore:
-        """The store of an index that exists or existed.
+        """Store of an existing or former index of a target.
 
-        Args:
-            uri: of the target.
-            table: its name; where none of the session's locations has the index, properties of the
-                table and of its database are asked.
-
-        Raises:
-            IndexNotFound: none of the locations has it.
+        It is found in the session's locations, else by table properties; raises `IndexNotFound`.
         """
         locations = self.locations
         for location in locations:

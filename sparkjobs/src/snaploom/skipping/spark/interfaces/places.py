@@ -1,4 +1,4 @@
-"""Where the indexes of a session are kept, and what may be kept where."""
+"""Locations and keys of the indexes of a session, and the forms they allow."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def forget_locations(spark: SparkSession) -> None:
 
 
 def known_locations(spark: SparkSession) -> tuple[str, ...]:
-    """Folders below which a session looks for indexes: those of `enable`, then its setting."""
+    """Folders that a session searches for indexes: those of `enable`, then its setting."""
     enabled, _ = _ENABLED.get(spark, ((), None))
     return tuple(dict.fromkeys((*enabled, *locations_in(spark.conf.get(LOCATIONS, "")))))
 
@@ -49,11 +49,7 @@ def known_keys(spark: SparkSession) -> ParquetKeys | None:
 
 
 def in_place(declaration: Declaration, location: str) -> Declaration:
-    """A declaration in the form that belongs to a location.
-
-    Raises:
-        IndexNotPossible: another form was declared.
-    """
+    """A declaration in the form of a location; `IndexNotPossible` for another form."""
     if is_opensearch(location) and declaration.form == NATIVE:
         return replace(declaration, form=OPEN_SEARCH)
     if is_opensearch(location) != (declaration.form == OPEN_SEARCH):
@@ -67,11 +63,7 @@ def in_place(declaration: Declaration, location: str) -> Declaration:
 
 
 def refuse_keyless(declaration: Declaration, keys: ParquetKeys | None) -> None:
-    """Refuse encryption where there is no key management service.
-
-    Raises:
-        KeyUnavailable: naming the setting.
-    """
+    """Raise `KeyUnavailable` for encryption without a key management service."""
     labels = [index.key_label for index in declaration.indexes if index.key_label]
     if keys is None and (labels or declaration.footer_key_label):
         raise KeyUnavailable(
@@ -83,7 +75,7 @@ def refuse_keyless(declaration: Declaration, keys: ParquetKeys | None) -> None:
 
 
 def nowhere() -> SkippingError:
-    """The error of a session that knows no location."""
+    """Build the error of a session without locations."""
     return IndexNotFound(
         "the location of indexes is not set",
         found=f"{LOCATIONS} is not set",

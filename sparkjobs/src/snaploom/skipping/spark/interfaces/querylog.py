@@ -1,4 +1,4 @@
-"""A log of queries -> what each demands of the files of one target."""
+"""Converts a log of queries to their conditions on the files of one target."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from snaploom.errors import SnaploomError, StatementInvalid
 from snaploom.skipping.advice.workload import Log, Query
@@ -29,14 +29,7 @@ _WHERE = re.compile(r"(?is)\A\s*WHERE\b")
 
 
 def read_log(spark: SparkSession, target: SparkTarget, texts: Sequence[str]) -> Log:
-    """Understand queries as Spark does; none is run.
-
-    Args:
-        spark: the session in which the queries can be analysed.
-        target: what is indexed.
-        texts: each a query, or a condition over the columns of the target, with or without WHERE.
-            Empty ones, and those that begin with `--`, are skipped.
-    """
+    """Analyse queries, or conditions on the target's columns, as Spark does; none is run."""
     queries: list[Query] = []
     doubts: list[str] = []
     for text in (text.strip().rstrip(";") for text in texts):
@@ -73,24 +66,18 @@ def _is_about(request: Request, target: SparkTarget) -> bool:
 
 
 def _requests(spark: SparkSession, text: str) -> list[Request]:
-    """What the optimizer rule would ask for a query."""
     found: dict[tuple[str, str], Request] = {}
     # Sessions of ours refuse files in SQL otherwise; queries of people name them so.
     with _recording(spark) as recorder, setting(spark, FILES_IN_SQL, "true"):
-        _plan(checked_statement(spark, text, _PLACE))
+        checked_statement(spark, text, _PLACE)._jdf.queryExecution().optimizedPlan()
     for request in recorder:
         if request.filters:
             found.setdefault((request.name, repr(request.filters)), request)
     return list(found.values())
 
 
-def _plan(frame: DataFrame) -> None:
-    frame._jdf.queryExecution().optimizedPlan()
-
-
 @contextmanager
 def _recording(spark: SparkSession) -> Iterator[list[Request]]:
-    """Note what the rule asks for the queries of this block; others are answered as before."""
     requests: list[Request] = []
     trace = secrets.token_hex(8)
     former = decider_of(spark) if rule.is_installed(spark) else None

@@ -1,4 +1,4 @@
-"""Sorting files into a new folder: the same rows, clustered, and nothing there before the proof.
+"""Sorts files into a new folder: same rows, clustered, invisible before they are verified.
 
 The rows are written into a hidden folder beside the new one, read back, compared with what was
 read (count, and a checksum that no order changes), and moved into place as the last thing.
@@ -50,11 +50,6 @@ _ABOUT_THE_OLD_FILES = frozenset({
 def sort_into(target: SparkTarget, folder: str, request: SortRequest) -> SortResult:
     """Write the rows of a target, clustered, as a new folder of the same format and partitions.
 
-    Args:
-        target: what is read; it stays as it is.
-        folder: path or URI of the new folder; it must be absent or empty.
-        request: the order, and the size of files.
-
     Raises:
         SortNotPossible: the folder is not empty, or lies in what is read; one of both is published
             by Snaploom; or the format does not give back what was written. Nothing is left behind.
@@ -74,10 +69,10 @@ def sort_into(target: SparkTarget, folder: str, request: SortRequest) -> SortRes
 
 
 def rewrite(target: SparkTarget, folder: str, request: SortRequest) -> Rewritten:
-    """Write the rows of a target, clustered, and prove that they are all there.
+    """Write the rows of a target, clustered, and verify that none is missing.
 
     Raises:
-        SortNotPossible: what is read back is not what was read.
+        SortNotPossible: the rows read back differ from the source.
     """
     clustering = clustering_of(target, request)
     listed = target.list_files("")
@@ -154,15 +149,7 @@ def clustering_under(
 def sorted_frame(
     frame: DataFrame, clustering: Clustering, request: SortRequest, size: int, rows: int
 ) -> DataFrame:
-    """The rows of a frame in some order, one Spark partition for each new file.
-
-    Args:
-        frame: rows of files that lie in one folder.
-        clustering: from `clustering_under` the frame's schema.
-        request: the size of files.
-        size: bytes of the files in which the rows are.
-        rows: how many there are.
-    """
+    """Rows of a frame of one folder in an order, one Spark partition for each new file."""
     computed = {term.key: column_at(term.names or ()) for term in clustering.terms}
     relation = Relation(frame.sparkSession, lambda: frame, computed)
     files = balanced(size, request.target_file_size)
@@ -232,7 +219,7 @@ def _write(
 
 
 class _Places:
-    """The new folder, and the one beside it in which it is made."""
+    """Target folder, and the hidden one beside it in which it is made."""
 
     def __init__(self, spark: SparkSession, uri: str) -> None:
         self.uri = uri
@@ -246,7 +233,7 @@ class _Places:
         )
 
     def refuse_published(self, uri: str) -> None:
-        """Which files of a published folder count is decided by its manifest, not by Spark."""
+        """Refuse a published folder: its manifest decides which files count, not Spark."""
         place = self._jvm.org.apache.hadoop.fs.Path(uri)
         files = place.getFileSystem(self._configuration)
         while place is not None:
@@ -261,7 +248,6 @@ class _Places:
             place = place.getParent()
 
     def refuse_inside(self, source: str) -> None:
-        """The new folder would be read as part of the old one, or hold it."""
         one, other = f"{self.uri.rstrip('/')}/", f"{source.rstrip('/')}/"
         if one.startswith(other) or other.startswith(one):
             raise SortNotPossible(
@@ -272,7 +258,6 @@ class _Places:
             )
 
     def refuse_used(self) -> None:
-        """Whatever is there stays; only an empty folder is replaced."""
         if self._files.exists(self._path) and (
             not self._files.getFileStatus(self._path).isDirectory()
             or len(self._files.listStatus(self._path))
@@ -286,7 +271,7 @@ class _Places:
 
     @contextmanager
     def staging(self) -> Iterator[str]:
-        """A path inside a hidden folder beside the new one, which is gone in the end."""
+        """A path inside a hidden folder beside the new one, which is removed in the end."""
         hidden = self._child(self._path.getParent(), f".snaploom-sort-{secrets.token_hex(6)}")
         try:
             yield str(self._child(hidden, "rows").toString())
@@ -294,7 +279,7 @@ class _Places:
             self._files.delete(hidden, True)
 
     def move(self, staged: str) -> None:
-        """Give the files their place; in one step where the file system renames folders."""
+        """Move the files into place; in one step where the file system renames folders."""
         self._files.mkdirs(self._path.getParent())
         if self._files.exists(self._path):
             self._files.delete(self._path, False)  # empty, else this fails

@@ -58,13 +58,7 @@ _WRAPPED = "__snaploom_wrapped__"
 
 
 def sql(spark: SparkSession, text: str, *args: object, **kwargs: object) -> DataFrame:
-    """Run a statement about skipping indexes, or anything else as `spark.sql` does.
-
-    Args:
-        spark: the session.
-        text: the statement.
-        args: passed on to Spark for statements that are not ours.
-        kwargs: likewise.
+    """Run a statement about skipping indexes; pass others to `spark.sql` with their arguments.
 
     Raises:
         StatementInvalid: it is about skipping indexes, and something is wrong with it.
@@ -79,13 +73,7 @@ def sql(spark: SparkSession, text: str, *args: object, **kwargs: object) -> Data
 def accept_statements(
     spark: SparkSession, locations: Sequence[str] = (), keys: ParquetKeys | None = None
 ) -> None:
-    """Let `spark.sql` of this session take the statements as well; twice is once.
-
-    Args:
-        spark: the session.
-        locations: folders below which indexes are kept, beside those of the session's setting.
-        keys: for encrypted indexes.
-    """
+    """Let `spark.sql` of this session take the statements as well; idempotent."""
     remember_locations(spark, locations, keys)
     if _WRAPPED not in vars(spark):
         original = spark.sql
@@ -141,7 +129,7 @@ def _carried_out(spark: SparkSession, indexes: SkippingIndexes, statement: State
 
 
 def described(spark: SparkSession, description: Description) -> DataFrame:
-    """What is indexed, one row an index and column: `DESCRIBE SKIPPING INDEX`."""
+    """Indexes of a description, one row per index and column: `DESCRIBE SKIPPING INDEX`."""
     definition = description.definition
     rows = [
         (term.label, term.data_type, index.type)
@@ -189,14 +177,7 @@ def listed(
     *,
     is_extended: bool = False,
 ) -> DataFrame:
-    """Indexes of tables of a catalog or a database: `SHOW FLINT INDEXES`.
-
-    Args:
-        spark: makes the frame.
-        descriptions: every index there is.
-        namespace: catalog, or catalog and database.
-        is_extended: whether a column shows what went wrong, empty where nothing did (`EXTENDED`).
-    """
+    """Indexes of tables of a catalog or database: `SHOW FLINT INDEXES` (`EXTENDED` adds errors)."""
     rows: list[tuple[str | None, ...]] = []
     for description in descriptions:
         definition = description.definition

@@ -1,4 +1,4 @@
-"""Where index metadata are, by a folder that was named or by properties of a table."""
+"""Location of index metadata, by a named folder or by properties of a table."""
 
 from __future__ import annotations
 
@@ -27,20 +27,13 @@ _CATALOG = "spark_catalog."
 def find_metadata(
     spark: SparkSession, target: Target, directory: str, keys: ParquetKeys | None
 ) -> FoundMetadata:
-    """The metadata store of a target.
-
-    Args:
-        spark: the session that knows the table.
-        target: what the metadata are about.
-        directory: the store, or a folder with the stores of many tables; empty for the one that
-            properties of the table or its database name.
-        keys: for encrypted stores.
+    """Find the metadata store of a target in a folder or, if that is empty, by properties.
 
     Raises:
         IndexNotPossible: no package here knows such stores.
         IndexNotFound: there is none.
         IndexUnreadable: it is damaged, or of a newer version.
-        KeyUnavailable: it is encrypted, and a key is not to be had.
+        KeyUnavailable: it is encrypted, and a key is unavailable.
     """
     known = interchange()
     is_named = directory or not target.table
@@ -58,7 +51,6 @@ def base_of_properties(spark: SparkSession, table: str) -> str:
 
 
 def _properties(spark: SparkSession, table: str, names: Sequence[str]) -> CatalogProperties:
-    """Properties of a table of Spark's own catalog, and of its database."""
     state = spark._jsparkSession.sessionState()
     try:
         name = state.sqlParser().parseTableIdentifier(table.removeprefix(_CATALOG))
@@ -72,6 +64,6 @@ def _properties(spark: SparkSession, table: str, names: Sequence[str]) -> Catalo
 
 
 def _chosen(properties: JavaObject, names: Sequence[str]) -> Mapping[str, str]:
-    """The properties that name a location; reading all of them costs a call each."""
+    """Properties that name a location; reading all of them costs a call each."""
     found = {name: properties.get(name) for name in names}
     return {name: str(value.get()) for name, value in found.items() if value.isDefined()}

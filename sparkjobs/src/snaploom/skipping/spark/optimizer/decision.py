@@ -1,4 +1,4 @@
-"""Which files a query may leave out: from the optimizer rule's request to its answer.
+"""Decides which files a query skips: from the optimizer rule's request to its answer.
 
 A file is dropped when any usable index proves that it is not needed. Whatever goes wrong here keeps
 every file, is counted, and is logged once for each cause (rule S14).
@@ -35,7 +35,7 @@ from snaploom.skipping.spark.optimizer.usability import why_idle
 from snaploom.skipping.spark.optimizer.usagecounters import Counting
 from snaploom.skipping.spark.optimizer.usagerecorder import UsageRecorder
 from snaploom.skipping.spark.relations import fingerprint
-from snaploom.skipping.stores.catalog import IndexCatalog, Problem, with_above
+from snaploom.skipping.stores.catalog import IndexCatalog, with_above
 
 _log = logging.getLogger("snaploom.skipping")
 
@@ -54,7 +54,6 @@ class Decider:
     """Answers the requests of one Spark application; safe to use from several threads."""
 
     def __init__(self) -> None:
-        """Begin without bases: nothing is skipped."""
         self.counting = Counting()
         self.recorder = UsageRecorder()
         self._catalogs = IndexCatalogs(self._warn_once)
@@ -65,11 +64,7 @@ class Decider:
         self._lock = threading.Lock()
 
     def add_bases(self, uris: Sequence[str], keys: ParquetKeys | None = None) -> None:
-        """Look for indexes below these folders, too.
-
-        Raises:
-            StorageError: no store is known for a URI's scheme.
-        """
+        """Look for indexes below these folders, too; `StorageError` for unknown schemes."""
         self._catalogs.add_bases(uris, keys)
 
     @property
@@ -162,7 +157,7 @@ class Decider:
     def _judged(
         self, request: Request, listing: Listing, settings: SkippingSettings, is_traced: bool
     ) -> tuple[list[Judged], tuple[str, ...], str]:
-        """What each index answers, why none was asked, and what is demanded as text."""
+        """Answers of each index, reasons why none was asked, and the condition as text."""
         if not settings.is_enabled:
             return [], (f"{settings.switched_off_by} is false",), ""
         unusable = fingerprint.unusable(request.header)
@@ -183,7 +178,10 @@ class Decider:
             self._warn_once(outdated)
         for problem in (each.problem for each in judged if each.problem is not None):
             self._warn_once(f"the skipping index {problem.uri} is not used: {problem.message}")
-        judged += [Judged(_unread(problem)) for problem in found.problems]
+        judged += [
+            Judged(IndexOutcome(problem.uri, "", unused=(problem.message,)))
+            for problem in found.problems
+        ]
         if is_traced:
             judged += [Judged(each) for each in _idle(catalog, request.targets)]
         reasons = () if judged else (_nothing_found(catalog),)
@@ -211,7 +209,6 @@ class Decider:
 
 
 def _label(judged: Sequence[Judged]) -> str:
-    """Names the indexes in Spark's EXPLAIN, in one line."""
     dropping = [each for each in judged if each.outcome.dropped] or judged
     labels = tuple(dict.fromkeys(label for each in dropping for label in each.labels))
     more = f" and {len(labels) - MOST_LABELS} more" if len(labels) > MOST_LABELS else ""
@@ -219,12 +216,8 @@ def _label(judged: Sequence[Judged]) -> str:
     return f"{names}{more}"
 
 
-def _unread(problem: Problem) -> IndexOutcome:
-    return IndexOutcome(problem.uri, "", unused=(problem.message,))
-
-
 def _idle(catalog: IndexCatalog, targets: Sequence[str]) -> list[IndexOutcome]:
-    """Indexes that are there and that no query uses, with the reason; damaged ones are known."""
+    """Existing indexes that no query uses, with the reason; damaged ones are known already."""
     outcomes = []
     for uri in dict.fromkeys(above for target in targets for above in with_above(target)):
         for base in catalog.bases:

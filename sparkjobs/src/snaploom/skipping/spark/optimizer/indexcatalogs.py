@@ -1,4 +1,4 @@
-"""The catalogs of a Spark application: where its sessions look for indexes, and with which keys."""
+"""Index catalogs of a Spark application, by its sessions' locations and keys."""
 
 from __future__ import annotations
 
@@ -17,11 +17,6 @@ class IndexCatalogs:
     """One catalog for all sessions with the same locations and keys; safe to use from threads."""
 
     def __init__(self, warn: Callable[[str], None]) -> None:
-        """Begin without bases.
-
-        Args:
-            warn: called where a location or key is of no use.
-        """
         self._warn = warn
         self._bases: tuple[tuple[str, ParquetKeys | None], ...] = ()
         self._catalogs: dict[tuple[str, tuple[str, ...]], IndexCatalog] = {}
@@ -33,11 +28,7 @@ class IndexCatalogs:
         return tuple(uri for uri, _ in self._bases)
 
     def add_bases(self, uris: Sequence[str], keys: ParquetKeys | None) -> None:
-        """Look for indexes below these folders, too.
-
-        Raises:
-            StorageError: no store is known for a URI's scheme.
-        """
+        """Look for indexes below these folders, too; `StorageError` for unknown schemes."""
         for uri in uris:
             open_base(uri, keys, hadoop_stores())
         with self._lock:
@@ -79,5 +70,5 @@ class IndexCatalogs:
 
 
 def first_line(error: Exception) -> str:
-    """What an error reports, without what to do about it."""
+    """The first line of an error, without its hint."""
     return getattr(error, "message", "") or str(error)

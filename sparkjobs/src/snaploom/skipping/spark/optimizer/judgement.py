@@ -1,4 +1,4 @@
-"""From one index, and what a query demands, to the files of the listing that it needs.
+"""From one index and a query's condition to the files of the listing that it needs.
 
 An index may speak only for files that are read as it read them, and only about those that have not
 changed since. What it proves then is one mask.
@@ -34,20 +34,20 @@ EVALUATIONS_KEPT = 64
 
 @dataclass(frozen=True)
 class Question:
-    """What a query asks of every index of its relation."""
+    """A query's condition, as put to every index of its relation."""
 
     request: Request
     listing: Listing
     """The files of the request."""
     predicate: Predicate
-    """What is demanded of each row."""
+    """Condition on each row."""
     is_traced: bool = False
     """Whether reasons are wanted, too."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What one index answers."""
+    """Answer of one index."""
 
     outcome: IndexOutcome
     keep: Mask | None = None
@@ -63,7 +63,7 @@ class Judged:
 
 
 class IndexJudge:
-    """Asks indexes, and remembers what it was asked last; safe to use from several threads."""
+    """Asks indexes, and caches the last answers; safe to use from several threads."""
 
     def __init__(self) -> None:
         self._matches: RecentlyUsed[tuple[int, str], tuple[FileTable, Matched]] = RecentlyUsed(
@@ -74,13 +74,7 @@ class IndexJudge:
         ] = RecentlyUsed(EVALUATIONS_KEPT)
 
     def judge(self, catalog: IndexCatalog, pinned: PinnedIndex, question: Question) -> Judged:
-        """What an index answers.
-
-        Args:
-            catalog: reads the rows of the index.
-            pinned: the index, in the state that queries use now.
-            question: of a query.
-        """
+        """Ask an index, in its pinned state, about the files of a query."""
         started = time.perf_counter()
         outcome = IndexOutcome(
             pinned.store.uri,

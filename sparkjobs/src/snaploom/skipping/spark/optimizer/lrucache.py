@@ -12,10 +12,9 @@ V = TypeVar("V")
 
 
 class RecentlyUsed(Generic[K, V]):
-    """Keeps the values that were asked for last; None is no value."""
+    """Keeps the last used values; None is not a value."""
 
     def __init__(self, most: int) -> None:
-        """Keep so many."""
         self._most = most
         self._values: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()

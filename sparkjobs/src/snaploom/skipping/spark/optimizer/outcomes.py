@@ -1,4 +1,4 @@
-"""What came of one request, and of each part of its condition: for statistics and for people."""
+"""Outcomes of one request and of each part of its condition, for statistics and people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from snaploom.skipping.spark.optimizer.translation.subjects import hint_of
 
 @dataclass(frozen=True)
 class ClauseOutcome:
-    """What one part of the condition did to the files of this query."""
+    """Effect of one part of the condition on the files of this query."""
 
     text: str
     """The part, as people write it."""
@@ -25,17 +25,17 @@ class ClauseOutcome:
     dropped: int
     """Files of the listing that only it would drop."""
     hints: tuple[str, ...] = ()
-    """What would let an index serve it."""
+    """A change that would let an index serve it."""
 
 
 @dataclass(frozen=True)
 class IndexOutcome:
-    """What one skipping index did."""
+    """Outcome of one skipping index."""
 
     uri: str
     """Where it is kept."""
     target: str
-    """What it is an index of."""
+    """Target of the index."""
     labels: tuple[str, ...] = ()
     """Its indexes: `MIN_MAX(price)`."""
     unused: tuple[str, ...] = ()
@@ -50,14 +50,14 @@ class IndexOutcome:
     dropped_bytes: int = 0
     """Their size."""
     seconds: float = 0.0
-    """What asking it took."""
+    """Seconds that asking it took."""
     clauses: tuple[ClauseOutcome, ...] = ()
     """Part by part; only when explaining."""
 
 
 @dataclass(frozen=True)
 class RelationOutcome:
-    """What was decided about one relation of files."""
+    """Decision about one relation of files."""
 
     name: str
     """The table, or where the files are."""
@@ -70,9 +70,9 @@ class RelationOutcome:
     kept_files: int = 0
     kept_bytes: int = 0
     seconds: float = 0.0
-    """What deciding took."""
+    """Seconds that the decision took."""
     condition: str = ""
-    """What is asked of each row; only when explaining."""
+    """Condition on each row; only when explaining."""
     indexes: tuple[IndexOutcome, ...] = ()
     reasons: tuple[str, ...] = ()
     """Why no index was asked."""
@@ -97,7 +97,7 @@ def labels_of(evaluation: Evaluation) -> tuple[str, ...]:
 
 
 def clauses_of(predicate: Predicate, known: Known) -> tuple[ClauseOutcome, ...]:
-    """Part by part, what only it would drop; evaluates each anew."""
+    """Separate effect of each part of a condition; evaluates each anew."""
     outcomes = []
     for part in conjuncts(predicate):
         evaluation = evaluate(part, known.definition, known.files)

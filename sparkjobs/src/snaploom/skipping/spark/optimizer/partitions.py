@@ -1,4 +1,4 @@
-"""Values of partition columns as Spark itself listed them, beside what an index knows.
+"""Values of partition columns as Spark itself listed them, beside those of an index.
 
 A catalog may have other values of the same files tomorrow, so an index's own are of no use in a
 table. Those of the listing are exact for the query. Spark drops by them what it can; they are sent
@@ -32,7 +32,7 @@ from snaploom.skipping.spark.relations.expressions import Literal, literal
 
 @dataclass(frozen=True)
 class Known:
-    """What there is to evaluate a condition on."""
+    """Facts to evaluate a condition on."""
 
     definition: SkippingDefinition
     files: FileTable
@@ -47,14 +47,7 @@ class Known:
 def known_of(
     definition: SkippingDefinition, files: FileTable, matched: Matched, request: Request
 ) -> Known:
-    """What is known about the files of a request's listing.
-
-    Args:
-        definition: the index's.
-        files: the index's rows.
-        matched: which row is about which file of the listing.
-        request: has values of partition columns, or does not.
-    """
+    """Facts about the files of a request's listing, by index rows and partition values."""
     partitions, names = request.partitions, request.partition_columns
     if partitions is None:
         return Known(definition, files, matched)
@@ -98,7 +91,7 @@ def _names(index: IndexDefinition) -> tuple[str, str, str]:
 def _columns(
     index: IndexDefinition, term: Term, values: Sequence[object]
 ) -> Mapping[str, pa.Array]:
-    """Counts of one row a file show which value is NULL; what is unknown has none."""
+    """Counts of one row per file show which value is NULL; unknown files have none."""
     # Many files share few values, and reading one costs more than finding it again.
     names = [repr(value) for value in values]
     different = {

@@ -1,4 +1,4 @@
-"""What the optimizer rule asks, parsed."""
+"""Parsed requests of the optimizer rule."""
 
 from __future__ import annotations
 
@@ -32,11 +32,7 @@ class Request:
 
     @classmethod
     def parse(cls, text: str) -> Request:
-        """From the text of the rule.
-
-        Raises:
-            ValueError: it is none.
-        """
+        """Parse the rule's text; `ValueError` if that is not possible."""
         header, _, body = text.partition("\n")
         return cls(cast(Mapping[str, object], json.loads(header)), body)
 
@@ -52,7 +48,7 @@ class Request:
 
     @property
     def name(self) -> str:
-        """The table, or where the files are, for people."""
+        """Table or location of the files, for people."""
         roots = cast(Sequence[str], self.header["roots"])
         table = self.header.get("table")
         more = f" and {len(roots) - 1} more" if len(roots) > 1 else ""
@@ -85,20 +81,16 @@ class Request:
 
     @property
     def listing_name(self) -> str:
-        """Identifies the files: a name is given to one listing only, in any JVM."""
+        """Identifies the files: a name belongs to one listing only, in any JVM."""
         return str(self.header["listing"])
 
     @property
     def is_without_files(self) -> bool:
-        """Whether the files were sent with an earlier request, and are only named here."""
+        """Whether the files were sent with an earlier request."""
         return not self.body
 
     def listing(self) -> Listing:
-        """The files.
-
-        Raises:
-            ValueError: the lines do not speak of the same number of files.
-        """
+        """Files; `ValueError` if the lines differ in their number of files."""
         lengths, _, rest = self.body.partition("\n")
         modified, _, paths = rest.partition("\n")
         listing = Listing.parse(lengths, modified, paths)
@@ -111,7 +103,7 @@ class Request:
 
 
 def _common_folder(roots: Sequence[str]) -> str:
-    """The folder that holds all; the first and the last in order differ earliest."""
+    """The common folder of all; the first and the last in order differ earliest."""
     shared = []
     for one, other in zip(min(roots).split("/"), max(roots).split("/"), strict=False):
         if one != other:

@@ -1,4 +1,4 @@
-"""Installing the optimizer rule: from then on every query of a session asks which files to read.
+"""Installs the optimizer rule, which asks before a query reads files.
 
 The rule is Java (`java/SkippingRule.java`) and decides nothing: for each filtered relation of files
 it sends one request and drops what the answer lists. A request is a text: a header (JSON) in the
@@ -48,7 +48,7 @@ def install(
     settings: Sequence[str],
     concerns: Concern = lambda header: True,
 ) -> None:
-    """Make a session, and all sessions that are made from it, ask before they read files.
+    """Make a session, and all sessions derived from it, ask before they read files.
 
     Installing again replaces decider and settings. Rules of others stay; if others replace the
     list of rules, ours is back with the next query. A session that is made after `spark.stop()` is
@@ -71,7 +71,7 @@ def install(
 
 
 def uninstall(spark: SparkSession) -> None:
-    """Let a session, and all sessions of its family, read what they would read anyway."""
+    """Let a session, and all sessions of its family, read all files again."""
     JavaRule(spark).uninstall(spark._jsparkSession)
 
 
@@ -81,27 +81,21 @@ def is_installed(spark: SparkSession) -> bool:
 
 
 def errors(spark: SparkSession) -> tuple[int, str | None]:
-    """How often deciding failed in this JVM, and the last message."""
+    """Number of failed decisions in this JVM, and the last message."""
     return JavaRule(spark).failures()
 
 
 class _Callback:
-    """A function as Java sees it.
-
-    What it raises comes back as a value: Py4J would log it and lose the message in a traceback.
-    """
+    """A function as Java sees it; it returns errors as values, whose message Py4J would lose."""
 
     def __init__(self, function: Callable[[str], str | bool | None]) -> None:
         self._function = function
 
     def apply(self, text: str) -> str | bool | None:
-        """`java.util.function.Function.apply`."""
         try:
             return self._function(unpacked(text))
         except Exception as error:  # noqa: BLE001 -- a query must never fail because of an index
             return f"{_FAILED}{type(error).__name__}: {error}"
 
     class Java:
-        """What Py4J reads to make a Java object of this one."""
-
         implements = ("java.util.function.Function",)

@@ -1,4 +1,4 @@
-"""Settings of a session that decide whether and how its queries skip.
+"""Settings of a session that control skipping.
 
 They are read with each request, so that `spark.conf.set` has effect with the next query.
 """
@@ -34,7 +34,7 @@ REQUESTED: tuple[str, ...] = (
     USAGE,
     TRACE,
 )
-"""What the optimizer rule sends along with each request."""
+"""Settings that the optimizer rule sends along with each request."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class SkippingSettings:
 
     @classmethod
     def of(cls, values: Mapping[str, object]) -> SkippingSettings:
-        """From the settings of a request; null is a setting that has its default."""
+        """Parse the settings of a request; null stands for the default."""
         off = [name for name in (ENABLED, FLINT_ENABLED) if _text(values, name) == "false"]
         return cls(
             is_enabled=not off,

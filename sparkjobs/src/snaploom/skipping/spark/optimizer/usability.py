@@ -1,4 +1,4 @@
-"""Which indexes may speak for files that are read in a certain way, and why others may not."""
+"""Decides which indexes apply to files read in a certain way, with reasons for others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_THE_CATALOG = "is a partition column of a table, whose partitions Spark prun
 def usable_part(
     definition: SkippingDefinition, request: Request
 ) -> tuple[SkippingDefinition, tuple[str, ...]]:
-    """The indexes that apply to files that are read as in a request, and why others cannot.
+    """Indexes that apply to files read as in a request, and why others do not.
 
     A column whose values come from paths here and from the files there, or the other way round, is
     not the same column although it has the same name. In a table the catalog decides which values
@@ -59,7 +59,7 @@ def _why_not(
 
 
 def why_idle(state: StoredState) -> str:
-    """Why no query uses an index; empty if queries do, or if there is none."""
+    """Reason why no query uses an index; empty if queries do, or if there is none."""
     if state.may_skip or not state.exists or state.definition is None:
         return ""
     if not state.definition.enabled:

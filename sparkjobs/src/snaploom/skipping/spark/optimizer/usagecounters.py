@@ -1,4 +1,4 @@
-"""What skipping did in a session: counted as queries are planned, nothing written anywhere."""
+"""Statistics of skipping in a session: counted as queries are planned, written nowhere."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ RECENT = 200
 
 @dataclass(frozen=True)
 class IndexUse:
-    """What one skipping index did."""
+    """Usage of one skipping index."""
 
     target: str
-    """What it is an index of."""
+    """Target of the index."""
     times: int = 0
     """How often it was used."""
     dropped_files: int = 0
@@ -71,10 +71,9 @@ class Statistics:
 
 
 class Counting:
-    """Adds up; safe to use from several threads."""
+    """Counts decisions; safe to use from several threads."""
 
     def __init__(self, clock: Callable[[], EpochNanos] = now) -> None:
-        """Begin at nought."""
         self._clock = clock
         self._lock = threading.Lock()
         self._sums = Statistics()
@@ -93,12 +92,12 @@ class Counting:
             self._sums = replace(sums, errors=sums.errors + 1, last_error=message)
 
     def read(self) -> Statistics:
-        """What was counted so far."""
+        """Return the counts so far."""
         with self._lock:
             return replace(self._sums, recent=tuple(self._recent))
 
     def reset(self) -> None:
-        """Begin at nought again; when indexes were last used is kept."""
+        """Reset to zero; the times of last use are kept."""
         with self._lock:
             uses = {
                 uri: IndexUse(use.target, last_used=use.last_used)

@@ -1,4 +1,4 @@
-"""Recording how queries use indexes, beside the indexes, for other sessions to see.
+"""Records the use of indexes by queries beside the indexes, for other sessions.
 
 No query waits for it and none fails by it: what reads did is put into a queue, and a thread of its
 own adds it up, and writes the sums now and then and when the session ends. A place that cannot be
@@ -58,12 +58,6 @@ class UsageRecorder:
         interval_seconds: float = INTERVAL_SECONDS,
         clock: Callable[[], EpochNanos] = now,
     ) -> None:
-        """Nothing runs before something is counted.
-
-        Args:
-            interval_seconds: time between two writes.
-            clock: the time now.
-        """
         self._session = secrets.token_hex(8)
         self._interval = interval_seconds
         self._clock = clock
@@ -76,13 +70,7 @@ class UsageRecorder:
         self._is_closed = False
 
     def add(self, store: IndexStore, index: IndexOutcome, relation: RelationOutcome) -> None:
-        """Count what an index did for a read; returns at once, and raises nothing.
-
-        Args:
-            store: where the index is.
-            index: what it did.
-            relation: the read; one that is evaluated only is not counted, for it read everything.
-        """
+        """Count an index's outcome for a read; returns at once, and raises nothing."""
         if relation.is_evaluated_only or self._is_closed:
             return
         self._reads.put(_Read(store, index, relation, self._clock()))
@@ -92,7 +80,7 @@ class UsageRecorder:
             self._awake.set()
 
     def flush(self) -> None:
-        """Add up, and write what was not written yet; raises nothing."""
+        """Write pending counts; raises nothing."""
         with self._writing:
             while not self._reads.empty():
                 self._count(self._reads.get())
@@ -102,7 +90,7 @@ class UsageRecorder:
                     self._kept[uri] = replace(kept, is_written=True, is_refused=is_refused)
 
     def close(self) -> None:
-        """Write a last time, and wait a little for it; nothing is counted any more after that."""
+        """Write a last time and wait briefly for it; later counts are dropped."""
         self._is_closed = True
         self._awake.set()
         thread = self._thread
@@ -135,7 +123,7 @@ class UsageRecorder:
         self.flush()
 
     def _refused(self, kept: _Kept) -> bool:
-        """Write one document; whether that cannot be done."""
+        """Write one document; True if it cannot be written."""
         try:
             # What was dropped or removed meanwhile is not made again by a note about it.
             if kept.store.read().exists:

@@ -1,4 +1,4 @@
-"""What went wrong in Spark, in one line for people."""
+"""Cause of a Spark error in one line for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns of a relation as they are now: which term has which type, and which are not usable.
+"""Current columns of a relation: type of each term, and unusable ones.
 
 An index serves a predicate only if its term has the very type it had when it was built (rule S7).
 Spark's schema JSON hides in a field's metadata what changes the meaning of its values. Collations
@@ -44,7 +44,7 @@ class Columns:
         }
 
     def find(self, names: tuple[str, ...]) -> Term | None:
-        """The column or field of that name; None if there is none, or several."""
+        """Column or field of a name; None if there is none, or several."""
         key = _fold(column_term(names, "").key, self.is_case_sensitive)
         found = self._by_name.get(key, [])
         return found[0] if len(found) == 1 else None
@@ -68,7 +68,7 @@ def columns_of(
     *,
     is_case_sensitive: bool = False,
 ) -> Columns:
-    """The columns of a relation from the JSON of its two schemas.
+    """Columns of a relation from the JSON of its two schemas.
 
     A column that is in both is a partition column: Spark takes its value from the path.
     """
@@ -118,7 +118,6 @@ def _type_of(field: Mapping[str, object]) -> str:
 
 
 def _type_text(data_type: object) -> str:
-    """The `catalogString` of a type in schema JSON."""
     match data_type:
         case str():
             return _TYPES.get(data_type, data_type)

@@ -41,7 +41,7 @@ class Literal:
 
 @dataclass(frozen=True)
 class Opaque:
-    """Something that the rule does not show."""
+    """An expression that the rule does not show."""
 
     text: str
 
@@ -53,7 +53,7 @@ class Call:
     name: str
     """Simple name of the Catalyst class."""
     arguments: Mapping[str, object] = field(hash=False)
-    """What it has beside children."""
+    """Arguments beside children."""
     children: tuple[Expression, ...]
 
 
@@ -78,7 +78,7 @@ def parse(node: object) -> Expression:
 
 
 def serialised(expression: Expression) -> object:
-    """The JSON value that `parse` read, for columns and calls; literals as they were."""
+    """The JSON value that `parse` read, for columns and calls; literals unchanged."""
     match expression:
         case Column(name, data_type):
             return ["col", name, data_type]
@@ -102,7 +102,7 @@ def names_of(subject: Expression) -> tuple[str, ...] | None:
 
 
 def literal(value: object, data_type: str) -> Literal:
-    """A literal from its JSON value; what does not fit its type has no value."""
+    """A literal from its JSON value; one that does not fit its type has no value."""
     if value is None:
         return Literal(None, data_type, is_null=True)
     try:

@@ -1,4 +1,4 @@
-"""How a relation is read: whatever could make the same bytes mean other values (rule S6).
+"""Fingerprint of a reader: everything that can change the meaning of the same bytes (rule S6).
 
 Only what differs from Spark's default is written down, so that a setting that a later Snaploom
 learns to watch does not make every index look foreign. An option is left out only where it surely
@@ -174,7 +174,7 @@ _SECRET = re.compile("secret|password|token|credential|key", re.IGNORECASE)
 
 
 def fingerprint(header: Header) -> ReaderFingerprint:
-    """How the relation of a request is read, as far as values depend on it."""
+    """Fingerprint of the relation of a request, as far as values depend on it."""
     file_format = str(header["format"])
     return ReaderFingerprint(
         format=file_format,
@@ -186,13 +186,7 @@ def fingerprint(header: Header) -> ReaderFingerprint:
 
 
 def is_unchanged(indexed: ReaderFingerprint, listed: Header) -> bool:
-    """Whether files that are as they were are read as they were when they were indexed.
-
-    Args:
-        indexed: how they were read.
-        listed: the relation as it is read now, without the columns that only the files know. Those
-            are the same ones while the files, options and settings are.
-    """
+    """Whether unchanged files are read as when they were indexed; `listed` lacks file columns."""
     had_zone = JVM_ZONE in dict(indexed.settings)
     time = {"name": "t", "type": "timestamp", "nullable": True, "metadata": {}}
     schema = {"type": "struct", "fields": [time] if had_zone else []}
@@ -231,7 +225,7 @@ def column_types(header: Header) -> Mapping[str, str]:
 
 
 def unusable(header: Header) -> str:
-    """Why no index can speak for a relation that is read this way; empty if one can."""
+    """Reason why no index applies to a relation read this way; empty if one may."""
     file_format = str(header["format"])
     if file_format not in _OF_FORMATS:
         return f"files of format {file_format} cannot be indexed: {', '.join(FORMATS)} can"
@@ -256,14 +250,14 @@ def _matches_fields_by_position(header: Header) -> bool:
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that a reader does otherwise than the one that was indexed."""
+    """One difference of a reader from the indexed one."""
 
     name: str
     """Of the option or setting; `format` and `schema` otherwise."""
     indexed: str
-    """What it was."""
+    """Indexed value."""
     now: str
-    """What it is."""
+    """Current value."""
 
     def __str__(self) -> str:
         if self.name == "schema":
@@ -272,7 +266,7 @@ class Difference:
 
 
 def differences(indexed: ReaderFingerprint, now: ReaderFingerprint) -> tuple[Difference, ...]:
-    """What a reader does otherwise than the one that was indexed; nothing if it reads the same."""
+    """Differences of a reader from the indexed one; empty if it reads the same."""
     found = (
         [] if indexed.format == now.format else [Difference("format", indexed.format, now.format)]
     )
@@ -345,7 +339,6 @@ def _options(header: Header, file_format: str) -> tuple[tuple[str, str], ...]:
 
 
 def _evaluation(header: Header) -> tuple[tuple[str, str], ...]:
-    """Return what values of expressions depend on in the session."""
     zone = str(header.get("zone", ""))
     session_zone = _object(header, "settings").get(TIME_ZONE) or zone
     found = {
@@ -362,7 +355,7 @@ def _evaluation(header: Header) -> tuple[tuple[str, str], ...]:
 
 
 def _unreadable(value: str) -> str:
-    """Enough to distinguish two values, and nothing of them: an index is readable by many."""
+    """Hash that distinguishes two values without revealing them: an index is readable by many."""
     return "sha256:" + hashlib.sha256(value.encode()).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""Files as Hadoop names and describes them."""
+"""Hadoop's names and states of files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REMOTE_GRANULARITY = 2000
 
 @dataclass(frozen=True)
 class FileState:
-    """What distinguishes contents of one path."""
+    """Facts that distinguish contents of one path."""
 
     length: int
     """Bytes."""
@@ -78,11 +78,7 @@ def is_spelt_right(spark: SparkSession, path: str) -> bool:
 
 
 def states_of(spark: SparkSession, paths: Sequence[str]) -> pa.Table:
-    """What files are now, asked of their file system and not of any cache.
-
-    Returns:
-        One row a file: `length`, `modified` and `etag`, all null where there is none.
-    """
+    """Current `length`, `modified`, `etag` of files, by their file system; null if absent."""
     local = [local_path(path) for path in paths]
     names = [name for name in local if name is not None]
     if len(names) < len(paths):
@@ -91,12 +87,7 @@ def states_of(spark: SparkSession, paths: Sequence[str]) -> pa.Table:
 
 
 def are_as_listed(listed: pa.Table, now: pa.Table) -> Mask:
-    """For each file, whether both are about one content; as `FileState.agrees`.
-
-    Args:
-        listed: identity columns.
-        now: the same files, as `states_of` returns them.
-    """
+    """For each file, whether listed columns and current states describe one content."""
     is_same = pc.and_(
         pc.equal(listed.column("length"), now.column("length")),
         pc.equal(listed.column("modified"), now.column("modified")),
@@ -107,13 +98,9 @@ def are_as_listed(listed: pa.Table, now: pa.Table) -> Mask:
 
 
 def wait_until_settled(granularity: int, changed: Int64s) -> None:
-    """Wait until no file was written within the granularity of its clock (rule S21).
+    """Wait until no file was written within its clock's granularity, in milliseconds (rule S21).
 
     A file written again within that time could have the same time, and not be distinguished.
-
-    Args:
-        granularity: in milliseconds.
-        changed: the newest time that is known of each file, in milliseconds since 1970.
     """
     now = time.time() * 1000
     past = changed[changed <= now + granularity]
@@ -137,16 +124,12 @@ def with_local_tags(listing: Listing) -> Listing:
 
 
 def opened_state(descriptor: int) -> FileState:
-    """What an open file is now.
-
-    Raises:
-        OSError: the file system does not answer.
-    """
-    return _state(os.fstat(descriptor))
+    """Current state of an open file; `OSError` if the file system does not answer."""
+    found = os.fstat(descriptor)
+    return FileState(found.st_size, found.st_mtime_ns // 1_000_000, local_tag(found) or None)
 
 
 def _local_states(names: Sequence[str]) -> pa.Table:
-    """The states of local files, as the operating system names them; an empty name is none."""
     facts = FileFacts()
     places: list[int | None] = []
     count = 0
@@ -161,10 +144,6 @@ def _local_states(names: Sequence[str]) -> pa.Table:
     columns = (facts.lengths, facts.modified, facts.tags)
     found = pa.table(list(columns), list(_STATE_FIELDS))
     return found if count == len(places) else found.take(pa.array(places, pa.int64()))
-
-
-def _state(found: os.stat_result) -> FileState:
-    return FileState(found.st_size, found.st_mtime_ns // 1_000_000, local_tag(found) or None)
 
 
 def _remote_states(spark: SparkSession, paths: Sequence[str]) -> pa.Table:

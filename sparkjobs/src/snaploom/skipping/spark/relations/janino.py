@@ -1,4 +1,4 @@
-"""Java sources of skipping in the JVM of a session, and what they answer."""
+"""Java classes of skipping, compiled in the JVM of a session."""
 
 from __future__ import annotations
 
@@ -20,11 +20,7 @@ PACKAGE = "snaploom.skipping"
 
 
 def java_class(spark: SparkSession, name: str) -> JavaObject:
-    """One of our classes (`java.lang.Class`), compiled when first asked for in this JVM.
-
-    Args:
-        spark: a session that runs in this process; any one of the JVM.
-        name: simple name, such as `Facade`.
+    """One of our classes (`java.lang.Class`) by simple name, compiled once in this JVM.
 
     Raises:
         SkippingNotAvailable: no JVM in this process, or a Spark that our sources do not fit.
@@ -49,8 +45,6 @@ def java_class(spark: SparkSession, name: str) -> JavaObject:
 
 
 class _Facade(Protocol):
-    """The Java object behind `JavaRule`; see `Facade.java`."""
-
     def describe(self, frame: JavaObject, settings: Sequence[str]) -> Sequence[str]: ...
     def listing(self, frame: JavaObject, settings: Sequence[str]) -> str: ...
     def serialise(self, frame: JavaObject) -> str: ...
@@ -121,17 +115,7 @@ class JavaRule:
     def footers(
         self, session: JavaObject, paths: Sequence[str], lengths: Sequence[int], first: int
     ) -> list[bytes | str]:
-        """The ends of Parquet files of any file system, from where their footers begin.
-
-        Args:
-            session: whose settings of Hadoop count.
-            paths: without line breaks.
-            lengths: bytes that each file has.
-            first: bytes that are asked for at once; a longer footer takes a second request.
-
-        Returns:
-            The bytes of each file, or why they cannot be read.
-        """
+        """Ends of Parquet files, from their footers on, or errors; `first` bytes are read first."""
         packed = self._facade.footers(
             session, "\n".join(paths), "\n".join(map(str, lengths)), first
         )
@@ -145,17 +129,12 @@ class JavaRule:
         return found
 
     def states(self, session: JavaObject, paths: Sequence[str]) -> list[list[str]]:
-        """Length, time and perhaps tag of files of any file system; nothing where there is none.
-
-        Args:
-            session: whose settings of Hadoop count.
-            paths: without line breaks.
-        """
+        """Length, time and perhaps tag of files without line breaks; empty where there is none."""
         lines = self._facade.states(session, "\n".join(paths))
         return [line.split("\t") if line else [] for line in lines.split("\n")[:-1]]
 
     def failures(self) -> tuple[int, str | None]:
-        """How often deciding failed in this JVM, and the last message."""
+        """Number of failed decisions in this JVM, and the last message."""
         return self._facade.failures(), self._facade.lastFailure()
 
 
@@ -163,7 +142,7 @@ _PACKED = "packed:"
 
 
 def unpacked(text: str) -> str:
-    """A text as it was before the JVM packed it, or one that it sent as it is."""
+    """Undo the JVM's packing of a text, if any."""
     if not text.startswith(_PACKED):
         return text
     return zlib.decompress(b64decode(text.removeprefix(_PACKED))).decode()

@@ -1,4 +1,4 @@
-"""Names of columns as people write them, and what they name."""
+"""Resolves names of columns as people write them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,7 @@ def column_named(
     name: str,
     advice: Callable[[], str] | None = None,
 ) -> Term:
-    """The term of a column or nested field, with names as the schema spells them.
-
-    Args:
-        columns: those there are.
-        session: knows the syntax of names.
-        name: `a.b`, with backticks where names need them.
-        advice: what else to do where there is no such column, where more is known than here.
+    """Term of a column such as `a.b`, spelt as in the schema; `advice` ends the error's hint.
 
     Raises:
         IndexNotPossible: there is no such column, or no index can be kept about its type.

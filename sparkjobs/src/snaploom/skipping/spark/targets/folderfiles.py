@@ -1,4 +1,4 @@
-"""Files of a folder as known from their names and the session, without a look into any of them."""
+"""Files of a folder known from names and session, without opening any."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class FolderListing:
     """The files that there are."""
 
     def reads_alike(self, definition: SkippingDefinition) -> bool:
-        """Whether files that did not change are read as when they were indexed."""
+        """Whether unchanged files are read as when they were indexed."""
         return (
             definition.target == self.target
             and definition.partition_columns == partition_columns(self.header)
@@ -69,18 +69,7 @@ class FolderListing:
 def file_listing_of(
     spark: SparkSession, path: str, uri: str, file_format: str, options: Mapping[str, str]
 ) -> FolderListing | None:
-    """The listing of a folder.
-
-    Args:
-        spark: the user's session.
-        path: as Spark takes it.
-        uri: the same, as Hadoop spells it.
-        file_format: Spark's short name.
-        options: reader options.
-
-    Returns:
-        None where Spark needs no look into files, or opening the target reports what is wrong.
-    """
+    """Listing of a folder; None where Spark needs no look into files or reports the problem."""
     if file_format.lower() not in INFERRED:
         return None
     try:
@@ -100,7 +89,7 @@ def file_listing_of(
 def _listed(
     spark: SparkSession, path: str, uri: str, file_format: str, options: Mapping[str, str]
 ) -> ListedFolder | None:
-    """A folder without Spark, or as Spark lists it; None where a path stands for several."""
+    """Folder listed without Spark, or by Spark; None where a path stands for several."""
     if not PATTERN.search(path):
         found = list_folder(spark, uri, file_format, options)
         if found is not None:

@@ -1,4 +1,4 @@
-"""Paths at which an output publishes, and what messages about indexes of them advise."""
+"""Paths at which an output publishes, and advice in messages about their indexes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WITH_SCHEMA = {
 
 
 def root_hint(spark: SparkSession, path: str) -> str:
-    """What to do where the path is the folder of an output, whose files are in `data/`."""
+    """Hint for the folder of an output, whose files are in `data/`."""
     if not _is_output(spark, path):
         return ""
     return (
@@ -29,7 +29,7 @@ def root_hint(spark: SparkSession, path: str) -> str:
 
 
 def column_hint(spark: SparkSession, target: Target) -> str:
-    """What to do where files have no column of a name; newer ones of an output may have it."""
+    """Hint where files lack a column; newer ones of an output may have it."""
     option = _WITH_SCHEMA.get(target.format)
     if option is None:
         return "choose one of those that are there"

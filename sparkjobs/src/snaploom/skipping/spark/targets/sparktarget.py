@@ -1,4 +1,4 @@
-"""What can be indexed, as Spark reads it: `snaploom.skipping.lifecycle.target` for Spark.
+"""Target read by Spark: `snaploom.skipping.lifecycle.target` for Spark.
 
 A target is opened in the session of the user (`targetlookup`), and read for building in a session
 of our own (`targetreader`).
@@ -59,8 +59,6 @@ _PLACE = SqlPlace(
 
 @dataclass(frozen=True)
 class _Listed:
-    """One listing, and how the files are read."""
-
     listed: ListedFiles
     read: Callable[[], DataFrame]
 
@@ -80,16 +78,16 @@ class SparkTarget:
         self._session = own_session(spark)
         self._last: _Listed | None = None
         self.counters = Counters()
-        """What builds of this target did."""
+        """Counts of builds of this target."""
 
     @property
     def target(self) -> Target:
-        """Where the files are."""
+        """Location of the files."""
         return self._target
 
     @cached_property
     def fingerprint(self) -> ReaderFingerprint:
-        """How they are read in the session in which the target was opened."""
+        """Their reader in the session in which the target was opened."""
         return fingerprint(self._header)
 
     @cached_property
@@ -103,15 +101,7 @@ class SparkTarget:
         return tuple(term for term in self._columns.terms if arrow_type(term.data_type) is not None)
 
     def predicate(self, condition: str, indexed: IndexedConditions | None = None) -> Predicate:
-        """What a condition over the columns demands of a row.
-
-        Args:
-            condition: SQL.
-            indexed: conditions about which there are indexes.
-
-        Raises:
-            IndexNotPossible: it cannot be analysed.
-        """
+        """Predicate of a SQL condition over the columns; `IndexNotPossible` for invalid SQL."""
         (analysed,) = self._analysed(condition)
         return normal_form(catalyst.predicate([analysed["expression"]], self._columns, indexed))
 
@@ -153,7 +143,7 @@ class SparkTarget:
         return found if found.names is not None else replace(found, label=text)
 
     def relation(self, terms: Iterable[Term]) -> Relation:
-        """How Spark reads the files, and computes some terms, in a session of our own."""
+        """Relation of the files, with computed terms, in a session of our own."""
         current = self._current
         columns = {term.key: self._term_column(term) for term in terms}
         return Relation(self._session, lambda: current.frame, columns)
@@ -193,7 +183,7 @@ class SparkTarget:
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """Files that builds left out so far, by path, and why."""
+        """Files that builds have left out, by path, with the reason."""
         return self.counters.failures
 
     @property
@@ -219,7 +209,7 @@ class SparkTarget:
         return _Listed(listed, lambda: frame)
 
     def _listed_folder(self) -> ListedFiles | None:
-        """The files without Spark; of a table only it knows the folders."""
+        """The files without Spark; of a table only Spark knows the folders."""
         target = self._target
         if target.table:
             return None
@@ -233,7 +223,6 @@ class SparkTarget:
         return columns(self._header)
 
     def _analysed(self, text: str) -> Sequence[Mapping[str, object]]:
-        """A SQL expression over the columns as the optimizer leaves it."""
         column = self._checked(text)
         try:
             frame = self._current.frame.select(column.alias("value"))

@@ -1,4 +1,4 @@
-"""The files of a relation as they are now, and which of them an index covers (rule S23).
+"""Current files of a relation, and those that an index covers (rule S23).
 
 A folder is listed without the JVM where that surely gives what Spark lists
 (`snaploom.listing.relationfiles`), and by Spark otherwise.
@@ -84,19 +84,10 @@ class ListedFolder:
 def list_folder(
     spark: SparkSession, uri: str, file_format: str, options: Mapping[str, str]
 ) -> ListedFolder | None:
-    """The files that Spark reads as one relation from a folder.
+    """Files that Spark reads as one relation from a folder; None where Spark has to list.
 
     Spark sees one file of each folder below it, from which it takes the partition columns and their
     values as from all files.
-
-    Args:
-        spark: the session, which decides how they are read.
-        uri: as Hadoop spells it, without a final `/`; taken literally.
-        file_format: Spark's short name.
-        options: reader options.
-
-    Returns:
-        None where Spark has to list them.
     """
     if file_format.lower() not in INFERRED or not _is_listed_plainly(spark, options):
         return None
@@ -120,13 +111,7 @@ def list_folder(
 def columns_frame(
     spark: SparkSession, path: str, file_format: str, options: Mapping[str, str]
 ) -> tuple[DataFrame, str] | None:
-    """A relation that has the columns of a folder's, over one file of each folder below it.
-
-    Args:
-        spark: the session, which decides how they are read.
-        path: as Spark takes it.
-        file_format: Spark's short name.
-        options: reader options.
+    """A relation with the columns of a folder's, over one file of each folder below it.
 
     Returns:
         The frame and the folder's URI, as Hadoop spells it; None where Spark may take the columns
@@ -162,7 +147,7 @@ _FIRST_ONLY = "parquet"
 _MERGE = "mergeschema"
 _MERGES = "spark.sql.parquet.mergeSchema"
 PATTERN = re.compile(r"[{}\[\]*?\\]")
-"""What Hadoop reads as a pattern."""
+"""Characters that Hadoop reads as a pattern."""
 _CHOOSING = frozenset({
     "basepath", "recursivefilelookup", "pathglobfilter", "modifiedbefore", "modifiedafter",
     "ignoreinvalidpartitionpaths", "path", "paths",
@@ -176,7 +161,6 @@ _THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
 
 def _reader(spark: SparkSession, paths: int) -> DataFrameReader:
-    """A reader with the settings of a session, which looks at so many files without a job."""
     if paths <= int(spark.conf.get(_THRESHOLD) or 0):
         return spark.read
     session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
@@ -195,7 +179,6 @@ def _identities(columns: Sequence[Sequence[object] | pa.Array]) -> pa.Table:
 def _literals(
     values: object, partition_columns: Sequence[tuple[str, str]]
 ) -> list[tuple[Literal, ...]]:
-    """Serialised values of partition columns, a row for each file."""
     types = [data_type for _, data_type in partition_columns]
     return [
         tuple(literal(value, kind) for value, kind in zip(row, types, strict=True))
@@ -242,13 +225,7 @@ def choose_files(
     partition_columns: Sequence[tuple[str, str]],
     partitions: Mapping[str, tuple[Literal, ...]],
 ) -> frozenset[str]:
-    """Paths of the files for which the condition is TRUE.
-
-    Args:
-        session: decides.
-        where: the condition.
-        partition_columns: names and Spark types.
-        partitions: partition values of every file, by path.
+    """Paths of the files for which a condition over partition columns and paths is TRUE.
 
     Raises:
         IndexNotPossible: the condition is wrong, speaks of something else, or is not decided by

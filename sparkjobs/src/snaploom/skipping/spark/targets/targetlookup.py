@@ -1,4 +1,4 @@
-"""Opening what can be indexed: a folder of files, or a table of Spark's catalog that is files.
+"""Opens targets: a folder of files, or a table of Spark's catalog that is files.
 
 It is opened in the session of the user, whose settings decide how files are read.
 """
@@ -35,17 +35,7 @@ _COMMON_HINT = "index the folder, or the table itself"
 def open_path(
     spark: SparkSession, path: str, file_format: str, options: Mapping[str, str] | None = None
 ) -> SparkTarget:
-    """A folder of files, or one file.
-
-    Args:
-        spark: the user's session.
-        path: as Spark takes it.
-        file_format: Spark's short name.
-        options: reader options; queries that read with others do not use the index.
-
-    Raises:
-        TargetNotIndexable: it is no folder of files of a format that can be indexed.
-    """
+    """Open a file or a folder of files as a target, else `TargetNotIndexable`."""
     given = options or {}
     try:
         sampled = columns_frame(spark, path, file_format, given)
@@ -91,15 +81,7 @@ def _refuse_classes(frame: DataFrame, name: str) -> None:
 
 
 def open_table(spark: SparkSession, name: str) -> SparkTarget:
-    """A table of Spark's catalog.
-
-    Args:
-        spark: the user's session.
-        name: `catalog.database.table`, `database.table` or `table`.
-
-    Raises:
-        TargetNotIndexable: there is none, it is a view, or its files are another system's.
-    """
+    """Open a table of Spark's catalog, else `TargetNotIndexable` (views, foreign files)."""
     try:
         frame = spark.table(name)
     except PySparkException as error:
@@ -130,11 +112,7 @@ def open_table(spark: SparkSession, name: str) -> SparkTarget:
 
 
 def _only_relation(spark: SparkSession, frame: DataFrame, name: str) -> Mapping[str, object]:
-    """The description of the one relation of files that a frame reads.
-
-    Raises:
-        TargetNotIndexable: there is none, or something is done to its rows.
-    """
+    """The one relation of files that a frame reads, else `TargetNotIndexable`."""
     plan = frame._jdf.queryExecution().analyzed()
     headers = JavaRule(spark).describe(frame._jdf, REQUESTED)
     if _is_view(plan):
@@ -167,7 +145,6 @@ def _only_relation(spark: SparkSession, frame: DataFrame, name: str) -> Mapping[
 
 
 def _is_view(plan: JavaObject) -> bool:
-    """Whether an analysed plan is a view's, below whatever gives names to it."""
     node = plan
     while node.children().size() == 1:
         if node.getClass().getName() == _VIEW:
@@ -177,13 +154,7 @@ def _is_view(plan: JavaObject) -> bool:
 
 
 def _full_name(spark: SparkSession, given: str, unquoted: str) -> str:
-    """A table's full name, in backticks where names in it need them.
-
-    Args:
-        spark: knows the syntax of names.
-        given: the name, or the end of it, as people wrote it.
-        unquoted: the full name, its parts joined with dots.
-    """
+    """A table's full name, in backticks where parts need them; `unquoted` is joined by dots."""
     parsed = spark._jsparkSession.sessionState().sqlParser().parseMultipartIdentifier(given)
     lengths = [len(str(parsed.apply(position))) for position in range(parsed.size())]
     parts: list[str] = []

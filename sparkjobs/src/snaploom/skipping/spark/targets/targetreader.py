@@ -1,4 +1,4 @@
-"""How a target is read: in the user's session to know it, in one of our own to build."""
+"""Reader of a target: in the user's session to know it, in one of our own to build."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def own_session(spark: SparkSession) -> SparkSession:
 
 @dataclass(frozen=True)
 class Reading:
-    """A target, and the schema that was found when it was opened."""
+    """Target, and the schema found when it was opened."""
 
     target: Target
     schema: Mapping[str, object]
     """Schema JSON of data columns, then partition columns."""
 
     def fresh(self, session: SparkSession) -> DataFrame:
-        """A frame over the files that there are now."""
+        """A frame over the current files."""
         if self.target.table:
             _forget_listing(session, self.target.table)
             return session.read.options(**_STRICT).table(self.target.table)
@@ -66,7 +66,6 @@ class Reading:
 
 
 def _forget_listing(session: SparkSession, table: str) -> None:
-    """Drop what our session's catalog keeps of a table: its listing is kept with its relation."""
     jvm = jvm_of(session)
     state = session._jsparkSession.sessionState()
     parts = state.sqlParser().parseMultipartIdentifier(table)

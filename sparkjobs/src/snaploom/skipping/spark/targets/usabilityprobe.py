@@ -1,4 +1,4 @@
-"""Which indexes over expressions queries can use at all, found by trying conditions on Spark.
+"""Detects indexes over expressions that no query can use, by trying conditions on Spark.
 
 Spark's optimizer rewrites conditions: of `CAST(i AS BIGINT) = 5` it makes `i = 5`. No query then
 asks an index over the cast, and its rows would be kept for nothing.
@@ -31,12 +31,7 @@ _LITERALS = {
 
 
 def warn_of_unasked(target: SparkTarget, indexes: Iterable[Index]) -> None:
-    """Warn of each index over an expression that no query can use.
-
-    Args:
-        target: what is indexed.
-        indexes: as they are declared; those that cannot be are passed over.
-    """
+    """Warn of each declared index over an expression that no query can use."""
     for index in indexes:
         if index.expression is not None:
             reason = why_unasked(target, index.expression)
@@ -46,12 +41,7 @@ def warn_of_unasked(target: SparkTarget, indexes: Iterable[Index]) -> None:
 
 
 def why_unasked(target: SparkTarget, expression: str) -> str:
-    """Why no condition on an expression asks an index over it; empty if one does.
-
-    Args:
-        target: what is indexed.
-        expression: SQL.
-    """
+    """Reason why no condition on an expression asks an index over it; empty if one does."""
     try:
         term = target.expression(expression)
         if term.names is not None:
@@ -72,7 +62,6 @@ def _demand(target: SparkTarget, condition: str, term: Term) -> Predicate:
 
 
 def _conditions(expression: str, term: Term) -> Iterator[str]:
-    """Conditions that would ask an index over an expression."""
     value = _LITERALS.get(term.data_type, f"CAST(1 AS {term.data_type})")
     if not value:
         yield f"({expression})"

@@ -1,4 +1,4 @@
-"""Expressions whose value is that of one of several parts: CASE, IF, coalesce."""
+"""Expressions with the value of one of several parts: CASE, IF, coalesce."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from snaploom.skipping.core.predicates import And, Constant, Or, Predicate
 from snaploom.skipping.spark.relations.expressions import Call, Expression, Literal
 
 Holds = Callable[[Expression, bool], Predicate]
-"""What holds where a condition is TRUE, or FALSE if negated."""
+"""Predicate implied by a TRUE condition, or a FALSE one if negated."""
 IsNull = Callable[[Expression, str], Predicate]
-"""What holds where an expression of a Spark type is NULL."""
+"""Predicate implied where an expression of a Spark type is NULL."""
 
 _BRANCHING = ("If", "CaseWhen", "Coalesce", "Greatest", "Least")
 _MOST_EXCLUDED = 20
@@ -23,24 +23,17 @@ _ANY_ROW = Constant(is_true=True)
 
 @dataclass(frozen=True)
 class Branch:
-    """A part that an expression has the value of."""
+    """One part that may give the value of an expression."""
 
     value: Expression
     given: Predicate
-    """What holds of every row in which it has."""
+    """Predicate of the rows in which the part gives the value."""
 
 
 def branches_of(
     subject: Expression, data_type: str, holds: Holds, is_null: IsNull
 ) -> tuple[Branch, ...]:
-    """The parts of which one gives an expression's value; none for expressions of other kinds.
-
-    Args:
-        subject: the expression.
-        data_type: its Spark type.
-        holds: translates conditions.
-        is_null: translates IS NULL.
-    """
+    """Parts of which one gives an expression's value; empty for expressions of other kinds."""
     match subject:
         case Call("If", _, (condition, first, second)):
             return tuple(_chosen([(condition, first)], second, holds, is_null))
@@ -55,7 +48,7 @@ def branches_of(
 
 
 def values_of(subject: Call) -> tuple[Expression, ...]:
-    """The parts of an IF or CASE of which one is its value."""
+    """Parts of an IF or CASE of which one gives its value."""
     if subject.name == "If":
         return subject.children[1:]
     rest = len(subject.children) % 2

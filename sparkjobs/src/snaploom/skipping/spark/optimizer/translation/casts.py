@@ -38,7 +38,7 @@ _WHOLE_DIGITS = {"tinyint": 2, "smallint": 4, "int": 9, "bigint": 18}
 
 
 def cast(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Step | None:
-    """What is cast, from what it may be after; None for types about which nothing is known."""
+    """Values before a cast, from those after it; None for unknown types."""
     (part,) = call.children
     kind = type_of(part, types)
     after = _before(call, spans, kind, data_type)
@@ -47,7 +47,11 @@ def cast(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Step |
 
 def _before(call: Call, spans: Spans, kind: str, data_type: str) -> Spans | None:
     if data_type in FLOATING:
-        return _from_floating(spans, kind, data_type)
+        if kind == "float" and data_type == "double":
+            return spans
+        if kind in FLOATING or kind in INTEGER_BITS or DECIMAL.fullmatch(kind):
+            return spans.mapped(lambda span: rounded_from(span, data_type))
+        return None
     if data_type in INTEGER_BITS:
         return _from_whole(call, spans, kind, data_type)
     if DECIMAL.fullmatch(data_type):
@@ -58,14 +62,6 @@ def _before(call: Call, spans: Spans, kind: str, data_type: str) -> Spans | None
     if data_type in _INSTANTS and kind == "date":
         zone = ZONE if data_type == "timestamp" else 0
         return spans.mapped(lambda s: scaled(widened(s, zone, zone), Fraction(1, DAY)))
-    return None
-
-
-def _from_floating(spans: Spans, kind: str, data_type: str) -> Spans | None:
-    if kind == "float" and data_type == "double":
-        return spans
-    if kind in FLOATING or kind in INTEGER_BITS or DECIMAL.fullmatch(kind):
-        return spans.mapped(lambda span: rounded_from(span, data_type))
     return None
 
 
@@ -91,14 +87,13 @@ def _from_whole(call: Call, spans: Spans, kind: str, data_type: str) -> Spans | 
 
 
 def _repeated(span: Span, data_type: str) -> Span:
-    """Whole numbers of which as many bits as a type has are in a span with two bounds."""
     low, high = limits(data_type)
     start, end = (low if span.low is None else span.low), (high if span.high is None else span.high)
     return Span(period=Period(Fraction(high - low + 1), Fraction(start), Fraction(end - start)))
 
 
 def _from_decimal(spans: Spans, kind: str, data_type: str) -> Spans | None:
-    """What has no place becomes NULL or fails; what has too many digits behind is rounded."""
+    """Values before a cast from decimal; excess digits are rounded, overflow is NULL or fails."""
     unit, digits = unit_of(data_type), unit_of(kind)
     if unit is None:
         return None

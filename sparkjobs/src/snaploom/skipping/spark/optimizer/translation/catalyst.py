@@ -1,4 +1,4 @@
-"""Conditions of the optimizer rule -> predicates.
+"""Translates conditions of the optimizer rule to predicates.
 
 What comes back is a *necessary* condition: TRUE for every row for which the condition is TRUE.
 NOT is pushed down on the way: every function here is given whether its expression is negated, and
@@ -95,13 +95,10 @@ length, and one range around all of them beyond it."""
 
 @dataclass(frozen=True)
 class _Scope(Columns):
-    """The columns, and the conditions about which there are indexes."""
-
     indexed: IndexedConditions = field(default_factory=IndexedConditions)
 
     @cached_property
     def surroundings(self) -> ranges.Surroundings:
-        """How parts of expressions are translated."""
         return ranges.Surroundings(
             self,
             holds=lambda condition, negated: _translate(condition, self, negated),
@@ -112,13 +109,7 @@ class _Scope(Columns):
 def predicate(
     filters: Sequence[object], columns: Columns, indexed: IndexedConditions | None = None
 ) -> Predicate:
-    """What must hold of a row for all of the serialised filters to be TRUE.
-
-    Args:
-        filters: conditions as the optimizer rule sends them.
-        columns: the relation's columns as they are now.
-        indexed: conditions about which there are indexes: they are looked for as a whole.
-    """
+    """Condition on a row that is necessary for all of the serialised filters to be TRUE."""
     scope = _Scope(
         columns.terms,
         columns.defaulted,
@@ -130,7 +121,6 @@ def predicate(
 
 
 def _parsed(node: object) -> Expression | None:
-    """The expression; None for one that is nested too deeply."""
     try:
         return parse(node)
     except RecursionError:
@@ -138,7 +128,6 @@ def _parsed(node: object) -> Expression | None:
 
 
 def _together(parsed: Sequence[Expression | None], columns: _Scope) -> list[Predicate]:
-    """What indexes over conditions know about several filters at once."""
     known = [each for each in parsed if each is not None]
     try:
         return columns.indexed.of_parts(known, columns) if len(known) == len(parsed) else []
@@ -189,7 +178,7 @@ def _or(call: Call, columns: _Scope, negated: bool) -> Predicate:
 
 
 def _translated(call: Call, columns: _Scope, negated: bool) -> tuple[Predicate, ...]:
-    """The members of a chain of one operator, which may nest thousands deep on one side."""
+    """Members of a chain of one operator, which may nest thousands deep on one side."""
     members: list[Predicate] = []
     waiting: list[Expression] = [call]
     while waiting:
@@ -226,7 +215,10 @@ def _null_safe(call: Call, columns: _Scope, negated: bool) -> Predicate:
         subject, constant = constant, subject
     if not isinstance(constant, Literal) or isinstance(subject, Literal):
         if _are_conditions(call):
-            return _alike_or_null(call, columns, negated)
+            one, other = (_null(each, "boolean", columns, is_null=True) for each in call.children)
+            return Or(
+                (_alike(call, columns, negated), Or((one, other)) if negated else And((one, other)))
+            )
         return _unknown(call, negated, _why_no_literal(subject, constant))
     if constant.is_null:
         return _null(subject, constant.data_type, columns, is_null=not negated)
@@ -239,10 +231,7 @@ def _null_safe(call: Call, columns: _Scope, negated: bool) -> Predicate:
 
 
 def _are_conditions(call: Call) -> bool:
-    """Whether conditions are compared, and no other values, nor comparisons of conditions again.
-
-    Each level translates its parts twice, so that levels would multiply.
-    """
+    """Whether a call compares conditions whose parts compare none: levels would multiply."""
     waiting = list(call.children)
     while waiting:
         each = waiting.pop()
@@ -258,7 +247,7 @@ def _compares_conditions(call: Call) -> bool:
 
 
 def _alike(call: Call, columns: _Scope, negated: bool) -> Predicate:
-    """Both are TRUE or both FALSE; under NOT one is TRUE and the other FALSE."""
+    """Condition that both are TRUE or both FALSE; under NOT one is TRUE and the other FALSE."""
     one, other = call.children
     return Or(
         tuple(
@@ -271,12 +260,6 @@ def _alike(call: Call, columns: _Scope, negated: bool) -> Predicate:
             for is_false in (False, True)
         )
     )
-
-
-def _alike_or_null(call: Call, columns: _Scope, negated: bool) -> Predicate:
-    """As `_alike`; two NULLs are alike too, and NULL is unlike everything else."""
-    one, other = (_null(each, "boolean", columns, is_null=True) for each in call.children)
-    return Or((_alike(call, columns, negated), Or((one, other)) if negated else And((one, other))))
 
 
 def _why_no_literal(subject: Expression, constant: Expression) -> str:
@@ -292,7 +275,14 @@ def _compare(
 ) -> Predicate:
     """`subject operator constant`; the constant is not NULL."""
     if isinstance(subject, Literal):
-        return _compare_literals(subject, operator, constant)
+        if subject.is_null:
+            return NEVER
+        sign = _sign(subject, constant)
+        if sign is not None:
+            return Constant(sign in _SIGNS[operator])
+        return Unknown(
+            f"{as_text(subject)} {operator} {as_text(constant)}", "compares two constants"
+        )
     if constant.value is None:
         return _uncompared(
             subject, operator, constant, f"no index keeps values of type {constant.data_type}"
@@ -311,7 +301,6 @@ def _uncompared(subject: Expression, operator: Operator, constant: Literal, reas
 def _implied(
     subject: Expression, operator: Operator, constant: Literal, columns: _Scope
 ) -> tuple[Predicate, ...]:
-    """What a comparison needs of the columns in an expression; nothing more of a column itself."""
     if names_of(subject) is not None:
         return ()
     return _compare_branches(subject, operator, constant, columns) or ranges.implied(
@@ -326,7 +315,6 @@ def _implied(
 def _compare_branches(
     subject: Expression, operator: Operator, constant: Literal, columns: _Scope
 ) -> tuple[Predicate, ...]:
-    """What one of the parts that give the value needs; nothing for a value of one part."""
     branches = _branches(subject, constant.data_type, columns)
     if not branches:
         return ()
@@ -345,17 +333,8 @@ def _branches(subject: Expression, data_type: str, columns: _Scope) -> tuple[Bra
     return branches_of(subject, data_type, around.holds, around.is_null)
 
 
-def _compare_literals(left: Literal, operator: Operator, right: Literal) -> Predicate:
-    if left.is_null:
-        return NEVER
-    sign = _sign(left, right)
-    if sign is not None:
-        return Constant(sign in _SIGNS[operator])
-    return Unknown(f"{as_text(left)} {operator} {as_text(right)}", "compares two constants")
-
-
 def _sign(left: Literal, right: Literal) -> int | None:
-    """Of the difference in Spark's order; None where that is not known."""
+    """Sign of the difference in Spark's order; None where that is unknown."""
     if left.data_type != right.data_type or left.value is None or right.value is None:
         return None
     try:
@@ -392,7 +371,7 @@ def _is_not_null(call: Call, columns: _Scope, negated: bool) -> Predicate:
 
 
 def _asked_type(call: Call) -> str:
-    """A column's own type is taken from the files, where CHAR and collations are seen."""
+    """Type to ask for; a column's is taken from the files, which show CHAR and collations."""
     is_column = names_of(call.children[0]) is not None
     return "" if is_column else str(call.arguments.get("type", ""))
 
@@ -462,7 +441,7 @@ def _among(
 def _among_ranges(
     subject: Expression, items: Sequence[Literal], columns: _Scope, negated: bool
 ) -> tuple[Predicate, ...]:
-    """What one of the values needs of the column inside; under NOT what all of them need."""
+    """Conditions of IN on the column inside an expression; under NOT those of all values."""
     if len(items) > MOST_REWRITTEN_VALUES:
         return () if negated else _around(subject, items, columns)
     operator = Operator.NE if negated else Operator.EQ
@@ -475,7 +454,7 @@ def _among_ranges(
 def _around(
     subject: Expression, items: Sequence[Literal], columns: _Scope
 ) -> tuple[Predicate, ...]:
-    """What the range from the least to the greatest of many numbers needs."""
+    """Condition of the range from the least to the greatest of many numbers."""
     numbers = [item.value for item in items if isinstance(item.value, int | Decimal)]
     if len(numbers) < len(items):
         return ()
@@ -487,7 +466,6 @@ def _around(
 
 
 def _text(call: Call, columns: _Scope, negated: bool) -> Predicate:
-    """startswith, endswith, contains and LIKE with a literal on the right."""
     subject, constant, *_ = call.children
     if not isinstance(constant, Literal) or isinstance(subject, Literal):
         return _unknown(call, negated, "the text to look for is not a literal")
@@ -511,7 +489,7 @@ def _text_of(call: Call, term: Term, value: bytes, negated: bool) -> Predicate:
 
 
 def _like_many(call: Call, columns: _Scope, negated: bool) -> Predicate:
-    """LIKE ANY and LIKE ALL: their patterns are not children."""
+    """LIKE ANY and LIKE ALL, whose patterns are not children."""
     patterns = call.arguments.get("patterns")
     if not isinstance(patterns, list) or not all(isinstance(each, str) for each in patterns):
         return _unknown(call, negated, "the patterns are not shown")
@@ -529,7 +507,6 @@ def _like_many(call: Call, columns: _Scope, negated: bool) -> Predicate:
 
 
 def _branching(call: Call, columns: _Scope, negated: bool) -> Predicate:
-    """The part that gives the value is TRUE (or FALSE, under NOT)."""
     return Or(
         tuple(
             And((each.given, _translate(each.value, columns, negated)))

@@ -1,4 +1,4 @@
-"""Conditions as a whole: which indexes over boolean expressions speak of them.
+"""Conditions as a whole: lookup of indexes over boolean expressions.
 
 A condition is taken apart for indexes over columns. An index over the condition itself knows more:
 of `a > b` no index over columns knows anything. So the whole is looked for before its parts are.
@@ -47,13 +47,12 @@ _OPPOSITES = {
 
 @dataclass(frozen=True)
 class IndexedConditions:
-    """The conditions about which there are indexes."""
+    """Conditions with an index."""
 
     terms: frozenset[Term] = frozenset()
 
     @cached_property
     def _conjunctions(self) -> tuple[tuple[Term, frozenset[str]], ...]:
-        """Terms that are conjunctions, with their parts."""
         found = []
         for term in self.terms:
             (_, expression) = json.loads(term.key)
@@ -63,7 +62,7 @@ class IndexedConditions:
         return tuple(found)
 
     def of_whole(self, whole: Expression, columns: Columns, *, negated: bool) -> list[Predicate]:
-        """What must hold where a condition is TRUE, or FALSE if negated; nothing if unknown."""
+        """Conditions implied by a TRUE condition, or a FALSE one if negated; empty if unknown."""
         found: list[Predicate] = []
         for form, is_opposite in ((whole, False), (_opposite(whole), True)):
             term = condition_term(form, columns)
@@ -72,7 +71,7 @@ class IndexedConditions:
         return found
 
     def of_parts(self, parts: Sequence[Expression], columns: Columns) -> list[Predicate]:
-        """What must hold where several conditions are TRUE at once, of all or some of them."""
+        """Conditions implied by several conditions that are TRUE at once."""
         if not self._conjunctions:
             return []
         known = {_text(_spelt(part, columns)) for part in _members("And", parts)}
@@ -84,7 +83,7 @@ class IndexedConditions:
 
 
 def indexed_conditions(definitions: Iterable[SkippingDefinition]) -> IndexedConditions:
-    """The conditions about which some indexes know something."""
+    """Conditions indexed by some definitions."""
     return IndexedConditions(
         frozenset(
             term
@@ -97,12 +96,12 @@ def indexed_conditions(definitions: Iterable[SkippingDefinition]) -> IndexedCond
 
 
 def condition_term(condition: Expression, columns: Columns) -> Term | str:
-    """The term of a condition, the same for all of its forms; or why there is none."""
+    """Term of a condition, the same for all of its forms; or the reason why there is none."""
     return term_of(_one_form(condition), columns, "boolean")
 
 
 def _spelt(condition: Expression, columns: Columns) -> Expression:
-    """The condition as it stands in the key of a term; as it is where it is no term."""
+    """Form of a condition in a term's key; unchanged if it is no term."""
     term = condition_term(condition, columns)
     if isinstance(term, str) or term.names is not None:
         return condition

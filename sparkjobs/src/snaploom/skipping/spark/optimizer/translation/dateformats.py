@@ -1,4 +1,4 @@
-"""Days and times that are written as text: `date_format(d, 'yyyy-MM') = '2024-03'`."""
+"""Days and times formatted as text: `date_format(d, 'yyyy-MM') = '2024-03'`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PATTERNS: Mapping[str, re.Pattern[str]] = {
     "yyyy/MM/dd": re.compile(f"{_YEAR}/{_MONTH}/{_DAY}"),
     "yyyyMMdd": re.compile(f"{_YEAR}{_MONTH}{_DAY}"),
 }
-"""By format of Spark, what it writes."""
+"""Parsers of text by Spark's format."""
 _EARLIEST = 1600
 """Years before may be those of another calendar, by Spark's settings."""
 
@@ -30,7 +30,7 @@ _EARLIEST = 1600
 def days_of(
     subject: Expression, operator: Operator, value: Value, types: ColumnTypes
 ) -> tuple[Expression, Spans, str] | None:
-    """The day that is written, the numbers that it may be, and its Spark type.
+    """Day expression, its possible numbers, and its Spark type, for a formatted date.
 
     None for whatever is no such text, and for formats that are not known here.
     """
@@ -58,7 +58,6 @@ def days_of(
 
 
 def _days(value: bytes, form: str) -> tuple[int, int] | None:
-    """The first and the last day, since 1970, that are written so."""
     found = _PATTERNS[form].fullmatch(value.decode(errors="replace")) if form in _PATTERNS else None
     if found is None:
         return None

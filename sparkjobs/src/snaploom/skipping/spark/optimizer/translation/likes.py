@@ -1,4 +1,4 @@
-"""LIKE -> what it needs of the text's bytes."""
+"""Translates LIKE to conditions on the text's bytes."""
 
 from __future__ import annotations
 

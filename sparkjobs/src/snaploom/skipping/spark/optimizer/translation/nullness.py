@@ -1,4 +1,4 @@
-"""When an expression over columns is NULL, and what that implies for the columns.
+"""NULL-ness of an expression over columns as conditions on the columns.
 
 Most functions are NULL where an operand is. Some are NULL for nothing else: they fail on what they
 cannot do, or go on at the other end of their type. Both kinds are listed; what is in neither list
@@ -46,12 +46,7 @@ _MODES = ("ANSI", "LEGACY")
 
 
 def null(subject: Expression, columns: Columns) -> Predicate | None:
-    """What holds of the columns in every row in which an expression is NULL; None: nothing known.
-
-    Args:
-        subject: the expression.
-        columns: the relation's columns as they are now.
-    """
+    """Condition on the columns in every row where an expression is NULL; None if unknown."""
     match subject:
         case Literal():
             return Constant(subject.is_null)
@@ -68,7 +63,7 @@ def null(subject: Expression, columns: Columns) -> Predicate | None:
 
 
 def not_null(subject: Expression, columns: Columns) -> Predicate | None:
-    """What holds of the columns in every row in which an expression is not NULL."""
+    """Condition on the columns in every row where an expression is not NULL."""
     match subject:
         case Literal():
             return Constant(not subject.is_null)
@@ -83,7 +78,6 @@ def not_null(subject: Expression, columns: Columns) -> Predicate | None:
 
 
 def _any(parts: Iterable[Predicate | None]) -> Predicate | None:
-    """One of several; None where nothing is known of some."""
     found = list(parts)
     known = tuple(part for part in found if part is not None)
     return Or(known) if len(known) == len(found) else None
@@ -98,7 +92,7 @@ def _column(subject: Expression, columns: Columns) -> Term | None:
 
 
 def _is_null_by_operands(call: Call, columns: Columns) -> bool:
-    """Whether a call is NULL for no other reason than an operand that is."""
+    """Whether a call is NULL only if an operand is."""
     numbers = (*INTEGER_BITS, *FLOATING)
     kinds = {
         type_of(child, columns.type_of) for child in call.children if not isinstance(child, Literal)
@@ -124,19 +118,15 @@ def _is_null_by_operands(call: Call, columns: Columns) -> bool:
             to = str(call.arguments.get("dataType"))
             if mode_of(call) == "ANSI" and DECIMAL.fullmatch(to):
                 return _is_decimal(call.children[0], columns)
-            return _is_widening(to, kinds)
+            (kind,) = kinds or {""}
+            if to in FLOATING:
+                return kind in INTEGER_BITS or kind in FLOATING
+            return kind in INTEGER_BITS and INTEGER_BITS.get(to, 0) >= INTEGER_BITS[kind]
     return call.name in _OF_DATES and kinds <= {"date", "int"}
 
 
 def _is_decimal(expression: Expression, columns: Columns) -> bool:
-    """Whether an expression is a decimal whose digits are known, or arithmetic over such ones."""
+    """Whether an expression is a decimal of known digits, or arithmetic over such ones."""
     if isinstance(expression, Call) and expression.name in ("Add", "Subtract", "Multiply"):
         return all(_is_decimal(child, columns) for child in expression.children)
     return DECIMAL.fullmatch(type_of(expression, columns.type_of)) is not None
-
-
-def _is_widening(to: str, kinds: set[str]) -> bool:
-    (kind,) = kinds or {""}
-    if to in FLOATING:
-        return kind in INTEGER_BITS or kind in FLOATING
-    return kind in INTEGER_BITS and INTEGER_BITS.get(to, 0) >= INTEGER_BITS[kind]

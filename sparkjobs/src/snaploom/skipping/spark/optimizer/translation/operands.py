@@ -1,4 +1,4 @@
-"""What rules about expressions ask of them: operands, types, and what happens on overflow."""
+"""Operands, types and overflow modes of expressions, for translation rules."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ZERO = Fraction(0)
 
 
 def type_of(expression: Expression, types: ColumnTypes) -> str:
-    """The Spark type of an expression as far as it is surely known; else empty."""
+    """Spark type of an expression if it is certain; else empty."""
     match expression:
         case Column() | Call("GetStructField"):
             names = names_of(expression)
@@ -72,7 +72,6 @@ def type_of(expression: Expression, types: ColumnTypes) -> str:
 
 
 def _type_of_all(values: Sequence[Expression], types: ColumnTypes) -> str:
-    """The one type of several expressions; empty where they differ, or one is not known."""
     found = {type_of(value, types) for value in values}
     return found.pop() if len(found) == 1 else ""
 
@@ -92,7 +91,7 @@ def number_of(expression: Expression) -> Fraction | None:
 
 
 def mode_of(call: Call) -> str:
-    """What overflow does: ANSI (it fails), TRY (NULL) or LEGACY; empty where it is not given."""
+    """Overflow mode: ANSI (it fails), TRY (NULL) or LEGACY; empty if it is not given."""
     context = call.arguments.get("evalContext")
     mode: object = call.arguments.get("evalMode")
     if isinstance(context, Mapping):
@@ -104,7 +103,7 @@ def mode_of(call: Call) -> str:
 
 
 def split(call: Call) -> tuple[Expression, Fraction, bool] | None:
-    """The part that is no literal, the literal, and whether the literal stands on the left."""
+    """The non-literal operand, the literal, and whether the literal stands on the left."""
     if len(call.children) < 2:
         return None
     left, right = call.children[:2]

@@ -1,4 +1,4 @@
-"""From the numbers that an expression may be to those that its part with a column may be.
+"""Inverts expressions: from the numbers of a result to those of its part with a column.
 
 Overflow decides what may be turned around. With ANSI it is an error and with TRY it is NULL, so no
 row with an overflow satisfies a condition; else whole numbers go on at the other end of their type
@@ -49,7 +49,7 @@ _UNIT_DAYS = {
     "year": 366, "yyyy": 366, "yy": 366, "quarter": 92, "month": 31, "mon": 31, "mm": 31,
     "week": 7, "day": 1, "dd": 1, "hour": 1, "minute": 1, "second": 1,
 }  # fmt: skip
-"""Longest span of what `trunc` and `date_trunc` round down to, in days."""
+"""Longest span of units of `trunc` and `date_trunc`, in days."""
 _MONTH_DAYS = (28, 31)
 _MONTH_ENDS = 3
 """Days by which the end of a shorter month cuts a date."""
@@ -60,14 +60,7 @@ _EPOCH_UNITS = {"UnixSeconds": 1_000_000, "UnixMillis": 1000, "UnixMicros": 1}
 
 
 def step(expression: Expression, spans: Spans, data_type: str, types: ColumnTypes) -> Step | None:
-    """One expression taken off; None where there is no rule.
-
-    Args:
-        expression: of one part with a column, and literals.
-        spans: the numbers that it may be.
-        data_type: its Spark type.
-        types: types of columns.
-    """
+    """Take one expression off; None where there is no rule."""
     if not isinstance(expression, Call) or expression.name not in _RULES:
         return None
     return _RULES[expression.name](expression, spans, data_type, types)
@@ -84,7 +77,7 @@ def _before_rounding(spans: Spans, data_type: str) -> Spans | None:
 
 
 def _is_exact(call: Call, kind: str, data_type: str) -> bool:
-    """Whether the result of a decimal operation needs no more digits than its type has."""
+    """Whether a decimal result needs no more digits than its type has."""
     before, after = unit_of(kind), unit_of(data_type)
     if before is None or after is None:
         return False
@@ -192,7 +185,6 @@ def _whole_quotient(call: Call, spans: Spans, data_type: str, types: ColumnTypes
 
 
 def _year(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Step | None:
-    """Years of Spark's proleptic calendar, which is Python's."""
     (part,) = call.children
     kind = type_of(part, types)
     if kind != "date":
@@ -201,7 +193,7 @@ def _year(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Step 
 
 
 def _first(year: Fraction | None) -> Fraction | None:
-    """The first day of a year, or of one before where Python has none."""
+    """First day of a year; None where Python's calendar has none."""
     if year is None or not 1 <= year <= 9999:
         return None
     return Fraction((date(math.ceil(year), 1, 1) - date(1970, 1, 1)).days)
@@ -260,7 +252,6 @@ def _interval(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> S
 
 
 def _month_end(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Step | None:
-    """The last day of the month, or the next of some day of the week."""
     part = call.children[0]
     if type_of(part, types) != "date":
         return None

@@ -1,4 +1,4 @@
-"""What a condition on an expression over a column implies for the column itself.
+"""Conditions on a column that follow from a condition on an expression over it.
 
 Each rule gives *necessary* conditions on the column: a row for which one is not TRUE cannot satisfy
 the condition. None is exact, so none is ever negated. They matter because people write them:
@@ -43,7 +43,7 @@ _EVERY_ROW = Constant(is_true=True)
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What expressions are about, and how conditions within them are translated."""
+    """Columns of expressions, and the translation of conditions within them."""
 
     columns: Columns
     """The relation's columns as they are now."""
@@ -58,15 +58,7 @@ def implied(
     around: Surroundings,
     data_type: str,
 ) -> tuple[Predicate, ...]:
-    """What `subject operator value` needs of the column inside; nothing if there is no rule.
-
-    Args:
-        subject: the expression, which is more than a column.
-        operator: between the expression and the value.
-        value: the literal's.
-        around: columns, and how conditions are translated.
-        data_type: the literal's Spark type, which is the expression's.
-    """
+    """Conditions of `subject operator value` on the column inside; empty if there is no rule."""
     match subject:
         case Call("Substring", _, (child, Literal(int(start)), _)) if start in (0, 1):
             return _of_beginning(child, operator, value, around.columns)
@@ -85,7 +77,7 @@ def implied(
 def _within(
     subject: Expression, spans: Spans, data_type: str, around: Surroundings, steps: int
 ) -> Predicate | None:
-    """What an expression needs of its columns to be one of some numbers; None for nothing."""
+    """Condition on the columns of an expression to be one of some numbers; None if unknown."""
     for left in range(steps, 0, -1):
         names = names_of(subject)
         if names is not None:
@@ -93,7 +85,16 @@ def _within(
             return None if isinstance(term, str) else demanded(term, spans)
         match subject:
             case Literal():
-                return _literal_within(subject, spans)
+                if subject.is_null:
+                    return Constant(is_true=False)
+                if isinstance(subject.value, float) and math.isnan(subject.value):
+                    return Constant(spans.has_nan)
+                number = number_of(subject)
+                return (
+                    None
+                    if number is None
+                    else Constant(any(_holds(span, number) for span in spans.spans))
+                )
             case Call("Greatest" | "Least" as name, _, parts):
                 return _extreme_within(name, parts, spans, data_type, around, left - 1)
         branches = branches_of(subject, data_type, around.holds, around.is_null)
@@ -117,17 +118,7 @@ def _needed(
     return _within(subject, spans, data_type, around, steps) or _EVERY_ROW
 
 
-def _literal_within(literal: Literal, spans: Spans) -> Predicate | None:
-    if literal.is_null:
-        return Constant(is_true=False)
-    if isinstance(literal.value, float) and math.isnan(literal.value):
-        return Constant(spans.has_nan)
-    number = number_of(literal)
-    return None if number is None else Constant(any(_holds(span, number) for span in spans.spans))
-
-
 def _holds(span: Span, number: Fraction) -> bool:
-    """Whether a number is between the bounds; whether it belongs to a period is left open."""
     is_above = span.low is None or span.low <= number
     return is_above and (span.high is None or number <= span.high)
 
@@ -140,7 +131,7 @@ def _extreme_within(
     around: Surroundings,
     steps: int,
 ) -> Predicate:
-    """One of the parts is the number; no other one that is not NULL is beyond it.
+    """Condition that one part is in the spans and no other non-NULL part is beyond them.
 
     The second is left open for parts that have parts themselves.
     """
@@ -157,7 +148,6 @@ def _extreme_within(
 
 
 def _upto(spans: Spans) -> Spans | None:
-    """All numbers up to the greatest of some; NaN is above all."""
     highs = [span.high for span in spans.spans]
     if spans.has_nan or not highs or None in highs:
         return None
@@ -174,7 +164,7 @@ def _from(spans: Spans) -> Spans | None:
 def _of_beginning(
     child: Expression, operator: Operator, value: Value, columns: Columns
 ) -> tuple[Predicate, ...]:
-    """What the text begins with is what its beginning is, however long that is."""
+    """Condition on a text from one on its beginning of any length."""
     term = term_of(child, columns, "string")
     if operator is not Operator.EQ or not isinstance(value, bytes) or isinstance(term, str):
         return ()

@@ -1,4 +1,4 @@
-"""Rules of `preimages` for rounding, and for the rest that a division leaves."""
+"""Rules of `preimages` for rounding and for remainders of division."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from snaploom.skipping.spark.relations.expressions import Call, Expression
 
 
 def remainder(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Step | None:
-    """The rest has the sign of what is divided, and is less than the divisor: both are exact."""
+    """Numbers before a remainder, which has the dividend's sign and is less than the divisor."""
     found = split(call)
     unit = unit_of(data_type)
     kind = "" if found is None else type_of(found[0], types)
@@ -57,14 +57,13 @@ def remainder(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> S
 
 
 def _is_exact_rest(kind: str, data_type: str) -> bool:
-    """Whether a remainder's decimal type has all digits behind the point that its operand has."""
     before, after = unit_of(kind), unit_of(data_type)
     is_decimal = DECIMAL.fullmatch(kind) is not None and DECIMAL.fullmatch(data_type) is not None
     return is_decimal and before is not None and after is not None and after <= before
 
 
 def _repeated(span: Span, divisor: Fraction) -> Span:
-    """Numbers whose rests lie in a span with two bounds; a period of the rests is forgotten."""
+    """Numbers whose remainders lie in a span with two bounds; a period of them is dropped."""
     low, high = span.low or ZERO, span.high or ZERO
     return Span(period=Period(divisor, low, high - low))
 
@@ -113,7 +112,6 @@ def _rounded_whole(
 
 
 def _multiples(span: Span, unit: Fraction) -> Span:
-    """The same multiples of a unit, between two of them."""
     return replace(
         span,
         low=None if span.low is None else math.ceil(span.low / unit) * unit,

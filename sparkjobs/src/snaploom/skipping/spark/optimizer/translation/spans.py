@@ -1,4 +1,4 @@
-"""Sets of numbers as spans, with exact bounds: what an expression may be, and what follows.
+"""Sets of numbers as spans with exact bounds: possible values of expressions.
 
 Numbers are exact (`Fraction`); dates are days and instants microseconds. NaN, which Spark orders
 above everything, is kept apart, since no arithmetic keeps it above everything.
@@ -41,13 +41,13 @@ class Period:
         return Period(self.distance, self.start + by, self.length)
 
     def scaled(self, factor: Fraction) -> Period:
-        """Every number times another one, which is not nought."""
+        """Every number times another one, which is not zero."""
         end = self.start + self.length
         start = self.start * factor if factor > 0 else end * factor
         return Period(self.distance * abs(factor), start, self.length * abs(factor))
 
     def widened(self, down: Fraction | int, up: Fraction | int) -> Period:
-        """Numbers up to so far below and above, too."""
+        """Numbers up to `down` below and `up` above, too."""
         return Period(self.distance, self.start - down, self.length + down + up)
 
 
@@ -60,7 +60,7 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s?(-?\d+)\)")
 
 @dataclass(frozen=True)
 class Span:
-    """All numbers from `low` to `high`, both included, that belong to the period; None is none."""
+    """All numbers from `low` to `high`, inclusive, that belong to the period; None is unbounded."""
 
     low: Fraction | None = None
     high: Fraction | None = None
@@ -90,16 +90,7 @@ class Spans:
 
 
 def compared(operator: Operator, value: Value, data_type: str) -> Spans | None:
-    """The numbers for which `number operator value` is TRUE; of floating-point ones the edge, too.
-
-    Args:
-        operator: between the two.
-        value: the literal.
-        data_type: Spark type of both.
-
-    Returns:
-        None for what is no number, and for <> of floating-point numbers.
-    """
+    """Numbers for which `number operator value` is TRUE, edges included; None if unknown."""
     if isinstance(value, bytes | bool):
         return None
     if operator is Operator.NE:
@@ -109,7 +100,12 @@ def compared(operator: Operator, value: Value, data_type: str) -> Spans | None:
         return Spans((Span(high=Fraction(value) - unit), Span(low=Fraction(value) + unit)))
     goes_up = operator in (Operator.GT, Operator.GE)
     if isinstance(value, float) and not math.isfinite(value):
-        return _compared_beyond(operator, value)
+        everything = Spans((Span(),), has_nan=True)
+        if math.isnan(value) and operator is Operator.EQ:
+            return Spans((), has_nan=True)
+        if operator in (Operator.LT, Operator.LE) and not math.isnan(value):
+            return Spans((Span(),))
+        return everything
     bound = Fraction(value)
     if operator is Operator.EQ:
         return Spans((Span(bound, bound),))
@@ -117,16 +113,6 @@ def compared(operator: Operator, value: Value, data_type: str) -> Spans | None:
     bound += (edge or 0) * (1 if goes_up else -1)
     span = Span(low=bound) if goes_up else Span(high=bound)
     return Spans((span,), has_nan=goes_up)
-
-
-def _compared_beyond(operator: Operator, value: float) -> Spans | None:
-    """Comparisons with NaN and the infinities: everything, but for what they surely leave out."""
-    everything = Spans((Span(),), has_nan=True)
-    if math.isnan(value) and operator is Operator.EQ:
-        return Spans((), has_nan=True)
-    if operator in (Operator.LT, Operator.LE) and not math.isnan(value):
-        return Spans((Span(),))
-    return everything
 
 
 def shifted(span: Span, by: Fraction | int) -> Span:
@@ -139,7 +125,7 @@ def shifted(span: Span, by: Fraction | int) -> Span:
 
 
 def widened(span: Span, down: Fraction | int, up: Fraction | int) -> Span:
-    """Numbers up to so far below and above, too."""
+    """Numbers up to `down` below and `up` above, too."""
     return Span(
         None if span.low is None else span.low - down,
         None if span.high is None else span.high + up,
@@ -205,7 +191,6 @@ def rounded_from(span: Span, data_type: str) -> Span:
 
 
 def _step(bound: Fraction, data_type: str, towards: float) -> float:
-    """A number of the type beyond the neighbour of a bound."""
     try:
         near = float(bound)
     except OverflowError:
@@ -225,7 +210,7 @@ def unit_of(data_type: str) -> Fraction | None:
 
 
 def demanded(term: Term, spans: Spans) -> Predicate | None:
-    """That a column lies in one of some spans; None where that implies nothing, or has no form."""
+    """Condition that a column lies in one of some spans; None if it has no form."""
     if any(span == Span() for span in spans.spans):
         return None
     parts = [_demanded(term, span) for span in spans.spans]
@@ -264,7 +249,7 @@ def _demanded(term: Term, span: Span) -> Predicate | None:
 def _repeated(
     term: Term, period: Period, unit: Fraction, low: int | None, high: int | None
 ) -> Predicate | None:
-    """That a column's value is one of a period; in units of its type, as its keys are."""
+    """Condition that a column's value is in a period, in units of its type, as keys are."""
     modulus = period.distance / unit
     if modulus.denominator != 1 or modulus > LARGEST_MODULUS:
         return None
@@ -278,7 +263,6 @@ def _repeated(
 
 
 def _units(data_type: str) -> tuple[int, int]:
-    """The least and greatest value of a type, in its units."""
     found = _DECIMAL.fullmatch(data_type)
     if found:
         most = int(10 ** int(found[1])) - 1

@@ -1,4 +1,4 @@
-"""What a condition speaks of: an expression -> the term an index would be kept about.
+"""Terms of expressions in conditions, for lookup of indexes.
 
 A chain of names is a column term. Any other deterministic expression over columns is a term too,
 by its serialised form, so that an index over exactly this expression can serve it.
@@ -27,14 +27,7 @@ _NESTED = ("struct<", "array<", "map<")
 
 
 def term_of(subject: Expression, columns: Columns, data_type: str) -> Term | str:
-    """The term of an expression that must have type `data_type`, or why not (rules S7, S15).
-
-    Args:
-        subject: what is compared, searched in, or asked for NULL.
-        columns: the relation's columns as they are now.
-        data_type: type of the literal it is compared with; empty to take the expression's own,
-            which only a column or nested field has.
-    """
+    """Term of an expression of type `data_type` (empty: its own), or why there is none (S7)."""
     names = names_of(subject)
     if names is not None:
         return _column(names, subject, columns, data_type)
@@ -77,7 +70,6 @@ def _column(
 
 
 def _problem(subject: Expression, columns: Columns) -> str:
-    """Why an expression cannot be a term; empty if it can."""
     leaves = list(_leaves(subject))
     opaque = [leaf for leaf in leaves if isinstance(leaf, Opaque)]
     if opaque:
@@ -106,7 +98,7 @@ def _leaves(expression: Expression) -> Iterator[Expression]:
 
 
 def root_names(term: Term) -> frozenset[str]:
-    """Names of the top-level columns that a term speaks of."""
+    """Names of the top-level columns in a term."""
     if term.names is not None:
         return frozenset(term.names[:1])
     (_, expression) = json.loads(term.key)
@@ -115,7 +107,7 @@ def root_names(term: Term) -> frozenset[str]:
 
 
 def hint_of(term: Term) -> str:
-    """What would let an index serve a condition on a term that none is kept about, for people."""
+    """Advice for people on an index that would serve a condition on a term."""
     if term.names is not None:
         return f"add an index over {term.label}"
     (_, expression) = json.loads(term.key)

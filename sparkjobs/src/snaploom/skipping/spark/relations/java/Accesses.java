@@ -16,7 +16,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * What a path into a column reads of it.
+ * The part of a column that a path into it reads.
  *
  * <p>Spark narrows the type of a column to the fields that a query needs, before our rule sees it.
  * So in `a.b = 5` the type of `a` says which other fields a query has, and nothing of the condition.

@@ -1,6 +1,6 @@
 package snaploom.skipping;
 
-/** What Python answered: signs of files, and what they follow from. */
+/** Python's answer: signs of files, and their reasons. */
 final class Answer {
   private static final String[] NONE = new String[0];
 

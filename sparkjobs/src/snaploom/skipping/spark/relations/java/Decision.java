@@ -37,7 +37,7 @@ final class Decision {
     return question.equals(other) && listing.isSameAs(files);
   }
 
-  /** What is kept with some positions more. */
+  /** This decision with more positions kept. */
   Kept keptWith(List changed) {
     if (changed.isEmpty()) {
       return kept;

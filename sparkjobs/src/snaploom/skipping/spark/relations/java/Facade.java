@@ -7,7 +7,7 @@ import java.util.function.Function;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 
-/** What Python calls. */
+/** Entry points for Python. */
 public final class Facade {
   public Facade() {}
 

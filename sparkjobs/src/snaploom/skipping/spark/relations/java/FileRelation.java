@@ -20,7 +20,7 @@ import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 
-/** What Spark reads as one relation of files, the same for both generations of its sources. */
+/** One relation of files in Spark, the same for both generations of its sources. */
 final class FileRelation {
   /** Catalyst's key in the metadata of columns that are not in the data. */
   private static final String METADATA_COLUMN = "__metadata_col";

@@ -64,7 +64,7 @@ final class Filters {
     return AttributeSet$.MODULE$.apply((scala.collection.Iterable) Scala.seq(columns));
   }
 
-  /** What a filter says about some columns alone; a filter without any is no news about them. */
+  /** The part of a filter on some columns only; a filter without any implies nothing for them. */
   private static void add(List filters, Expression filter, AttributeSet columns) {
     if (columns.isEmpty()) {
       return;

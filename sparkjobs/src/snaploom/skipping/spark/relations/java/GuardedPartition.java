@@ -27,7 +27,7 @@ final class GuardedPartition extends FilePartition {
     this.everything = everything;
   }
 
-  /** What Spark would read without skipping: all else is its own matter, as how it fails. */
+  /** Spark's partition without skipping, which handles everything else, failures included. */
   public Object writeReplace() throws Exception {
     List changed = dropped.changed();
     if (changed.isEmpty()) {

@@ -14,7 +14,7 @@ import org.apache.spark.sql.internal.SQLConf;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 
-/** What building and explaining ask about a frame, in the form in which queries are described. */
+/** Describes a frame for building and explaining, in the form in which queries are described. */
 final class Inspection {
   private Inspection() {}
 

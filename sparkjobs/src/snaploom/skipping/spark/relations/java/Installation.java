@@ -2,7 +2,7 @@ package snaploom.skipping;
 
 import java.util.function.Function;
 
-/** What one call to `install` left for a session and those that are made from it. */
+/** Result of one call to `install`, for a session and those that are made from it. */
 final class Installation {
   /** Begins an answer that is not one but a failure; the rest is its message. */
   private static final String FAILED = "!";

@@ -2,7 +2,7 @@ package snaploom.skipping;
 
 import scala.collection.immutable.Seq;
 
-/** What is left of a listing. */
+/** The rest of a listing. */
 final class Kept {
   final Seq directories;
   final int count;

@@ -64,7 +64,7 @@ final class LiteralRows {
     return !expression.references().isEmpty() && expression.references().subsetOf(columns);
   }
 
-  /** What an expression gives for the rows, without NULL; null for none, too many, or a failure. */
+  /** Values of an expression for the rows, without NULL; null for none, too many, or a failure. */
   Set values(Expression expression, int most) {
     Set values = new HashSet();
     try {

@@ -11,7 +11,7 @@ import java.util.concurrent.Future;
 final class Parallel {
   private Parallel() {}
 
-  /** What each task gives, in order, done by so many threads at most. */
+  /** Results of tasks, in order, on a limited number of threads. */
   static List all(List tasks, int threads) throws Exception {
     ExecutorService pool =
         Executors.newFixedThreadPool(Math.max(1, Math.min(threads, tasks.size())));

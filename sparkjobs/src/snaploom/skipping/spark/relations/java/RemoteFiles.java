@@ -19,7 +19,7 @@ final class RemoteFiles {
   private static final int THREADS = 32;
   /** Length of a footer, and the magic word. */
   private static final int TAIL = 8;
-  /** What stands at the end, unless the footer is encrypted. */
+  /** Mark at the end of a file, unless the footer is encrypted. */
   private static final String MAGIC = "PAR1";
 
   private RemoteFiles() {}

@@ -8,7 +8,7 @@ import org.apache.spark.package$;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SQLConf$;
 
-/** What the running session says about how files are read and expressions are evaluated. */
+/** Settings of the running session for reading files and evaluating expressions. */
 final class Settings {
   private static final String OF_SQL = "spark.sql.";
   /** Begins a requested name that is the prefix of settings without a say in expressions. */

@@ -14,7 +14,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import scala.Product;
 
 /**
- * What objects of Spark have beside their constructor parameters.
+ * State of Spark's objects beside their constructor parameters.
  *
  * <p>Some expressions read settings while they are made, and keep them: `In` whether NULL is in an
  * empty list. Such a setting may have changed since, so what counts is what they keep.

@@ -13,7 +13,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
 
 /**
- * What tells one content of a path from another beside length and time.
+ * Tags that distinguish contents of a path beside length and time.
  *
  * <p>An object store calls each content by a tag. A local disk has the time at which the inode last
  * changed, which nobody can set, and its number: together they differ wherever a file was written
@@ -30,7 +30,7 @@ final class Tags {
 
   private Tags() {}
 
-  /** What the store said with its listing, or null. */
+  /** The tag in the store's listing, or null. */
   static String listed(FileStatus file) {
     if (file instanceof HdfsFileStatus) {
       long number = ((HdfsFileStatus) file).getFileId();
