@@ -63,7 +63,7 @@ _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?|[0-9A-F
 
 @dataclass(frozen=True)
 class EndpointRules:
-    """What may be connected to."""
+    """Rules for the endpoints that may be connected to."""
 
     loopback: bool = True
     """Whether addresses of the machine itself may be, even where no entry names them."""

@@ -1,4 +1,4 @@
-"""Which snapshot of each source serves a snapshot of the root; what is done where none does.
+"""The snapshot of each source that serves a snapshot of the root; the action where none does.
 
 Children are asked in breadth-first order. The window around the root's time is evaluated in the
 zone of `intervalStartDate`, the only calendar that an OutputDataset has (rule W17), and both ends
@@ -30,7 +30,7 @@ from snaploom.planning.tree import JoinTree
 
 
 class Action(StrEnum):
-    """What a run does with a candidate."""
+    """The action of a run for a candidate."""
 
     PUBLISH = "PUBLISH"
     SKIP = "SKIP"
@@ -50,7 +50,7 @@ class ExcludedSource:
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """What one snapshot of the root can be woven from."""
+    """The source snapshots available for one snapshot of the root."""
 
     action: Action
     reason: SnapshotReason
@@ -89,7 +89,7 @@ def availability(
     now: EpochNanos,
     zone: str,
 ) -> Availability:
-    """What a snapshot of the root at `time` can be woven from.
+    """Return the source snapshots available for a snapshot of the root at `time`.
 
     Args:
         tree: the join tree.

@@ -64,7 +64,7 @@ class Bundle(ApiModel):
 
     @property
     def runnable(self) -> OutputDataset | SkippingIndex:
-        """What the bundle is of."""
+        """The resource that the bundle runs."""
         return self.index if self.output_dataset is None else self.output_dataset
 
     def source(self, name: str) -> DataSource:

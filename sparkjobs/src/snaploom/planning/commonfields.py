@@ -68,7 +68,7 @@ class Retyped:
 
 @dataclass(frozen=True, slots=True)
 class CommonFields:
-    """What two schemas have in common, and what they have not."""
+    """Fields common to two schemas, and fields that only one has."""
 
     schema: str
     """Fields whose values are compared, under the type that holds both, as `StructType.json()`."""
@@ -117,7 +117,7 @@ class _Matching:
         self.retyped: list[Retyped] = []
 
     def structs(self, before: Struct, after: Struct, path: Path) -> Struct | None:
-        """The struct of what both have; None where they have nothing in common."""
+        """The struct of the common fields; None without any."""
         later = {field.name.casefold(): field for field in after.fields}
         fields = []
         for field in before.fields:

@@ -1,4 +1,4 @@
-"""Whether today's join tree may continue what is published: the structure of history.
+"""Whether today's join tree may continue the published output: the structure of history.
 
 A field name stands for one thing for ever: where it was joined and how it was grouped must stay.
 New sources may come as new leaves or subtrees; one between two old ones would move the lower, so it
@@ -42,7 +42,7 @@ Structure = Mapping[str, StructureNode]
 
 @dataclass(frozen=True, slots=True)
 class StructureConflict:
-    """A field that is not what it was."""
+    """A field that differs from its published form."""
 
     field_name: str
     aspect: str

@@ -27,7 +27,7 @@ _SPECIAL = re.compile(r"[*?\[\]{}\\]")
 _CHOICE = re.compile(r"\{([^{}]*)\}")
 _ESCAPED = re.compile(r"\\(.)")
 _MOST_CHOICES = 256
-"""Expansions of `{a,b}` that are looked at; beyond, what stands before the first is compared."""
+"""Expansions of `{a,b}` that are compared; beyond, only the text before the first is."""
 
 
 def upstream_outputs(bundle: Bundle, outputs: Iterable[OutputDataset]) -> tuple[OutputDataset, ...]:

@@ -47,7 +47,7 @@ class DrawnJoin:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What is drawn; every reference is an id."""
+    """The parts of a drawing; every reference is an id."""
 
     sources: tuple[DrawnSource, ...]
     relationships: tuple[tuple[str, str], ...]

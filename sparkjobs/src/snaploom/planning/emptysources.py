@@ -19,7 +19,7 @@ EMPTY_SOURCE = "SL307"
 def empty_source_findings(
     bundle: Bundle, tree: JoinTree, offered: Mapping[str, SourceSnapshots]
 ) -> Iterator[Finding]:
-    """A warning for every source of the tree that offers nothing, whatever its missing mode."""
+    """A warning for every source of the tree without snapshots, for any missing mode."""
     for node in tree.nodes:
         if offered.get(node.source, SourceSnapshots()).is_empty:
             yield _finding(bundle.source(node.source))

@@ -1,4 +1,4 @@
-"""File formats that declarations may read, and what their options may hold.
+"""File formats that declarations may read, and the allowed values of their options.
 
 Spark finds a data source by its name, by a class of its class path, or in a package that is called
 after it: `jdbc` connects anywhere, `socket` listens, `statestore` opens any folder. What a reader
@@ -34,7 +34,7 @@ AVRO_CLASS = "org.apache.spark.sql.avro.AvroFileFormat"
 """Avro's implementation. Spark 4.3 has it without the short name `avro`, and where the separate
 jar brings the short name, the class is the same (rule W7)."""
 _SPARK_NAMES: Mapping[str, str] = {"avro": AVRO_CLASS}
-"""What Spark is asked for, where that is not the name of the format."""
+"""Spark's name of a format, where it differs."""
 
 SELF_DESCRIBING = frozenset({"avro", "orc", "parquet"})
 """Formats whose files contain their schema."""
@@ -45,32 +45,32 @@ _LONGEST_SHOWN = 60
 
 @dataclass(frozen=True)
 class Holds:
-    """What an option may hold."""
+    """The allowed values of an option."""
 
     expected: str
     """For people."""
     fits: Callable[[str], bool]
     """Whether a value is that."""
     hint: str = "correct the value"
-    """What to do about another one."""
+    """The fix for any other value."""
 
 
 @dataclass(frozen=True)
 class FormatFault:
-    """What a declaration may not read, or not so."""
+    """A format or an option that a declaration may not have."""
 
     code: str
     """Of the catalogue."""
     option: str | None
     """The option; None for the format itself."""
     message: str
-    """What is wrong."""
+    """The fault."""
     found: str
-    """What was found; never the value of an option that may hold a secret."""
+    """The value found; never the value of an option that may hold a secret."""
     expected: str
-    """What would be right."""
+    """The correct form."""
     hint: str
-    """What to do."""
+    """The fix."""
 
 
 def _matches(expected: str, pattern: str) -> Holds:
@@ -328,7 +328,7 @@ def spark_format(name: str, allow: Allowances) -> str:
 def format_faults(
     name: str, options: Mapping[str, str], allow: Allowances
 ) -> tuple[FormatFault, ...]:
-    """What a declaration may not have of a format and its options.
+    """Faults of a declared format and its options.
 
     Args:
         name: of the format, as it is declared.
@@ -353,7 +353,7 @@ class FormatPlace:
     """Field path of the options."""
 
     def of(self, fault: FormatFault) -> str:
-        """Field path of what is at fault."""
+        """Field path of the fault."""
         return self.format if fault.option is None else f"{self.options}.{fault.option}"
 
 

@@ -1,4 +1,4 @@
-"""Types of join keys whose texts differ for equal values, and what to cast them to.
+"""Types of join keys whose texts differ for equal values, and the casts that fix them.
 
 Keys are compared as text unless `castDataType` is another type, and equal values of two types need
 not have one text: 1 and 1.0, 1.0 and 1.00, a day and the midnight that begins it.
@@ -20,7 +20,7 @@ _QUERY = "a query on one side that gives what the other side has"
 
 
 def common_cast(one: DataType, other: DataType) -> str | None:
-    """What to do about two types whose texts differ for equal values; None where they do not.
+    """The fix for two types whose texts differ for equal values; None where they agree.
 
     Args:
         one: declared type of a field of a key.
@@ -52,7 +52,7 @@ def common_cast(one: DataType, other: DataType) -> str | None:
 def what_helps(
     source: str, field_name: str, declared: DataType, actual: DataType | None, in_query: bool
 ) -> str:
-    """What to write in a relationship for data of another type, as one clause.
+    """The change in a relationship for data of another type, as one clause.
 
     Args:
         source: name of the source that has the data.

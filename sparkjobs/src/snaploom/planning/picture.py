@@ -1,4 +1,4 @@
-"""What a drawing of a join tree shows: cards in columns by depth, and the lines between them.
+"""Contents of a drawing of a join tree: cards in columns by depth, and the lines between them.
 
 The tree is a declared one, a published one, or the difference of two. Pure data with positions, in
 pixels; `svg.py` renders it. The layout is that of a tidy tree: leaves
@@ -53,12 +53,12 @@ class Card:
     x: float
     y: float
     mark: str = ""
-    """What became of it, in the difference of two snapshots: added, removed or changed."""
+    """Its change between two snapshots: added, removed or changed."""
 
 
 @dataclass(frozen=True)
 class Face:
-    """What is written on a card."""
+    """The texts of a card."""
 
     title: str
     subtitle: str

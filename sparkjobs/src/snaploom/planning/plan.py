@@ -66,7 +66,7 @@ OPEN_INTERVAL = "SL306"
 
 @dataclass(frozen=True, slots=True)
 class PublishedState:
-    """What the output's folder holds, as far as planning must know."""
+    """Contents of the output's folder that planning needs."""
 
     held: tuple[HeldSnapshot, ...] = ()
     """The live snapshots."""
@@ -78,7 +78,7 @@ class PublishedState:
 
 @dataclass(frozen=True, slots=True)
 class PlannedSnapshot:
-    """One candidate, what is done with it, and the steps of that."""
+    """One candidate, its action, and the steps of that."""
 
     time: EpochNanos
     partition: str
@@ -97,12 +97,12 @@ class PlannedSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Unforeseen:
-    """What a run finds out about a source that its plan cannot show."""
+    """A fact about a source that a run finds out and its plan cannot show."""
 
     source: str
     """Name of the DataSource."""
     message: str
-    """What, and why."""
+    """The fact and its reason."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,9 @@ class RunPlan:
     snapshots: tuple[PlannedSnapshot, ...] | None = None
     """The candidates, in the order in which they are processed."""
     collecting: CollectEnded | None = None
-    """What follows them; None where nothing is to be published, and then nothing is removed."""
+    """The collecting step after them; None without publications, and then nothing is removed."""
     removing: tuple[Removal, ...] = ()
-    """What `snapshotAutoDelete` removes behind these publications, in the order of the run."""
+    """Removals by `snapshotAutoDelete` after these publications, in the order of the run."""
     unforeseen: tuple[Unforeseen, ...] = ()
     """Sources of which only the run knows everything."""
 
@@ -141,7 +141,7 @@ class RunPlan:
 
 
 def plan_offline(bundle: Bundle) -> RunPlan:
-    """Plan what needs no data: the join tree."""
+    """Plan the part that needs no data: the join tree."""
     output = bundle.output
     graph = join_graph(output.spec.data_model, bundle.data_relationships)
     tree = plan_tree(graph)
@@ -195,7 +195,7 @@ def followed(
     published: PublishedState,
     present: EpochNanos,
 ) -> RunPlan:
-    """A plan with its candidates, and what follows them when any is published.
+    """A plan with its candidates, and the steps that follow publications, if any.
 
     Args:
         plan: of the tree; where schemas were forecast, with the candidates as the run has them.
@@ -256,7 +256,7 @@ class _SnapshotPlanner:
         return tuple(self._planned(time, decided[time]) for time in catchup_order(decided, mode))
 
     def restated(self, time: EpochNanos, present: EpochNanos) -> PlannedSnapshot:
-        """A published snapshot, to be woven again from what the sources offer now.
+        """A published snapshot, to be woven again from the current snapshots of the sources.
 
         Args:
             time: of the snapshot.
@@ -286,7 +286,7 @@ class _SnapshotPlanner:
         return next((removal.rule for removal in gone if removal.time == time), None)
 
     def findings(self, snapshots: Iterable[PlannedSnapshot]) -> tuple[Finding, ...]:
-        """What is doubtful or wrong about the candidates to publish."""
+        """Warnings and errors about the candidates to publish."""
         times = sorted(s.time for s in snapshots if s.action is Action.PUBLISH)
         live = (snapshot.time for snapshot in self.published.held)
         return (*partition_clashes(self.output, times, live), *self._open_interval(times))
@@ -410,7 +410,7 @@ def _steps(
 def _limited(
     snapshots: tuple[PlannedSnapshot, ...], limit: int | None
 ) -> tuple[PlannedSnapshot, ...]:
-    """Leave for the next run what goes beyond the number of snapshots to publish."""
+    """Defer candidates beyond the number of snapshots to publish to the next run."""
     if limit is None:
         return snapshots
     due = [snapshot.time for snapshot in snapshots if snapshot.action is Action.PUBLISH]

@@ -74,8 +74,8 @@ PINNED: Mapping[str, str] = {
     "SPARK_SUBMIT_OPTS": "",
     "_JAVA_OPTIONS": "",
 }
-"""Variables that are written where `envFrom` could bring them, since the webhook and the operator
-do not see what the keys of an object are called. Like this they are as good as absent."""
+"""Variables that are set explicitly where `envFrom` could bring them, since the webhook and the
+operator do not see the keys of the object. The values set have the effect of absence."""
 
 _HARMLESS = ("SNAPLOOM_DEBUG", "SNAPLOOM_OPENSEARCH_PASSWORD", "SNAPLOOM_OPENSEARCH_USERNAME")
 """Members of a family that are the user's."""

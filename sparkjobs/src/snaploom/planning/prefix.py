@@ -1,4 +1,4 @@
-"""`sourceUriPrefix`: what every file of a source begins with, and the values captured from it.
+"""`sourceUriPrefix`: the common beginning of the files of a source, and its captured values.
 
 Grammar (rule W19): literal text with captures `{NAME:TYPE}`; `{{` and `}}` stand for
 braces; the last character is literal, so that a captured value has an end. Where a text could be

@@ -18,7 +18,7 @@ Visit = Mapping[str, EpochNanos]
 
 
 def recurring_subtrees(tree: JoinTree, visits: Sequence[Visit]) -> tuple[Mapping[int, int], ...]:
-    """For each visit, the subtrees to keep: what they recur as, by the number of their top.
+    """For each visit, the subtrees to keep: their signatures, by the number of their top.
 
     Args:
         tree: the join tree.

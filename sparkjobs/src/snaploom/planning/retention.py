@@ -174,7 +174,7 @@ def _lost_later(
     now: EpochNanos,
     periods: IntervalSequence,
 ) -> dict[EpochNanos, RetentionRule]:
-    """Of what a run weaves, what later runs would remove, each with the rule that removes it."""
+    """Snapshots woven by a run that later runs would remove, each with the rule that removes it."""
     first = coming = set(woven)
     left, held = set(offered), list(there)
     lost: dict[EpochNanos, RetentionRule] = {}

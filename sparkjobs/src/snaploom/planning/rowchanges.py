@@ -1,4 +1,4 @@
-"""What a comparison of the rows of two snapshots found; pure data, and its two forms."""
+"""The result of comparing the rows of two snapshots; pure data, and its two forms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TEXT_COLUMNS = 20
 
 
 class RowChange(StrEnum):
-    """What became of a row."""
+    """The change of a row."""
 
     ADDED = "ADDED"
     """Its key is only in the second snapshot, or in more of its rows."""
@@ -65,7 +65,7 @@ class RowSample:
     """One row that is not the same."""
 
     change: RowChange
-    """What became of it."""
+    """Its change."""
     key: tuple[tuple[str, str | None], ...]
     """Column and value of each part of `rootKey`, None for NULL."""
     values: tuple[ChangedValue, ...] = ()

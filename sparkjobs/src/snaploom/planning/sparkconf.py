@@ -1,4 +1,4 @@
-"""Which keys `run.spark.sparkConf` may hold, and what their values may be.
+"""Keys that `run.spark.sparkConf` may hold, and the form of their values.
 
 Spark's configuration loads classes, reads and writes files, opens ports, names servers, changes how
 SQL is read, and shapes pods. So keys are allowed by name: each was judged once, by what Spark 4.3
@@ -21,7 +21,7 @@ KEY = re.compile(r"spark(\.[A-Za-z0-9_-]+)+")
 """Keys reach `spark-submit` as `key=value`: one with `=` would be another key there."""
 
 _SUBSTITUTED = re.compile(r"\$\{(env|system|spark|hadoopconf):|\$\{spark\.")
-"""Spark replaces these in values, by what the submitter's process has."""
+"""Spark replaces these in values by variables of the submitter's process."""
 
 OWN_FIELD: Mapping[str, str] = {
     "spark.driver.cores": "driver.cores",
@@ -85,13 +85,13 @@ class Allowed:
     """Settings that were judged together."""
 
     title: str
-    """What they are about."""
+    """Their subject."""
     reason: str
     """Why they are harmless."""
     keys: tuple[str, ...]
     """Their names; one that ends in `.` stands for all below it."""
     form: re.Pattern[str] = _PLAIN
-    """What a value looks like."""
+    """The form of a value."""
     expected: str = "a number, a size, a time or a word"
     """The same for people."""
 
@@ -500,7 +500,7 @@ BEYOND: Mapping[str, str] = {
     "spark.ui": "it opens a web page without a password",
     "spark.yarn.": "it is another cluster",
 }  # fmt: skip
-"""Starts of keys of which the reason is known; of others nobody has judged what they do."""
+"""Prefixes of keys that are refused for a known reason; other keys have not been judged."""
 
 _FORMS: Mapping[str, Allowed] = {key: group for group in ALLOWED for key in group.keys}
 _UNJUDGED = "nobody has judged what it does"

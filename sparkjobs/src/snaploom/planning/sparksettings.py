@@ -28,7 +28,7 @@ _ASK = "ask an administrator of the operator to set it for all runs"
 
 
 def refusals(spark: SparkSettings | None, allow: Allowances = NO_ALLOWANCES) -> tuple[Refusal, ...]:
-    """What `run.spark` of a resource may not contain.
+    """Settings in `run.spark` of a resource that are refused.
 
     Args:
         spark: what it contains.
@@ -75,7 +75,7 @@ def spark_findings(
 
 
 def hint_of(refused: Refusal) -> str:
-    """What to do about a setting that is refused."""
+    """The fix for a refused setting."""
     if not refused.listed:
         return f"leave it out, or {_ASK}"
     name, _, entry = refused.listed.partition("=")

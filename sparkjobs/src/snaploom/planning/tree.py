@@ -96,7 +96,7 @@ class JoinTree:
     """The tree, as far as it is decided, with all that is undecided or out of reach."""
 
     nodes: tuple[JoinNode, ...]
-    """The root first; without tied sources and what hangs on them."""
+    """The root first; without tied sources and their descendants."""
     ties: tuple[Tie, ...] = ()
     """The topmost ties, in breadth-first order."""
     ties_below: tuple[Tie, ...] = ()
@@ -142,7 +142,7 @@ class JoinTree:
 
     @cached_property
     def network(self) -> nx.DiGraph:
-        """Numbers of nodes with edges to those of what is joined to them, all in their order."""
+        """Numbers of nodes with edges to those of their children, all in their order."""
         network = nx.DiGraph()
         network.add_nodes_from(self.by_number)
         network.add_edges_from((node.parent_number, node.number) for node in self.joins)
@@ -176,7 +176,7 @@ class JoinTree:
 
 
 def plan_tree(graph: JoinGraph) -> JoinTree:
-    """Find the tree of `graph`; a pure function of it, whatever the order of its configuration."""
+    """Find the tree of `graph`; a pure function, independent of the order of configuration."""
     search = _Search(graph)
     for depth in range(1, max(search.depths.values()) + 1):
         search.place_layer(depth)

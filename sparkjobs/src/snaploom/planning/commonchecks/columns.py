@@ -47,7 +47,7 @@ def output_column_findings(output: OutputDataset, scope: Scope) -> Iterator[Find
 def undeclared_in_output(
     output: OutputDataset, parts: Sequence[str], scope: Scope
 ) -> tuple[str, str] | None:
-    """What is wrong with a path of the output, by what its sources declare.
+    """Faults of a path of the output, by the declarations of its sources.
 
     Args:
         output: the output.

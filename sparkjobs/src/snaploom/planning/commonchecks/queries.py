@@ -1,4 +1,4 @@
-"""Findings about SQL of declarations: what every place has in common."""
+"""Findings about SQL of declarations that apply in every place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EXPECTED = {
     SqlForm.EXPRESSION: "an expression in Spark SQL, such as lower(name)",
     SqlForm.CONDITION: "a condition, such as amount > 0",
 }
-"""What each form of SQL is."""
+"""Description of each form of SQL."""
 
 
 def facts_or_findings(
@@ -66,7 +66,7 @@ def expression_findings(
     aggregate: bool = False,
     refused: frozenset[Determinism] = CHANGES_ROWS,
 ) -> tuple[SqlFacts | None, Findings]:
-    """An expression over the columns of a row (or of all rows), with what is wrong with it."""
+    """An expression over the columns of a row (or of all rows), with its findings."""
     facts, findings = facts_or_findings(text, SqlForm.EXPRESSION, owner, path, scope, refused)
     if facts is None:
         return None, findings
@@ -80,7 +80,7 @@ def expression_findings(
 def clause_findings(
     beyond: Iterable[str], expected: str, owner: Resource, path: str, hint: str = ""
 ) -> Findings:
-    """A finding when SQL has what its place does not allow."""
+    """A finding when SQL has a clause that its place does not allow."""
     named = ", ".join(beyond)
     if not named:
         return ()

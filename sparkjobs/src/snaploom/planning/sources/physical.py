@@ -59,7 +59,7 @@ def snapshot_findings(
     path: str,
     prefix: UriPrefix | None = None,
 ) -> Findings:
-    """What is wrong with the field of the snapshot time, as far as declarations show.
+    """Faults of the field of the snapshot time, as far as declarations show.
 
     Args:
         settings: how snapshots are distinguished.

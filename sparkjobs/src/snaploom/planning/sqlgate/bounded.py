@@ -27,7 +27,7 @@ STEPS_A_TOKEN = 50
 STEPS_AT_LEAST = 5_000
 """Steps that any text may take."""
 _IN_FRONT = "SELECT\n"
-"""What makes a statement of an expression, on a line of its own, so that columns stay."""
+"""Turns an expression into a statement, on a line of its own so that columns stay."""
 
 # sqlglot logs what it passes over; what matters is in the tree.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)

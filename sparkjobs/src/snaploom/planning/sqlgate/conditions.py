@@ -1,4 +1,4 @@
-"""Conditions that a database evaluates: what they may have, the same for every database.
+"""Conditions that a database evaluates: the allowed forms, the same for every database.
 
 A condition stands in a statement of the database, with the rights of the job's user there. By
 functions, subqueries and commands it could read other tables, files and servers, write, or wait. So
@@ -67,7 +67,7 @@ _SIGNS = frozenset(
 _OF_TSQL = frozenset("[]")
 _APART = "parts of a table are read at different times, and would overlap or leave rows out"
 _LETTERS = (TokenKind.WORD, TokenKind.NUMBER, TokenKind.TEXT, TokenKind.NAME)
-"""What changes the meaning of quotes directly behind it: `E'...'`, `U&'...'`, `x'...'`."""
+"""Prefixes that change the meaning of quotes directly behind: `E'...'`, `U&'...'`, `x'...'`."""
 
 _NODES = (
     exp.Abs, exp.Add, exp.And, exp.Anonymous, exp.Between, exp.BitwiseAnd, exp.BitwiseOr,

@@ -32,7 +32,7 @@ class Kind(StrEnum):
 
 
 class Determinism(StrEnum):
-    """What the result of a function depends on."""
+    """The dependence of a function's result."""
 
     ROW = "ROW"
     """On its arguments and the session's settings only: the same in every run."""
@@ -46,7 +46,7 @@ class Determinism(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function of Spark, and what was judged about it."""
+    """One function of Spark, with its judgement."""
 
     name: str
     classes: frozenset[str]
@@ -395,7 +395,7 @@ FUNCTIONS = MappingProxyType(
 """Every function of Spark, by name."""
 
 _BUILTIN = ("system.builtin.", "builtin.")
-"""Where Spark's own functions are; whatever is elsewhere somebody has made."""
+"""The schema of Spark's own functions; those of any other are user-defined."""
 _WITHOUT_ARGUMENTS = frozenset({"unix_timestamp"})
 """Functions that give the current time without arguments, and convert one with them."""
 
@@ -425,7 +425,7 @@ def refusal_of(name: str, allow: Allowances) -> str:
 
 
 def determinism_of(name: str, *, has_arguments: bool = True) -> Determinism | None:
-    """What the result of a function depends on; None for one that is not on the list.
+    """The dependence of a function's result; None for one that is not on the list.
 
     Args:
         name: as SQL calls it.

@@ -21,7 +21,7 @@ _GENERATOR_NAMES = frozenset(
     {"json_tuple", "stack", "inline", "inline_outer", "explode_outer", "posexplode_outer"}
 )
 _SIMPLE_CLAUSES = frozenset({"expressions", "from_", "where", "group", "having", "distinct"})
-"""What a simple query may have. HAVING and DISTINCT are forms of grouping."""
+"""The clauses of a simple query. HAVING and DISTINCT are forms of grouping."""
 _CLAUSE_NAMES = {
     "with_": "WITH", "joins": "JOIN", "laterals": "LATERAL VIEW", "order": "ORDER BY",
     "sort": "SORT BY", "cluster": "CLUSTER BY", "distribute": "DISTRIBUTE BY", "limit": "LIMIT",

@@ -1,4 +1,4 @@
-"""DataRelationship: every source once, keys of one shape, queries that read what is declared."""
+"""DataRelationship: every source once, keys of one shape, queries that read declared columns."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _query(
 
 
 def _backticks(query: str, names: Iterable[str]) -> str:
-    """What to add to a hint, where declared names are such that SQL takes them for something else.
+    """The addition to a hint, where SQL misreads declared names.
 
     Args:
         query: the text as declared.

@@ -27,7 +27,7 @@ from snaploom.planning.commonchecks.modelfields import texts_with
 
 _URI = re.compile(r"\s*+([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)")
 _URI_MARK = "://"
-"""What every URI contains that names a server."""
+"""The mark of every URI that names a server."""
 _PORT = re.compile(r":[0-9]*$")
 _OF_BUCKETS = frozenset({"cos", "cosn", "gs", "obs", "oss", "s3", "s3a", "s3n"})
 """Schemes whose authority is the name of a bucket, and no server."""

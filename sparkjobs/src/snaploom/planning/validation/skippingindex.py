@@ -222,7 +222,7 @@ def _where(resource: SkippingIndex, scope: Scope) -> Findings:
 
 
 def server_findings(resource: SkippingIndex, rules: EndpointRules) -> list[Finding]:
-    """What is wrong with the server of an index, as far as its name shows.
+    """Faults of the server of an index, as far as its name shows.
 
     What the name resolves to is judged where it is connected to.
 

@@ -105,7 +105,7 @@ def _refusal_of_address(host: str, port: int) -> str:
 
 
 def _code(spec: Jdbc, owner: DataSource, allow: Allowances) -> Iterator[Finding]:
-    """What would load code that nobody judged: the class of a driver, a file of H2."""
+    """Settings that would load unjudged code: the class of a driver, a file of H2."""
     database, allowed = DATABASES[spec.driver], frozenset(allow.formats)
     given = spec.driver_class
     if given is not None and given not in {*database.driver_classes, *allowed}:
@@ -241,7 +241,7 @@ def _connection(
 
 
 def cluster_findings(spec: Jdbc, owner: DataSource, *, allow_jdbc_url: bool) -> Iterator[Finding]:
-    """What only a laptop accepts.
+    """Settings that only a laptop accepts.
 
     Everyone with read access to resources can read a password in a spec (rule R16), and a JDBC URL
     can have options through which a driver runs code (rule W6).

@@ -1,4 +1,4 @@
-"""The jars of JDBC drivers that are tested: what `drivers install` knows, and the image holds.
+"""The jars of tested JDBC drivers, which `drivers install` knows and the image holds.
 
 Versions and sums are those of `tests/components/jdbc`, which a test compares.
 """
@@ -17,7 +17,7 @@ class DriverJar:
     """The jar of one driver."""
 
     name: str
-    """What people call it; its coordinates where we have no name for it."""
+    """Its name for people; its coordinates where it has none."""
     coordinates: str
     """Group, artifact and version, as Maven writes them."""
     sha256: str

@@ -20,7 +20,7 @@ class DatabaseSource(DeclaredSource):
     """A source that a driver of Java's database interface reads."""
 
     declared: Jdbc
-    """What is declared of it."""
+    """Its declaration."""
 
     @classmethod
     def of(cls, source: DataSource) -> Self | None:

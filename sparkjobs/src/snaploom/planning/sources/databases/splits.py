@@ -45,7 +45,7 @@ class Doubt:
     """Values of a column of whole numbers whose rows may not meet exactly one predicate."""
 
     column: str
-    """Its name, as the first predicate writes it; databases differ in what capitals mean."""
+    """Its name, as the first predicate writes it; databases differ in the meaning of capitals."""
     ranges: tuple[_Range, ...]
     """From, and up to but not with; in order, and apart from each other."""
     has_null: bool
@@ -70,11 +70,11 @@ class _Met:
 
 @dataclass(frozen=True)
 class _Named:
-    """What was met on the way through conditions."""
+    """Names found while walking through conditions."""
 
     columns: list[str]
     divisors: set[int]
-    """By what the column is divided where its remainder is compared; zero where itself is."""
+    """Divisors of the column where its remainder is compared; zero where itself is."""
 
 
 class _NotUnderstoodError(Exception):
@@ -82,7 +82,7 @@ class _NotUnderstoodError(Exception):
 
 
 def doubt_of(predicates: Sequence[str], dialect: str) -> Doubt | None:
-    """What a split leaves in doubt; None where every row is.
+    """The rows that a split may lose or repeat; None where every row is read exactly once.
 
     Args:
         predicates: what stands behind WHERE, one for each part.
@@ -171,7 +171,7 @@ def _compared(node: exp.Binary, named: _Named) -> _Met:
 
 
 def _compared_by(node: exp.Expr, columns: list[str]) -> int:
-    """The divisor of a remainder, or zero; of what is added: a column, with no table before it."""
+    """The divisor of a remainder, or zero; of an operand: a column, with no table before it."""
     given = [name for name, value in node.args.items() if value]
     match node:
         case exp.Paren() if given == ["this"]:

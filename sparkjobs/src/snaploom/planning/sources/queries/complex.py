@@ -39,7 +39,7 @@ class ComplexQuery(QuerySource):
     """A source that is a query over others, at any time of its intervals."""
 
     declared: ComplexVirtual
-    """What is declared of it."""
+    """Its declaration."""
 
     @classmethod
     def of(cls, source: DataSource) -> Self | None:

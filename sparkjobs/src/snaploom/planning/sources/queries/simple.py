@@ -33,7 +33,7 @@ class SimpleQuery(QuerySource):
     """A source that is a query over another."""
 
     declared: SimpleVirtual
-    """What is declared of it."""
+    """Its declaration."""
 
     @classmethod
     def of(cls, source: DataSource) -> Self | None:
@@ -52,7 +52,7 @@ class SimpleQuery(QuerySource):
 
     @property
     def caption(self) -> str:
-        """What it is over."""
+        """The source it queries."""
         return f"query on {self.declared.data_source}"
 
     @property
