@@ -18,7 +18,7 @@ from pyspark.sql import types as spark
 
 
 def collect_groups(frame: DataFrame, keys: Sequence[str], packed: str) -> DataFrame:
-    """One row a key: the key columns, and `packed` as a sorted array of what it was.
+    """One row a key: the key columns, and a sorted array of the rows, named `packed`.
 
     Args:
         frame: the key columns and the packed struct.

@@ -1,4 +1,4 @@
-"""What a database itself knows of its tables, by the catalogue that every JDBC driver has.
+"""Facts that a database has about its tables, from the catalogue of every JDBC driver.
 
 Asked are `DatabaseMetaData`'s questions, which are the same for all drivers; how many rows a table
 has is what its statistics hold, since counting would read all of it.
@@ -142,7 +142,7 @@ def _place_in_key(row: dict[str, str]) -> int:
 
 
 def _rows(connection: JdbcConnection, place: tuple[str, str]) -> int:
-    """What statistics of the table and of its indexes hold; some drivers have none."""
+    """Row counts of the statistics of the table and its indexes; some drivers have none."""
     catalog, (schema, name) = connection.java.getCatalog(), place
     with suppress(SourceError, ValueError):
         found = connection.catalogue(

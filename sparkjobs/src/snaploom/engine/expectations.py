@@ -69,7 +69,7 @@ class Expectations:
     def __init__(
         self, output: OutputDataset, frame: DataFrame, *, is_written: bool = False
     ) -> None:
-        """Resolve the expectations, and observe what can be observed.
+        """Resolve the expectations, and observe those that can be observed.
 
         Args:
             output: declares them.
@@ -100,7 +100,7 @@ class Expectations:
     def settle(
         self, spark: SparkSession, job_group: str, staged: Callable[[], DataFrame]
     ) -> tuple[CheckResult, ...]:
-        """What became of them, once `frame` was written; call it before anything is published.
+        """Their results, once `frame` was written; call it before anything is published.
 
         Args:
             spark: the session that wrote.
@@ -239,7 +239,7 @@ class Expectations:
 
 
 def _how_to_pass(failed: Sequence[CheckResult]) -> str:
-    """What to do about expectations that do not hold; `rootKey` has no mode."""
+    """The fix for expectations that do not hold; `rootKey` has no mode."""
     ways = []
     if any(one.name == ROOT_KEY for one in failed):
         ways.append(
@@ -252,7 +252,7 @@ def _how_to_pass(failed: Sequence[CheckResult]) -> str:
 
 
 def check_warnings(results: Sequence[CheckResult]) -> tuple[str, ...]:
-    """What to warn of: expectations that are published although they do not hold."""
+    """Warnings about expectations that do not hold and do not stop publication."""
     return tuple(
         f"the expectation `{one.name}` does not hold: {one.measured}"
         for one in results

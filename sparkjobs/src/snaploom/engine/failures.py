@@ -1,4 +1,4 @@
-"""Spark's failures as errors of Snaploom: one line, no stack trace, and what to do.
+"""Spark's failures as errors of Snaploom: one line, no stack trace, and a fix.
 
 Spark names most failures by a condition in brackets, such as `[FAILED_READ_FILE.NO_HINT]`; the
 outermost exception is often only "a task failed", so the whole chain of causes is searched and the
@@ -58,12 +58,12 @@ _EXCEPTION_NAME = re.compile(r"^(?:(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): )
 @dataclass(frozen=True, slots=True)
 class _Rule:
     pattern: re.Pattern[str]
-    """What it matches; the groups `found` and `expected`, if any, become those of the error."""
+    """The pattern; its groups `found` and `expected`, if any, become those of the error."""
     error: type[SnaploomError]
     hint: str
     expected: str | None = None
     message: str | None = None
-    """What it means, where Spark's sentence only has what was found."""
+    """Its meaning, where Spark's sentence only has the value found."""
 
 
 def _rule(

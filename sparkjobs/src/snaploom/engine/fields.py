@@ -60,7 +60,7 @@ def find_field(schema: spark.DataType, path: str) -> Found | None:
 
 
 def matches(declared: DataType, actual: spark.DataType) -> bool:
-    """Whether data of a type is what was declared, ignoring nullability, metadata and case."""
+    """Whether data of a type fits the declared one, ignoring nullability, metadata and case."""
     return _bare(to_spark(declared)) == _bare(actual)
 
 

@@ -45,7 +45,7 @@ DATA = "data"
 
 @dataclass(frozen=True)
 class Weave:
-    """What one snapshot is woven from, or several that differ in the rows of the root only."""
+    """Inputs of one snapshot, or of several that differ in the rows of the root only."""
 
     tree: JoinTree
     """The join tree."""
@@ -62,7 +62,7 @@ class Weave:
     """The key of every join, by the number of the child."""
 
     def __post_init__(self) -> None:
-        """Leave out what has no frame, and what hangs on it."""
+        """Leave out nodes without a frame, and their descendants."""
         missing = (n.number for n in self.tree.nodes if n.field_name not in self.frames)
         left_out = self.tree.subtrees(missing)
         included = tuple(node for node in self.tree.nodes if node.number not in left_out)
@@ -271,12 +271,12 @@ class Side:
         return reduce(and_, [sf.col(a) == sf.col(b) for a, b in pairs])
 
     def in_counters(self) -> Sequence[Column]:
-        """What is counted before the first join."""
+        """Counters before the first join."""
         nulls = {f"null_{c.number}": _has_null(self.left_keys(c)) for c in self.children}
         return [rows_counter(), *self._counters(nulls)]
 
     def out_counters(self) -> Sequence[Column]:
-        """What is counted when the node is packed."""
+        """Counters at packing the node."""
         counted: dict[str, Column] = {}
         for child in self.children:
             place = sf.col(child.field_name)

@@ -20,7 +20,7 @@ _WHOLE_FILES = {
     # Spark writes checksums of pages, and does not look at them by itself.
     "parquet.page.verify-checksum.enabled": "true",
 }
-"""A file that is not what was written fails the job, whatever the session's settings are."""
+"""A file that differs from the written one fails the job, under any settings of the session."""
 
 
 def read_files(

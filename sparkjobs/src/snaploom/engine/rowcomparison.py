@@ -1,4 +1,4 @@
-"""Compares the rows of two frames by key, in Spark; what comes to the driver is bounded.
+"""Compares the rows of two frames by key, in Spark; the driver receives a bounded number.
 
 Values are the same where Spark's `<=>` takes them for the same: NULL is NULL, NaN is NaN, and -0.0
 is 0.0. Lists are compared in their order, maps without one. A struct is compared field by field;

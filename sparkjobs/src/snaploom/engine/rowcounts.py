@@ -31,7 +31,7 @@ from snaploom.models.report import JoinMeasure
 from snaploom.planning.tree import JoinNode
 
 SAMPLES = 20
-"""Keys that an error shows; the first few nearly always show what is wrong."""
+"""Keys that an error shows; the first few nearly always show the cause."""
 LISTENER_PATIENCE = 30.0
 """Seconds to wait for Spark's listeners; they need milliseconds, a stalled driver perhaps more."""
 MOST_COUNTED_LEAVES = 8
@@ -46,7 +46,7 @@ _TOP = Point(0, is_out=True)
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """What was counted while one snapshot was woven."""
+    """The counts taken while one snapshot was woven."""
 
     rows: int
     """Rows of the snapshot."""
@@ -59,7 +59,7 @@ class RowCounts:
 
 
 class Weaving:
-    """What is being woven: the frame to write, and the counts that come with writing it."""
+    """A snapshot in the making: the frame to write, and the counts that come with writing it."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class Weaving:
         ]
 
     def drop(self) -> None:
-        """Release what was kept for other snapshots, since this one is not published."""
+        """Release the subtrees kept for other snapshots, since this one is not published."""
         if self._subtrees is not None:
             self._subtrees.drop()
 
@@ -192,7 +192,7 @@ def _too_many_leaves(weave: Weave) -> frozenset[Point]:
 def null_key_warnings(
     joins: Iterable[JoinMeasure], ratios: Mapping[str, float | None]
 ) -> tuple[str, ...]:
-    """What to warn of: joins whose share of left rows with a NULL key reaches the declared ratio.
+    """Warnings about joins whose share of left rows with a NULL key reaches the declared ratio.
 
     Args:
         joins: what was counted.

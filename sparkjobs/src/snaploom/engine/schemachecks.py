@@ -39,15 +39,15 @@ class MissingField:
     reason: ExclusionReason
     """JOIN_FIELD_MISSING or GROUP_BY_FIELD_MISSING."""
     mode: MissingMode
-    """What to do about it."""
+    """The consequence."""
     field: str
     """Path of the field, as declared."""
     found: str
-    """What the data has instead."""
+    """The type or field that the data has instead."""
     expected: str
-    """What was declared."""
+    """The declared one."""
     helps: str = ""
-    """Where the field is there, of another type: what to declare for it."""
+    """The declaration that helps, where the field exists with another type."""
 
     @property
     def message(self) -> str:
@@ -98,14 +98,14 @@ class MissingField:
 
 @dataclass(frozen=True, slots=True)
 class SchemaOutcome:
-    """What the schemas of one snapshot allow."""
+    """The result of checking the schemas of one snapshot."""
 
     excluded: tuple[Exclusion, ...] = ()
     """Nodes that the snapshot does without, in breadth-first order."""
     warnings: tuple[str, ...] = ()
     """Warnings of the WARN modes."""
     stop: MissingField | None = None
-    """What fails the snapshot (its mode is ERROR) or skips it (SKIP_*); None to go on."""
+    """Faults that fail the snapshot (mode ERROR) or skip it (SKIP_*); None to go on."""
 
 
 def check_schemas(
@@ -115,7 +115,7 @@ def check_schemas(
     relationships: Mapping[str, DataRelationship],
     inferred: Container[str] = frozenset(),
 ) -> SchemaOutcome:
-    """Compare the schemas of one snapshot with what joins and groupings need; pure.
+    """Compare the schemas of one snapshot with the needs of joins and groupings; pure.
 
     Args:
         tree: the join tree.

@@ -19,13 +19,13 @@ from snaploom.errors import SourceSchemaInvalid
 from snaploom.planning.schemas import parse_schema
 
 HIVE_PLACE = "_col"
-"""What Hive calls columns of ORC files, by their place: Spark reads a file that has only such names
+"""Hive's names of columns of ORC files, by their place: Spark reads a file that has only such names
 by the places of its columns."""
 _FAILURES = (
     ValueError, TypeError, LookupError, AttributeError, AssertionError, PySparkException,
     RecursionError,
 )  # fmt: skip
-"""What PySpark raises about a type, a collation or a reference system that it does not know."""
+"""PySpark's errors about a type, a collation or a reference system that it does not know."""
 
 
 def struct_from(document: str, resource: str = "", path: str = "") -> spark.StructType:

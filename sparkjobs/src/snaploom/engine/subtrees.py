@@ -32,7 +32,7 @@ class FoldedSubtree:
     frame: DataFrame
     """Its packed rows beside the key."""
     counts: Mapping[Point, Counts]
-    """What was counted inside it."""
+    """The counts taken inside it."""
 
 
 Recall = Callable[[str], FoldedSubtree | None]
@@ -57,7 +57,7 @@ class SubtreeMemory:
     def for_snapshot(
         self, weave: Weave, kept: Mapping[int, int], fingerprints: Mapping[str, str]
     ) -> SnapshotSubtrees:
-        """What one snapshot shares with others.
+        """The subtrees that one snapshot shares with others.
 
         Args:
             weave: the snapshot.
@@ -73,7 +73,7 @@ class SubtreeMemory:
         return SnapshotSubtrees(self, weave, signatures)
 
     def find(self, signature: str) -> FoldedSubtree | None:
-        """What is remembered under a signature."""
+        """The subtree remembered under a signature."""
         if signature not in self._known and self._recall is not None:
             found = self._recall(signature)
             if found is not None:
@@ -89,7 +89,7 @@ class SubtreeMemory:
         self._known[signature] = subtree
 
     def forget_all_but(self, names: Collection[int]) -> None:
-        """Release what no later snapshot shares.
+        """Release subtrees that no later snapshot shares.
 
         Args:
             names: what later snapshots share, from `recurring_subtrees`.
@@ -101,10 +101,10 @@ class SubtreeMemory:
 
 
 class SnapshotSubtrees:
-    """What one snapshot takes from memory, and gives to it."""
+    """The subtrees that one snapshot reads from memory, and adds to it."""
 
     def __init__(self, memory: SubtreeMemory, weave: Weave, signatures: Mapping[int, str]) -> None:
-        """Look up what is remembered.
+        """Look up the remembered subtrees.
 
         Args:
             memory: of the run.
@@ -138,7 +138,7 @@ class SnapshotSubtrees:
 
     @property
     def counts(self) -> dict[Point, Counts]:
-        """What was counted in the subtrees that were recalled."""
+        """The counts taken in the subtrees that were recalled."""
         return {
             point: counts
             for found in self._recalled.values()
@@ -146,7 +146,7 @@ class SnapshotSubtrees:
         }
 
     def remember(self, counts: Mapping[Point, Counts]) -> dict[str, FoldedSubtree]:
-        """Remember what was kept, now that its counts are proved; all of it by signature."""
+        """Remember the kept subtrees by signature, now that their counts are proved."""
         fresh: dict[str, FoldedSubtree] = {}
         for number, frame in self._pending.items():
             inside = self._weave.subtrees([number])
@@ -158,7 +158,7 @@ class SnapshotSubtrees:
         return fresh
 
     def drop(self) -> None:
-        """Release what was kept for a snapshot that is not published."""
+        """Release the subtrees kept for a snapshot that is not published."""
         for frame in self._pending.values():
             unpersist(frame)
         self._pending.clear()

@@ -115,6 +115,6 @@ class _Files:
         return "/".join(f"{length} {name}" for name, length in self._files(position))
 
     class Java:
-        """What Py4J reads to make a Java object of this one."""
+        """Py4J's protocol to pass this as a Java object."""
 
         implements = ("java.util.function.Function",)

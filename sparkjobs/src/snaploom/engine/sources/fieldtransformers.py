@@ -177,7 +177,7 @@ def _kept(field: spark.StructField) -> Column:
 def _made(
     field: spark.StructField, change: Transformer, checked: CheckedExpression | None
 ) -> Iterator[Column]:
-    """What takes the place of a selected column, which may be nothing."""
+    """The columns that replace a selected one, possibly none."""
     column = _kept(field)
     name, metadata = field.name, field.metadata or {}
     if change.rename is not None:

@@ -96,7 +96,7 @@ class Sources:
             raise changed(changes)
 
     def list_again(self) -> None:
-        """Forget what was listed; databases keep the moment that they have fixed."""
+        """Forget the listed snapshots; databases keep the moment that they have fixed."""
         self._context = replace(self._context, files=SourceFiles(self._context.files.others))
         self._opened = {
             name: reader

@@ -1,4 +1,4 @@
-"""Which column of what was read each column of a source comes from, through its transformers.
+"""The read column that each column of a source comes from, through its transformers.
 
 It follows only declarations, step by step as `fieldtransformers` carries them out: no Spark.
 """
@@ -55,7 +55,7 @@ def origins(
 
 
 def _changed(column: _Followed, change: Transformer) -> Iterator[_Followed]:
-    """What takes the place of a column, which may be nothing."""
+    """The columns that replace one, possibly none."""
     if not is_selected(change.selectors, column.name, column.metadata):
         yield column
     elif change.rename is not None:

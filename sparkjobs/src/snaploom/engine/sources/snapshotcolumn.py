@@ -232,7 +232,7 @@ class SnapshotColumn:
     def _valid(
         self, found: Sequence[tuple[str, RawValue | None, int]]
     ) -> list[tuple[str, RawValue, int]]:
-        """What was counted, if all of it is valid."""
+        """The counts, if all of them are valid."""
         reading = self._reading()
         valid: list[tuple[str, RawValue, int]] = []
         invalid: Counter[RawValue | None] = Counter()
@@ -292,7 +292,7 @@ _ACCEPTED = {
 
 
 def _hint(data_type: spark.DataType) -> str:
-    """What to do about a column that a time format cannot read: the formats that can, if any."""
+    """The fix for a column that a time format cannot read: the formats that can, if any."""
     name = data_type.simpleString()
     if isinstance(data_type, spark.DecimalType):
         name = "decimal(n,0)" if data_type.scale == 0 else name

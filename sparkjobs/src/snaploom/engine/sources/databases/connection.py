@@ -97,11 +97,11 @@ class JdbcConnection:
             raise refused(error, self.address.resource, self.address.login) from None
 
     def begin(self) -> None:
-        """Keep what follows in one transaction."""
+        """Begin a transaction for all statements that follow."""
         self.java.setAutoCommit(False)
 
     def close(self) -> None:
-        """Close; whatever goes wrong with a connection that is not needed any more is no fault."""
+        """Close; a failure to close a connection that is no longer needed is ignored."""
         with suppress(Py4JError, OSError):
             self.java.close()
 

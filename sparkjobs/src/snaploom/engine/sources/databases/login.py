@@ -1,4 +1,4 @@
-"""Who connects to a database: read when it is needed, kept nowhere, never printed."""
+"""The login to a database: read when it is needed, stored nowhere, never printed."""
 
 from __future__ import annotations
 

@@ -57,11 +57,11 @@ class UrlNotAllowed(SourceError):
 
 @dataclass(frozen=True)
 class _Session:
-    """What is known once the database was asked."""
+    """Facts known once the database was asked."""
 
     connection: JdbcConnection
     first_statement: str
-    """What every connection of Spark's begins with; empty for nothing."""
+    """The first statement of every connection of Spark's; empty for none."""
     moment: str
     """Identifies this state of the database."""
 
@@ -107,7 +107,7 @@ class DatabaseTable:
 
     @cached_property
     def database(self) -> Database:
-        """What is known of databases of its kind."""
+        """The facts about databases of its kind."""
         return DATABASES[self.declared.driver]
 
     def look(self) -> None:

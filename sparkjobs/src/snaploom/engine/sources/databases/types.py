@@ -84,7 +84,7 @@ def _refuse_changed(read: Iterable[spark.StructField], resource: str) -> None:
 
 
 def _change(field: spark.StructField) -> str:
-    """What Spark does to the values of a column, as it notes in its metadata; empty for nothing."""
+    """Spark's change of the values of a column, from its metadata; empty for none."""
     digits = field.metadata.get("scale", 0)
     if isinstance(field.dataType, spark.DecimalType) and digits > field.dataType.scale:
         return f"of {digits} digits after the point, {field.dataType.scale} would be left"

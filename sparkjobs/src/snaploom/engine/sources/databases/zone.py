@@ -13,7 +13,7 @@ from snaploom.errors import SourceError
 from snaploom.hadoop.jvm import jvm_of
 
 EXECUTOR_OPTIONS = ("spark.executor.defaultJavaOptions", "spark.executor.extraJavaOptions")
-"""What executors are started with, in the order in which Spark writes it: the last word counts."""
+"""The JVM options of executors, in the order in which Spark writes them: the last one counts."""
 _ZONE = "-Duser.timezone="
 
 

@@ -1,4 +1,4 @@
-"""Columns of what `sourceUriPrefix` captures.
+"""Columns captured by `sourceUriPrefix`.
 
 They are constants where all files of a read agree, and otherwise looked up by the file that each
 row comes from.
@@ -19,7 +19,7 @@ from snaploom.planning.fieldpaths import quote
 from snaploom.planning.prefix import Capture, CapturedValue, CaptureType
 
 Captured = Mapping[str, CapturedValue]
-"""What the path of one file gives, by name of the capture."""
+"""Values from the path of one file, by name of the capture."""
 
 _TYPES: Mapping[CaptureType, spark_types.DataType] = {
     CaptureType.STRING: spark_types.StringType(),

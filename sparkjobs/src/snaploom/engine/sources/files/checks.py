@@ -1,4 +1,4 @@
-"""What is found out about files before they are read, each file once in a run.
+"""Facts about files that are found out before they are read, each file once in a run.
 
 Of files that contain types, those are compared with the declared ones; of JSON and of
 text, records are looked at that Spark would read in part.
@@ -118,6 +118,6 @@ class FileChecks:
 def _all_fit(
     merged: spark_types.StructType, declared: spark_types.StructType, data_format: str
 ) -> bool:
-    """Whether all files of a merged schema fit; it no longer shows which file has what."""
+    """Whether all files of a merged schema fit; it no longer shows which file has which type."""
     is_by_name = not any(name.startswith(HIVE_PLACE) for name in merged.names)
     return is_by_name and not any(type_mismatches(merged, declared, data_format))

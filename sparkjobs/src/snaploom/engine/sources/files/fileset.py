@@ -48,7 +48,7 @@ MERGED_BY_SPARK = frozenset(["parquet", "orc"])
 
 MARK = "fs.snaploom.listing"
 """An option that no format reads. Spark takes two frames over the same paths for one, and gives the
-rows that it keeps of the first, whatever the files hold by now."""
+rows that it keeps of the first even after the files have changed."""
 
 _SCHEMA_OPTIONS = frozenset(["avroschema", "mergeschema"])
 """Options by which a reader takes another schema than that of each file."""
@@ -61,7 +61,7 @@ class FileSet:
     spark: SparkSession
     listing: FileListing
     allow: Allowances = NO_ALLOWANCES
-    """What declarations may use beyond the built-in lists."""
+    """Entries that declarations may use beyond the built-in lists."""
     mark: str = field(default_factory=lambda: uuid4().hex)
     """Distinguishes its frames from those of an earlier listing."""
 

@@ -49,7 +49,7 @@ def are_asked(declared: HdfsLike) -> bool:
 
 
 def have_footer_schemas(declared: HdfsLike) -> bool:
-    """Whether footers contain what Spark reads in files; options may make it read otherwise."""
+    """Whether footers give the schema that Spark reads; options may make it read otherwise."""
     return declared.format.lower() == "parquet" and not declared.format_options
 
 
@@ -84,7 +84,7 @@ def inferred_schemas(
 def merged_schema(
     files: FileSet, some: Sequence[CapturedFile], schemas: Sequence[str | None]
 ) -> spark_types.StructType:
-    """The schema that holds what any file has.
+    """The schema with the fields of all files.
 
     Args:
         files: the source's.

@@ -26,7 +26,7 @@ _WIDE = ("utf-16", "utf-32", "utf16", "utf32", "ucs-2", "x-utf", "unicode")
 
 @dataclass(frozen=True)
 class CsvDialect:
-    """What of a source's options decides how records are separated."""
+    """The options of a source that decide how records are separated."""
 
     separator: str
     """Between the values of a record."""
@@ -37,7 +37,7 @@ class CsvDialect:
     ignores_blanks: bool
     """Whether blanks around values do not count."""
     is_strict: bool
-    """Whether what could mean several things is an error."""
+    """Whether an ambiguous text is an error."""
 
     @property
     def is_utf_8(self) -> bool:

@@ -50,7 +50,7 @@ class CsvLayout(Enum):
 
 @dataclass(frozen=True)
 class _File:
-    """What the second pass finds in a file; numbers are those of lines, from 1, None for none."""
+    """Findings of the second pass in a file; numbers are those of lines, from 1, None for none."""
 
     file: str
     bad: int | None

@@ -1,4 +1,4 @@
-"""Files of text as their lines, each with its file and its place, whatever the lines are for."""
+"""Files of text as their lines, each with its file and its place, for any purpose."""
 
 from __future__ import annotations
 

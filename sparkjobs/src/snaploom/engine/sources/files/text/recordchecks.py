@@ -1,4 +1,4 @@
-"""What Spark's readers of JSON and of text pass over without a word, found before files are read.
+"""Records that Spark's readers of JSON and text skip silently, found before files are read.
 
 Of a line of JSON Spark reads the first value and leaves what follows, a second record for example;
 of a key that an object has twice it takes the last; half of a surrogate pair becomes a question
@@ -25,12 +25,12 @@ MOST_SUSPECTS = 100
 LONGEST_SUSPECT = 1 << 20
 """Characters of such a line; a longer one is not proved to be wrong, and is read as before."""
 LONGEST_FILE = 16 << 20
-"""Bytes of a file of JSON that is one value and is looked at: what one task holds with ease."""
+"""Bytes of a file of JSON with one value that is checked: as many as one task holds with ease."""
 LONGEST_SHOWN = 200
 """Characters of a line that a message shows: enough to find it."""
 
 _NO_NUMBERS = "(?<=[\\[:,\\s])[-+]?(?:NaN|Infinity|INF)(?=[\\s,\\]}])"
-"""What Python and others write for numbers that JSON does not have."""
+"""Tokens that Python and others write for numbers that JSON does not have."""
 
 _HIGH, _LOW = "\\\\u[dD][89abAB][0-9a-fA-F]{2}", "\\\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 HALF_PAIR = f"(?<!\\\\)(?:\\\\{{2}})*(?:{_HIGH}(?!{_LOW})|(?<!{_HIGH}){_LOW})"

@@ -174,7 +174,7 @@ class ValueChecks:
         return is_xml and not is_value and not is_attribute
 
     def _as_texts(self, data_type: spark_types.DataType) -> spark_types.DataType:
-        """A type with texts in place of what can change them."""
+        """A type with texts in place of the types that can change them."""
         match data_type:
             case spark_types.StructType():
                 return spark_types.StructType(
@@ -202,7 +202,7 @@ class ValueChecks:
     def _checks(
         self, data_type: spark_types.DataType, test: _Test, path: str = ""
     ) -> Iterator[_Check]:
-        """What to look for in values of a type, as `_as_texts` has them read."""
+        """The checks of values of a type, as `_as_texts` has them read."""
         match data_type:
             case spark_types.StructType():
                 for field in data_type.fields:
