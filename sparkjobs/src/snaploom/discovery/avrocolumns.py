@@ -55,7 +55,7 @@ def _same(value: object) -> object:
 
 
 def _type_of(declared: JsonValue) -> tuple[pa.DataType, Callable[[object], object]]:
-    """The type of a column, and what makes its values of those that are stored."""
+    """The type of a column, and the conversion of its stored values."""
     if isinstance(declared, list):
         others = [each for each in declared if each != "null"]
         found = [_type_of(each) for each in others]

@@ -25,7 +25,7 @@ class ColumnDates:
     """The days that occur in a column."""
 
     times: tuple[datetime, ...]
-    """Beginnings of days (of weeks, of months, where these are what it has), ascending."""
+    """Beginnings of its days (or weeks, or months), ascending."""
     unit: Unit
     is_exact: bool
     """Whether each of these is one value, so that a value is a snapshot."""

@@ -1,4 +1,4 @@
-"""Databases that `--from` names: their addresses, and what a reader with a driver gives of them."""
+"""Databases that `--from` names: their addresses, and the contents that a reader returns."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class DatabaseAddress:
 
 @dataclass(frozen=True)
 class ReadTable:
-    """What was read of one table."""
+    """The contents read of one table."""
 
     reference: str
     """As `tableReference` names it."""
@@ -102,7 +102,7 @@ class ReadTable:
 
 @dataclass(frozen=True)
 class DatabaseContent:
-    """What was read of a database."""
+    """The contents read of a database."""
 
     tables: tuple[ReadTable, ...]
     left_out: tuple[LeftOut, ...]

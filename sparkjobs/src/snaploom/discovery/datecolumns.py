@@ -49,7 +49,7 @@ EVENT_WORDS = frozenset({
 })  # fmt: skip
 """Words of columns that name when something happened."""
 BEGINNINGS = frozenset({"start", "started", "begin", "began", "beginn", "opened"})
-"""Words that name when something began, if it is a time: a date begins what is valid from it on."""
+"""Words that name a beginning, if it is a time: a date begins the validity of its row."""
 OTHER_DATES = frozenset({
     "birth", "born", "birthday", "birthdate", "dob", "geburt", "geburtsdatum", "geburtstag", "due",
     "faellig", "faelligkeit", "expiry", "expires", "expired", "expiration", "end", "ended", "ende",

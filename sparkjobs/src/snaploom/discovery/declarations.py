@@ -1,4 +1,4 @@
-"""Declarations of what was found, each with comments that state the evidence."""
+"""Declarations of discovered tables, each with comments that state the evidence."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ CommentPath = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Declared:
-    """A resource, with what is written about it."""
+    """A resource, with its comments."""
 
     resource: Resource
     head: tuple[str, ...]
@@ -76,7 +76,7 @@ def declare(
     listed: Iterable[FoundFile],
     folder_uri: str,
 ) -> Declarations:
-    """The declarations of what was found.
+    """The declarations of discovered tables.
 
     Args:
         profiles: the sources.
@@ -209,7 +209,7 @@ def _relationships(
     profiles: Mapping[str, SourceProfile],
     names: Mapping[str, str],
 ) -> tuple[dict[int, str], tuple[Declared, ...]]:
-    """Relationships of the tree by the place of what they join, and all that are written."""
+    """Relationships of the tree by the place of the joined source, and all that are written."""
     used: dict[int, str] = {}
     written: list[Declared] = []
     taken: set[str] = set()

@@ -34,7 +34,7 @@ class CsvFormat:
     columns: tuple[str, ...]
     """Of the header; numbered where there is none."""
     escape: str
-    """What stands before a quote inside quotes: another quote, or a backslash."""
+    """The character that escapes a quote inside quotes: another quote, or a backslash."""
     made_up: bool = False
     """Whether some names are not in the header as they are, which a declared schema would have to
     repeat."""

@@ -1,4 +1,4 @@
-"""What there is below a URI: files with their sizes, listed once and never opened."""
+"""The files below a URI with their sizes, listed once and never opened."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _not_readable(info: ObjectInfo) -> str:
 
 
 def _as_file(whole: str) -> FoundFile | None:
-    """The one file that a URI names; None for a folder, and for what is not there."""
+    """The one file that a URI names; None for a folder or a missing file."""
     head, _, name = whole.rstrip("/").rpartition("/")
     path = re.sub(r"^file:(?://)?(?=/)", "", whole)
     if path.startswith("/"):
@@ -155,7 +155,7 @@ _OF_HADOOP = frozenset({"hdfs", "webhdfs", "viewfs", "abfs", "abfss", "wasb", "w
 
 
 def _refuse_other_kinds(uri: str) -> None:
-    """Refuse what only Hadoop's client could list."""
+    """Refuse URIs that only Hadoop's client could list."""
     scheme = uri.partition(":")[0].lower()
     if scheme in _OF_HADOOP:
         raise ArgumentInvalid(

@@ -1,4 +1,4 @@
-"""The output that relationships lead to: a root, what it joins, roles, and grouped children.
+"""The output that relationships lead to: a root, its joins, roles, and grouped children.
 
 From the root on every relationship towards a parent is one join. A parent that is reached in
 several ways gets a role for each of them. What is not reached so hangs below what it refers to,
@@ -26,8 +26,8 @@ _GROUPED_WORTH = 0.5
 _LINK_COST = 2.0
 _UNDATED_COST = 0.5
 _SATELLITE_COST = 0.75
-"""What a source costs as root that refers to one other only, around which there are more: contacts
-of a customer are rather grouped below the customer than the other way round."""
+"""Cost as root of a source that refers to a single other, around which there are more: contacts of
+a customer are better grouped below the customer than the other way round."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Joined:
     """Field of the output; the name of its role, where it has one."""
     is_role: bool
     parent: int
-    """Place of what it is joined to; -1 for the root."""
+    """Place of its parent; -1 for the root."""
     relationship: Relationship | None
     """None for the root."""
     group_by: tuple[str, ...]
@@ -53,7 +53,7 @@ class ProposedTree:
     """The output."""
 
     nodes: tuple[Joined, ...]
-    """The root first; every other one after what it is joined to."""
+    """The root first; every other one after its parent."""
     other_roots: tuple[str, ...]
     """Sources that could be the root as well, best first."""
     left_out: tuple[LeftOut, ...]
@@ -137,7 +137,7 @@ class _Growth:
 
     @property
     def grouped(self) -> frozenset[int]:
-        """Places of what is grouped, and of everything that hangs on it."""
+        """Places of grouped nodes, and of all their descendants."""
         tops = [place for place, node in enumerate(self.nodes) if node.group_by]
         return frozenset(chain.from_iterable(nx.bfs_layers(self._places, tops)))
 
@@ -185,7 +185,7 @@ class _Growth:
         return any(self.nodes[place].relationship is one for place in path)
 
     def _is_implied(self, node: Joined, one: Relationship) -> bool:
-        """Whether what this leads to is beside the parent of the node already, for the same key."""
+        """Whether its target is beside the parent of the node already, for the same key."""
         came = node.relationship
         if came is None or came.parent != node.table:
             return False
@@ -208,7 +208,7 @@ class _Growth:
         return len(self.nodes) - 1
 
     def _hang_one(self) -> bool:
-        """Hang the nearest of the sources that are not reached below what it refers to."""
+        """Attach the nearest of the unreached sources below the source it refers to."""
         known = {node.table for node in self.nodes}
         refused = {each.what for each in self.left_out}
         offers = [

@@ -40,7 +40,7 @@ GENERIC_STEMS = frozenset({
     "", "data", "part", "export", "file", "extract", "dump", "output", "result", "batch", "full",
     "delta", "inc", "incremental", "snapshot", "all", "daten", "records", "rows", "chunk", "run",
 })  # fmt: skip
-"""Names of files that show nothing about what is in them."""
+"""Names of files that show nothing about their content."""
 VARIANT = "file_variant"
 """Name of the column with the word in which names of files of one table differ."""
 _T = TypeVar("_T")
@@ -201,7 +201,7 @@ def _layout(data_format: str, members: Sequence[tuple[FoundFile, ParsedPath]]) -
 
 
 def _table_name(pieces: Sequence[Piece], place: str) -> str:
-    """What the table is called by the text of its files' names, else by a folder's."""
+    """The table's name by the text of its files' names, else by a folder's."""
     marks = {
         Kind.TEXT: "",
         Kind.DATE: "\0",
@@ -228,7 +228,7 @@ def _table_name(pieces: Sequence[Piece], place: str) -> str:
 
 
 def _without_endings(name: str) -> str:
-    """The name of a file without what names its format and compression."""
+    """The name of a file without the endings of its format and compression."""
     while "." in name and name.rpartition(".")[2].lower() in (*DATA_ENDINGS, *COMPRESSED):
         name = name.rpartition(".")[0]
     return name

@@ -54,7 +54,7 @@ PERSON_ROLES = frozenset({
     "bearbeiter", "betreuer", "verkaeufer", "leiter", "ersteller", "erfasser", "sachbearbeiter",
     "vertreter", "verantwortlicher", "ansprechpartner", "fahrer", "driver", "organizer", "contact",
 })  # fmt: skip
-"""Words of columns that refer to a person by what he is or does, and not by the table's name."""
+"""Words of columns that refer to a person by role, and not by the table's name."""
 PERSON_TABLES = frozenset({
     "user", "employee", "staff", "person", "people", "member", "agent", "mitarbeiter", "benutzer",
     "personal", "worker", "personnel", "angestellter", "anwender", "nutzer", "emp", "persons",
@@ -62,7 +62,7 @@ PERSON_TABLES = frozenset({
 """Words of tables of persons, in the singular and as they are written."""
 COMPOUND_ENDINGS = ("nummer", "schluessel", "kennung", "kuerzel", "number", "code", "uuid", "guid",
                     "key", "nr", "id", "no")  # fmt: skip
-"""What a compound such as `kundennr` or `orderkey` ends with."""
+"""The endings of compounds such as `kundennr` or `orderkey`."""
 _NO_COMPOUNDS = frozenset({
     "paid", "laid", "void", "avoid", "grid", "raid", "acid", "arid", "solid", "valid",
     "invalid", "rapid", "fluid", "hybrid", "liquid", "humid", "druid", "android", "amid", "unpaid",
@@ -100,7 +100,7 @@ def stem(word: str) -> str:
 _PLURALS = (
     ("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch"), ("ses", "s"), ("s", ""),
 )  # fmt: skip
-"""Endings of English plurals, with what stands there in the singular."""
+"""Endings of English plurals, with those of the singular."""
 
 
 @dataclass(frozen=True)

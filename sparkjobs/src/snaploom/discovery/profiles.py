@@ -1,4 +1,4 @@
-"""What is known of sources after a bounded look: frozen, without any value of the data.
+"""Facts about sources after a bounded look: frozen, without any value of the data.
 
 Values are kept as hashes of 64 bits: those of the rows of a sample, and those of the distinct
 values of a column, the least of them where there are many (a KMV sketch), so that shares of two
@@ -76,7 +76,7 @@ class ColumnProfile:
     is_code: bool
     """Whether its texts are capitals and digits, as article numbers are, and not words."""
     is_unique: bool
-    """Whether no value stands twice in one snapshot of what was read, and none is NULL."""
+    """Whether the values read of one snapshot are distinct and none is NULL."""
     sample: Hashes
     """Hash of each row of the sample."""
     dates: ColumnDates | None = None

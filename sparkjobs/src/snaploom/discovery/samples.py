@@ -140,7 +140,7 @@ def _with_known_parents(profiles: Sequence[SourceProfile]) -> Iterator[SourcePro
 
 
 def refuse_undeclarable(profile: SourceProfile) -> None:
-    """Refuse what declarations cannot hold.
+    """Refuse tables that declarations cannot express.
 
     Raises:
         NotRecognised: with the reason.

@@ -53,7 +53,7 @@ def siblings_of(profiles: Iterable[SourceProfile]) -> tuple[tuple[Layout, tuple[
 
 
 def _common_pieces(layouts: Sequence[Layout]) -> tuple[int, str, str] | None:
-    """The one text in which names differ, by its place, and what is around the word that differs.
+    """The one text in which names differ, by its place, and the text around the word that differs.
 
     None where they differ in more.
     """
@@ -83,7 +83,7 @@ def _common_start(texts: Sequence[str]) -> str:
 
 
 def _stem(behind: str) -> str:
-    """What stands between the word and the ending of a name."""
+    """The text between the word and the ending of a name."""
     return behind.partition(".")[0]
 
 

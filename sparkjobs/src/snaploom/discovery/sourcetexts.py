@@ -48,7 +48,7 @@ class Capture:
 
 @dataclass(frozen=True)
 class DeclaredSource:
-    """What a table is declared as."""
+    """The declaration of a table."""
 
     profile: SourceProfile
     name: str

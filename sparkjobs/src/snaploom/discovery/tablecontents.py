@@ -38,7 +38,7 @@ _FIELD_ID = b"PARQUET:field_id"
 
 @dataclass(frozen=True)
 class _Contents:
-    """What a table has at its newest version."""
+    """The contents of a table at its newest version."""
 
     columns: Mapping[str, str]
     """Names of its columns by those in its files (Delta) or their numbers (Iceberg)."""

@@ -158,7 +158,7 @@ def _gunzipped(content: bytes, limit: int) -> bytes:
 
 @dataclass(frozen=True)
 class _TextTable:
-    """What was read of a source of text."""
+    """The contents read of a source of text."""
 
     columns: tuple[tuple[str, ColumnType, pa.Array], ...]
     rows: int

@@ -15,7 +15,7 @@ from snaploom.visibletext import visible
 WIDTH = 110
 """Characters of a line up to which a list or map stays on it."""
 MOST_LEFT_OUT = 40
-"""Lines about what was left out; more are counted."""
+"""Lines about parts left out; more are counted."""
 _BLOCKS = frozenset({"spec", "schemaFields", "otherDataSources", "dataRelationships"})
 """Fields whose members stand on lines of their own, except a single one."""
 
@@ -57,7 +57,7 @@ def _left_out(left_out: Sequence[LeftOut]) -> list[str]:
 
 
 def resource_text(declared: Declared) -> str:
-    """One resource as YAML, its comments in front of what they are about."""
+    """One resource as YAML, each comment in front of its subject."""
     lines = [_comment(line) for line in declared.head]
     body: list[str] = []
     for key, value in document_of(declared.resource).items():
@@ -68,7 +68,7 @@ def resource_text(declared: Declared) -> str:
 
 
 def document_of(resource: Resource) -> dict[str, JsonValue]:
-    """A resource as plain data, with what was given and without defaults."""
+    """A resource as plain data, with the fields given and without defaults."""
     given: dict[str, JsonValue] = resource.model_dump(
         mode="json", by_alias=True, exclude_none=True, exclude_unset=True, exclude={"status"}
     )
