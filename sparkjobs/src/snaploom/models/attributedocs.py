@@ -1,4 +1,4 @@
-"""What the members of enums and the fields of models mean: the strings below them in the source.
+"""Meanings of the members of enums and the fields of models: the strings below them in the source.
 
 Python throws these strings away, and a second list of meanings would soon differ. So
 they are read from the source, by the generators of CRDs, editor schemas and reference pages only:

@@ -1,4 +1,4 @@
-"""What every model of the API shares: naming, strictness, and what a schema cannot express.
+"""The base of every model of the API: naming, strictness, and rules beyond a schema.
 
 All models are frozen and reject unknown keys; outside they are camelCase, inside snake_case. Each
 field is followed by a string that becomes its description in CRDs, editor schemas and reference
@@ -150,7 +150,7 @@ class ApiModel(BaseModel):
         return cls.model_validate_json(_json(raw), strict=True, by_alias=True, by_name=False)
 
     def dump(self) -> dict[str, JsonValue]:
-        """Plain data for YAML or JSON: camelCase keys, what is None left out, defaults written."""
+        """Plain data for YAML or JSON: camelCase keys, None left out, defaults written."""
         result: dict[str, JsonValue] = self.model_dump(
             mode="json", by_alias=True, exclude_none=True
         )

@@ -1,4 +1,4 @@
-"""Every code that a finding can have: what it means, how grave it is, and what to do.
+"""Every code that a finding can have, with its meaning, severity and fix.
 
 Codes are stable: a number is never given a second meaning. SL10x to SL12x come from reading files
 and resources, SL13x to SL18x from validation, SL19x from what is asked for, SL30x from planning.

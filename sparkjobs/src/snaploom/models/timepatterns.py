@@ -54,7 +54,7 @@ _TOKEN = re.compile(r"'(?P<quoted>[^']*)'|(?P<unit>([A-Za-z])\3*)|(?P<text>[^A-Z
 
 
 class PatternInvalid(ValueError):
-    """A text is no pattern; the message is what is wrong, without a final full stop."""
+    """A text is no pattern; the message is the fault, without a final full stop."""
 
 
 @dataclass(frozen=True)
