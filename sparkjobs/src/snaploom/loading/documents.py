@@ -45,7 +45,7 @@ _SPELLINGS = {
 
 @dataclass(frozen=True)
 class Read:
-    """What became of one document: a resource, findings, or both; neither for an empty one."""
+    """Result of reading one document: a resource, findings, or both; neither for an empty one."""
 
     identity: str = ""
     resource: Resource | None = None

@@ -45,13 +45,13 @@ class Located:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What files declare, and what is wrong with them."""
+    """The declarations of files, and their findings."""
 
     located: tuple[Located, ...]
     findings: tuple[Finding, ...]
     broken: frozenset[str]
-    """Identities (`Kind/name`) of what is declared but has faults, so that references to it are
-    not reported as well."""
+    """Identities (`Kind/name`) of declarations with faults, so that references to them are not
+    reported as well."""
     project: AppliedProject = field(default_factory=AppliedProject)
     """The environment and variables with which they were read."""
 
@@ -76,7 +76,7 @@ class Loaded:
 
 
 def load(paths: Sequence[Path], choice: VariableChoice = NO_CHOICE) -> Loaded:
-    """Read the resources of files and folders; never raises for what the files contain."""
+    """Read the resources of files and folders; never raises for the contents of files."""
     return load_resources((), paths, choice)
 
 

@@ -46,9 +46,9 @@ class AppliedProject:
     values: Mapping[str, str] = field(default_factory=dict)
     """All variables that have a value, by name."""
     project: ProjectFile = field(default_factory=ProjectFile)
-    """What the file declares."""
+    """The contents of the file."""
     is_partial: bool = False
-    """Whether something is wrong with the file, or with what was chosen."""
+    """Whether the file, or the choice of environment and variables, has a fault."""
 
 
 def is_project_file(source: SourceText) -> bool:
@@ -105,7 +105,7 @@ def _set_somewhere(project: ProjectFile) -> Iterator[str]:
 
 
 def _project_texts(paths: Sequence[Path]) -> tuple[tuple[SourceText, ...], tuple[Finding, ...]]:
-    """The project files of some paths, each once, and what cannot be read of them."""
+    """The project files of some paths, each once, and findings about unreadable ones."""
     places: dict[str, Path] = {}
     for path in paths:
         place = _project_of(path)

@@ -37,7 +37,7 @@ _Mark = TypeVar("_Mark", Variables, LocalPath)
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the documents of one file are read with."""
+    """The context of the documents of one file."""
 
     values: Names[str, str] = field(default_factory=dict)
     """The variables, by name."""
@@ -80,7 +80,7 @@ def substituted(
 
 @dataclass(frozen=True)
 class _Slot:
-    """What a place of a model may hold."""
+    """The values that a place of a model may hold."""
 
     variables: Variables | None = None
     path: LocalPath | None = None
@@ -94,7 +94,7 @@ _NOTHING = _Slot()
 
 @cache
 def _slots(model: type[ApiModel]) -> Names[str, _Slot]:
-    """What each field (outside name) of a model may hold."""
+    """The values that each field (outside name) of a model may hold."""
     return {
         info.alias or name: _slot(info.annotation, info.metadata)
         for name, info in model.model_fields.items()
