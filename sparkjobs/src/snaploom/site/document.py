@@ -21,7 +21,7 @@ from snaploom.site.sections import Section, findings_list, sections_of, state_of
 from snaploom.version import VERSION
 
 GENERATOR = "snaploom"
-"""What a page names as its maker: only files that do are overwritten."""
+"""The generator named in each page: only files that name it are overwritten."""
 PAGE_HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
     "Cache-Control": "no-store",
@@ -30,9 +30,9 @@ PAGE_HEADERS = {
     "Content-Security-Policy": "frame-ancestors 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""What a server sends with a page, wherever it runs."""
+"""Headers that a server sends with a page, wherever it runs."""
 VERSION_HEADER = "X-Snaploom-Version"
-"""Names the version of what is shown, for an open page that asks whether there is a newer one."""
+"""Names the version of the page, for an open page that asks whether there is a newer one."""
 
 
 def output_document(page: OutputPage, *, home: str = "", version: str = "") -> str:
@@ -97,7 +97,7 @@ def _state(page: OutputPage) -> Html:
 
 
 def problem_document(title: str, findings: Sequence[Finding], now: EpochNanos) -> str:
-    """A page of what is wrong, in place of those that cannot be drawn.
+    """A page of errors, in place of those that cannot be drawn.
 
     Args:
         title: what cannot be drawn.
@@ -110,7 +110,7 @@ def problem_document(title: str, findings: Sequence[Finding], now: EpochNanos) -
 
 
 def _order(page: OutputPage) -> int:
-    """What needs a look comes first."""
+    """Outputs that need attention come first."""
     return {"bad": 0, "warn": 1}.get(state_of(page)[1], 2 if page.findings or page.gaps else 3)
 
 

@@ -45,7 +45,7 @@ def _between(settings: IntervalSettings, before: Interval, after: Interval) -> I
 def _without(
     part: tuple[EpochNanos, EpochNanos], first: EpochNanos, last: EpochNanos
 ) -> Iterator[tuple[EpochNanos, EpochNanos]]:
-    """What a span leaves of another one."""
+    """The rest of a span outside another one."""
     start, end = part
     if last <= start or end <= first:
         yield part

@@ -19,7 +19,7 @@ _TOP = 20
 
 
 def model_of_nodes(title: str, caption: str, nodes: Sequence[Node]) -> PublishedModel:
-    """The join tree of nodes with what is known of the newest snapshot, to be drawn by itself.
+    """The join tree of nodes with facts about the newest snapshot, to be drawn by itself.
 
     Args:
         title: of the drawing.
@@ -48,7 +48,7 @@ def match_rate(node: Node) -> str:
 
 
 def graph_section(picture: Picture | None, nodes: Sequence[Node]) -> Html:
-    """The drawing, with buttons to move it, and what is known about each source."""
+    """The drawing, with buttons to move it, and the facts about each source."""
     if picture is None:
         return tag("p", "Nothing is declared or published that could be drawn.")
     facts = [tag("div", *(_node(node) for node in nodes), class_="nodes")]
@@ -192,7 +192,7 @@ def _measures(node: Node) -> list[tuple[str, str]]:
 
 
 def _joins(nodes: Sequence[Node]) -> Html:
-    """The tree as a table: what the drawing shows, for those who do not see it, and for paper."""
+    """The tree as a table, for readers who do not see the drawing, and for paper."""
     rows = [
         (
             tag("a", node.title, href=f"#source-{node.number}"),

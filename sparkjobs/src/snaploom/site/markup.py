@@ -1,4 +1,4 @@
-"""HTML by construction: what is not marked as HTML is text, and becomes safe inside it.
+"""HTML by construction: everything not marked as HTML is text, and is escaped inside it.
 
 Names, messages and values come from declarations and folders of others. No attribute here takes
 script or style, and none takes an address that is not a place in the same page or site.
@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from snaploom.visibletext import json_visible, visible_lines
 
 LONGEST_TEXT = 2_000
-"""Characters of one text on a page: what is longer is no reading matter, and may be an attack."""
+"""Characters of one text on a page: a longer one is unreadable, and may be an attack."""
 _VOID = frozenset({"meta", "input", "path"})
 """Elements that hold nothing; the slash that ends them is needed in SVG, and harmless in HTML."""
 

@@ -1,4 +1,4 @@
-"""What a page shows of an output: frozen data, before anything of it is drawn."""
+"""The data of an output's page, frozen before any of it is drawn."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Node:
     relationship: str
     """Name of the DataRelationship; empty at the root."""
     kind: str = ""
-    """What is read, such as `parquet`; empty where declarations are not at hand."""
+    """The kind of data read, such as `parquet`; empty where declarations are not at hand."""
     keys: tuple[str, ...] = ()
     """Components of the key, each with both sides."""
     group_by: tuple[str, ...] = ()
@@ -51,11 +51,11 @@ class Node:
     left_out: str = ""
     """Why the newest snapshot does without it; empty where it does not."""
     measure: JoinMeasure | None = None
-    """What was counted at its join in the newest snapshot."""
+    """The counts at its join in the newest snapshot."""
 
     @property
     def title(self) -> str:
-        """What a reader knows it by."""
+        """Its name for readers."""
         return self.field_name or self.source
 
 
@@ -86,7 +86,7 @@ class Freshness:
 
 @dataclass(frozen=True)
 class SchemaChange:
-    """What differs between the schemas of two successive snapshots."""
+    """Differences between the schemas of two successive snapshots."""
 
     time: EpochNanos
     """The first snapshot with the new schema."""
@@ -100,7 +100,7 @@ class SchemaChange:
 
 @dataclass(frozen=True)
 class CheckHistory:
-    """What became of one expectation in all live snapshots."""
+    """Results of one expectation in all live snapshots."""
 
     name: str
     mode: str
@@ -114,7 +114,7 @@ class CheckHistory:
     last_unmet: EpochNanos | None = None
     """The newest of these."""
     measured: str = ""
-    """What was found instead in that one."""
+    """The value measured instead in that one."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class LineageLine:
     origin: str
     """Its column there, after the transformers of the source."""
     through: str
-    """What is in between, for people; empty where values are taken as they are."""
+    """The steps in between, for people; empty where values are taken as they are."""
     places: tuple[str, ...] = ()
     """Datasets that the source reads, as lineage names them."""
 
@@ -140,9 +140,9 @@ class IndexState:
 
     name: str
     target: str
-    """What is indexed, for people."""
+    """The target of the index, for people."""
     indexes: tuple[str, ...]
-    """What is kept about each file, such as `id MIN_MAX`."""
+    """The facts kept about each file, such as `id MIN_MAX`."""
     phase: str = ""
     """State as committed; empty where it was not looked at."""
     refreshed: EpochNanos | None = None
@@ -173,7 +173,7 @@ class RunOutcome:
     phase: str
     message: str
     failed: tuple[tuple[str, str, str], ...] = ()
-    """Snapshot time, reason and message of what failed."""
+    """Snapshot time, reason and message of each failure."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class OutputPage:
     """Runs that may commit nothing any more, since they crashed or were superseded."""
     gaps: tuple[Gap, ...] = ()
     going: tuple[Removal, ...] = ()
-    """What retention would delete at the next publication, if nothing were added."""
+    """Snapshots that retention would delete at the next publication, if nothing were added."""
     freshness: Freshness = Freshness(None, None)
     schema_changes: tuple[SchemaChange, ...] = ()
     """Newest first."""
@@ -211,9 +211,9 @@ class OutputPage:
     """Runs of which a Report is at hand, newest first."""
     findings: tuple[Finding, ...] = ()
     problem: str = ""
-    """Why what is published is not shown; empty where it is."""
+    """The reason why published snapshots are not shown; empty where they are."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """What is fixed or declared about the folder, for people, by name."""
+    """Fixed or declared facts about the folder, for people, by name."""
 
     @property
     def newest(self) -> SnapshotRecord | None:

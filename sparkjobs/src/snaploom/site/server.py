@@ -48,7 +48,7 @@ class Served:
     """Pages as they are at one moment."""
 
     version: str
-    """Changes when declarations or what is published do."""
+    """Changes when declarations or published snapshots do."""
     documents: dict[str, str]
     """By path, such as `index.html`."""
 
@@ -78,7 +78,7 @@ class PageSource:
         self._made = self._looked = float("-inf")
 
     def current(self) -> Served:
-        """The pages as of now; what is wrong with the declarations is a page too.
+        """The pages as of now; faults of the declarations are a page too.
 
         All who wait for one look have what the next one finds.
         """

@@ -19,7 +19,7 @@ ROWS = 30
 MOST_ROWS = 20_000
 """Snapshots that are in the page's data; of older ones the drawings and sums remain."""
 LONGEST_MARK = 300
-"""Characters of what is notable about one snapshot."""
+"""Characters of the notes about one snapshot."""
 _MINUTE = 60 * 10**9
 COLUMNS = ("snapshot", "rows", "size", "files", "published", "from source snapshots", "notable")
 
@@ -136,7 +136,7 @@ def _differences(values: Sequence[int]) -> list[JsonValue]:
 
 
 def _runs(values: Iterable[JsonValue]) -> list[JsonValue]:
-    """Equal neighbours as one pair of how many and what."""
+    """Equal neighbours as pairs of their number and value."""
     found: list[list[JsonValue]] = []
     counts: list[int] = []
     for value in values:

@@ -73,7 +73,7 @@ def statuses_document(
 
 
 def _order(page: StatusPage) -> int:
-    """What needs a look comes first."""
+    """Outputs that need attention come first."""
     return {"bad": 0, "warn": 1}.get(page.state[1], 2)
 
 

@@ -19,7 +19,7 @@ FEWEST_CELLS = 24
 
 
 def tree_drawing(nodes: Sequence[Node]) -> str:
-    """The join tree as `snaploom plan` draws it, with what the newest snapshot has of each join.
+    """The join tree as `snaploom plan` draws it, with counts of the newest snapshot's joins.
 
     Args:
         nodes: the root first, parents before children; one at least.

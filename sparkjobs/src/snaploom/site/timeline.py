@@ -1,4 +1,4 @@
-"""The history of an output as lanes over time: what is published, missing, restated, ending."""
+"""The history of an output as lanes over time: published, missing, restated, ending snapshots."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Lane:
 
 
 def marks_of(record: SnapshotRecord) -> tuple[str, ...]:
-    """What is notable about a snapshot, for people."""
+    """Notes about a snapshot, for people."""
     marks = []
     if record.replaces is not None:
         marks.append(f"restated: {record.reason}" if record.reason else "restated")
