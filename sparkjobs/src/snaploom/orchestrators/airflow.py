@@ -47,7 +47,7 @@ def output_asset(project: Project | Source | Iterable[Source], output: str) -> A
 
 
 class SnaploomOperator(BaseOperator):  # type: ignore[misc]  # typed only where Airflow is installed
-    """Publishes what is due of one output.
+    """Publishes the snapshots of one output that are due.
 
     The task's outlet is the asset of the output, its inlets are those of the outputs that it reads,
     unless `inlets` or `outlets` are given, or a template stands where only a run knows the text.
@@ -105,7 +105,7 @@ class SnaploomOperator(BaseOperator):  # type: ignore[misc]  # typed only where 
         self.allow = tuple(allow)
 
     def execute(self, context: Context) -> dict[str, JsonValue]:
-        """Publish what is due.
+        """Publish the snapshots that are due.
 
         Returns:
             What was published, in short, as the task's XCom.
@@ -191,7 +191,7 @@ def _inlets_and_outlets(project: Project, output: str) -> dict[str, list[Asset]]
 
 
 def _assets(project: Project, outputs: Sequence[str]) -> list[Asset]:
-    """Assets by the URIs of folders, which no two outputs share, whatever project they are in."""
+    """Assets by the URIs of folders, which no two outputs share, in any project."""
     for output in outputs:
         project.upstream(output)  # refuses a name of nothing
     folders = {
@@ -207,7 +207,7 @@ def _has_template(*texts: object) -> bool:
 
 
 def _summary(run: Run) -> dict[str, JsonValue]:
-    """What other tasks can use of a run; the whole Report may be too long for a database."""
+    """The part of a Report that other tasks can use; the whole may be too long for a database."""
     return {
         "output": run.output,
         "run_id": run.report.run_id,

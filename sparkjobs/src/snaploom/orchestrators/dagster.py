@@ -70,7 +70,7 @@ def _materializer(
 
 
 def _metadata(run: Run) -> dict[str, dagster.MetadataValue]:
-    """What people see of a run in Dagster's catalogue."""
+    """The facts about a run shown in Dagster's catalogue."""
     newest = newest_of(run)
     found = {
         "snapshots": dagster.MetadataValue.int(len(run.published)),
