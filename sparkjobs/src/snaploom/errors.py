@@ -374,7 +374,7 @@ class IndexOwned(SkippingError):
 
 
 class IndexUnreadable(SkippingError):
-    """What is stored of an index is damaged, or was written by a newer Snaploom."""
+    """The stored index is damaged, or was written by a newer Snaploom."""
 
     reason = "IndexUnreadable"
 
@@ -387,7 +387,7 @@ class KeyUnavailable(SkippingError):
 
 
 class TargetNotIndexable(SkippingError):
-    """What was named has no files of its own: a view, a stream, a table of another system."""
+    """The named target has no files of its own: a view, a stream, a table of another system."""
 
     reason = "TargetNotIndexable"
     exit_code = 2

@@ -1,4 +1,4 @@
-"""`snaploom.read`: what an output has committed, as one DataFrame, and only that.
+"""`snaploom.read`: the committed snapshots of an output, and only those, as one DataFrame.
 
 The manifest lists which files belong to which snapshot. One manifest sequence is pinned for the
 whole read, so that a snapshot which is published or deleted meanwhile changes nothing. Of a long
