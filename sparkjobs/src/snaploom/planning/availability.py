@@ -91,13 +91,9 @@ def availability(
 ) -> Availability:
     """Return the source snapshots available for a snapshot of the root at `time`.
 
-    Args:
-        tree: the join tree.
-        rules: by field name, which snapshot goes with one of the root.
-        offered: by source, the snapshots that there are; a source not in it has none.
-        time: the root's snapshot.
-        now: the instant of planning, at which sources without history are read.
-        zone: zone of the windows' calendar lengths.
+    `rules` choose, by field name, the snapshot that goes with one of the root; `offered` has the
+    snapshots of each source, `now` is the time of sources without history, and `zone` that of the
+    windows' calendar lengths.
     """
     taken: list[tuple[str, EpochNanos]] = [(tree.root.field_name, time)]
     excluded: dict[int, ExcludedSource] = {}

@@ -133,9 +133,8 @@ def merge_structures(history: Structure, today: Structure) -> StructureMerge:
 def continued(structures: Iterable[Structure]) -> Structure:
     """The structure that the next snapshot has to continue, from all that were ever published.
 
-    Args:
-        structures: by order of publication. Where two contradict each other, the later one was
-            published in spite of it, and counts.
+    They are in order of publication: of two that contradict each other, the later one was published
+    in spite of it, and counts.
     """
     merged: dict[str, StructureNode] = {}
     for structure in structures:
@@ -148,9 +147,7 @@ def continued(structures: Iterable[Structure]) -> Structure:
 def structure_breaks(history: Iterable[tuple[EpochNanos, Structure]]) -> tuple[StructureBreak, ...]:
     """Where the structures of some snapshots contradict each other, so that no reader mixes them.
 
-    Args:
-        history: snapshots by time, in any order; equal structures are the same object, or at least
-            few.
+    `history` is in any order; equal structures are the same object, or at least few.
     """
     merged: Structure = {}
     seen: dict[str, str] = {}

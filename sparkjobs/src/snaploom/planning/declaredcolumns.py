@@ -22,9 +22,6 @@ class DeclaredColumns:
         """The first name of a path that no column or field has; None when all are there.
 
         Several names together may be one column whose own name has points.
-
-        Args:
-            parts: names from the column down.
         """
         for count in range(1, len(parts) + 1):
             column = ".".join(parts[:count]).lower()

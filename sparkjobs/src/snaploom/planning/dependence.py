@@ -33,9 +33,7 @@ _MOST_CHOICES = 256
 def upstream_outputs(bundle: Bundle, outputs: Iterable[OutputDataset]) -> tuple[OutputDataset, ...]:
     """The outputs whose published files an output reads, ordered by name.
 
-    Args:
-        bundle: the output with everything that it refers to.
-        outputs: those that could be meant; the output itself is none of them.
+    `outputs` are the candidates, without the output itself.
     """
     listed = tuple(outputs)
     sources = {source.name: source for source in bundle.data_sources}
@@ -52,10 +50,7 @@ def dependence_findings(
 ) -> tuple[Finding, ...]:
     """A finding for every output that reads itself, directly or through others.
 
-    Args:
-        judged: the outputs to look at.
-        outputs: all of the namespace, by name.
-        sources: all of the namespace, by name.
+    Only `judged` get findings; `outputs` and `sources` are all of the namespace.
     """
     asked = tuple(judged)
     if not asked:

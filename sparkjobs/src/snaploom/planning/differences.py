@@ -124,10 +124,7 @@ def history_differences(
 ) -> tuple[Difference, ...]:
     """Contradictions between a join tree and everything ever published.
 
-    Args:
-        published: what the next snapshot has to continue.
-        after: the structure of the tree.
-        is_refused: whether contradictions are (`incompatibleSchema: FAIL`).
+    `is_refused` is whether contradictions are (`incompatibleSchema: FAIL`).
     """
     conflicts = merge_structures(published, after).conflicts
     return tuple(_contradiction(conflict, is_refused=is_refused) for conflict in conflicts)

@@ -28,10 +28,6 @@ def empty_source_findings(
 def refuse_empty_root(root: DataSource, offered: SourceSnapshots) -> None:
     """Refuse a run whose root offers nothing, where that is not to pass as a warning.
 
-    Args:
-        root: the source.
-        offered: what it offers.
-
     Raises:
         RootEmpty: nothing.
     """

@@ -128,9 +128,7 @@ _NO_NOTES: Mapping[int, str] = MappingProxyType({})
 def tree_text(tree: JoinTree, notes: Mapping[int, str] = _NO_NOTES) -> str:
     """A drawing of the join tree, with the relationship and the grouping of each join.
 
-    Args:
-        tree: the join tree.
-        notes: what else is known of a join, by the number of its node.
+    `notes` are other facts about a join, by the number of its node.
     """
     rows = [(tree.root.source, ""), *_branches(tree, notes)]
     rows.extend((f"?── {tie.field_name}", f"tied at depth {tie.depth}") for tie in tree.ties)

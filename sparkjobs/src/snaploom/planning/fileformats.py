@@ -304,12 +304,7 @@ _UNKNOWN = "options go into the configuration of Hadoop, where they can name cla
 
 
 def allowed_format(name: str, allow: Allowances) -> str | None:
-    """A format by the name that the lists have for it; None where it is on none.
-
-    Args:
-        name: as a declaration gives it.
-        allow: what an administrator added.
-    """
+    """A format by the name that the lists have for it; None where it is on none."""
     folded = name.casefold()
     return next((one for one in (*FORMATS, *allow.formats) if one.casefold() == folded), None)
 
@@ -317,9 +312,7 @@ def allowed_format(name: str, allow: Allowances) -> str | None:
 def spark_format(name: str, allow: Allowances) -> str:
     """The name by which Spark finds a format.
 
-    Args:
-        name: of a format that `format_faults` has nothing against.
-        allow: what an administrator added.
+    `format_faults` must have no fault of it.
     """
     found = allowed_format(name, allow) or name
     return _SPARK_NAMES.get(found, found)
@@ -328,13 +321,7 @@ def spark_format(name: str, allow: Allowances) -> str:
 def format_faults(
     name: str, options: Mapping[str, str], allow: Allowances
 ) -> tuple[FormatFault, ...]:
-    """Faults of a declared format and its options.
-
-    Args:
-        name: of the format, as it is declared.
-        options: of Spark's reader.
-        allow: what an administrator added.
-    """
+    """Faults of a declared format and its options."""
     found = allowed_format(name, allow)
     if found is None:
         return (_format_fault(name),)

@@ -20,12 +20,7 @@ _QUERY = "a query on one side that gives what the other side has"
 
 
 def common_cast(one: DataType, other: DataType) -> str | None:
-    """The fix for two types whose texts differ for equal values; None where they agree.
-
-    Args:
-        one: declared type of a field of a key.
-        other: that of the field it is compared with.
-    """
+    """The fix for two types whose texts differ for equal values; None where they agree."""
     first, second = DataType.variant_of(one), DataType.variant_of(other)
     if one == other or {first, second} & (_ANY_TEXT | _NESTED):
         return None
@@ -54,12 +49,7 @@ def what_helps(
 ) -> str:
     """The change in a relationship for data of another type, as one clause.
 
-    Args:
-        source: name of the source that has the data.
-        field_name: the field, as declared.
-        declared: its declared type.
-        actual: the type of the data; None where declarations have no name for it.
-        in_query: whether a query reads the field.
+    `actual` is None where declarations have no name for the type of the data.
     """
     if actual is None:
         return "no dataType names the data's type"

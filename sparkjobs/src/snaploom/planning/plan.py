@@ -164,11 +164,11 @@ def plan_run(
 
     Args:
         bundle: the output with everything that it refers to.
-        offered: by source, the snapshots that there are.
-        published: what the folder holds.
+        offered: the snapshots of each source, by its name.
+        published: the contents of the folder.
         now: the instant of planning.
         limit: number of snapshots to publish at most.
-        selection: which of the candidates count, or the snapshot that is woven again.
+        selection: the candidates that count, or the snapshot that is woven again.
         present: the instant to which the run measures ages when it deletes, which is never later
             than the store's own; omitted, `now`.
     """
@@ -197,11 +197,8 @@ def followed(
 ) -> RunPlan:
     """A plan with its candidates, and the steps that follow publications, if any.
 
-    Args:
-        plan: of the tree; where schemas were forecast, with the candidates as the run has them.
-        snapshots: the candidates, in the order of the run.
-        published: what the folder holds.
-        present: the instant to which ages are measured.
+    Where schemas were forecast, `snapshots` are the candidates as the run has them. Ages are
+    measured to `present`.
     """
     # A snapshot of a source that is not there leaves all others to the next run.
     is_failing = any(one.reason in _EVALUATED and one.action is Action.FAIL for one in snapshots)
@@ -258,9 +255,7 @@ class _SnapshotPlanner:
     def restated(self, time: EpochNanos, present: EpochNanos) -> PlannedSnapshot:
         """A published snapshot, to be woven again from the current snapshots of the sources.
 
-        Args:
-            time: of the snapshot.
-            present: the instant to which the run measures ages.
+        The run measures ages to `present`.
         """
         zone = self.settings.intervals.zone
         if all(snapshot.time != time for snapshot in self.published.held):

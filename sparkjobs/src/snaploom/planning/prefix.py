@@ -168,8 +168,7 @@ class UriPrefix:
     def match(self, uri: str) -> dict[str, CapturedValue] | None:
         """The captured values of a file, by name; None when it does not begin with the prefix.
 
-        Args:
-            uri: the file as Hadoop's `Path` prints it (folder names as they are on disk).
+        `uri` is as Hadoop's `Path` prints it (folder names as they are on disk).
 
         Raises:
             CapturedValueInvalid: when a value is NULL or not of its type.

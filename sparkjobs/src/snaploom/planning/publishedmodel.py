@@ -67,11 +67,7 @@ class PublishedModel:
 def model_of_structure(title: str, caption: str, root: str, structure: Structure) -> PublishedModel:
     """A join tree without its inputs.
 
-    Args:
-        title: of the model.
-        caption: which of two it is.
-        root: name of the root's source.
-        structure: its other fields.
+    `root` is the name of the root's source, and `structure` has its other fields.
     """
     joined = (
         PublishedNode(node.field_name, node.parent, node.source, node.relationship, node.group_by)

@@ -17,8 +17,7 @@ class ReadGraph:
     def __init__(self, reads: Mapping[str, Iterable[str]]) -> None:
         """Build the graph.
 
-        Args:
-            reads: by name, the names that each reads; others are not part of the graph.
+        `reads` has the names that each name reads; others are not part of the graph.
         """
         self._graph = nx.DiGraph()
         self._graph.add_nodes_from(reads)

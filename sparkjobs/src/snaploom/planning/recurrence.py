@@ -22,8 +22,8 @@ def recurring_subtrees(tree: JoinTree, visits: Sequence[Visit]) -> tuple[Mapping
 
     Args:
         tree: the join tree.
-        visits: what is woven, in the order of work. A source that is missing, and what hangs on
-            it, is left out of its visit.
+        visits: the snapshots to weave, in the order of work. A source that is missing, and its
+            descendants, are left out of its visit.
 
     Returns:
         Equal values in two visits mean the same subtree of the same snapshots.

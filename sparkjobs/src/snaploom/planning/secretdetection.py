@@ -142,10 +142,8 @@ def _is_reference(value: str) -> bool:
 def names_a_secret(name: str, value: str, *, is_description: bool = False) -> bool:
     """Whether a setting of this name and value is a secret.
 
-    Args:
-        name: as it is written: `secretKey`, `secret.key` and `SECRET_KEY` are alike.
-        value: its value.
-        is_description: whether the map describes data rather than setting anything.
+    `secretKey`, `secret.key` and `SECRET_KEY` are alike. With `is_description`, the map describes
+    data rather than setting anything.
     """
     if _PLAIN.fullmatch(value) or _is_reference(value):
         return False

@@ -49,10 +49,7 @@ def undeclared_in_output(
 ) -> tuple[str, str] | None:
     """Faults of a path of the output, by the declarations of its sources.
 
-    Args:
-        output: the output.
-        parts: names of the path: fields of sources, `data`, and the column.
-        scope: the resources around it.
+    `parts` are the names of the path: fields of sources, `data`, and the column.
 
     Returns:
         What would be right, and a hint; None where nothing is known to be wrong.

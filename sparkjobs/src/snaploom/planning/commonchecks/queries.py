@@ -31,13 +31,7 @@ def facts_or_findings(
 ) -> tuple[SqlFacts | None, Findings]:
     """The facts of a text, or the finding why it has none.
 
-    Args:
-        text: of SQL.
-        form: how it is read.
-        owner: the resource that has it.
-        path: where it has it.
-        scope: what it is judged in.
-        refused: what its result may not depend on.
+    `refused` are the dependences that its result may not have.
     """
     verdict = scope.judge_text(SqlText(text, form))
     if isinstance(verdict, SqlFault):

@@ -134,7 +134,6 @@ class DeclaredSource(ABC):
     def cluster_findings(self, *, allow_jdbc_url: bool) -> Findings:
         """Settings that only a laptop accepts (rule R16): there a warning, an error in a cluster.
 
-        Args:
-            allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
+        `allow_jdbc_url` is whether the operator's settings allow whole JDBC URLs.
         """
         return ()

@@ -40,9 +40,7 @@ class _Exhausted(Exception):
 def parse(scanned: Scanned, dialect: str = SPARK) -> exp.Expr:
     """Parse one statement that the scan has passed.
 
-    Args:
-        scanned: the text and its tokens.
-        dialect: whose SQL it is, by sqlglot's name.
+    `dialect` is sqlglot's name.
 
     Raises:
         SqlRefused: it is not exactly one statement, or takes too many steps.

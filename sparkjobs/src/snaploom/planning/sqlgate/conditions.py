@@ -103,10 +103,7 @@ _TYPES = (
 def parse_condition(text: str, dialect: str, added: Iterable[str] = ()) -> tuple[exp.Expr, Scanned]:
     """Parse one condition about a table's own columns.
 
-    Args:
-        text: what is to stand behind WHERE.
-        dialect: whose SQL it is, by its name in sqlglot.
-        added: functions that an administrator added.
+    `text` stands behind WHERE; `added` are the functions that an administrator added.
 
     Raises:
         SqlRefused: it is none.

@@ -409,9 +409,7 @@ def builtin_name(name: str) -> str:
 def refusal_of(name: str, allow: Allowances) -> str:
     """Why SQL may not call a function, as a clause; empty when it may.
 
-    Args:
-        name: as SQL calls it, with its schema in front.
-        allow: what is allowed beyond the list.
+    `name` is as SQL calls it, with its schema in front.
     """
     bare = builtin_name(name)
     if bare in {builtin_name(allowed) for allowed in allow.functions}:
@@ -425,12 +423,7 @@ def refusal_of(name: str, allow: Allowances) -> str:
 
 
 def determinism_of(name: str, *, has_arguments: bool = True) -> Determinism | None:
-    """The dependence of a function's result; None for one that is not on the list.
-
-    Args:
-        name: as SQL calls it.
-        has_arguments: whether it is called with any.
-    """
+    """The dependence of a function's result; None for one that is not on the list."""
     bare = builtin_name(name)
     if bare in _WITHOUT_ARGUMENTS:
         return Determinism.ROW if has_arguments else Determinism.SESSION

@@ -150,12 +150,7 @@ def _query(
 
 
 def _backticks(query: str, names: Iterable[str]) -> str:
-    """The addition to a hint, where SQL misreads declared names.
-
-    Args:
-        query: the text as declared.
-        names: of the declared fields.
-    """
+    """The addition to a hint, where SQL misreads declared names."""
     read = query.casefold()
     odd = []
     for name in names:

@@ -79,8 +79,7 @@ def _first(one: _Placed, other: _Placed) -> _Placed:
 def _foremost(placed: list[_Placed]) -> list[_Placed]:
     """Of each output and all that overlap with it, the one that came first.
 
-    Args:
-        placed: by their folders, so that what lies in a folder follows it.
+    They are sorted by their folders, so that one within a folder follows it.
     """
     above: list[int] = []
     """Where the folders that the last one lies in are, the outermost first."""

@@ -43,9 +43,7 @@ _AZURE = (
 def place_findings(resource: Resource, allow: Allowances) -> tuple[Finding, ...]:
     """An error for every URI that leads to a metadata service or to no address of a server.
 
-    Args:
-        resource: any.
-        allow: its list `endpoints` may name hosts that are Azure's under another name.
+    The list `endpoints` of `allow` may name hosts that are Azure's under another name.
     """
     rules = EndpointRules(entries=allow.endpoints)
     return tuple(

@@ -225,10 +225,6 @@ def server_findings(resource: SkippingIndex, rules: EndpointRules) -> list[Findi
     """Faults of the server of an index, as far as its name shows.
 
     What the name resolves to is judged where it is connected to.
-
-    Args:
-        resource: the index.
-        rules: what may be connected to.
     """
     cluster = resource.spec.store.open_search
     if cluster is None:

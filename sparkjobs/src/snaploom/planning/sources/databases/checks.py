@@ -33,14 +33,7 @@ from snaploom.planning.sqlgate.facts import SqlFault, SqlForm, SqlJudge, SqlText
 def jdbc_findings(
     spec: Jdbc, owner: DataSource, allow: Allowances, judge_sql: SqlJudge = judge
 ) -> Findings:
-    """Everything that is wrong with one jdbc source by itself.
-
-    Args:
-        spec: the source.
-        owner: what it is of.
-        allow: what it may use beyond the built-in lists.
-        judge_sql: gives the facts of its conditions.
-    """
+    """Everything that is wrong with one jdbc source by itself."""
     return (
         *_credentials(spec, owner),
         *variable_findings(spec.credentials, owner, "spec.jdbc.credentials"),
@@ -244,12 +237,8 @@ def cluster_findings(spec: Jdbc, owner: DataSource, *, allow_jdbc_url: bool) -> 
     """Settings that only a laptop accepts.
 
     Everyone with read access to resources can read a password in a spec (rule R16), and a JDBC URL
-    can have options through which a driver runs code (rule W6).
-
-    Args:
-        spec: the source.
-        owner: what it is of.
-        allow_jdbc_url: whether the operator's settings allow whole URLs.
+    can have options through which a driver runs code (rule W6). `allow_jdbc_url` is whether the
+    operator's settings allow whole URLs.
     """
     if spec.credentials is not None and spec.credentials.from_plaintext is not None:
         yield make_finding(

@@ -88,10 +88,6 @@ def jars_for_source(source: DataSource, held: Mapping[str, DriverJar]) -> tuple[
 
     A jar that has no name of ours serves sources that name a `driverClass`, and those of databases
     that are not in the list.
-
-    Args:
-        source: the source.
-        held: the jars, by name.
     """
     jdbc = source.spec.jdbc
     if jdbc is None:

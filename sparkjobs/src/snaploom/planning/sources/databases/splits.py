@@ -53,8 +53,7 @@ class Doubt:
     def condition(self, quoted: str) -> str:
         """SQL that is true for all rows in doubt; empty where there can be none.
 
-        Args:
-            quoted: the column, as it stands in a statement.
+        `quoted` is the column as a statement names it.
         """
         null = [f"{quoted} IS NULL"] if self.has_null else []
         return " OR ".join([*(_within(quoted, *each) for each in self.ranges), *null])
@@ -84,9 +83,7 @@ class _NotUnderstoodError(Exception):
 def doubt_of(predicates: Sequence[str], dialect: str) -> Doubt | None:
     """The rows that a split may lose or repeat; None where every row is read exactly once.
 
-    Args:
-        predicates: what stands behind WHERE, one for each part.
-        dialect: whose SQL they are, by its name in sqlglot.
+    The predicates are the texts behind WHERE, one for each part.
     """
     named = _Named([], set())
     try:
