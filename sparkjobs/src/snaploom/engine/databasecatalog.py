@@ -53,11 +53,8 @@ def catalog_of(
 ) -> tuple[tuple[CatalogTable, ...], tuple[str, ...]]:
     """The tables that a user may see, by name, and the references of those that are too many.
 
-    Args:
-        spark: the session.
-        declared: any source of the database; its table is not looked at.
-        resource: what errors are about.
-        most: tables that are asked about.
+    `declared` is any source of the database; its table is not read. At most `most` tables are asked
+    about.
 
     Raises:
         SourceError: the database cannot be reached, or refuses.
@@ -75,11 +72,7 @@ def catalog_of(
 def sample_of(spark: SparkSession, declared: Jdbc, resource: str, most: int) -> pa.Table:
     """The first rows of a table, with the types that Spark reads.
 
-    Args:
-        spark: the session.
-        declared: the source.
-        resource: what errors are about.
-        most: rows.
+    It has at most `most` rows.
 
     Raises:
         SourceError: the table cannot be read.

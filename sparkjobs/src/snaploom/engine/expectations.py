@@ -71,10 +71,7 @@ class Expectations:
     ) -> None:
         """Resolve the expectations, and observe those that can be observed.
 
-        Args:
-            output: declares them.
-            frame: the woven rows.
-            is_written: whether the rows are in their files already, so that these are measured.
+        `is_written` is whether the rows are in their files already, so that these are measured.
 
         Raises:
             CheckInvalid: one that must hold cannot be measured on these rows.
@@ -102,10 +99,8 @@ class Expectations:
     ) -> tuple[CheckResult, ...]:
         """Their results, once `frame` was written; call it before anything is published.
 
-        Args:
-            spark: the session that wrote.
-            job_group: group of the jobs that wrote.
-            staged: the written rows, read back; called only when they are needed.
+        `job_group` is that of the jobs that wrote. `staged` reads the written rows back, only when
+        they are needed.
 
         Raises:
             CheckFailed: an expectation that must hold does not.
@@ -287,11 +282,6 @@ def key_columns(
 ) -> tuple[str, ...]:
     """The columns of the root's key among those of a woven frame, as Spark's parser reads them.
 
-    Args:
-        schema: of the woven rows.
-        names: the `rootKey`.
-        owner: identity of the output, for messages.
-
     Raises:
         CheckInvalid: the root has no such column.
     """
@@ -313,12 +303,7 @@ def key_columns(
 
 
 def uniqueness(rows: DataFrame, key: Sequence[str]) -> CheckResult:
-    """Whether every key of the root is in the rows once, and none is NULL; the first few if not.
-
-    Args:
-        rows: woven rows.
-        key: from `key_columns`.
-    """
+    """Whether every key of the root is in the rows once, and none is NULL; the first few if not."""
     names = [f"k{number}" for number in range(len(key))]
     keys = rows.select(*(sf.col(text).alias(name) for text, name in zip(key, names, strict=True)))
     is_null = reduce(or_, [sf.col(name).isNull() for name in names])

@@ -305,10 +305,7 @@ def translate(
 ) -> SnaploomError:
     """The error of Snaploom for a failure of Spark; never raises.
 
-    Args:
-        error: what Spark, py4j or Snaploom raised; an error of Snaploom is returned as it is.
-        resource: `Kind/name` of the resource at work, when it is known.
-        path: field path inside it.
+    An error of Snaploom is returned as it is; `resource` is the one at work, when it is known.
     """
     if isinstance(error, SnaploomError):
         return error

@@ -33,10 +33,6 @@ class _LowShare:
 def low_match_warnings(output: OutputDataset, joins: Iterable[JoinMeasure]) -> tuple[str, ...]:
     """Warnings about joins of mode WARN with a lower share than `matchedRows` has.
 
-    Args:
-        output: declares the shares.
-        joins: what was counted.
-
     Raises:
         CheckFailed: a share of mode FAIL is not reached, with all of these.
     """

@@ -79,9 +79,7 @@ class Observing:
 
         `Observation.get` waits for ever when the observed part of the plan was optimised away
         (SPARK-54620), so only completed ones are read; the others are absent from the result.
-
-        Args:
-            patience: seconds to wait for Spark's listeners, which report after the job's end.
+        Spark's listeners report after the job's end; `patience` is the seconds to wait for them.
         """
         deadline = time.monotonic() + patience
         waiting = dict(self.observations)

@@ -74,11 +74,8 @@ def compare_rows(
 ) -> RowChanges:
     """Match rows by key, and compare all other columns.
 
-    Args:
-        before: rows; the fewer share a key, the faster.
-        after: the same, under the same schema.
-        root_key: the `rootKey`.
-        samples: rows of each kind to show.
+    Both have the same schema; the fewer rows share a key, the faster. `samples` is the number of
+    rows of each kind to show.
 
     Raises:
         CheckInvalid: the schema has no such column.

@@ -80,12 +80,8 @@ class Weaving:
         """The counts of each snapshot, once `frame` was written; call it before publishing.
 
         A left join loses no row, so that as many rows after it as before, of all snapshots
-        together, are as many of each.
-
-        Args:
-            spark: the session that wrote.
-            job_group: group of the jobs that wrote.
-            rows_written: counts the rows of the written files; called only when in doubt.
+        together, are as many of each. `job_group` is that of the jobs that wrote. `rows_written`
+        counts the rows of the written files, only when in doubt.
 
         Raises:
             RowsMultiplied: a join multiplied rows; the message names it and up to 20 keys.
@@ -192,12 +188,7 @@ def _too_many_leaves(weave: Weave) -> frozenset[Point]:
 def null_key_warnings(
     joins: Iterable[JoinMeasure], ratios: Mapping[str, float | None]
 ) -> tuple[str, ...]:
-    """Warnings about joins whose share of left rows with a NULL key reaches the declared ratio.
-
-    Args:
-        joins: what was counted.
-        ratios: `warnNullKeyRatio` by field name.
-    """
+    """Warnings about joins whose share of left rows with a NULL key reaches the declared ratio."""
     warnings = []
     for join in joins:
         ratio = ratios.get(join.child)

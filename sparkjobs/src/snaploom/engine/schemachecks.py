@@ -120,7 +120,7 @@ def check_schemas(
     Args:
         tree: the join tree.
         schemas: by field name, for all nodes that have a snapshot; a node without one is left out
-            together with what hangs on it. What hangs on a node that is left out is not looked at.
+            together with its descendants, which are not checked.
         others: settings of the joined sources, by field name.
         relationships: by name.
         inferred: names of sources whose files have no types but those that values show.

@@ -31,11 +31,6 @@ _FAILURES = (
 def struct_from(document: str, resource: str = "", path: str = "") -> spark.StructType:
     """The schema in a JSON document, as `StructType.json()` gives it.
 
-    Args:
-        document: the JSON.
-        resource: `Kind/name` of what is read, for messages.
-        path: field path in it.
-
     Raises:
         SourceSchemaInvalid: it is none, or has types that are classes by their names.
     """
@@ -58,12 +53,8 @@ def schema_of(
 ) -> spark.StructType:
     """The schema of a frame whose files contain it.
 
-    Args:
-        frame: as it was read.
-        resource: `Kind/name` of what is read, for messages.
-        path: field path in it.
-        columns: names, ignoring case, of the columns that are asked for; None for all. The types
-            of others are not looked at. Names that Hive gives by place are always asked for.
+    `columns` are the requested names, ignoring case; None for all. The types of others are not
+    checked. Names that Hive gives by place are always requested.
 
     Raises:
         SourceSchemaInvalid: as `struct_from`.

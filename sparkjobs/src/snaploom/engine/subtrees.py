@@ -45,9 +45,8 @@ class SubtreeMemory:
     def __init__(self, plan_hash: str, recall: Recall | None = None) -> None:
         """Nothing is remembered yet.
 
-        Args:
-            plan_hash: covers the declarations of every source and relationship.
-            recall: where else to look.
+        `plan_hash` covers the declarations of every source and relationship; `recall` is another
+        place to look in.
         """
         self._plan_hash = plan_hash
         self._recall = recall
@@ -59,10 +58,8 @@ class SubtreeMemory:
     ) -> SnapshotSubtrees:
         """The subtrees that one snapshot shares with others.
 
-        Args:
-            weave: the snapshot.
-            kept: from `recurring_subtrees`.
-            fingerprints: time and fingerprint of each source's snapshot, by field name.
+        `kept` is from `recurring_subtrees`; `fingerprints` has time and fingerprint of each
+        source's snapshot.
         """
         included = {node.number for node in weave.nodes}
         signatures: dict[int, str] = {}
@@ -91,8 +88,7 @@ class SubtreeMemory:
     def forget_all_but(self, names: Collection[int]) -> None:
         """Release subtrees that no later snapshot shares.
 
-        Args:
-            names: what later snapshots share, from `recurring_subtrees`.
+        `names` are those of `recurring_subtrees` for later snapshots.
         """
         for name in self._names.keys() - set(names):
             subtree = self._known.pop(self._names.pop(name), None)
@@ -104,13 +100,7 @@ class SnapshotSubtrees:
     """The subtrees that one snapshot reads from memory, and adds to it."""
 
     def __init__(self, memory: SubtreeMemory, weave: Weave, signatures: Mapping[int, str]) -> None:
-        """Look up the remembered subtrees.
-
-        Args:
-            memory: of the run.
-            weave: the snapshot.
-            signatures: of the subtrees that it shares, by the number of their top.
-        """
+        """Look up the remembered subtrees."""
         self._memory = memory
         self._weave = weave
         self._signatures = signatures
@@ -175,11 +165,8 @@ def subtree_signature(
 ) -> str:
     """A hash that is equal only for subtrees with equal rows.
 
-    Args:
-        weave: the snapshot.
-        top: number of the subtree's top.
-        fingerprints: time and fingerprint of each source's snapshot, by field name.
-        plan_hash: covers the declarations of every source and relationship.
+    `top` is the number of the subtree's top; `plan_hash` covers the declarations of every source
+    and relationship.
     """
     inside = weave.subtrees([top])
     nodes = [

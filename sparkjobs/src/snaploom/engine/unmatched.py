@@ -47,10 +47,7 @@ def unmatched_warnings(
 ) -> Iterator[str]:
     """A warning for each join that matched nothing although both sides have keys.
 
-    Args:
-        weave: what was woven.
-        joins: what was counted.
-        silent: field names of sources that nobody is to be warned of.
+    No warning is about the sources `silent`, by field name.
     """
     nodes = {node.field_name: node for node in weave.joins}
     empty = [one for one in joins if one.in_ and not one.matched and one.child not in silent]

@@ -54,12 +54,7 @@ def published_frame(
 ) -> DataFrame | None:
     """The rows of published files, with the partition column last; every column may be NULL.
 
-    Args:
-        spark: any session.
-        snapshots: at least one.
-        file_format: Spark's name of the format.
-        options: of its reader.
-        schema: of the rows, the partition column last.
+    The schema has the partition column last; `file_format` is Spark's name.
 
     Returns:
         None for a session of Spark Connect, which has no JVM in this process, and where this Spark

@@ -36,13 +36,7 @@ class _Followed:
 def origins(
     read: Struct, transformers: Iterable[FieldTransformer], time: EpochNanos
 ) -> Mapping[str, Origin]:
-    """The origin of each column, by its name after all transformers.
-
-    Args:
-        read: the columns as they were read.
-        transformers: in the order of the source; validated.
-        time: of the snapshot.
-    """
+    """The origin of each column, by its name after all transformers."""
     columns = [
         _Followed(field.name, json.loads(field.metadata), Origin(field.name))
         for field in read.fields

@@ -34,8 +34,7 @@ class Listed(Protocol):
     def change(self, now: SourceFiles) -> Change | None:
         """Return the change since listing, without reading data; None where nothing changed.
 
-        Args:
-            now: takes what is listed of files.
+        `now` reads today's listing of files.
 
         Raises:
             SourceError: the source cannot be listed.
@@ -70,9 +69,7 @@ def changed(changes: Sequence[Change]) -> SourceChanged:
 def read_as_listed(listed: Listed, others: OtherFiles) -> Iterator[None]:
     """Report a failure to read as a change, where there was one since the listing.
 
-    Args:
-        listed: what is read.
-        others: lists what is not on a local disk.
+    `others` lists files that are not on a local disk.
 
     Raises:
         SourceChanged: what is read is not there any more.

@@ -54,9 +54,7 @@ class JdbcConnection:
     def run(self, statement: str, path: str = "") -> list[Row]:
         """Carry out one statement; its rows, every value as text.
 
-        Args:
-            statement: SQL of this database.
-            path: field of the source that it comes from.
+        `path` is the field of the source that it comes from.
 
         Raises:
             SourceError: the database refuses it.
@@ -75,8 +73,7 @@ class JdbcConnection:
     def catalogue(self, question: Callable[[JavaObject], JavaObject]) -> list[dict[str, str]]:
         """The rows of an answer of the catalogue, every value as text, by the column's label.
 
-        Args:
-            question: asks the `java.sql.DatabaseMetaData` for a `java.sql.ResultSet`.
+        `question` asks the `java.sql.DatabaseMetaData` for a `java.sql.ResultSet`.
 
         Raises:
             SourceError: the database refuses it.

@@ -98,11 +98,8 @@ def refused(
 ) -> SourceError:
     """The error for a failure of the database.
 
-    Args:
-        error: what py4j or Spark raised.
-        resource: `Kind/name` of the source.
-        login: what must not be shown.
-        path: field that was at work; omitted, the one that such failures are mostly about.
+    `login` must not be shown; `path` is the field at work, omitted the one that such failures are
+    mostly about.
     """
     state, message = _state_and_message(error)
     kind = next((k for k in _KINDS if state.startswith(k.states)), _OTHER)

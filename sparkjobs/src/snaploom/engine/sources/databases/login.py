@@ -38,11 +38,6 @@ def login_of(
 ) -> Login | None:
     """User name and password of a source; None where it needs none.
 
-    Args:
-        credentials: where they come from.
-        environment: the variables of this process.
-        resource: `Kind/name` of the source.
-
     Raises:
         CredentialsRefused: a variable is not set.
     """

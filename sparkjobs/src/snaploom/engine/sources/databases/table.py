@@ -69,10 +69,6 @@ class _Session:
 def address_of(declared: Jdbc, resource: str) -> JdbcAddress:
     """Where the database of a source is, and how it is reached.
 
-    Args:
-        declared: the source.
-        resource: `Kind/name` of it.
-
     Raises:
         UrlNotAllowed: it gives a whole URL.
         CredentialsRefused: a variable with user or password is not set.
@@ -132,9 +128,7 @@ class DatabaseTable:
     def values_of(self, column: str, *, is_time: bool) -> DataFrame:
         """Every value of a column, and how many rows have it; grouped by the database.
 
-        Args:
-            column: its name, letter for letter.
-            is_time: whether it is a date or a timestamp.
+        `is_time` is whether it is a date or a timestamp.
 
         Raises:
             SourceError: the table cannot be read.

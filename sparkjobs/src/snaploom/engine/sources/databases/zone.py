@@ -30,10 +30,6 @@ def refuse_other_zones(spark: SparkSession, resource: str) -> None:
     The driver is asked; executors, which may not have begun, have what the session starts them
     with.
 
-    Args:
-        spark: the session.
-        resource: `Kind/name` of the source.
-
     Raises:
         ZoneNotUtc: it does not.
     """

@@ -61,13 +61,8 @@ def inferred_schemas(
 ) -> tuple[str | None, ...]:
     """The schema of each file as `StructType.json()` gives it; None where it is not known.
 
-    Spark infers it, of one file for all with equal footers.
-
-    Args:
-        files: the source's.
-        some: those that are asked about.
-        footers: by URI, of those whose schema is not known.
-        known: what is known of each already.
+    Spark infers it, of one file for all with equal footers. `some` are the files in question,
+    `footers` those whose schema is not known, by URI.
     """
     inferred: dict[str, str] = {}
     schemas: list[str | None] = []
@@ -86,10 +81,7 @@ def merged_schema(
 ) -> spark_types.StructType:
     """The schema with the fields of all files.
 
-    Args:
-        files: the source's.
-        some: those that are read.
-        schemas: of each; where one is not known, Spark merges them.
+    Where a schema is not known, Spark merges them.
 
     Raises:
         SourceNotReadable: Spark cannot read them.

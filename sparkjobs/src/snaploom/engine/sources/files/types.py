@@ -64,10 +64,8 @@ def type_mismatches(
 ) -> Iterator[TypeMismatch]:
     """The columns whose values reading would change or lose; pure.
 
-    Args:
-        own: the schema of files, at least of the columns that are declared.
-        declared: the schema that they are read with. What files lack is no mismatch.
-        data_format: `parquet`, `orc` or `avro`.
+    `own` has at least the declared columns; a column that files lack is no mismatch. The format is
+    `parquet`, `orc` or `avro`.
     """
     by_place = data_format == "orc" and _is_by_place(own.names)
     fields = {fold_case(field.name): field for field in own.fields}

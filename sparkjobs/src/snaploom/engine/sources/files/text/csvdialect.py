@@ -55,9 +55,6 @@ def dialect_of(options: Mapping[str, str]) -> CsvDialect | None:
 
     A source that declares how records end (`multiLine`, `lineSep`), or that has comments or
     another escape than doubled quotes, is read as declared.
-
-    Args:
-        options: of the source.
     """
     given = {name.casefold(): value for name, value in options.items()}
     quote = given.get("quote", '"')
@@ -74,11 +71,7 @@ def dialect_of(options: Mapping[str, str]) -> CsvDialect | None:
 
 
 def default_options(options: Mapping[str, str]) -> Mapping[str, str]:
-    """Options of Spark's reader for a source, which options of its own overrule.
-
-    Args:
-        options: of the source.
-    """
+    """Options of Spark's reader for a source, which options of its own overrule."""
     given = {name.casefold(): value for name, value in options.items()}
     doubled = {"escape": given.get("quote") or '"'}
     strict = {"unescapedQuoteHandling": "RAISE_ERROR"} if _is_strict(given) else {}

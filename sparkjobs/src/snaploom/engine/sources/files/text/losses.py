@@ -59,12 +59,7 @@ class TextLoss:
 
 
 def text_loss(data_type: spark.DataType, writing: Writing) -> TextLoss | None:
-    """The loss of a text as a value of a type without parts; None where all of it is kept.
-
-    Args:
-        data_type: that it is read as.
-        writing: how values are written.
-    """
+    """The loss of a text as a value of a type without parts; None where all of it is kept."""
     match data_type:
         case spark.DecimalType() if not writing.has_locale:
             scale = data_type.scale

@@ -50,13 +50,8 @@ def check_json(
     """Refuse lines of several records, objects that have a key twice, and half characters.
 
     A source that takes records as they come (`mode`), or whose records may have comments
-    (`allowComments`), is not looked at. With `multiLine` each file is what else a line is.
-
-    Args:
-        spark: the session.
-        paths: globs of the files, as Spark's reader takes them.
-        options: of the source.
-        resource: `Kind/name` of the source.
+    (`allowComments`), is not looked at. With `multiLine` each file is what else a line is. `paths`
+    are globs, as Spark's reader takes them.
 
     Raises:
         SourceNotReadable: naming the file and the line.
@@ -107,11 +102,7 @@ def check_text(
 ) -> None:
     """Refuse text that is not UTF-8, the only character set that Spark reads as text.
 
-    Args:
-        spark: the session.
-        paths: globs of the files, as Spark's reader takes them.
-        options: of the source.
-        resource: `Kind/name` of the source.
+    `paths` are globs, as Spark's reader takes them.
 
     Raises:
         SourceNotReadable: naming the file.

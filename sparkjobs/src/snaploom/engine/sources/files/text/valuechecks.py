@@ -66,11 +66,7 @@ class ValueChecks:
         return is_checked and self._given.get("mode", "FAILFAST").upper() == "FAILFAST"
 
     def texts(self, schema: spark_types.StructType) -> spark_types.StructType | None:
-        """The schema to read texts with; None where no value can change.
-
-        Args:
-            schema: that the values are read with.
-        """
+        """The schema to read texts with; None where no value can change."""
         if not self._is_strict or not any(self._checks(schema, _is_lost)):
             return None
         texts = self._as_texts(schema)
@@ -86,11 +82,8 @@ class ValueChecks:
     ) -> None:
         """Refuse values that reading would change.
 
-        Args:
-            texts: the records, read with the schema of `texts`.
-            file_of_row: the file of each, as `FileSet.file_of_row` names it.
-            schema: that the values are read with.
-            paths: globs of the files, as Spark's reader takes them.
+        `texts` has the records, read with the schema of `texts`; `file_of_row` names files as
+        `FileSet.file_of_row`.
 
         Raises:
             SourceNotReadable: naming file, field and value, and the line where the format has any.
