@@ -25,12 +25,7 @@ _NESTED = pa.null()
 
 
 def avro_table(schema: dict[str, JsonValue], records: Sequence[dict[str, object]]) -> pa.Table:
-    """Records as a table.
-
-    Args:
-        schema: of the records, as the file has it.
-        records: with values as they are stored.
-    """
+    """Records as a table."""
     given = schema.get("fields")
     fields = (
         [field for field in given if isinstance(field, dict)] if isinstance(given, list) else []

@@ -47,9 +47,6 @@ class AvroFile:
 def open_avro(stream: BinaryIO) -> AvroFile:
     """Read the header of a file; records are read when they are asked for.
 
-    Args:
-        stream: at the beginning of the file.
-
     Raises:
         NotRecognised: it is no such file, or is packed in a way that is not known.
     """

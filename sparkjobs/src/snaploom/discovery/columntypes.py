@@ -105,8 +105,7 @@ class TextColumn:
 def type_of_texts(values: pa.Array) -> TextColumn:
     """The type that all values of a column of CSV fit.
 
-    Args:
-        values: as text; what is not written is NULL, `""` an empty text.
+    A value that is not written is NULL, `""` an empty text.
     """
     given = pc.unique(values.drop_null())
     if len(given) == 0:

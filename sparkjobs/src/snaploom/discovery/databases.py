@@ -63,9 +63,7 @@ class DatabaseAddress:
     def source(self, table_reference: str, snapshot: SnapshotSettings | None = None) -> Jdbc:
         """A source that reads one of its tables.
 
-        Args:
-            table_reference: the table, as `tableReference` names it.
-            snapshot: how its snapshots are distinguished; None for what is there when it is read.
+        Without `snapshot` it is the data present when it is read.
         """
         given: dict[str, object] = {"driver": self.driver}
         if self.host is not None:

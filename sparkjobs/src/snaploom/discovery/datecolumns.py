@@ -64,11 +64,7 @@ _MOST_DAYS_SHARE = 0.5
 
 
 def with_snapshot_column(profile: SourceProfile) -> SourceProfile:
-    """The profile of a register by day, or of a table whose files are divided by day, as such.
-
-    Args:
-        profile: of any source.
-    """
+    """The profile of a register by day, or of a table whose files are divided by day, as such."""
     if profile.times:
         return profile
     for column in _candidates(profile):
@@ -91,9 +87,6 @@ def with_event_dates(profile: SourceProfile) -> SourceProfile:
     """The profile of a root whose rows are events, divided by the day on which they happened.
 
     Where several columns could be meant equally, none is chosen.
-
-    Args:
-        profile: of the root.
     """
     if profile.times:
         return profile

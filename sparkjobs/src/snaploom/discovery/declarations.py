@@ -78,12 +78,7 @@ def declare(
 ) -> Declarations:
     """The declarations of discovered tables.
 
-    Args:
-        profiles: the sources.
-        found: relationships between them.
-        tree: the output.
-        listed: every file that was listed.
-        folder_uri: of the project's folder, with a final `/`.
+    `listed` has every file that was listed, and `folder_uri` a final `/`.
     """
     everything = list(listed)
     names = resource_names([profile.name for profile in profiles])

@@ -104,9 +104,7 @@ def text_of(content: bytes, encoding: str) -> str:
 def csv_format(head: bytes, is_whole: bool) -> CsvFormat:
     """How CSV is written, by the first bytes of a file.
 
-    Args:
-        head: the first bytes.
-        is_whole: whether these are all.
+    `is_whole` is whether the first bytes are all.
 
     Raises:
         NotRecognised: these are no records of values.

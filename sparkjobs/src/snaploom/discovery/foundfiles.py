@@ -67,9 +67,6 @@ class Listing:
 def list_files(uris: Iterable[str]) -> Listing:
     """The files below URIs, sorted by URI, each once.
 
-    Args:
-        uris: folders and files; a relative path counts from here.
-
     Raises:
         ArgumentInvalid: a URI has a secret in it, or letters that globs take for their own.
         SourceNotReadable: there is nothing at a URI.

@@ -69,10 +69,7 @@ def propose_tree(
 ) -> ProposedTree:
     """The output that is most likely meant.
 
-    Args:
-        profiles: at least one.
-        found: relationships between them.
-        root: the table that is to be the root; None to choose one.
+    At least one profile is given; without `root` one is chosen.
     """
     by_name = {profile.name: profile for profile in profiles}
     ranked = sorted(

@@ -88,11 +88,7 @@ class Layout:
 
 
 def layouts_of(files: Iterable[FoundFile]) -> tuple[tuple[Layout, ...], tuple[LeftOut, ...]]:
-    """The sources that files are, and the files that are none; those of tables are neither.
-
-    Args:
-        files: of one or several places.
-    """
+    """The sources that files are, and the files that are none; those of tables are neither."""
     listed = list(files)
     left_out: list[LeftOut] = []
     published = published_folders(listed)
@@ -261,9 +257,7 @@ def last_date(layout: Layout) -> int | None:
 def glob_of(layout: Layout, others: Iterable[FoundFile]) -> str:
     """A Hadoop glob of a source's files, below its place, and of no others' where possible.
 
-    Args:
-        layout: the source.
-        others: every file that was listed in its place.
+    `others` has every file that was listed in its place.
     """
     everything = list(others)
     return next(
@@ -276,9 +270,7 @@ def glob_of(layout: Layout, others: Iterable[FoundFile]) -> str:
 def takes_others(layout: Layout, others: Iterable[FoundFile]) -> bool:
     """Whether a glob of a source's files matches other ones as well.
 
-    Args:
-        layout: the source.
-        others: every file that was listed in its place.
+    `others` has every file that was listed in its place.
     """
     everything = list(others)
     return _foreign(glob_of(layout, everything), layout, everything)
@@ -300,11 +292,7 @@ def _foreign(glob: str, layout: Layout, others: Iterable[FoundFile]) -> bool:
 def merged_layout(layouts: Sequence[Layout], place: int, before: str, behind: str) -> Layout:
     """Several sources as one, whose names differ in a word, which becomes a value.
 
-    Args:
-        layouts: the sources.
-        place: of the text in which they differ.
-        before: what stands in front of the word in it.
-        behind: what stands behind it.
+    `place` is that of the text in which they differ; `before` and `behind` surround the word in it.
     """
 
     def split(pieces: Sequence[_T], instead: Sequence[_T]) -> tuple[_T, ...]:

@@ -277,12 +277,8 @@ def profile_column(
 ) -> ColumnProfile:
     """The profile of a column by the values that were read.
 
-    Args:
-        name: of the column.
-        kind: its type.
-        values: of all rows that were read.
-        snapshot: of each row, which snapshot it is from.
-        sample_rows: rows at the beginning that are the sample.
+    The values are of all rows that were read, the first `sample_rows` of which are the sample;
+    `snapshot` numbers the snapshot of each row.
     """
     if values.type == pa.string_view():
         values = pc.cast(values, pa.string())

@@ -39,14 +39,7 @@ def profiles_of(
     tables: Sequence[TableFolder] = (),
     databases: Sequence[tuple[DatabaseAddress, Sequence[ReadTable]]] = (),
 ) -> tuple[tuple[SourceProfile, ...], tuple[LeftOut, ...]]:
-    """Profiles of sources, and those that could not be read, with the reason.
-
-    Args:
-        layouts: sources of files, with names of their own.
-        meter: counts what is read.
-        tables: tables with files of their own.
-        databases: what was read of each.
-    """
+    """Profiles of sources, and those that could not be read, with the reason."""
     anchor = anchor_of(layouts)
     taken = {layout.name.casefold() for layout in layouts}
     profiles: list[SourceProfile] = []

@@ -26,11 +26,7 @@ _BOUNDARY = re.compile(r"[_\-. /]")
 
 
 def siblings_of(profiles: Iterable[SourceProfile]) -> tuple[tuple[Layout, tuple[str, ...]], ...]:
-    """Layouts of files that are parts of one table, each with the names of the sources it joins.
-
-    Args:
-        profiles: of sources of files, each judged by itself.
-    """
+    """Layouts of files that are parts of one table, each with the names of the sources it joins."""
     groups: dict[object, list[tuple[Layout, SourceProfile]]] = defaultdict(list)
     for profile in profiles:
         if isinstance(profile.origin, Layout) and len(profile.columns) >= _FEWEST_COLUMNS:

@@ -57,10 +57,6 @@ class _Contents:
 def profile_table_folder(table: TableFolder, meter: Meter) -> SourceProfile:
     """The profile of a table.
 
-    Args:
-        table: its folder.
-        meter: counts what is read.
-
     Raises:
         NotRecognised: its metadata cannot be read here, or it has no rows.
         StorageError: its store cannot be asked.

@@ -25,11 +25,7 @@ class TableFolder:
     """Everything in it."""
 
     def below(self, folder: str) -> dict[str, FoundFile]:
-        """Its files below one of its folders, by their path from there on.
-
-        Args:
-            folder: such as `metadata/`; empty for all.
-        """
+        """Its files below one of its folders, by their path from there on."""
         start = f"{self.uri}/{folder}"
         return {
             file.uri.removeprefix(start): file for file in self.files if file.uri.startswith(start)

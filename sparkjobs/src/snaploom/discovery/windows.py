@@ -52,9 +52,7 @@ class Window:
 def interval_of(times: Sequence[datetime], unit: Unit) -> Interval:
     """The intervals of an output by the times of its root.
 
-    Args:
-        times: ascending; empty for a root without history.
-        unit: how exact they are.
+    The times ascend, and are empty for a root without history; `unit` is their precision.
     """
     if not times:
         start = datetime(2000, 1, 1)
@@ -90,9 +88,7 @@ def _midnight(time: datetime) -> datetime:
 def window_of(root: Sequence[datetime], child: Sequence[datetime]) -> Window:
     """The window of a child by the times of both; empty for a source without history.
 
-    Args:
-        root: times of the root, ascending.
-        child: times of the child, ascending.
+    Both ascend.
     """
     none = TimeOffset()
     if not child and not root:

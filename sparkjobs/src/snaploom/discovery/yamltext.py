@@ -23,9 +23,7 @@ _BLOCKS = frozenset({"spec", "schemaFields", "otherDataSources", "dataRelationsh
 def files_of(found: Declarations, about: Sequence[str]) -> dict[str, str]:
     """The text of each file, by its name.
 
-    Args:
-        found: the declarations.
-        about: lines about the reading, for the beginning.
+    `about` has lines about the reading, for the beginning.
     """
     files = {
         "sources.yaml": _file(found.sources, [*about, *_left_out(found.left_out)]),
