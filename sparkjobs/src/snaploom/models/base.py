@@ -44,11 +44,7 @@ ONE_OF_KEYWORD = "x-snaploom-one-of"
 def contradiction(message: str, *, found: str, expected: str, hint: str) -> PydanticCustomError:
     """The error of a rule between fields, with all parts of a finding.
 
-    Args:
-        message: what is wrong, one sentence.
-        found: what was found; never a secret.
-        expected: what would have been right.
-        hint: what to do.
+    `found` is never a secret.
     """
     words = {"message": message, "found": found, "expected": expected, "hint": hint}
     return PydanticCustomError(CONTRADICTION, "{message}; found {found}", words)
@@ -163,7 +159,7 @@ class ApiModel(BaseModel):
     def changed(self, **values: object) -> Self:
         """A copy with other values of some fields, which are valid; it shares all others.
 
-        Args: values: the values by name inside Python.
+        The values are by name inside Python.
         """
         copied = self.model_copy(update=values)
         copied._share_given()

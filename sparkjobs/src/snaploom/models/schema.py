@@ -65,10 +65,8 @@ def model_schema(model: type[BaseModel]) -> Schema:
 def structural_schema(model: type[BaseModel], only: Collection[str] | None = None) -> Schema:
     """The structural OpenAPI v3 schema of a model.
 
-    Args:
-        model: the model.
-        only: the properties (outside names) to convert; omitted, all. The properties of a
-            resource other than spec and status are described by Kubernetes itself.
+    `only` has the properties (outside names) to convert; omitted, all. Kubernetes itself describes
+    those of a resource other than spec and status.
 
     Raises:
         UnknownConstruct: the model uses what has no Kubernetes form here, or lacks a description,
