@@ -30,13 +30,7 @@ _PLAIN = re.compile(r"[^\"\\\x00-\x1f`]{1,200}")
 
 
 def long_form(target: Target, name: str, given: object) -> str:
-    """The mapping to write instead of a text; empty where it cannot be guessed.
-
-    Args:
-        target: what the place expects.
-        name: the field.
-        given: what stands there.
-    """
+    """The mapping to write instead of a text; empty where it cannot be guessed."""
     if target is None:
         return ""
     if isinstance(given, int) and not isinstance(given, bool) and issubclass(target, TimeOffset):
@@ -51,13 +45,7 @@ def long_form(target: Target, name: str, given: object) -> str:
 
 
 def plain_form(expected: str, name: str, given: object) -> str:
-    """The form to write for a value of the right content; empty where it cannot be guessed.
-
-    Args:
-        expected: what the place expects, in words.
-        name: the field.
-        given: what stands there.
-    """
+    """The form to write for a value of the right content; empty where it cannot be guessed."""
     if given is None:
         return f"give a value, or leave `{name}` out"
     if expected == "a list":

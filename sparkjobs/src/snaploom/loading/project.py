@@ -125,10 +125,7 @@ def nearest_file(
 ) -> Path | None:
     """The nearest file of a name beside or above a path, up to the working directory.
 
-    Args:
-        path: a file or folder.
-        name: of the file.
-        is_wanted: whether a file of that name is one of those that count.
+    `is_wanted` is whether a file of that name counts.
     """
     folder = path if os.path.isdir(path) else path.parent
     here = os.path.abspath(os.curdir)

@@ -65,14 +65,7 @@ class Substituted:
 def substituted(
     node: Node, model: type[ApiModel], resource: str, surroundings: Surroundings
 ) -> Substituted:
-    """A document with the values of variables, and with absolute paths.
-
-    Args:
-        node: the document.
-        model: what it will be parsed as.
-        resource: `Kind/name`, for findings.
-        surroundings: what it is read with.
-    """
+    """A document with the values of variables, and with absolute paths."""
     work = _Substitution(resource, surroundings)
     changed = work.node(node, _Slot(model=model), (), {})
     return Substituted(changed, frozenset(work.used), tuple(work.findings))
