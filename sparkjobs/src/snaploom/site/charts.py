@@ -64,12 +64,7 @@ def chart(
 ) -> Html:
     """A chart; nothing where there is no value.
 
-    Args:
-        name: id of the chart in its page.
-        title: what it shows.
-        times: of the snapshots, ascending.
-        lines: values of each.
-        axis: how they are drawn.
+    `name` is the id of the chart in its page; the times ascend.
     """
     drawn = [(line.name, _points(times, line.values, axis.choose)) for line in lines[:MOST_LINES]]
     drawn = [(label, points) for label, points in drawn if any(points)]

@@ -60,11 +60,7 @@ def declared_pages(
 ) -> tuple[OutputPage, ...]:
     """The pages of declared outputs; a failure to read one is shown on its page.
 
-    Args:
-        declarations: where they are.
-        names: of the OutputDatasets.
-        clock: the instant to which ages are measured.
-        reports: of runs, of any output.
+    Ages are measured to the instant of `clock`; `reports` are of runs of any output.
 
     Raises:
         InvalidDeclarations: something beside a join tree is wrong with any of them, or none is

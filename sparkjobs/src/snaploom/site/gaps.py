@@ -18,10 +18,6 @@ def gaps_of(settings: IntervalSettings, times: Iterable[EpochNanos]) -> tuple[Ga
 
     Intervals that `excludeIntervals` leaves out as a whole are none, nor are those whose snapshot
     retention deleted, if `times` has it.
-
-    Args:
-        settings: intervals of the output.
-        times: of live and deleted snapshots.
     """
     intervals = [interval for _, interval in settings.intervals.of_each(sorted(set(times)))]
     return tuple(

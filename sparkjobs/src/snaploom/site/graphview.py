@@ -21,10 +21,7 @@ _TOP = 20
 def model_of_nodes(title: str, caption: str, nodes: Sequence[Node]) -> PublishedModel:
     """The join tree of nodes with facts about the newest snapshot, to be drawn by itself.
 
-    Args:
-        title: of the drawing.
-        caption: below the title.
-        nodes: the root first, parents before children.
+    The nodes have the root first, parents before children.
     """
     return PublishedModel(
         title,

@@ -22,12 +22,7 @@ from snaploom.skipping.stores.port import NEVER
 
 
 def index_states(declarations: Declarations, names: Sequence[str]) -> tuple[IndexState, ...]:
-    """The state of each named SkippingIndex, which includes a failure to read it.
-
-    Args:
-        declarations: where they and what they refer to are.
-        names: of SkippingIndexes that are declared.
-    """
+    """The state of each named SkippingIndex, which includes a failure to read it."""
     resources = {
         resource.name: resource
         for resource in declarations.resources

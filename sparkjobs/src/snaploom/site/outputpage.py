@@ -76,15 +76,8 @@ def output_page(
 ) -> OutputPage:
     """The page of one output.
 
-    Args:
-        name: of the OutputDataset.
-        published: what its folder holds.
-        now: the instant to which ages are measured.
-        is_present: whether that is the present.
-        declared_as: what is declared; None where only the folder is at hand.
-        findings: what is wrong or doubtful about it.
-        indexes: states of its skipping indexes.
-        reports: of its runs.
+    Ages are measured to `now`, and `is_present` is whether that is the present. Without
+    `declared_as`, only the folder is at hand.
     """
     state = published.state
     snapshots = tuple(state.snapshots)

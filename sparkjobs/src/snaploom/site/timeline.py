@@ -202,11 +202,7 @@ def spans_of(instants: Iterable[int], length: int) -> tuple[Span, ...]:
 
 
 def usual_length(times: Sequence[int]) -> int:
-    """The length of time that a snapshot stands for, in nanoseconds: that between two, as a rule.
-
-    Args:
-        times: of the snapshots, ascending.
-    """
+    """The length of time that a snapshot stands for, in nanoseconds: the median between two."""
     steps = [after - before for before, after in pairwise(times)]
     return max(1, int(median(steps))) if steps else 86_400 * 1_000_000_000
 
