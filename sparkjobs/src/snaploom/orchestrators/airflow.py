@@ -34,7 +34,7 @@ def output_asset(project: Project | Source | Iterable[Source], output: str) -> A
     """The asset of an output: its folder, by URI.
 
     Args:
-        project: declarations, or what `snaploom.load` takes.
+        project: declarations, or an argument of `snaploom.load`.
         output: name of an OutputDataset.
 
     Raises:
@@ -61,7 +61,7 @@ class SnaploomOperator(BaseOperator):  # type: ignore[misc]  # typed only where 
         strict: whether a root without any snapshot is a failure.
         env: an environment of the project file, `snaploom.yaml`.
         variables: values of variables, before those of the project file.
-        allow: what declarations may use beyond the built-in lists, each `LIST=ENTRY`.
+        allow: entries that declarations may use beyond the built-in lists, each `LIST=ENTRY`.
         **arguments: those of every operator, such as `task_id` and `retries`.
 
     Raises:
@@ -153,7 +153,7 @@ def output_tasks(
         outputs: names of outputs; omitted, all.
         env: an environment of the project file, `snaploom.yaml`.
         variables: values of variables, before those of the project file.
-        allow: what declarations may use beyond the built-in lists, each `LIST=ENTRY`.
+        allow: entries that declarations may use beyond the built-in lists, each `LIST=ENTRY`.
         **arguments: of every task, such as `retries` and `strict`.
 
     Returns:

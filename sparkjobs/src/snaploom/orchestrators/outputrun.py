@@ -50,12 +50,8 @@ def run_output(
 ) -> OutputRun:
     """Publish the snapshots of an output that are due; a failure is returned, not raised.
 
-    Args:
-        open_project: gives the declarations; what it raises is a failure of the run.
-        output: name of an OutputDataset.
-        info: takes lines of progress.
-        warn: takes what a person should know of the published snapshots.
-        choice: what the run is asked to do.
+    `open_project` loads the declarations; an error that it raises is a failure of the run. `info`
+    takes lines of progress, `warn` warnings about the published snapshots.
     """
     try:
         run = open_project().run(
