@@ -38,9 +38,7 @@ _known: list[tuple[str, ...]] = [()]
 def remember_secret(secret: str, user: str = "") -> None:
     """Keep a secret out of the texts of this process from here on.
 
-    Args:
-        secret: as it was read.
-        user: whose it is, since both together are what HTTP's basic authentication sends.
+    `user` is its owner, since HTTP's basic authentication sends both together.
     """
     if len(secret) < SHORTEST:
         return

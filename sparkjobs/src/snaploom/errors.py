@@ -90,12 +90,12 @@ class SnaploomError(Exception):
     """Root of the tree; `except SnaploomError` catches all that Snaploom raises on purpose.
 
     Args:
-        message: what happened, one sentence without a final full stop.
+        message: the event, one sentence without a final full stop.
         resource: `Kind/name` of the resource concerned.
         path: field path inside the resource, such as `spec.dataModel.maxDepth`.
-        found: what was found, as the user would recognise it.
-        expected: what would have been right.
-        hint: what to do now.
+        found: the value found, as the user would recognise it.
+        expected: the correct form.
+        hint: the fix.
     """
 
     reason: ClassVar[str] = "Failed"
