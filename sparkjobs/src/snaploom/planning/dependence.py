@@ -130,9 +130,9 @@ def _finding(output: OutputDataset, circle: Sequence[str]) -> Finding:
     itself = len(circle) == 2
     return make_finding(
         "SL181",
-        "the output reads what it publishes itself"
+        "the output reads its own snapshots"
         if itself
-        else "outputs read what each other publishes, in a circle",
+        else "outputs read each other's snapshots in a circle",
         resource=output.identity,
         path="spec.dataModel",
         found=" -> ".join(f"OutputDataset/{name}" for name in circle),

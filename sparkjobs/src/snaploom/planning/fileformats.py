@@ -294,8 +294,8 @@ REFUSED: Mapping[str, str] = {
     "avroSchemaUrl": "it names a file or server that is asked for the schema; use avroSchema",
     "basePath": "it names a place; use captures of sourceUriPrefix for values in paths",
     "ignoredPathSegmentRegex": "it is a regular expression, and brings hidden files to light",
-    "path": "it names a place; what is read is declared where places are",
-    "paths": "it names places; what is read is declared where places are",
+    "path": "it names a place, which has a field of its own",
+    "paths": "it names places, which have a field of their own",
     "rowValidationXSDPath": "it names a file whose own references are fetched from anywhere",
 }
 """Options of Spark that are refused unless an administrator allows them, and why."""
@@ -428,7 +428,7 @@ def _option_faults(
             yield _unlisted(found, option)
         elif not holds.fits(value):
             yield FormatFault(
-                OPTION_CODE, option, f"this is not what the option of {found} may hold",
+                OPTION_CODE, option, f"the option of {found} cannot hold this",
                 value[:_LONGEST_SHOWN], holds.expected, holds.hint,
             )  # fmt: skip
     missing = charsets.json_option_missing(options) if found == "json" else None

@@ -36,7 +36,7 @@ NAMES: Mapping[str, str] = {
     "ENV": "the shell that starts the job runs it",
     "GCONV_PATH": "it loads other code into every program",
     "GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES": "credentials could start a program",
-    "HOME": "settings of other programs, and what these start, are found there",
+    "HOME": "settings of other programs, and the programs that they start, are found there",
     "HADOOP_USER_NAME": "it is another identity",
     "IBM_JAVA_OPTIONS": "it starts Java with anything, agents included",
     "IFS": "it changes how the shell reads",

@@ -163,7 +163,7 @@ def secret_findings(resource: Resource) -> tuple[Finding, ...]:
     return tuple(
         make_finding(
             SECRET_CODE,
-            f"this looks like {kind}, which everybody sees who may read the resource",
+            f"this looks like {kind}, visible to everybody who may read the resource",
             resource=resource.identity,
             path=path,
             found="not shown",

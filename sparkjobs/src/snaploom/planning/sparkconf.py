@@ -465,7 +465,7 @@ BEYOND: Mapping[str, str] = {
     "spark.hadoop.hive.": "it can name classes and servers",
     "spark.hadoop.javax.jdo.": "it names a database, its driver and its password",
     "spark.home": "the image sets it",
-    "spark.io.encryption": "it is how what a run spills is kept",
+    "spark.io.encryption": "it changes the storage of data that a run spills",
     "spark.jars": "it makes the submitter read files of its own; jars belong into the image",
     "spark.kerberos.": "it hands over files of the submitter",
     "spark.kryo": "it loads classes by name",
@@ -477,7 +477,7 @@ BEYOND: Mapping[str, str] = {
     "spark.proxyUser": "it is another identity",
     "spark.pyspark": "it starts programs by name",
     "spark.python": "it starts programs by name",
-    "spark.redaction": "it shows what is hidden",
+    "spark.redaction": "it shows hidden values",
     "spark.remote": "it is another cluster",
     "spark.security.credentials.": "it hands over credentials of the submitter",
     "spark.shuffle.manager": "it loads classes by name",
@@ -491,7 +491,7 @@ BEYOND: Mapping[str, str] = {
     "spark.sql.legacy": "it changes how SQL is read, after it was judged",
     "spark.sql.parser": "it changes how SQL is read, after it was judged",
     "spark.sql.queryExecutionListeners": "it loads classes by name",
-    "spark.sql.redaction": "it shows what is hidden",
+    "spark.sql.redaction": "it shows hidden values",
     "spark.sql.streaming": "it loads classes by name",
     "spark.sql.variable": "it changes how SQL is read, after it was judged",
     "spark.sql.warehouse.dir": "it writes anywhere",
@@ -503,7 +503,7 @@ BEYOND: Mapping[str, str] = {
 """Prefixes of keys that are refused for a known reason; other keys have not been judged."""
 
 _FORMS: Mapping[str, Allowed] = {key: group for group in ALLOWED for key in group.keys}
-_UNJUDGED = "nobody has judged what it does"
+_UNJUDGED = "its effect has not been judged"
 
 
 def conf_reason(key: str, value: str, allow: Allowances = NO_ALLOWANCES) -> str:

@@ -147,7 +147,7 @@ def order_findings(facts: SqlFacts, owner: Resource, path: str) -> Findings:
             resource=owner.identity,
             path=path,
             found=", ".join(facts.of_order),
-            expected="a result that is the same in whatever order the rows come",
+            expected="a result that does not depend on the order of rows",
             hint=hint_for(facts.of_order, Determinism.ORDER),
         ),
     )

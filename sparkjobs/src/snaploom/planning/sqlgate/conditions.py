@@ -185,7 +185,7 @@ def _fault_of_quoted(token: Token, before: Token, following: Token | None) -> st
         return "a backslash in quotes, which databases read in different ways"
     is_close = before.end == token.start
     if token.value[0] in "rR" or (is_close and (before.kind in _LETTERS or before.value == "&")):
-        return "a letter directly before quotes changes what they mean"
+        return "a letter directly before quotes changes their meaning"
     if following is not None and following.value == "(":
         return "the name of a function in quotes"
     return ""

@@ -85,7 +85,7 @@ def _address(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
             "an absolute path without '..', ':', ';' and '?'"
             if database.is_file
             else "a name without '/', '?', '#', '&' and '%'",
-            "write only the name; what follows `?` in a URL belongs into `options`",
+            "write only the name; parameters behind `?` of a URL belong in `options`",
         )  # fmt: skip
 
 
