@@ -216,7 +216,7 @@ class Expectations:
         if not failed:
             return
         raise CheckFailed(
-            "the woven rows are not what is expected of them",
+            "the woven rows do not meet their expectations",
             resource=self._output.identity,
             path="spec.checks"
             if failed[0].name != ROOT_KEY

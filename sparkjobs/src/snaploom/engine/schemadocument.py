@@ -44,7 +44,7 @@ def struct_from(document: str, resource: str = "", path: str = "") -> spark.Stru
             path=path,
             found=str(error)[:1000] or type(error).__name__,
             expected="types of Spark's own",
-            hint="look at what wrote it; write the columns as types that every session knows",
+            hint="check its writer; write the columns as types that every session knows",
         ) from None
 
 

@@ -60,8 +60,8 @@ def changed(changes: Sequence[Change]) -> SourceChanged:
         path=first.path,
         found=shown([first.found, *(f"{each.resource}: {each.found}" for each in others)]),
         expected=first.expected,
-        hint="run again when nobody writes to it, or let it be written to a place that is read "
-        "only when it is complete",
+        hint="run again while nothing writes to it, or write it to a place that is read only "
+        "once it is complete",
     )
 
 

@@ -57,7 +57,7 @@ def as_declared(frame: DataFrame, fields: Sequence[SchemaField] | None, resource
             columns.append(column.alias(declared.name, metadata=dict(declared.metadata)))
     if wrong:
         raise SourceSchemaInvalid(
-            f"{len(wrong)} of {len(fields)} columns are not what is declared",
+            f"{len(wrong)} of {len(fields)} columns do not fit their declaration",
             resource=resource,
             path="spec.jdbc.schemaFields",
             found="; ".join(wrong),

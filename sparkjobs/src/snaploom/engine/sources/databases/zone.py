@@ -43,7 +43,7 @@ def refuse_other_zones(spark: SparkSession, resource: str) -> None:
     java_options = " ".join(conf.get(name, "") for name in EXECUTOR_OPTIONS)
     zone = zone_in(java_options)
     if zone is None or not _is_utc(zones.util.TimeZone.getTimeZone(zone)):
-        raise _not_utc(resource, f"{zone or 'whatever zone their machines have'}, of executors")
+        raise _not_utc(resource, f"{zone or 'the zones of their machines'}, of executors")
 
 
 def zone_in(options: str) -> str | None:

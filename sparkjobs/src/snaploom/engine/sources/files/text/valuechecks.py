@@ -107,7 +107,7 @@ class ValueChecks:
             found=f"{value} in {f'line {line} of ' if line else ''}{file}",
             expected=check.expected,
             hint="declare a type that holds it (decimal of more digits, timestamp, string, array), "
-            "or correct the file; formatOptions mode: PERMISSIVE reads what Spark takes it for",
+            "or correct the file; formatOptions mode: PERMISSIVE reads the value as Spark does",
         )
 
     def _line(
