@@ -162,7 +162,7 @@ def _snapshot_text(profile: SourceProfile) -> list[str]:
     if found is not None:
         times = found.dates.times
         return [
-            f"snapshots: by {found.name}, {times[0]:%Y-%m-%d} to {times[-1]:%Y-%m-%d} in what was "
+            f"snapshots: by {found.name}, {times[0]:%Y-%m-%d} to {times[-1]:%Y-%m-%d} in the data "
             f"read ({found.evidence})"
         ]
     others = [] if profile.times else [column.name for column in event_columns(profile)]

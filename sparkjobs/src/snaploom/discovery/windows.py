@@ -56,7 +56,7 @@ def interval_of(times: Sequence[datetime], unit: Unit) -> Interval:
     """
     if not times:
         start = datetime(2000, 1, 1)
-        return Interval(start, TimeOffset(day=1), "one snapshot a day, of what is there at the run")
+        return Interval(start, TimeOffset(day=1), "one snapshot a day, of the data at the run")
     gaps = [later - earlier for earlier, later in pairwise(times)]
     count = f"{len(times):,} snapshots" if len(times) > 1 else "1 snapshot"
     count += f", the first of {times[0]:%Y-%m-%d}"
@@ -94,7 +94,7 @@ def window_of(root: Sequence[datetime], child: Sequence[datetime]) -> Window:
     if not child and not root:
         return Window(none, none, False, "")
     if not child:
-        return Window(none, EVER, False, "no history: every snapshot gets what is there at the run")
+        return Window(none, EVER, False, "no history: every snapshot gets the data at the run")
     if not root:
         return Window(EVER, none, False, "the newest snapshot at the time of the run")
     lags: list[timedelta] = []
