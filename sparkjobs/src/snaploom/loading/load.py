@@ -196,7 +196,7 @@ def _duplicate(item: Located, first: Located) -> Finding:
 def _nothing_found(paths: Sequence[Path]) -> Finding:
     return make_finding(
         "SL119",
-        "there is no resource of snaploom.io in what was given",
+        "the input has no resource of snaploom.io",
         found=", ".join(str(path) for path in paths) or "no path",
         expected="files that declare resources; in folders, those ending in .yaml or .yml",
     )
