@@ -208,14 +208,7 @@ def _snapshot_lines(snapshot: PlannedSnapshot) -> Iterator[str]:
     message, *details = snapshot.message.splitlines() or [""]
     yield f"{head}  {_why(snapshot.reason, message)}"
     yield from (f"      {detail}" for detail in details)
-    yield from _taken_lines(snapshot)
-    for source in snapshot.excluded:
-        note = f": {source.message}" if source.message else ""
-        yield f"        without {source.field_name}  {source.reason.value}{note}"
-
-
-def _taken_lines(snapshot: PlannedSnapshot) -> Iterator[str]:
-    """The snapshots taken of the sources that are joined, a line for each time, newest first."""
+    # The snapshots taken of the sources that are joined, a line for each time, newest first.
     by_time: dict[EpochNanos, list[str]] = {}
     for name, time in snapshot.sources:
         if name != ROOT_FIELD:
@@ -225,3 +218,6 @@ def _taken_lines(snapshot: PlannedSnapshot) -> Iterator[str]:
         shown = ", ".join(names[:SHOWN_SOURCES])
         more = f" and {len(names) - SHOWN_SOURCES} more" if len(names) > SHOWN_SOURCES else ""
         yield f"        from {format_instant(time)}  {shown}{more}"
+    for source in snapshot.excluded:
+        note = f": {source.message}" if source.message else ""
+        yield f"        without {source.field_name}  {source.reason.value}{note}"

@@ -264,7 +264,11 @@ class _SnapshotPlanner:
             source = f"DataSource/{self.tree.root.source}"
             reason = f"{source}, the root, has no snapshot at {format_instant(time)} any more"
             return self._planned(time, _not_restated(reason))
-        rule = self._rule_against(time, present)
+        # The rule by which the run would remove a snapshot behind its restatement.
+        rules = self.output.spec.output_folder.snapshot_auto_delete
+        periods = self.settings.intervals
+        gone = removals_of_run((time,), (time,), rules, self.published.held, present, periods)
+        rule = next((removal.rule for removal in gone if removal.time == time), None)
         if rule is not None:
             return self._planned(time, _deleted_at_once(time, rule))
         found = availability(self.tree, self.rules, self.offered, time, self.now, zone)
@@ -272,13 +276,6 @@ class _SnapshotPlanner:
         return self._planned(
             time, _not_restated(found.message) if found.action is Action.SKIP else found
         )
-
-    def _rule_against(self, time: EpochNanos, present: EpochNanos) -> RetentionRule | None:
-        """The rule by which the run would remove a snapshot behind its restatement."""
-        rules = self.output.spec.output_folder.snapshot_auto_delete
-        periods = self.settings.intervals
-        gone = removals_of_run((time,), (time,), rules, self.published.held, present, periods)
-        return next((removal.rule for removal in gone if removal.time == time), None)
 
     def findings(self, snapshots: Iterable[PlannedSnapshot]) -> tuple[Finding, ...]:
         """Warnings and errors about the candidates to publish."""

@@ -153,11 +153,17 @@ def scan(text: str) -> Scanned:
     tokens: list[Token] = []
     for kind, start, end in _pieces(text):
         if kind is None:
-            clean.append(_blanked(text[start:end]))
+            clean.append("".join(sign if sign in "\r\n" else " " for sign in text[start:end]))
             continue
         clean.append(text[start:end])
         tokens.append(Token(kind, text[start:end], start, end))
-    _check_amount(tokens)
+    if len(tokens) > MOST_TOKENS:
+        raise SqlRefused(
+            f"it may have {MOST_TOKENS:,} words, values and signs", f"{len(tokens):,} of them"
+        )
+    literals = sum(token.kind in (TokenKind.TEXT, TokenKind.NUMBER) for token in tokens)
+    if literals > MOST_LITERALS:
+        raise SqlRefused(f"it may have {MOST_LITERALS:,} values", f"{literals:,} values")
     _check_nesting(text, tokens)
     return Scanned("".join(clean), tuple(tokens))
 
@@ -191,20 +197,6 @@ def _end_of_block(text: str, start: int) -> int:
     if end < 0:
         raise _refused(text, start, "this comment never ends", "/*")
     return end + 2
-
-
-def _blanked(text: str) -> str:
-    return "".join(sign if sign in "\r\n" else " " for sign in text)
-
-
-def _check_amount(tokens: list[Token]) -> None:
-    if len(tokens) > MOST_TOKENS:
-        raise SqlRefused(
-            f"it may have {MOST_TOKENS:,} words, values and signs", f"{len(tokens):,} of them"
-        )
-    literals = sum(token.kind in (TokenKind.TEXT, TokenKind.NUMBER) for token in tokens)
-    if literals > MOST_LITERALS:
-        raise SqlRefused(f"it may have {MOST_LITERALS:,} values", f"{literals:,} values")
 
 
 def _check_nesting(text: str, tokens: list[Token]) -> None:

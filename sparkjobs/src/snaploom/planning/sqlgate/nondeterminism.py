@@ -105,7 +105,7 @@ def _has_order(tokens: Sequence[Token], place: int) -> bool:
 def moments(tokens: Sequence[Token]) -> Iterator[tuple[Determinism, str]]:
     """Quoted texts that mean the time of the query, by the type or the conversion before them."""
     for place, token in enumerate(tokens):
-        if token.kind is not TokenKind.TEXT or not is_moment(_unquoted(token)):
+        if token.kind is not TokenKind.TEXT or not is_moment(token.value.lstrip("rR")[1:-1]):
             continue
         before = [one.value.casefold() for one in tokens[max(place - 2, 0) : place]]
         behind = [one.value.casefold() for one in tokens[place + 1 : place + 3]]
@@ -119,10 +119,6 @@ def moments(tokens: Sequence[Token]) -> Iterator[tuple[Determinism, str]]:
             elif is_converted:
                 shown = f"{before[0]}({token.value})"
             yield Determinism.SESSION, shown
-
-
-def _unquoted(token: Token) -> str:
-    return token.value.lstrip("rR")[1:-1]
 
 
 def hint_for(found: Iterable[str], determinism: Determinism) -> str:

@@ -55,10 +55,14 @@ def index_findings(resource: SkippingIndex, scope: Scope) -> Findings:
         for number, index in enumerate(resource.spec.indexes)
         for finding in _index(index, resource, f"spec.indexes[{number}]", scope)
     )
+    subjects = (
+        f"{index.type} on {index.column or index.expression or ', '.join(index.columns or ())}"
+        for index in resource.spec.indexes
+    )
     return (
         *_target(resource, scope),
         *of_indexes,
-        *_repeated(resource),
+        *duplicate_findings(subjects, resource, "spec.indexes"),
         *_names(resource),
         *_where(resource, scope),
         *_credentials(resource),
@@ -172,14 +176,6 @@ def _parameters(index: Index, owner: SkippingIndex, path: str) -> list[Finding]:
                 )
             )
     return findings
-
-
-def _repeated(resource: SkippingIndex) -> Findings:
-    subjects = (
-        f"{index.type} on {index.column or index.expression or ', '.join(index.columns or ())}"
-        for index in resource.spec.indexes
-    )
-    return duplicate_findings(subjects, resource, "spec.indexes")
 
 
 def _names(resource: SkippingIndex) -> list[Finding]:
