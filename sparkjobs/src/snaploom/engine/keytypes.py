@@ -69,7 +69,8 @@ def _gives_declared_keys(field: KeyField, actual: spark.DataType, component: Key
         return _are_whole(declared, actual)
     wanted = to_spark(component.cast_data_type)
     if isinstance(wanted, spark.StringType):
-        return _have_equal_texts(declared, actual)
+        scale, other_scale = _scale(declared), _scale(actual)
+        return scale is not None and scale == other_scale
     if isinstance(declared, _FLOATS) and isinstance(actual, _FLOATS):
         return isinstance(wanted, spark.DoubleType)
     if _scale(declared) is None or _scale(actual) is None:
@@ -80,11 +81,6 @@ def _gives_declared_keys(field: KeyField, actual: spark.DataType, component: Key
 
 def _are_whole(one: spark.DataType, other: spark.DataType) -> bool:
     return type(one) in _DIGITS and type(other) in _DIGITS
-
-
-def _have_equal_texts(one: spark.DataType, other: spark.DataType) -> bool:
-    scale, other_scale = _scale(one), _scale(other)
-    return scale is not None and scale == other_scale
 
 
 def _scale(data_type: spark.DataType) -> int | None:

@@ -120,7 +120,8 @@ class DatabaseTable:
         Raises:
             SourceError: the table cannot be read, or predicates do not split it.
         """
-        self._check_predicates()
+        if self.declared.check_predicates and len(self.declared.table_predicates) > 0:
+            _ = self._counted
         frame = self._rows_that(condition) if condition else self.rows
         check_schema(frame.schema, self.resource, "spec.jdbc.tableReference")
         return frame
@@ -220,10 +221,6 @@ class DatabaseTable:
             return jdbc_frame(self.spark, self._address.url, table, predicates, options)
         except (PySparkException, Py4JError) as error:
             raise refused(error, self.resource, self._address.login) from None
-
-    def _check_predicates(self) -> None:
-        if self.declared.check_predicates and len(self.declared.table_predicates) > 0:
-            _ = self._counted
 
     @cached_property
     def _counted(self) -> None:

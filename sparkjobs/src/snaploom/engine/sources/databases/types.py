@@ -96,17 +96,13 @@ def _converted(found: spark.StructField, wanted: spark.DataType) -> Column | Non
     if actual.simpleString() == wanted.simpleString():
         return column
     if isinstance(actual, spark.NumericType) and isinstance(wanted, spark.NumericType):
-        return _lossless(column, actual, wanted, found.name)
+        converted = column.try_cast(wanted)
+        message = f"a value of column {found.name} does not fit {wanted.simpleString()}: "
+        fault = sf.raise_error(sf.concat(sf.lit(message), column.cast("string"))).cast(wanted)
+        fits = column.isNull() | sf.coalesce(converted.try_cast(actual) == column, sf.lit(False))
+        return sf.when(fits, converted).otherwise(fault)
     if isinstance(wanted, spark.StringType) and isinstance(actual, _AS_TEXT):
         return column.cast(wanted)
     if any(isinstance(actual, a) and isinstance(wanted, w) for a, w in _WIDER):
         return column.cast(wanted)
     return None
-
-
-def _lossless(column: Column, actual: spark.DataType, wanted: spark.DataType, name: str) -> Column:
-    converted = column.try_cast(wanted)
-    message = f"a value of column {name} does not fit {wanted.simpleString()}: "
-    fault = sf.raise_error(sf.concat(sf.lit(message), column.cast("string"))).cast(wanted)
-    fits = column.isNull() | sf.coalesce(converted.try_cast(actual) == column, sf.lit(False))
-    return sf.when(fits, converted).otherwise(fault)

@@ -61,8 +61,10 @@ def dialect_of(options: Mapping[str, str]) -> CsvDialect | None:
     if _RECORD_OPTIONS & given.keys() or len(quote) > 1 or given.get("escape", quote) != quote:
         return None
     blanks = [given.get(f"ignore{side}whitespace", "") for side in ("leading", "trailing")]
+    # A separator as Spark takes it, which has names for some.
+    text = given.get("sep", given.get("delimiter", ","))
     return CsvDialect(
-        separator=_character(given.get("sep", given.get("delimiter", ","))),
+        separator={"\\t": "\t", "\\\\": "\\"}.get(text, text),
         quote=quote,
         encoding=given.get("encoding", given.get("charset", "UTF-8")),
         ignores_blanks="true" in [text.lower() for text in blanks],
@@ -80,8 +82,3 @@ def default_options(options: Mapping[str, str]) -> Mapping[str, str]:
 
 def _is_strict(given: Mapping[str, str]) -> bool:
     return given.get("mode", "FAILFAST").upper() == "FAILFAST"
-
-
-def _character(text: str) -> str:
-    """A separator as Spark takes it, which has names for some."""
-    return {"\\t": "\t", "\\\\": "\\"}.get(text, text)

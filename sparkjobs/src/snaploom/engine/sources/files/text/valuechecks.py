@@ -123,7 +123,9 @@ class ValueChecks:
         if lines is None:
             return None
         number = sf.col("number")
-        of_file = lines.where(_local(sf.col("file")) == file)
+        # A URL with local ones in one form, that of `FileSet.file_of_row`.
+        url = sf.col("file")
+        of_file = lines.where(sf.regexp_replace(url, "^file:/+", "file:/") == file)
         # As a single text, a line of JSON has its long numbers in another form.
         parsed = sf.min(sf.when(check.bad(sf.col("record")).isNotNull(), number))
         row = of_file.agg(sf.coalesce(parsed, sf.min(sf.when(_has(text), number)))).head()
@@ -234,18 +236,14 @@ def _is_suspect(loss: TextLoss) -> Callable[[Column], Column]:
 
 def _first_found(records: DataFrame, checks: Sequence[_Check]) -> Row | None:
     """File, place and text of a value that a check finds; None where none does."""
-    bad = records.select("file", _first_bad(checks).alias("bad"))
-    return bad.where(sf.col("bad").isNotNull()).select("file", "bad.place", "bad.text").head()
-
-
-def _first_bad(checks: Sequence[_Check]) -> Column:
-    """Of the column `record`: the place of the first check that finds a text, with the text."""
+    # Of the column `record`: the place of the first check that finds a text, with the text.
     found = []
     for place, check in enumerate(checks):
         text = check.bad(sf.col("record"))
         pair = sf.struct(sf.lit(place).alias("place"), text.cast("string").alias("text"))
         found.append(sf.when(text.isNotNull(), pair))
-    return sf.coalesce(*found)
+    bad = records.select("file", sf.coalesce(*found).alias("bad"))
+    return bad.where(sf.col("bad").isNotNull()).select("file", "bad.place", "bad.text").head()
 
 
 def _where(is_lost: Callable[[Column], Column]) -> Callable[[Column], Column]:
@@ -278,8 +276,3 @@ def _several(elements: Column) -> Column:
 
 def _has(text: str) -> Column:
     return sf.col("line").contains(sf.lit(text))
-
-
-def _local(url: Column) -> Column:
-    """A URL with local ones in one form, that of `FileSet.file_of_row`."""
-    return sf.regexp_replace(url, "^file:/+", "file:/")
