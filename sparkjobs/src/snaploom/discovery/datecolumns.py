@@ -9,7 +9,7 @@ those of one day.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 
@@ -158,7 +158,8 @@ def _key_of_a_day(profile: SourceProfile, day: ColumnProfile) -> tuple[str, ...]
     is_named = _is_named(day, profile)
     snapshot = combined([profile.snapshot, day.sample])
     for size in (1, 2) if is_named else (1,):
-        for chosen in combinations(_likely_keys(others, profile), size):
+        ids = [column for column in others if column_words(column.name, profile.prefix).has_id]
+        for chosen in combinations(ids[:MOST_COLUMNS_COMBINED], size):
             together = combined([column.sample for column in chosen])
             own = all(names_own_table(column, profile) for column in chosen)
             if not (is_named or own) or is_unique(together, profile.snapshot):
@@ -168,11 +169,6 @@ def _key_of_a_day(profile: SourceProfile, day: ColumnProfile) -> tuple[str, ...]
             if is_copied and is_unique(together, snapshot):
                 return tuple(column.name for column in chosen)
     return ()
-
-
-def _likely_keys(columns: Iterable[ColumnProfile], profile: SourceProfile) -> list[ColumnProfile]:
-    ids = [column for column in columns if column_words(column.name, profile.prefix).has_id]
-    return ids[:MOST_COLUMNS_COMBINED]
 
 
 def _by(profile: SourceProfile, column: ColumnProfile, evidence: str) -> SourceProfile:

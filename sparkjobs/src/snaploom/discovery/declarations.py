@@ -210,7 +210,10 @@ def _relationships(
     taken: set[str] = set()
 
     def add(one: Relationship, child: str, parent: str, note: str, is_comment: bool = False) -> str:
-        name = _relationship_name(one, child, parent, taken)
+        column = "-".join(words_of(one.child_columns[-1]))
+        options = [f"{child}-{parent}", f"{child}-{column}", f"{child}-{column}-{parent}"]
+        options += [f"{child}-{parent}-{number}" for number in range(2, 99)]
+        name = next(option for option in options if option not in taken)
         taken.add(name)
         resource = _relationship(one, name, child, parent, profiles)
         head = (one.evidence, note) if note else (one.evidence,)
@@ -236,13 +239,6 @@ def _relationships(
             note = "weak evidence: remove the marks and add it to dataRelationships if it is right"
             add(one, names[one.child], names[one.parent], note, is_comment=True)
     return used, tuple(written)
-
-
-def _relationship_name(one: Relationship, child: str, parent: str, taken: set[str]) -> str:
-    column = "-".join(words_of(one.child_columns[-1]))
-    options = [f"{child}-{parent}", f"{child}-{column}", f"{child}-{column}-{parent}"]
-    options += [f"{child}-{parent}-{number}" for number in range(2, 99)]
-    return next(option for option in options if option not in taken)
 
 
 def _relationship(
