@@ -165,7 +165,7 @@ class _Composer:
             self._path.append(key)
             value = next(self._events)
             node = self._node(value, depth + 1)
-            if _is_merge(event):
+            if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
                 merged.extend(self._merged(node, value))
             elif key in entries:
                 self._duplicate(key, event, entries[key])
@@ -258,10 +258,6 @@ class _Composer:
     ) -> _Unreadable:
         path = join_path(self._path)
         return _Unreadable(Fault(code, message, _at(event), path, found, expected, hint))
-
-
-def _is_merge(event: yaml.Event) -> bool:
-    return isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]
 
 
 def _at(event: yaml.Event) -> Position:

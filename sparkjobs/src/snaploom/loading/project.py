@@ -108,16 +108,11 @@ def _project_texts(paths: Sequence[Path]) -> tuple[tuple[SourceText, ...], tuple
     """The project files of some paths, each once, and findings about unreadable ones."""
     places: dict[str, Path] = {}
     for path in paths:
-        place = _project_of(path)
+        place = nearest_file(path, PROJECT_FILE, _is_project)
         if place is not None:
             places.setdefault(os.path.realpath(place), place)
     texts, findings = read_files(tuple(places.values())) if places else ((), ())
     return tuple(text for text in texts if is_project_file(text)), findings
-
-
-def _project_of(path: Path) -> Path | None:
-    """The nearest project file of a path; None without one."""
-    return nearest_file(path, PROJECT_FILE, _is_project)
 
 
 def nearest_file(
@@ -162,7 +157,15 @@ def _parsed(source: SourceText) -> tuple[ProjectFile, tuple[Finding, ...]]:
             for fault in faults
         )  # fmt: skip
     if len(composed.documents) > 1:
-        return ProjectFile(), (_not_one_document(source.file, composed.documents[1].at),)
+        at = composed.documents[1].at
+        finding = make_finding(
+            "SL123",
+            "a project file is one document",
+            found="several",
+            expected="`variables` and `environments`, once",
+            hint="remove the line `---`, and join the documents",
+        )
+        return ProjectFile(), (_placed(finding, source.file, at),)
     node = composed.documents[0].node if composed.documents else Scalar(None, "")
     if isinstance(node, Scalar) and node.value is None:
         return ProjectFile(), ()
@@ -272,17 +275,6 @@ def nested_project(source: SourceText) -> Finding:
         expected=f"one {PROJECT_FILE} for all files",
         hint="move its variables to the other one, or load this folder by itself",
     ).model_copy(update={"file": source.file})
-
-
-def _not_one_document(file: str, at: Position) -> Finding:
-    finding = make_finding(
-        "SL123",
-        "a project file is one document",
-        found="several",
-        expected="`variables` and `environments`, once",
-        hint="remove the line `---`, and join the documents",
-    )
-    return _placed(finding, file, at)
 
 
 def _placed(finding: Finding, file: str, at: Position) -> Finding:
