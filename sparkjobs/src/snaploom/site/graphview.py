@@ -139,7 +139,7 @@ def _node(node: Node) -> Html:
         ("relationship", node.relationship),
         ("key", ", ".join(node.keys)),
         ("grouped by", ", ".join(node.group_by)),
-        ("snapshot taken", _shortened(node.taken)),
+        ("snapshot taken", shortened(parse_instant(node.taken)) if node.taken else ""),
         ("left out", node.left_out),
         *_measures(node),
     ]
@@ -160,10 +160,6 @@ def _node(node: Node) -> Html:
         id=f"source-{node.number}",
         data_about=summary(node),
     )
-
-
-def _shortened(time: str) -> str:
-    return shortened(parse_instant(time)) if time else ""
 
 
 def _in_short(node: Node) -> str:
