@@ -21,7 +21,6 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.projectfile import NO_CHOICE
 from snaploom.orchestrators.outputrun import GROUP, RunChoice, newest_of, rows_of, run_output
 from snaploom.project.project import Project, Source, load
-from snaploom.project.results import Run
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -124,7 +123,14 @@ class SnaploomOperator(BaseOperator):  # type: ignore[misc]  # typed only where 
         if ended.failure or ended.run is None:
             error = AirflowException if ended.is_retryable else AirflowFailException
             raise error(ended.failure)
-        found = _summary(ended.run)
+        # The part of a Report that other tasks can use; the whole may be too long for a database.
+        found: dict[str, JsonValue] = {
+            "output": ended.run.output,
+            "run_id": ended.run.report.run_id,
+            "snapshots": [snapshot.time for snapshot in ended.run.published],
+            "rows": rows_of(ended.run),
+            "newest": newest_of(ended.run),
+        }
         if ended.run.published:
             for asset in self.outlets:
                 context["outlet_events"][asset].extra = found
@@ -204,14 +210,3 @@ def _assets(project: Project, outputs: Sequence[str]) -> list[Asset]:
 
 def _has_template(*texts: object) -> bool:
     return any(mark in str(text) for text in texts for mark in ("{{", "{%"))
-
-
-def _summary(run: Run) -> dict[str, JsonValue]:
-    """The part of a Report that other tasks can use; the whole may be too long for a database."""
-    return {
-        "output": run.output,
-        "run_id": run.report.run_id,
-        "snapshots": [snapshot.time for snapshot in run.published],
-        "rows": rows_of(run),
-        "newest": newest_of(run),
-    }
