@@ -174,7 +174,6 @@ def _sameness(snapshot: PlannedSnapshot) -> tuple[object, ...]:
 
 
 def _removal_lines(removing: Iterable[Removal]) -> Iterator[str]:
-    """Snapshots that retention deletes, one line a rule with their times, or their number."""
     by_rule: dict[str, list[str]] = {}
     for removal in removing:
         by_rule.setdefault(removal.rule.value, []).append(format_instant(removal.time))

@@ -221,7 +221,6 @@ def _grouped(node: JoinNode | PublishedNode) -> str:
 
 
 def _label(bundle: Bundle, node: JoinNode) -> tuple[str, str]:
-    """Relationship and key of a join, as far as they fit."""
     relationship = bundle.relationship(node.relationship)
     parts = relationship.spec.join_key_of(node.source) or ()
     keys = ", ".join(

@@ -402,7 +402,6 @@ def _steps(
 def _limited(
     snapshots: tuple[PlannedSnapshot, ...], limit: int | None
 ) -> tuple[PlannedSnapshot, ...]:
-    """Defer candidates beyond the number of snapshots to publish to the next run."""
     if limit is None:
         return snapshots
     due = [snapshot.time for snapshot in snapshots if snapshot.action is Action.PUBLISH]

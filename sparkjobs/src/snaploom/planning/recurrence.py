@@ -37,7 +37,6 @@ def recurring_subtrees(tree: JoinTree, visits: Sequence[Visit]) -> tuple[Mapping
 def _subtrees(
     tree: JoinTree, visit: Visit, names: dict[tuple[int, EpochNanos, tuple[int, ...]], int]
 ) -> dict[int, int]:
-    """A name for the subtree of every node but the root, children first."""
     left_out = tree.subtrees(n.number for n in tree.joins if n.field_name not in visit)
     found: dict[int, int] = {}
     for node in reversed(tree.joins):

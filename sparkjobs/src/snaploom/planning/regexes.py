@@ -243,7 +243,6 @@ def _refusal(error: re2.error) -> RegexInvalid:
 
 
 def _group_of(match: re2._Match, group: int, text: str) -> str:
-    """The text that a group matched; empty where it took no part."""
     start, end = match.span(group)
     return text[start:end] if start >= 0 else ""
 
@@ -300,7 +299,6 @@ class _Rewriting:
         return ord(character)
 
     def _after_repetition(self) -> str:
-        """A `?` that makes a repetition lazy."""
         following = self._pattern[self._at : self._at + 1]
         if following == "+":
             raise self._refuse("a possessive repetition", "leave out the second +")
@@ -394,7 +392,6 @@ class _Rewriting:
         return _literal(self._code())
 
     def _code(self) -> int:
-        """The character that an escape stands for."""
         name = self._pattern[self._at + 1 : self._at + 2]
         if not name:
             raise self._refuse("a \\ without a character after it", "write \\\\ for \\ itself")
@@ -465,12 +462,10 @@ class _Rewriting:
         return f"[{'^' if negated else ''}{''.join(members)}]"
 
     def _is_range(self) -> bool:
-        """Whether a `-` follows that stands between two members."""
         following = self._pattern[self._at : self._at + 2]
         return len(following) == 2 and following[0] == "-" and following[1] != "]"
 
     def _member(self) -> str | int:
-        """A character of a class, or an escape for many."""
         character = self._pattern[self._at]
         if character != "\\":
             self._at += 1

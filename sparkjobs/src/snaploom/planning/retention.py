@@ -104,7 +104,6 @@ def _thinned(
 
 
 def _from_when(tier: Tier, now: EpochNanos, zone: str) -> EpochNanos:
-    """The instant before which a tier applies; a tier of no age applies to everything."""
     return minus_bounded(now, tier.older_than, zone)
 
 

@@ -174,7 +174,6 @@ def secret_findings(resource: Resource) -> tuple[Finding, ...]:
 
 
 def _found(model: BaseModel, path: str) -> Iterator[tuple[str, str]]:
-    """Field path and kind of each secret below a model."""
     values = vars(model)
     named = values.get("name")
     elsewhere = model.secrets_checked_elsewhere if isinstance(model, ApiModel) else ()

@@ -541,7 +541,6 @@ def is_listed(name: str, entries: tuple[str, ...], separator: str) -> bool:
 
 
 def _common(key: str) -> str:
-    """The same setting for all buckets."""
     if not key.startswith(_S3A):
         return key
     return _S3A + _BUCKET.sub("", key.removeprefix(_S3A), count=1)
@@ -553,7 +552,6 @@ def _below(key: str, start: str) -> bool:
 
 
 def _is_metadata_service(endpoint: str) -> bool:
-    """Whether a server is at an address where clouds hand out credentials."""
     found = _ENDPOINT.fullmatch(endpoint)
     assert found is not None
     port = int((found[2] or ":0")[1:])

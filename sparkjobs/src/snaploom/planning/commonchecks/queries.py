@@ -114,7 +114,6 @@ def function_findings(facts: SqlFacts, owner: Resource, path: str, scope: Scope)
 def _varying_findings(
     facts: SqlFacts, owner: Resource, path: str, refused: frozenset[Determinism]
 ) -> Findings:
-    """A finding when SQL gives another result when it is computed again."""
     varying = (
         (Determinism.RANDOM, facts.of_chance),
         (Determinism.SESSION, facts.of_session),

@@ -102,7 +102,6 @@ class HdfsLikeSource(DeclaredSource, ABC):
         return field.field_name.casefold() not in map(str.casefold, captured)
 
     def _undeclared_snapshot_column(self, scope: Scope) -> Iterator[Finding]:
-        """A finding when the field of the snapshot time is neither declared nor captured."""
         field, columns = self.declared.snapshot.from_field_value, self.columns
         if field is None or columns is None or columns.missing_of(field.field_name) is None:
             return
@@ -135,7 +134,6 @@ class HdfsLikeSource(DeclaredSource, ABC):
         )
 
     def _outside_of(self, prefix: UriPrefix | None) -> Iterator[Finding]:
-        """Globs whose files cannot have the prefix."""
         for index, glob in enumerate(self.globs):
             if prefix is not None and not prefix.fits_glob(glob):
                 yield make_finding(

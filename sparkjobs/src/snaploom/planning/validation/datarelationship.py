@@ -84,7 +84,6 @@ def _shape(
 
 
 def _texts(owner: DataRelationship, index: int, path: str) -> Iterator[Finding]:
-    """Warnings of components whose texts differ for values that are equal."""
     representations = owner.spec.representations
     for place, mine in enumerate(representations[index].join_key):
         others = (
@@ -150,7 +149,6 @@ def _query(
 
 
 def _backticks(query: str, names: Iterable[str]) -> str:
-    """The addition to a hint, where SQL misreads declared names."""
     read = query.casefold()
     odd = []
     for name in names:

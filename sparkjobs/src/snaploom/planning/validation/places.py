@@ -62,7 +62,6 @@ def place_findings(resource: Resource, allow: Allowances) -> tuple[Finding, ...]
 
 
 def _refused(text: str, rules: EndpointRules) -> Iterator[tuple[str, str]]:
-    """Hosts of a URI that may not be named, and why."""
     found = _URI.match(text)
     if found is None or found[1].lower() in _OF_BUCKETS:
         return

@@ -123,7 +123,6 @@ def _never_closed(root: str, output: OutputDataset, path: str) -> Finding:
 
 
 def _reads_now(source: DataSource | None, scope: Scope) -> bool:
-    """Whether the source has no snapshot but the present one."""
     read = None if source is None else declared(source).snapshots_of
     if read is not None:
         source = scope.sources.get(read)

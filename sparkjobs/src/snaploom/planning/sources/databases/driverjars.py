@@ -101,7 +101,6 @@ def jars_for_source(source: DataSource, held: Mapping[str, DriverJar]) -> tuple[
 
 
 def _jar_name_of(jdbc: Jdbc) -> str | None:
-    """Name of the jar with the driver of a source; None where none of ours has it."""
     wanted = jdbc.driver_class
     for driver, database in DATABASES.items():
         is_meant = driver is jdbc.driver if wanted is None else wanted in database.driver_classes

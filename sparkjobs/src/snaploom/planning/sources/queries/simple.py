@@ -129,7 +129,6 @@ def _reads_nothing(facts: SqlFacts, spec: SimpleVirtual, owner: DataSource, path
 def _undeclared_columns(
     spec: SimpleVirtual, facts: SqlFacts, owner: DataSource, path: str, scope: Scope
 ) -> Iterator[Finding]:
-    """A finding for every column that a query reads and its source does not declare."""
     source, columns = scope.sources.get(spec.data_source), scope.columns_of(spec.data_source)
     if source is None or columns is None:
         return
