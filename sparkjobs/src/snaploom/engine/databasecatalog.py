@@ -152,5 +152,4 @@ def _reference(declared: Jdbc, schema: str, name: str) -> str:
 
 
 def _is_plain(name: str) -> bool:
-    """Whether a name stands in a reference as it is."""
     return not set(name) & set('."') and table_parts(name) == (name,)

@@ -234,7 +234,6 @@ class Expectations:
 
 
 def _how_to_pass(failed: Sequence[CheckResult]) -> str:
-    """The fix for expectations that do not hold; `rootKey` has no mode."""
     ways = []
     if any(one.name == ROOT_KEY for one in failed):
         ways.append(

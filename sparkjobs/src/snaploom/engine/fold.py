@@ -210,7 +210,6 @@ class Side:
         return [self._key_name(part) for part in self._weave.keys[child.number].left]
 
     def _own_keys(self) -> list[str]:
-        """Names of the columns that hold the key by which this node is joined."""
         if self.node.number == 0:
             return []
         return [self._key_name(part) for part in self._weave.keys[self.node.number].right]
@@ -318,5 +317,4 @@ class Side:
 
 
 def _has_null(keys: Sequence[str]) -> Column:
-    """Whether one of the key columns is NULL."""
     return reduce(or_, [sf.col(key).isNull() for key in keys])

@@ -151,7 +151,6 @@ def _pair(
 
 
 def _taken_as(component: KeyComponent, field: Found) -> spark.DataType:
-    """The type of a field before it is compared."""
     return first_cast(component.fields_[0], field.data_type, component) or field.data_type
 
 

@@ -171,7 +171,6 @@ def _kept(field: spark.StructField) -> Column:
 def _made(
     field: spark.StructField, change: Transformer, checked: CheckedExpression | None
 ) -> Iterator[Column]:
-    """The columns that replace a selected one, possibly none."""
     column = _kept(field)
     name, metadata = field.name, field.metadata or {}
     if change.rename is not None:

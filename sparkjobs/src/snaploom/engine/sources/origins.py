@@ -49,7 +49,6 @@ def origins(
 
 
 def _changed(column: _Followed, change: Transformer) -> Iterator[_Followed]:
-    """The columns that replace one, possibly none."""
     if not is_selected(change.selectors, column.name, column.metadata):
         yield column
     elif change.rename is not None:

@@ -77,7 +77,6 @@ class FileChecks:
     def _schemas(
         self, files: Sequence[ListedFile], declared: spark_types.StructType, data_format: str
     ) -> Iterator[tuple[ListedFile, spark_types.StructType]]:
-        """Each schema that files have, with one of its files."""
         if data_format == "parquet":
             footers = read_footers(files, None, FileEnds(client_of(self.spark)).read)
             # A file whose footer cannot be read here is like no other, and is Spark's to judge.

@@ -143,7 +143,6 @@ class ColumnReader:
 
     @cached_property
     def _facts(self) -> tuple[FileFacts, ...]:
-        """The known facts of each file before any is asked."""
         return tuple(self._listing.find(file_key(file.file)) for file in self.files.files)
 
     @cached_property
@@ -207,7 +206,6 @@ class ColumnReader:
         return found
 
     def _known_values(self) -> Iterator[tuple[str, tuple[RawValue, ...]]]:
-        """Known values of files, by URI, without reading their column."""
         for file, facts in zip(self.files.files, self._facts, strict=True):
             footer = self._footers.get(file.file.uri)
             if facts.column == self._column_key:

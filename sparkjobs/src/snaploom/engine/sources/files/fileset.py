@@ -242,7 +242,6 @@ class FileSet:
 
     @cached_property
     def _layouts(self) -> dict[str, CsvLayout]:
-        """How records are laid out in CSV files that were looked at, by URI."""
         return {}
 
     @cached_property

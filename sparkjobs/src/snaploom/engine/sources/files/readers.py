@@ -109,5 +109,4 @@ class PathReader:
 
     @cached_property
     def _schemas(self) -> dict[EpochNanos, StructType | None]:
-        """The schemas of snapshots that were read."""
         return {}

@@ -81,7 +81,6 @@ def type_mismatches(
 
 
 def _is_by_place(names: list[str]) -> bool:
-    """Whether Spark reads columns of an ORC file by their place."""
     return bool(names) and all(name.startswith(HIVE_PLACE) for name in names)
 
 

@@ -97,12 +97,10 @@ def text_loss(data_type: spark.DataType, writing: Writing) -> TextLoss | None:
 
 
 def _simple(expected: str, is_lost: Callable[[Column], Column]) -> TextLoss:
-    """A loss whose test is short already."""
     return TextLoss(expected, is_lost, is_lost)
 
 
 def _has_more_digits(text: Column, scale: int) -> Column:
-    """Whether a number has more digits after the point."""
     # Thousands may have commas between them.
     return _Digits(sf.replace(sf.trim(text), sf.lit(","), sf.lit(""))).fraction > scale
 

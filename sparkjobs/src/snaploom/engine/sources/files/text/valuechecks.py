@@ -197,7 +197,6 @@ class ValueChecks:
     def _checks(
         self, data_type: spark_types.DataType, test: _Test, path: str = ""
     ) -> Iterator[_Check]:
-        """The checks of values of a type, as `_as_texts` has them read."""
         match data_type:
             case spark_types.StructType():
                 for field in data_type.fields:
@@ -251,7 +250,6 @@ def _where(is_lost: Callable[[Column], Column]) -> Callable[[Column], Column]:
 
 
 def _within(check: _Check, name: str) -> _Check:
-    """The check of a field as one of the struct around it."""
     return _Check(check.path, check.expected, lambda record: check.bad(record.getField(name)))
 
 
