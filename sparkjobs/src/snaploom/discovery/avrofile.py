@@ -161,7 +161,6 @@ _CODECS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def _decoder(schema: JsonValue, named: dict[str, Decode], depth: int) -> Decode:
-    """The decoder of values of a schema."""
     if depth > _DEEPEST:
         raise NotRecognised("Avro whose types are nested too deeply")
     if isinstance(schema, list):

@@ -152,7 +152,6 @@ _OF_HADOOP = frozenset({"hdfs", "webhdfs", "viewfs", "abfs", "abfss", "wasb", "w
 
 
 def _refuse_other_kinds(uri: str) -> None:
-    """Refuse URIs that only Hadoop's client could list."""
     scheme = uri.partition(":")[0].lower()
     if scheme in _OF_HADOOP:
         raise ArgumentInvalid(

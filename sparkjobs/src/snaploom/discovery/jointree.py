@@ -205,7 +205,6 @@ class _Growth:
         return len(self.nodes) - 1
 
     def _hang_one(self) -> bool:
-        """Attach the nearest of the unreached sources below the source it refers to."""
         known = {node.table for node in self.nodes}
         refused = {each.what for each in self.left_out}
         offers = [
@@ -268,6 +267,5 @@ def _role(node: Joined, named: Sequence[Joined]) -> str:
 
 
 def _field(name: str) -> str:
-    """A name as a field of the output."""
     plain = "_".join(words_of(name)) or "source"
     return plain if plain[0].isalpha() else f"t_{plain}"

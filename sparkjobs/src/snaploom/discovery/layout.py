@@ -197,7 +197,6 @@ def _layout(data_format: str, members: Sequence[tuple[FoundFile, ParsedPath]]) -
 
 
 def _table_name(pieces: Sequence[Piece], place: str) -> str:
-    """The table's name by the text of its files' names, else by a folder's."""
     marks = {
         Kind.TEXT: "",
         Kind.DATE: "\0",
@@ -224,7 +223,6 @@ def _table_name(pieces: Sequence[Piece], place: str) -> str:
 
 
 def _without_endings(name: str) -> str:
-    """The name of a file without the endings of its format and compression."""
     while "." in name and name.rpartition(".")[2].lower() in (*DATA_ENDINGS, *COMPRESSED):
         name = name.rpartition(".")[0]
     return name
@@ -277,7 +275,6 @@ def takes_others(layout: Layout, others: Iterable[FoundFile]) -> bool:
 
 
 def _foreign(glob: str, layout: Layout, others: Iterable[FoundFile]) -> bool:
-    """Whether a glob matches a file that is none of a source's."""
     mine = {file.uri for file in layout.files}
     pattern = re.compile("/".join(translate(part) for part in glob.split("/")).replace(
         r"\z", "").replace(r"\Z", "") + r"\Z")  # fmt: skip

@@ -247,7 +247,6 @@ def _rows_per_key(child: SourceProfile, keys: Hashes) -> float:
 def _of_foreign_key(
     child: SourceProfile, key: ForeignKey, parent: SourceProfile, primary: Mapping[str, Key]
 ) -> Relationship:
-    """The relationship that a database declares, with the evidence of its values."""
     mine = [child.column(name) for name in key.columns]
     theirs = [parent.column(name) for name in key.parent_columns]
     keys = combined([column.sample for column in mine])
@@ -351,7 +350,6 @@ def _one_direction(found: Iterable[Relationship]) -> list[Relationship]:
 
 
 def _best(found: Iterable[Relationship]) -> list[Relationship]:
-    """For each column the best parent."""
     by_column: dict[tuple[str, tuple[str, ...]], list[Relationship]] = defaultdict(list)
     for one in found:
         by_column[one.child, one.child_columns].append(one)
@@ -376,7 +374,6 @@ def _compounds(
     singles: Sequence[Relationship],
     primary: Mapping[str, Key],
 ) -> list[Relationship]:
-    """Relationships of several columns, the best of each pair of sources."""
     joined = {(r.child, r.parent) for r in singles}
     found: list[Relationship] = []
     for parent in profiles:

@@ -95,7 +95,6 @@ def _keep(
 
 
 def _free(taken: set[str], *wanted: str) -> str:
-    """The first name that is not taken, which is taken then."""
     options = (*wanted, *(f"{wanted[0]}_{number}" for number in range(2, len(taken) + 3)))
     name = next(option for option in options if option.casefold() not in taken)
     taken.add(name.casefold())
@@ -121,7 +120,6 @@ def _of_database(
 
 
 def _with_known_parents(profiles: Sequence[SourceProfile]) -> Iterator[SourceProfile]:
-    """Profiles whose foreign keys lead to columns that were read."""
     columns = {p.name: {column.name for column in p.columns} for p in profiles}
     for profile in profiles:
         kept = tuple(

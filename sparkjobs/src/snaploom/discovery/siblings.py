@@ -79,7 +79,6 @@ def _common_start(texts: Sequence[str]) -> str:
 
 
 def _stem(behind: str) -> str:
-    """The text between the word and the ending of a name."""
     return behind.partition(".")[0]
 
 

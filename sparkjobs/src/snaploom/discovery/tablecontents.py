@@ -76,7 +76,6 @@ def profile_table_folder(table: TableFolder, meter: Meter) -> SourceProfile:
 
 
 def _shaped(found: pa.Table, data: DataFile, contents: _Contents) -> pa.Table:
-    """The table's columns of those of one of its files."""
     kept: list[tuple[str, pa.ChunkedArray]] = []
     for index, own in enumerate(found.schema):
         number = (own.metadata or {}).get(_FIELD_ID, b"").decode()

@@ -138,7 +138,6 @@ def read_text(file: FoundFile, limit: int, meter: Meter) -> tuple[bytes, bool]:
 
 
 def _gunzipped(content: bytes, limit: int) -> bytes:
-    """Members of gzip one after the other, up to a limit."""
     parts: list[bytes] = []
     size = 0
     while content and size < limit:
