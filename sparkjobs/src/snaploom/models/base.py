@@ -166,7 +166,6 @@ class ApiModel(BaseModel):
         return copied
 
     def _share_given(self) -> None:
-        """Share the set of names (`_GIVEN`)."""
         given = self.__pydantic_fields_set__
         shared = _GIVEN.setdefault(frozenset(given), given)
         object.__setattr__(self, "__pydantic_fields_set__", shared)

@@ -224,7 +224,6 @@ def _or_text(form: Schema, text: Schema) -> Schema:
 
 
 def _without_rules(schema: JsonValue) -> JsonValue:
-    """The schema without rules in CEL, at every level."""
     if isinstance(schema, list):
         return [_without_rules(each) for each in schema]
     if not isinstance(schema, dict):

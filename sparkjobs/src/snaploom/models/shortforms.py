@@ -114,7 +114,6 @@ def _is_plain(value: object) -> bool:
 
 
 def _having(name: str) -> dict[str, JsonValue]:
-    """The schema of an object that has a property."""
     return {"required": [name]}
 
 
