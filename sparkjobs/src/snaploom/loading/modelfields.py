@@ -135,7 +135,6 @@ def _step(place: Any, segment: str | int) -> Any:
 
 
 def _unwrapped(annotation: Any) -> Any:
-    """The annotation without `Annotated` and `| None`."""
     origin = typing.get_origin(annotation)
     if origin is typing.Annotated:
         return _unwrapped(typing.get_args(annotation)[0])

@@ -98,7 +98,6 @@ def _is_short_for(short: str, long: str) -> bool:
 
 
 def _pairs(name: str, known: Collection[str]) -> int:
-    """Pairs of characters of a name and those it is compared with."""
     return min(len(name), _LONGEST_GUESSED) * sum(map(len, known))
 
 

@@ -140,7 +140,6 @@ def _is_project(file: Path) -> bool:
 
 
 def _parsed(source: SourceText) -> tuple[ProjectFile, tuple[Finding, ...]]:
-    """A project file, or everything that is wrong with it."""
     composed = compose(source.text)
     faults = [fault for document in composed.documents for fault in document.faults]
     faults += [composed.fault] if composed.fault is not None else []

@@ -182,7 +182,6 @@ def _words(
 
 
 def _form_hint(kind: str, model: type[ApiModel], loc: tuple[Segment, ...], given: object) -> str:
-    """The form that is right for a value of a wrong type; no secret is repeated in it."""
     name = str(loc[-1]) if loc and isinstance(loc[-1], str) else ""
     if not name or is_secret(loc):
         return ""
@@ -194,7 +193,6 @@ def _form_hint(kind: str, model: type[ApiModel], loc: tuple[Segment, ...], given
 
 
 def _variant_hint(found: str, given: object) -> str:
-    """The fix where not exactly one variant is given."""
     if found != "none":
         return "keep one of them"
     parts = given.items() if isinstance(given, dict) else ()

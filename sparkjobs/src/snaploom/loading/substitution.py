@@ -215,7 +215,6 @@ class _Substitution:
 
 
 def _is_path(mark: LocalPath, beside: Names[str, Entry]) -> bool:
-    """Whether the field beside a text, if one decides, makes it a path."""
     if not mark.field:
         return True
     entry = beside.get(mark.field)
