@@ -182,7 +182,6 @@ def _last(points: Sequence[_Point | None]) -> float:
 
 
 def _data(name: str, drawn: Sequence[tuple[str, list[_Point | None]]], axis: Axis) -> Html:
-    """The data that the script shows of the point under the pointer."""
     times = {p.time for _, points in drawn for p in points if p is not None}
     ordered = sorted(times)
     by_line = [(label, {p.time: p for p in points if p is not None}) for label, points in drawn]

@@ -96,7 +96,6 @@ def problem_document(title: str, findings: Sequence[Finding], now: EpochNanos) -
 
 
 def _order(page: OutputPage) -> int:
-    """Outputs that need attention come first."""
     return {"bad": 0, "warn": 1}.get(state_of(page)[1], 2 if page.findings or page.gaps else 3)
 
 

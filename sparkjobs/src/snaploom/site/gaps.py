@@ -41,7 +41,6 @@ def _between(settings: IntervalSettings, before: Interval, after: Interval) -> I
 def _without(
     part: tuple[EpochNanos, EpochNanos], first: EpochNanos, last: EpochNanos
 ) -> Iterator[tuple[EpochNanos, EpochNanos]]:
-    """The rest of a span outside another one."""
     start, end = part
     if last <= start or end <= first:
         yield part

@@ -217,7 +217,6 @@ def _freshness(declared_as: Declared, snapshots: Sequence[SnapshotRecord]) -> Fr
 
 
 def _schema_changes(published: Published) -> tuple[SchemaChange, ...]:
-    """Changes from one live snapshot to the next, the newest first."""
     columns = {name: flat(schema) for name, schema in published.schemas.items()}
     found = []
     for before, after in pairwise(published.state.timeline):

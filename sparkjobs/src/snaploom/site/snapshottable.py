@@ -131,12 +131,10 @@ def _document(records: Sequence[SnapshotRecord], going: dict[EpochNanos, Removal
 
 
 def _differences(values: Sequence[int]) -> list[JsonValue]:
-    """The first value, then how much each is more than the one before."""
     return [value - before for before, value in zip((0, *values), values, strict=False)]
 
 
 def _runs(values: Iterable[JsonValue]) -> list[JsonValue]:
-    """Equal neighbours as pairs of their number and value."""
     found: list[list[JsonValue]] = []
     counts: list[int] = []
     for value in values:

@@ -66,7 +66,6 @@ def statuses_document(
 
 
 def _order(page: StatusPage) -> int:
-    """Outputs that need attention come first."""
     return {"bad": 0, "warn": 1}.get(page.state[1], 2)
 
 

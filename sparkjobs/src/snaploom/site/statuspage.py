@@ -219,7 +219,6 @@ def _joined(plan: PlanStatus) -> Iterator[PlannedJoin]:
 
 
 def _kind_of(page: StatusPage, source: str) -> str:
-    """Which variant a source is, as its declaration names it."""
     declared = page.sources.get(source)
     if declared is None:
         return ""

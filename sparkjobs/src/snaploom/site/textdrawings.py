@@ -53,7 +53,6 @@ def timeline_drawing(lanes: Sequence[Lane], width: int) -> str:
 
 
 def _marks(spans: Sequence[Span], first: int, last: int, cells: int) -> str:
-    """A mark in every cell that a span reaches into."""
     length = max(1, last - first)
     marked = ["·"] * cells
     for start, end in spans:
