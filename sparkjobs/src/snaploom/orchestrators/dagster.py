@@ -70,7 +70,6 @@ def _materializer(
 
 
 def _metadata(run: Run) -> dict[str, dagster.MetadataValue]:
-    """The facts about a run shown in Dagster's catalogue."""
     newest = newest_of(run)
     found = {
         "snapshots": dagster.MetadataValue.int(len(run.published)),
