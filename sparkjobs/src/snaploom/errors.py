@@ -134,7 +134,6 @@ class SnaploomError(Exception):
 
 
 def _shown(text: str) -> str:
-    """A text as anybody may read it."""
     return visible_lines(without_secrets(text))
 
 

@@ -219,7 +219,6 @@ class _Selection:
         return reduce(DataFrame.unionByName, frames)
 
     def _load(self, versions: Sequence[Version], schema: spark_types.StructType) -> DataFrame:
-        """The rows of some snapshots."""
         frame = self._load_index(versions, schema)
         return self._load_paths(versions, schema) if frame is None else frame
 
