@@ -60,7 +60,6 @@ class Availability:
     warn: bool = False
     """Whether a skip is to be logged as a warning."""
     message: str = ""
-    """Why it is skipped or fails, for people."""
 
 
 def choose(

@@ -28,7 +28,6 @@ class Bundle(ApiModel):
     one_of = ("outputDataset", "skippingIndex")
 
     format: int = BUNDLE_FORMAT
-    """Format version."""
     output_dataset: OutputDataset | None = None
     """The output to weave."""
     skipping_index: SkippingIndex | None = None

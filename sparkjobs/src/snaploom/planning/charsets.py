@@ -18,7 +18,6 @@ OF_XML = "a character set such as UTF-8, ISO-8859-1, windows-1252 or UTF-16"
 TO_UTF_8 = (
     "convert the files to UTF-8, such as by `iconv -f windows-1252 -t UTF-8`, and leave this out"
 )
-"""The fix for any other charset."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,63}")
 _OF_SEVERAL_BYTES = frozenset({"utf-16", "utf-32"})

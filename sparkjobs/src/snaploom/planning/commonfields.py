@@ -32,7 +32,6 @@ class OneSided:
     """A field that only one side has."""
 
     path: str
-    """As people write it."""
     type: str
     """Its type, without the parts of structs."""
 
@@ -47,11 +46,8 @@ class Retyped:
     """A field that has another type on each side."""
 
     path: str
-    """As people write it."""
     before: str
-    """Its type before."""
     after: str
-    """Its type after."""
     is_compared: bool
     """Whether one type holds the values of both, so that they are compared."""
 

@@ -51,7 +51,6 @@ class Drawing:
 
     sources: tuple[DrawnSource, ...]
     relationships: tuple[tuple[str, str], ...]
-    """Id and name."""
     keys: tuple[DrawnKey, ...]
     joins: tuple[DrawnJoin, ...]
 

@@ -48,7 +48,6 @@ class Difference:
     """One thing that would be otherwise."""
 
     area: Area
-    """Its subject."""
     subject: str
     """Field of the output, or field path of a resource."""
     before: str
@@ -56,7 +55,6 @@ class Difference:
     after: str
     """As it would be; empty where nothing would be left."""
     effect: str
-    """The consequence, for people."""
     is_refused: bool = False
     """Whether a run would refuse it."""
 

@@ -48,11 +48,8 @@ class Holds:
     """The allowed values of an option."""
 
     expected: str
-    """For people."""
     fits: Callable[[str], bool]
-    """Whether a value is that."""
     hint: str = "correct the value"
-    """The fix for any other value."""
 
 
 @dataclass(frozen=True)
@@ -60,17 +57,13 @@ class FormatFault:
     """A format or an option that a declaration may not have."""
 
     code: str
-    """Of the catalogue."""
     option: str | None
     """The option; None for the format itself."""
     message: str
-    """The fault."""
     found: str
     """The value found; never the value of an option that may hold a secret."""
     expected: str
-    """The correct form."""
     hint: str
-    """The fix."""
 
 
 def _matches(expected: str, pattern: str) -> Holds:
@@ -287,7 +280,6 @@ FORMATS: Mapping[str, Mapping[str, Holds]] = {
         "wildcardColName": _NAME,
     },
 }
-"""Options by format."""
 
 REFUSED: Mapping[str, str] = {
     "archivePathFilter": "it opens archives, whose size nothing bounds",
@@ -335,9 +327,7 @@ class FormatPlace:
     resource: str
     """`Kind/name`; empty where no resource declares it."""
     format: str
-    """Field path of the format."""
     options: str
-    """Field path of the options."""
 
     def of(self, fault: FormatFault) -> str:
         """Field path of the fault."""

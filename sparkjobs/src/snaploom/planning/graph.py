@@ -101,7 +101,6 @@ class JoinGraph:
 
     root: Vertex
     vertices: Mapping[str, Vertex]
-    """By source; the root included."""
     links: tuple[Link, ...]
     """Ordered by name."""
     network: nx.Graph = field(compare=False)

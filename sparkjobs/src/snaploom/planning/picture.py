@@ -24,7 +24,6 @@ from snaploom.planning.tree import JoinNode, JoinTree, published_tree
 CARD_WIDTH = 280
 CARD_HEIGHT = 76
 BEND = 72
-"""Room behind a card in which its lines part."""
 LABEL_GAP = 16
 """Room on both sides of a label."""
 ROW_GAP = 22

@@ -69,7 +69,6 @@ class PublishedState:
     """Contents of the output's folder that planning needs."""
 
     held: tuple[HeldSnapshot, ...] = ()
-    """The live snapshots."""
     tombstoned: tuple[EpochNanos, ...] = ()
     """Times of snapshots that were deleted; their intervals are done."""
     waiting: int = 0
@@ -91,7 +90,6 @@ class PlannedSnapshot:
     warn: bool
     """Whether a skip is to be logged as a warning."""
     message: str
-    """Why, for people."""
     steps: tuple[Step, ...]
 
 
@@ -100,9 +98,7 @@ class Unforeseen:
     """A fact about a source that a run finds out and its plan cannot show."""
 
     source: str
-    """Name of the DataSource."""
     message: str
-    """The fact and its reason."""
 
 
 @dataclass(frozen=True)

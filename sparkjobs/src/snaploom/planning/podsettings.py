@@ -75,11 +75,9 @@ class Refusal:
     """One setting that a resource may not make."""
 
     path: str
-    """Field path in the resource."""
     found: str
     """The setting: a key, a name or a path, never a value."""
     reason: str
-    """Why, for people."""
     listed: str = ""
     """The list of an administrator that could allow it, as `LIST=ENTRY`; empty where none can."""
 

@@ -26,7 +26,6 @@ FAMILIES: Mapping[str, str] = {
     "SPARK_": "it changes how Spark is started",
     "YARN_": "it leads to other settings of Hadoop",
 }
-"""Beginnings of names, and why."""
 
 NAMES: Mapping[str, str] = {
     "ARROW_LIBHDFS_DIR": "it loads other code into Python",
@@ -49,7 +48,6 @@ NAMES: Mapping[str, str] = {
     "SHELLOPTS": "the shell that starts the job obeys it",
     "_JAVA_OPTIONS": "it starts Java with anything, agents included",
 }
-"""Whole names, and why."""
 
 PINNED: Mapping[str, str] = {
     "AWS_CONFIG_FILE": "/dev/null",

@@ -34,9 +34,7 @@ class CaptureType(StrEnum):
 
     STRING = "STRING"
     INTEGER = "INTEGER"
-    """Whole number of 32 bits."""
     LONG = "LONG"
-    """Whole number of 64 bits."""
     ISO8601_DATE_TIME = "ISO8601_DATE_TIME"
     """Date and time, with an offset or without; the value stays text."""
 

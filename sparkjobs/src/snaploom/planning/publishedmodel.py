@@ -42,7 +42,6 @@ class PublishedNode:
     """How many rows found a match, for people."""
     change: Change = Change.SAME
     notes: tuple[str, ...] = ()
-    """The changes, for people."""
 
 
 @dataclass(frozen=True)

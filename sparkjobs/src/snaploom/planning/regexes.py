@@ -156,7 +156,6 @@ class Size:
     """The cost of a pattern that validation bounds."""
 
     groups: int
-    """Number of its groups."""
     instructions: int
     """Size of its program, or the work of reading the pattern in the same unit, whichever is more:
     alternatives of equal classes make a small program of much to read."""

@@ -26,9 +26,7 @@ class SecretKey:
     """One key of a Secret in the namespace of the run."""
 
     secret: str
-    """Name of the Secret."""
     key: str
-    """Key in it."""
 
     @property
     def variable(self) -> str:

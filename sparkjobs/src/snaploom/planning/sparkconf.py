@@ -85,13 +85,11 @@ class Allowed:
     """Settings that were judged together."""
 
     title: str
-    """Their subject."""
     reason: str
     """Why they are harmless."""
     keys: tuple[str, ...]
     """Their names; one that ends in `.` stands for all below it."""
     form: re.Pattern[str] = _PLAIN
-    """The form of a value."""
     expected: str = "a number, a size, a time or a word"
     """The same for people."""
 

@@ -45,11 +45,8 @@ class Candidate:
     """One of several equal ways to join a source."""
 
     number: int
-    """Provisional number of the parent."""
     parent: str
-    """Field name of the parent."""
     source: str
-    """Source of the parent."""
     relationship: str
 
 
@@ -58,7 +55,6 @@ class Tie:
     """A source with several equally good parents."""
 
     number: int
-    """Provisional number of the source."""
     field_name: str
     source: str
     depth: int
@@ -102,7 +98,6 @@ class JoinTree:
     ties_below: tuple[Tie, ...] = ()
     """Ties of sources all of whose parents are tied, or hang on a tie, themselves."""
     unreachable: tuple[Unreachable, ...] = ()
-    """Ordered by field name."""
     depths: dict[str, int] = field(default_factory=dict, compare=False)
     """Depth of every source within reach, ties included."""
 

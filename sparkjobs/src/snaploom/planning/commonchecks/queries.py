@@ -18,7 +18,6 @@ _EXPECTED = {
     SqlForm.EXPRESSION: "an expression in Spark SQL, such as lower(name)",
     SqlForm.CONDITION: "a condition, such as amount > 0",
 }
-"""Description of each form of SQL."""
 
 
 def facts_or_findings(

@@ -54,7 +54,6 @@ class Scope:
     allow: Allowances
     """Entries that declarations may use beyond the built-in lists."""
     judge_text: TextJudge
-    """Judges texts of SQL and regular expressions."""
     shaped_columns: ShapedColumns
     """Columns of sources; kinds of sources, which know them, are above a scope."""
     others: NamesOfKind = no_names

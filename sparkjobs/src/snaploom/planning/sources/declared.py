@@ -26,9 +26,7 @@ class NoSnapshots:
     field: str
     """Field of `spec` that most often is the cause, such as `jdbc`."""
     found: str
-    """The value found instead of a snapshot."""
     hint: str
-    """The things to check."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,6 @@ class BoundQuery:
     text: str
     """The query, without placeholders."""
     sources: Mapping[str, str]
-    """Names of the sources, by alias."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,6 @@ class DeclaredSource(ABC):
     """A source, as its kind understands it."""
 
     source: DataSource
-    """The resource."""
 
     @classmethod
     @abstractmethod

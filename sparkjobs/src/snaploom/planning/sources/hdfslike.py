@@ -28,7 +28,6 @@ class HdfsLikeSource(DeclaredSource, ABC):
     """A source of files, or of a table that lies in files."""
 
     declared: HdfsLike
-    """Its declaration."""
 
     @property
     @abstractmethod

@@ -20,7 +20,6 @@ class SqlForm(StrEnum):
     """How a text is read."""
 
     QUERY = "QUERY"
-    """One statement."""
     EXPRESSION = "EXPRESSION"
     """One expression over columns."""
     CONDITION = "CONDITION"
@@ -66,7 +65,6 @@ class SqlFacts:
     beyond_aggregate: tuple[str, ...]
     """Parts beyond an expression over the rows of one table."""
     has_aggregate: bool
-    """Whether it has an aggregate function."""
     data_type: str
     """Type of an expression, as far as its text shows; empty where it does not."""
     of_session: tuple[str, ...] = ()

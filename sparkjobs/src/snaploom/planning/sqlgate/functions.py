@@ -392,7 +392,6 @@ FUNCTIONS = MappingProxyType(
         for name, _, classes in (entry.rpartition(":") for entry in group.functions.split())
     }
 )
-"""Every function of Spark, by name."""
 
 _BUILTIN = ("system.builtin.", "builtin.")
 """The schema of Spark's own functions; those of any other are user-defined."""

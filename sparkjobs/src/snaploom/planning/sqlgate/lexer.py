@@ -49,9 +49,7 @@ class TokenKind(Enum):
     NAME = "name"
     """A name in backticks."""
     TEXT = "text"
-    """A text in single or double quotes."""
     NUMBER = "number"
-    """A number."""
     SIGN = "sign"
     """A bracket, comma, point, semicolon or operator."""
 
@@ -65,7 +63,6 @@ class Token:
     """As it stands in the text, quotes included."""
     start: int
     end: int
-    """The place behind its last character."""
 
     @property
     def upper(self) -> str:

@@ -21,7 +21,6 @@ class DriverJar:
     coordinates: str
     """Group, artifact and version, as Maven writes them."""
     sha256: str
-    """Hash of the jar, as hexadecimal digits."""
 
     @property
     def file_name(self) -> str:

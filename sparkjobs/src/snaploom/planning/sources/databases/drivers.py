@@ -46,7 +46,6 @@ class Database:
     """One kind of database."""
 
     driver_class: str
-    """Class of its driver."""
     address: str
     """The URL, with `{host}`, `{port}` and `{database}`."""
     port: int | None
@@ -70,7 +69,6 @@ class Database:
     isolation: Mapping[IsolationLevel, str] = field(default_factory=dict)
     """Statement that a session begins with, by isolation level; empty text for none."""
     date: str = "DATE '{text}'"
-    """Literal of a date."""
     local_time: str = "TIMESTAMP '{text}'"
     """Literal of a timestamp without time zone."""
     instant: str = "TIMESTAMP WITH TIME ZONE '{text}+00:00'"

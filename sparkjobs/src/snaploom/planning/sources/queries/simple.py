@@ -33,7 +33,6 @@ class SimpleQuery(QuerySource):
     """A source that is a query over another."""
 
     declared: SimpleVirtual
-    """Its declaration."""
 
     @classmethod
     def of(cls, source: DataSource) -> Self | None:

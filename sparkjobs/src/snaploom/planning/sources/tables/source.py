@@ -21,7 +21,6 @@ class TableSource(HdfsLikeSource):
     """A source that is a table."""
 
     format: str
-    """Its format, as Spark names it."""
 
     @classmethod
     def of(cls, source: DataSource) -> Self | None:
