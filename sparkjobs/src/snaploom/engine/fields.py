@@ -23,9 +23,7 @@ class Found:
     parts: tuple[str, ...]
     """Names from the top level down, in the case of the data."""
     data_type: spark.DataType
-    """Type of the field."""
     metadata: dict[str, object]
-    """Metadata of the field."""
 
     @property
     def path(self) -> str:

@@ -48,11 +48,9 @@ class Weave:
     """Inputs of one snapshot, or of several that differ in the rows of the root only."""
 
     tree: JoinTree
-    """The join tree."""
     frames: Mapping[str, DataFrame]
     """The included nodes' rows, by field name."""
     relationships: Mapping[str, DataRelationship]
-    """By name."""
     snapshots: int = 1
     """How many snapshots the rows of the root are of; of several, each row has its number, from 0,
     in a column `NUMBER` beside its own columns."""

@@ -29,11 +29,8 @@ class SchemaFault:
     """Something that cannot be written, or not be read afterwards."""
 
     path: str
-    """Where it stands in the output."""
     message: str
-    """The fault."""
     hint: str
-    """The fix."""
 
 
 def refuse_unwritable(schema: spark.StructType, data_format: DataFormat) -> None:

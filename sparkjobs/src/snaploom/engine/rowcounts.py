@@ -49,7 +49,6 @@ class RowCounts:
     """The counts taken while one snapshot was woven."""
 
     rows: int
-    """Rows of the snapshot."""
     joins: tuple[JoinMeasure, ...]
     """One a join, in breadth-first order."""
     confirmed: bool

@@ -37,15 +37,12 @@ class MissingField:
     side: JoinNode
     """The node whose data lacks the field."""
     reason: ExclusionReason
-    """JOIN_FIELD_MISSING or GROUP_BY_FIELD_MISSING."""
     mode: MissingMode
-    """The consequence."""
     field: str
     """Path of the field, as declared."""
     found: str
     """The type or field that the data has instead."""
     expected: str
-    """The declared one."""
     helps: str = ""
     """The declaration that helps, where the field exists with another type."""
 

@@ -32,7 +32,6 @@ class FoldedSubtree:
     frame: DataFrame
     """Its packed rows beside the key."""
     counts: Mapping[Point, Counts]
-    """The counts taken inside it."""
 
 
 Recall = Callable[[str], FoldedSubtree | None]

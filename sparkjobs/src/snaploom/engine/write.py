@@ -57,7 +57,6 @@ class WriteOptions:
     format: str
     """Name or class of the data source."""
     options: Mapping[str, str]
-    """Options of this write."""
 
 
 def write_options(data_format: DataFormat, compression: DataCompression) -> WriteOptions:

@@ -21,7 +21,6 @@ class Origin:
     """Where a column comes from."""
 
     column: str
-    """Name of the column that was read."""
     is_same: bool = True
     """Whether its values are the same; casts and expressions change them."""
 

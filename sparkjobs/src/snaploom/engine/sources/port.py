@@ -91,7 +91,6 @@ class SourceFrame:
     frame: DataFrame
     """The data; of a source as it is read, the snapshot's field is still in it."""
     time: EpochNanos
-    """Time of the snapshot."""
     fingerprint: str
     """Changes when the data to read changes."""
     snapshot_field: tuple[str, ...] = ()

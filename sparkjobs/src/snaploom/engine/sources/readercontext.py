@@ -29,7 +29,6 @@ class ReaderContext:
     listings: Listings | None
     """Facts that earlier runs learned of files; None to ask all of them."""
     files: SourceFiles
-    """The files of all sources."""
     reader: Callable[[str], SourceReader]
     """From the name of another source to its reader, which all that read it share."""
     resources: ExitStack

@@ -49,7 +49,6 @@ class JdbcConnection:
 
     address: JdbcAddress
     java: JavaObject
-    """The `java.sql.Connection`."""
 
     def run(self, statement: str, path: str = "") -> list[Row]:
         """Carry out one statement; its rows, every value as text.

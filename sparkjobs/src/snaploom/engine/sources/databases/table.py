@@ -99,7 +99,6 @@ class DatabaseTable:
     """`Kind/name` of the source."""
     declared: Jdbc
     now: EpochNanos
-    """The instant of the run."""
 
     @cached_property
     def database(self) -> Database:

@@ -52,11 +52,9 @@ class TypeMismatch:
     place: int
     """Place of the declared column, from 0."""
     path: str
-    """Path of the field."""
     found: str
     """The file's type, by Spark's name."""
     expected: str
-    """The declared one."""
 
 
 def type_mismatches(

@@ -28,11 +28,8 @@ class SourceQuery:
 
     spark: SparkSession
     resource: str
-    """`Kind/name` of the source."""
     path: str
-    """Field path of the query."""
     aliases: tuple[str, ...]
-    """Names that it may read."""
 
     def over(self, query: str, frames: Mapping[str, DataFrame]) -> DataFrame:
         """The result of a query; not computed yet.

@@ -33,7 +33,6 @@ class CsvDialect:
     quote: str
     """Around values; empty for none."""
     encoding: str
-    """Character set of the files."""
     ignores_blanks: bool
     """Whether blanks around values do not count."""
     is_strict: bool
