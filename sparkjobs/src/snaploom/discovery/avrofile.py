@@ -39,7 +39,6 @@ class AvroFile:
     """A file whose header was read."""
 
     schema: dict[str, JsonValue]
-    """Of its records."""
     records: Iterator[dict[str, object]]
     """Each with the values as they are stored: days, microseconds, bytes of decimals."""
 

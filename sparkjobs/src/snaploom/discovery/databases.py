@@ -91,7 +91,6 @@ class ReadTable:
     """As `tableReference` names it."""
     name: str
     sample: pa.Table
-    """Its first rows."""
     rows: int
     """In the table, as far as its database knows without counting; at least those of the sample."""
     primary_key: tuple[str, ...]

@@ -32,7 +32,6 @@ class DateForm:
     name: str
     """As people write it, and Spark's patterns."""
     pattern: str
-    """Regular expression of the whole text."""
     strptime: str
     """Python's format of the text without separators that the engine takes apart; empty for seconds
     or milliseconds since 1970."""

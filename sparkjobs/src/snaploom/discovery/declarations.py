@@ -52,7 +52,6 @@ class Declared:
 
     resource: Resource
     head: tuple[str, ...]
-    """Comments above it."""
     comments: Mapping[CommentPath, str] = field(default_factory=dict)
     """Comments above parts of it, by their place."""
     is_comment: bool = False

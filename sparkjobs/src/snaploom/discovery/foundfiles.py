@@ -29,7 +29,6 @@ class FoundFile:
     key: str
     """Relative to the place, `/`-separated."""
     size: int
-    """Bytes."""
 
     @property
     def uri(self) -> str:
@@ -53,7 +52,6 @@ class LeftOut:
     what: str
     """File, folder, table or relationship."""
     why: str
-    """The reason, for people."""
 
 
 @dataclass(frozen=True)

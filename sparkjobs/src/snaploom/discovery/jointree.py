@@ -35,14 +35,12 @@ class Joined:
     """A source at its place in the output."""
 
     table: str
-    """Name of its profile."""
     field: str
     """Field of the output; the name of its role, where it has one."""
     is_role: bool
     parent: int
     """Place of its parent; -1 for the root."""
     relationship: Relationship | None
-    """None for the root."""
     group_by: tuple[str, ...]
     """Columns by which it is grouped; none for one row a key."""
     depth: int

@@ -61,7 +61,6 @@ class Layout:
     values: tuple[tuple[str, ...], ...]
     """Of each file the text of each piece."""
     times: tuple[datetime | None, ...]
-    """Of each file."""
 
     @property
     def is_dated(self) -> bool:

@@ -66,7 +66,6 @@ class ParsedPath:
 
     pieces: tuple[Piece, ...]
     values: tuple[str, ...]
-    """Text of each piece."""
 
     @property
     def instant(self) -> datetime | None:

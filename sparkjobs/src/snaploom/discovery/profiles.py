@@ -51,7 +51,6 @@ class Inclusion:
     """How many distinct values of one column another one has."""
 
     share: float
-    """0 to 1."""
     compared: int
     """Distinct values that were compared."""
     distinct: int
@@ -102,7 +101,6 @@ class SnapshotColumn:
     name: str
     dates: ColumnDates
     evidence: str
-    """For people."""
 
 
 @dataclass(frozen=True)
@@ -123,12 +121,10 @@ class SourceProfile:
     name: str
     """Of its table."""
     origin: Layout | TableFolder | DatabaseTable
-    """Where it is."""
     columns: tuple[ColumnProfile, ...]
     rows: int
     """In the snapshots that were looked at; exact for Parquet and ORC."""
     rows_read: int
-    """Of these."""
     snapshot: Hashes
     """Of each row of the sample, which snapshot it is from."""
     snapshots_read: int
@@ -136,7 +132,6 @@ class SourceProfile:
     has_one_schema: bool
     """Whether all files that were compared have the same columns."""
     notes: tuple[str, ...] = ()
-    """For people."""
     snapshot_column: SnapshotColumn | None = None
     """None where names of files have dates, or nothing has."""
     partition_columns: tuple[str, ...] = ()

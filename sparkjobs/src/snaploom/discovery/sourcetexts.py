@@ -52,7 +52,6 @@ class DeclaredSource:
 
     profile: SourceProfile
     name: str
-    """Of the DataSource that others name."""
     physical: HdfsLike | Jdbc
     """Its files, or its table of a database."""
     time_query: str

@@ -50,7 +50,6 @@ class _Contents:
     values: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     """Values that stand in no file but in the metadata, by the file's URI."""
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
-    """Types of these."""
     notes: tuple[str, ...] = ()
 
 

@@ -16,13 +16,11 @@ class TableFolder:
     """A table with files of its own."""
 
     name: str
-    """As its folder is called."""
     uri: str
     """Of its folder, without a final `/`."""
     data_format: str
     """`iceberg` or `delta`."""
     files: tuple[FoundFile, ...]
-    """Everything in it."""
 
     def below(self, folder: str) -> dict[str, FoundFile]:
         """Its files below one of its folders, by their path from there on."""

@@ -34,7 +34,6 @@ class Interval:
     start: datetime
     length: TimeOffset
     reason: str
-    """For people."""
 
 
 @dataclass(frozen=True)
