@@ -46,7 +46,6 @@ class AppliedProject:
     values: Mapping[str, str] = field(default_factory=dict)
     """All variables that have a value, by name."""
     project: ProjectFile = field(default_factory=ProjectFile)
-    """The contents of the file."""
     is_partial: bool = False
     """Whether the file, or the choice of environment and variables, has a fault."""
 
