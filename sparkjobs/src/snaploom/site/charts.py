@@ -38,7 +38,6 @@ class Axis:
     """How values are drawn and written."""
 
     write: Format
-    """A value as people read it."""
     choose: Choice
     """The value of several snapshots that matters: the newest, the worst ..."""
     lowest: float | None = None

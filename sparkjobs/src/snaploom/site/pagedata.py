@@ -33,7 +33,6 @@ class Node:
     field_name: str
     """Field of the output; empty for the root."""
     source: str
-    """Name of the DataSource."""
     parent: str
     """Field of the output that it is joined to; empty at the root, and below it."""
     relationship: str
@@ -81,7 +80,6 @@ class Freshness:
     expires: EpochNanos | None
     """When the output is stale; None where no age is declared, or nothing is published."""
     is_declared: bool = False
-    """Whether `run.freshness` is declared."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,6 @@ class SchemaChange:
     retyped: tuple[tuple[Column, str], ...] = ()
     """Columns whose type changed, with the type before."""
     model: tuple[str, ...] = ()
-    """Changes of the join tree, for people."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +101,6 @@ class CheckHistory:
 
     name: str
     mode: str
-    """FAIL or WARN."""
     expression: str
     """As declared; empty where it is not declared any more."""
     met: int
@@ -140,7 +136,6 @@ class IndexState:
 
     name: str
     target: str
-    """The target of the index, for people."""
     indexes: tuple[str, ...]
     """The facts kept about each file, such as `id MIN_MAX`."""
     phase: str = ""
@@ -150,7 +145,6 @@ class IndexState:
     files: int | None = None
     """Files about which there are rows; None where that was not looked at."""
     bytes: int = 0
-    """Size of these rows."""
     coverage: tuple[tuple[str, int, int], ...] = ()
     """By index, files that it covers and files that it does not."""
     reads: int | None = None
@@ -169,7 +163,6 @@ class RunOutcome:
 
     run: str
     started: str
-    """ISO 8601."""
     phase: str
     message: str
     failed: tuple[tuple[str, str, str], ...] = ()
@@ -181,9 +174,7 @@ class OutputPage:
     """Everything that the page of one output shows."""
 
     name: str
-    """Name of the OutputDataset."""
     folder: str
-    """URI of the output folder."""
     now: EpochNanos
     """Instant of the observation; ages are measured to it."""
     is_present: bool = False
@@ -191,9 +182,7 @@ class OutputPage:
     picture: Picture | None = None
     """Drawing of the join tree; None where there is none."""
     nodes: tuple[Node, ...] = ()
-    """Sources by number."""
     snapshots: tuple[SnapshotRecord, ...] = ()
-    """Live snapshots by time."""
     ended: tuple[Ended, ...] = ()
     """Versions that were deleted or replaced, in the order in which they were."""
     revoked: int = 0

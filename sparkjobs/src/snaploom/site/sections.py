@@ -28,7 +28,6 @@ class Section:
     """One section of a page."""
 
     name: str
-    """Its id."""
     title: str
     body: Html
     note: str = ""

@@ -47,7 +47,6 @@ class StatusPage:
     sources: Mapping[str, DataSource] = field(default_factory=dict)
     """DataSources of the namespace by name, as far as the output names them and they exist."""
     indexes: tuple[SkippingIndex, ...] = ()
-    """Those on the output, and on its sources."""
 
     @property
     def title(self) -> str:
