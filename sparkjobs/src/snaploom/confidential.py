@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from urllib.parse import quote, quote_plus
 
 HIDDEN = "***"
-"""What stands for a secret in a text."""
+"""The replacement of a secret in a text."""
 SHORTEST = 4
-"""Characters of the shortest secret that is hidden wherever it stands: shorter ones are parts of
-ordinary words. Messages of a database hide its password whatever its length."""
+"""Characters of the shortest secret that is hidden in any place: shorter ones are parts of ordinary
+words. Messages of a database hide its password of any length."""
 
 OF_LIBRARIES = (
     "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_STORAGE_ACCOUNT_KEY",
@@ -38,9 +38,7 @@ _known: list[tuple[str, ...]] = [()]
 def remember_secret(secret: str, user: str = "") -> None:
     """Keep a secret out of the texts of this process from here on.
 
-    Args:
-        secret: as it was read.
-        user: whose it is, since both together are what HTTP's basic authentication sends.
+    `user` is its owner, since HTTP's basic authentication sends both together.
     """
     if len(secret) < SHORTEST:
         return
@@ -68,7 +66,7 @@ def without_secrets(text: str) -> str:
 
 
 def without_user(text: str) -> str:
-    """A host, or what was given as one, without anything before an `@`."""
+    """A host, or a text given as one, without anything before an `@`."""
     before, sign, host = text.rpartition("@")
     return f"{HIDDEN}@{host}" if sign and before else text
 

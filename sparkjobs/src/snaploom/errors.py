@@ -31,10 +31,10 @@ SnaploomError
 │   ├── FolderNotWritable     read-only, full, or otherwise refusing
 │   ├── FolderRemoved         it is being removed, or was under a run
 │   ├── ImmutableSettingChanged
-│   ├── HistoryIncompatible   structure or types contradict what is published
-│   ├── CheckFailed           the woven rows are not what is expected of them
+│   ├── HistoryIncompatible   structure or types contradict published snapshots
+│   ├── CheckFailed           the woven rows do not meet their expectations
 │   ├── CheckInvalid          an expectation that cannot be measured on them
-│   ├── SnapshotChanged       what was to be replaced is not live any more
+│   ├── SnapshotChanged       the snapshot to replace is no longer live
 │   ├── SnapshotsHeld         a tag or branch of a table shows them (snaploom.storage.tableexpiry)
 │   ├── ClockBehind           before the newest entry of the log (snaploom.jobs.weaving.clocks)
 │   └── RunRevoked            another run took this run's files away (rule P11)
@@ -62,7 +62,7 @@ SnaploomError
 │   ├── IndexBusy             its state does not allow the operation now
 │   ├── IndexOwned            a resource owns it (rule S26)
 │   ├── IndexUnreadable       damaged, or written by a newer Snaploom
-│   ├── KeyUnavailable        encrypted, and the key is not to be had
+│   ├── KeyUnavailable        encrypted, and the key is unavailable
 │   ├── TargetNotIndexable    not files that Spark lists: a view, a stream, Delta ...
 │   ├── SortNotPossible       files that cannot be rewritten clustered, or not there
 │   ├── StatementInvalid      SQL of ours that cannot be parsed; points at the token
@@ -90,12 +90,12 @@ class SnaploomError(Exception):
     """Root of the tree; `except SnaploomError` catches all that Snaploom raises on purpose.
 
     Args:
-        message: what happened, one sentence without a final full stop.
+        message: the event, one sentence without a final full stop.
         resource: `Kind/name` of the resource concerned.
         path: field path inside the resource, such as `spec.dataModel.maxDepth`.
-        found: what was found, as the user would recognise it.
-        expected: what would have been right.
-        hint: what to do now.
+        found: the value found, as the user would recognise it.
+        expected: the correct form.
+        hint: the fix.
     """
 
     reason: ClassVar[str] = "Failed"
@@ -134,7 +134,6 @@ class SnaploomError(Exception):
 
 
 def _shown(text: str) -> str:
-    """A text as anybody may read it."""
     return visible_lines(without_secrets(text))
 
 
@@ -374,20 +373,20 @@ class IndexOwned(SkippingError):
 
 
 class IndexUnreadable(SkippingError):
-    """What is stored of an index is damaged, or was written by a newer Snaploom."""
+    """The stored index is damaged, or was written by a newer Snaploom."""
 
     reason = "IndexUnreadable"
 
 
 class KeyUnavailable(SkippingError):
-    """The index is encrypted and its key is not to be had."""
+    """The index is encrypted and its key is unavailable."""
 
     reason = "KeyUnavailable"
     retryable = True
 
 
 class TargetNotIndexable(SkippingError):
-    """What was named has no files of its own: a view, a stream, a table of another system."""
+    """The named target has no files of its own: a view, a stream, a table of another system."""
 
     reason = "TargetNotIndexable"
     exit_code = 2

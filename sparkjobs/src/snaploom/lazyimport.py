@@ -58,7 +58,7 @@ LIBRARY = {
     "schema": "snaploom.reader:schema",
     "to_yaml": "snaploom.models.yamltext:to_yaml",
 }
-"""What `snaploom` itself offers, by name."""
+"""The public names of `snaploom` itself."""
 
 SKIPPING = {
     "disable": "snaploom.skipping.spark.interfaces.enable:disable",
@@ -72,7 +72,7 @@ SKIPPING = {
     "statistics": "snaploom.skipping.spark.interfaces.enable:statistics",
     "without_skipping": "snaploom.skipping.spark.interfaces.enable:without_skipping",
 }
-"""What `snaploom.skipping` offers, by name: all of it needs Spark."""
+"""The public names of `snaploom.skipping`: all of them need Spark."""
 
 
 def resolve(name: str) -> object:

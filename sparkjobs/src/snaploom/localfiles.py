@@ -43,9 +43,7 @@ def open_plain(path: Path | str) -> Iterator[BufferedReader]:
 def read_plain(path: Path | str, most: int) -> bytes:
     """Read a plain file, of a longer one the beginning: one byte more than it may have.
 
-    Args:
-        path: of the file.
-        most: bytes that it may have.
+    `most` is the number of bytes that it may have.
 
     Raises:
         OSError: as `open_plain`.
@@ -58,9 +56,10 @@ def write_file(path: Path, content: str | bytes, *, is_durable: bool = False) ->
     """Write a file as a whole: readers see the former or the new one; a link there is replaced.
 
     Args:
-        path: of the file, in a folder that is there. One that is replaced gives its permissions.
+        path: of the file, in an existing folder. A file that is replaced gives its permissions.
         content: text is written as UTF-8.
-        is_durable: whether it is on the disk when this returns, as what nobody can make again is.
+        is_durable: whether it is on the disk when this returns, for content that cannot be made
+            again.
 
     Raises:
         OSError: the file system refuses; what was there is unchanged.
@@ -84,11 +83,8 @@ def write_new(
 ) -> None:
     """Write a file that must not be there; none is left where it cannot be written in full.
 
-    Args:
-        path: of the file.
-        data: its content.
-        folder: descriptor of the folder from which a relative path counts.
-        is_durable: whether it is on the disk when this returns.
+    A relative path counts from the folder of the descriptor `folder`; `is_durable` writes it to the
+    disk first.
 
     Raises:
         OSError: the file system refuses, or something has the name, be it a link to nowhere.

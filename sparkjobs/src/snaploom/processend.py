@@ -16,9 +16,6 @@ def end_process(code: int) -> NoReturn:
     Threads that nobody waits for (PySpark's, those of an interrupted run, Arrow's) may be at work
     still. Python ends them in the middle of C++ when it takes the interpreter down, upon which C++
     aborts the process, after everything was done.
-
-    Args:
-        code: exit code.
     """
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:

@@ -1,4 +1,4 @@
-"""`snaploom.read`: what an output has committed, as one DataFrame, and only that.
+"""`snaploom.read`: the committed snapshots of an output, and only those, as one DataFrame.
 
 The manifest lists which files belong to which snapshot. One manifest sequence is pinned for the
 whole read, so that a snapshot which is published or deleted meanwhile changes nothing. Of a long
@@ -219,7 +219,6 @@ class _Selection:
         return reduce(DataFrame.unionByName, frames)
 
     def _load(self, versions: Sequence[Version], schema: spark_types.StructType) -> DataFrame:
-        """The rows of some snapshots."""
         frame = self._load_index(versions, schema)
         return self._load_paths(versions, schema) if frame is None else frame
 

@@ -25,12 +25,7 @@ _NESTED = pa.null()
 
 
 def avro_table(schema: dict[str, JsonValue], records: Sequence[dict[str, object]]) -> pa.Table:
-    """Records as a table.
-
-    Args:
-        schema: of the records, as the file has it.
-        records: with values as they are stored.
-    """
+    """Records as a table."""
     given = schema.get("fields")
     fields = (
         [field for field in given if isinstance(field, dict)] if isinstance(given, list) else []
@@ -55,7 +50,7 @@ def _same(value: object) -> object:
 
 
 def _type_of(declared: JsonValue) -> tuple[pa.DataType, Callable[[object], object]]:
-    """The type of a column, and what makes its values of those that are stored."""
+    """The type of a column, and the conversion of its stored values."""
     if isinstance(declared, list):
         others = [each for each in declared if each != "null"]
         found = [_type_of(each) for each in others]

@@ -39,16 +39,12 @@ class AvroFile:
     """A file whose header was read."""
 
     schema: dict[str, JsonValue]
-    """Of its records."""
     records: Iterator[dict[str, object]]
     """Each with the values as they are stored: days, microseconds, bytes of decimals."""
 
 
 def open_avro(stream: BinaryIO) -> AvroFile:
     """Read the header of a file; records are read when they are asked for.
-
-    Args:
-        stream: at the beginning of the file.
 
     Raises:
         NotRecognised: it is no such file, or is packed in a way that is not known.
@@ -164,7 +160,6 @@ _CODECS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def _decoder(schema: JsonValue, named: dict[str, Decode], depth: int) -> Decode:
-    """What reads a value of a schema."""
     if depth > _DEEPEST:
         raise NotRecognised("Avro whose types are nested too deeply")
     if isinstance(schema, list):

@@ -25,7 +25,7 @@ class ColumnDates:
     """The days that occur in a column."""
 
     times: tuple[datetime, ...]
-    """Beginnings of days (of weeks, of months, where these are what it has), ascending."""
+    """Beginnings of its days (or weeks, or months), ascending."""
     unit: Unit
     is_exact: bool
     """Whether each of these is one value, so that a value is a snapshot."""
@@ -38,9 +38,7 @@ class ColumnDates:
 def column_dates(kind: ColumnType, values: pa.Array) -> ColumnDates | None:
     """The days of a column; None where it has other values, or more days than snapshots.
 
-    Args:
-        kind: its type.
-        values: of all rows that were read; of dates in text files as text.
+    The values are of all rows that were read; those of dates in text files are texts.
     """
     if kind.family is Family.OTHER:
         return None

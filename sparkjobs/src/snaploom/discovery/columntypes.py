@@ -24,7 +24,7 @@ TIME_TEXT = (
     r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})?$"
 )
 NULL_TEXTS = ("NULL", "null", "NA", "N/A", "\\N", "None", "NaN")
-"""What exports write where there is no value."""
+"""Texts that exports write for a missing value."""
 
 
 class Family(StrEnum):
@@ -105,8 +105,7 @@ class TextColumn:
 def type_of_texts(values: pa.Array) -> TextColumn:
     """The type that all values of a column of CSV fit.
 
-    Args:
-        values: as text; what is not written is NULL, `""` an empty text.
+    A value that is not written is NULL, `""` an empty text.
     """
     given = pc.unique(values.drop_null())
     if len(given) == 0:

@@ -1,4 +1,4 @@
-"""Databases that `--from` names: their addresses, and what a reader with a driver gives of them."""
+"""Databases that `--from` names: their addresses, and the contents that a reader returns."""
 
 from __future__ import annotations
 
@@ -63,9 +63,7 @@ class DatabaseAddress:
     def source(self, table_reference: str, snapshot: SnapshotSettings | None = None) -> Jdbc:
         """A source that reads one of its tables.
 
-        Args:
-            table_reference: the table, as `tableReference` names it.
-            snapshot: how its snapshots are distinguished; None for what is there when it is read.
+        Without `snapshot` it is the data present when it is read.
         """
         given: dict[str, object] = {"driver": self.driver}
         if self.host is not None:
@@ -87,13 +85,12 @@ class DatabaseAddress:
 
 @dataclass(frozen=True)
 class ReadTable:
-    """What was read of one table."""
+    """The contents read of one table."""
 
     reference: str
     """As `tableReference` names it."""
     name: str
     sample: pa.Table
-    """Its first rows."""
     rows: int
     """In the table, as far as its database knows without counting; at least those of the sample."""
     primary_key: tuple[str, ...]
@@ -102,7 +99,7 @@ class ReadTable:
 
 @dataclass(frozen=True)
 class DatabaseContent:
-    """What was read of a database."""
+    """The contents read of a database."""
 
     tables: tuple[ReadTable, ...]
     left_out: tuple[LeftOut, ...]

@@ -9,7 +9,7 @@ those of one day.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 
@@ -49,7 +49,7 @@ EVENT_WORDS = frozenset({
 })  # fmt: skip
 """Words of columns that name when something happened."""
 BEGINNINGS = frozenset({"start", "started", "begin", "began", "beginn", "opened"})
-"""Words that name when something began, if it is a time: a date begins what is valid from it on."""
+"""Words that name a beginning, if it is a time: a date begins the validity of its row."""
 OTHER_DATES = frozenset({
     "birth", "born", "birthday", "birthdate", "dob", "geburt", "geburtsdatum", "geburtstag", "due",
     "faellig", "faelligkeit", "expiry", "expires", "expired", "expiration", "end", "ended", "ende",
@@ -64,11 +64,7 @@ _MOST_DAYS_SHARE = 0.5
 
 
 def with_snapshot_column(profile: SourceProfile) -> SourceProfile:
-    """The profile of a register by day, or of a table whose files are divided by day, as such.
-
-    Args:
-        profile: of any source.
-    """
+    """The profile of a register by day, or of a table whose files are divided by day, as such."""
     if profile.times:
         return profile
     for column in _candidates(profile):
@@ -91,9 +87,6 @@ def with_event_dates(profile: SourceProfile) -> SourceProfile:
     """The profile of a root whose rows are events, divided by the day on which they happened.
 
     Where several columns could be meant equally, none is chosen.
-
-    Args:
-        profile: of the root.
     """
     if profile.times:
         return profile
@@ -165,7 +158,8 @@ def _key_of_a_day(profile: SourceProfile, day: ColumnProfile) -> tuple[str, ...]
     is_named = _is_named(day, profile)
     snapshot = combined([profile.snapshot, day.sample])
     for size in (1, 2) if is_named else (1,):
-        for chosen in combinations(_likely_keys(others, profile), size):
+        ids = [column for column in others if column_words(column.name, profile.prefix).has_id]
+        for chosen in combinations(ids[:MOST_COLUMNS_COMBINED], size):
             together = combined([column.sample for column in chosen])
             own = all(names_own_table(column, profile) for column in chosen)
             if not (is_named or own) or is_unique(together, profile.snapshot):
@@ -175,11 +169,6 @@ def _key_of_a_day(profile: SourceProfile, day: ColumnProfile) -> tuple[str, ...]
             if is_copied and is_unique(together, snapshot):
                 return tuple(column.name for column in chosen)
     return ()
-
-
-def _likely_keys(columns: Iterable[ColumnProfile], profile: SourceProfile) -> list[ColumnProfile]:
-    ids = [column for column in columns if column_words(column.name, profile.prefix).has_id]
-    return ids[:MOST_COLUMNS_COMBINED]
 
 
 def _by(profile: SourceProfile, column: ColumnProfile, evidence: str) -> SourceProfile:

@@ -32,7 +32,6 @@ class DateForm:
     name: str
     """As people write it, and Spark's patterns."""
     pattern: str
-    """Regular expression of the whole text."""
     strptime: str
     """Python's format of the text without separators that the engine takes apart; empty for seconds
     or milliseconds since 1970."""
@@ -63,7 +62,7 @@ _DATE, _TIME = TimeFormat.ISO8601_DATE, TimeFormat.ISO8601_DATE_TIME
 
 
 def _week(separator: str, letters: str) -> DateForm:
-    """An ISO week such as `2026-W05`, by what stands between year and number."""
+    """An ISO week such as `2026-W05`, by the text between year and number."""
     return DateForm(
         f"YYYY{separator}'{letters}'ww", rf"\d{{4}}{separator}{letters}\d\d",
         f"%G{separator}{letters}%V", Unit.WEEK, None,

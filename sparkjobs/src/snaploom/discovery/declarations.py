@@ -1,4 +1,4 @@
-"""Declarations of what was found, each with comments that state the evidence."""
+"""Declarations of discovered tables, each with comments that state the evidence."""
 
 from __future__ import annotations
 
@@ -48,11 +48,10 @@ CommentPath = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Declared:
-    """A resource, with what is written about it."""
+    """A resource, with its comments."""
 
     resource: Resource
     head: tuple[str, ...]
-    """Comments above it."""
     comments: Mapping[CommentPath, str] = field(default_factory=dict)
     """Comments above parts of it, by their place."""
     is_comment: bool = False
@@ -76,14 +75,9 @@ def declare(
     listed: Iterable[FoundFile],
     folder_uri: str,
 ) -> Declarations:
-    """The declarations of what was found.
+    """The declarations of discovered tables.
 
-    Args:
-        profiles: the sources.
-        found: relationships between them.
-        tree: the output.
-        listed: every file that was listed.
-        folder_uri: of the project's folder, with a final `/`.
+    `listed` has every file that was listed, and `folder_uri` a final `/`.
     """
     everything = list(listed)
     names = resource_names([profile.name for profile in profiles])
@@ -167,7 +161,7 @@ def _snapshot_text(profile: SourceProfile) -> list[str]:
     if found is not None:
         times = found.dates.times
         return [
-            f"snapshots: by {found.name}, {times[0]:%Y-%m-%d} to {times[-1]:%Y-%m-%d} in what was "
+            f"snapshots: by {found.name}, {times[0]:%Y-%m-%d} to {times[-1]:%Y-%m-%d} in the data "
             f"read ({found.evidence})"
         ]
     others = [] if profile.times else [column.name for column in event_columns(profile)]
@@ -209,13 +203,16 @@ def _relationships(
     profiles: Mapping[str, SourceProfile],
     names: Mapping[str, str],
 ) -> tuple[dict[int, str], tuple[Declared, ...]]:
-    """Relationships of the tree by the place of what they join, and all that are written."""
+    """Relationships of the tree by the place of the joined source, and all that are written."""
     used: dict[int, str] = {}
     written: list[Declared] = []
     taken: set[str] = set()
 
     def add(one: Relationship, child: str, parent: str, note: str, is_comment: bool = False) -> str:
-        name = _relationship_name(one, child, parent, taken)
+        column = "-".join(words_of(one.child_columns[-1]))
+        options = [f"{child}-{parent}", f"{child}-{column}", f"{child}-{column}-{parent}"]
+        options += [f"{child}-{parent}-{number}" for number in range(2, 99)]
+        name = next(option for option in options if option not in taken)
         taken.add(name)
         resource = _relationship(one, name, child, parent, profiles)
         head = (one.evidence, note) if note else (one.evidence,)
@@ -241,13 +238,6 @@ def _relationships(
             note = "weak evidence: remove the marks and add it to dataRelationships if it is right"
             add(one, names[one.child], names[one.parent], note, is_comment=True)
     return used, tuple(written)
-
-
-def _relationship_name(one: Relationship, child: str, parent: str, taken: set[str]) -> str:
-    column = "-".join(words_of(one.child_columns[-1]))
-    options = [f"{child}-{parent}", f"{child}-{column}", f"{child}-{column}-{parent}"]
-    options += [f"{child}-{parent}-{number}" for number in range(2, 99)]
-    return next(option for option in options if option not in taken)
 
 
 def _relationship(

@@ -27,7 +27,7 @@ Ask = Callable[[Relationship], bool]
 
 @dataclass(frozen=True)
 class Discovery:
-    """What was found."""
+    """The discovered tables and their declarations."""
 
     profiles: tuple[SourceProfile, ...]
     relationships: Relationships
@@ -41,7 +41,7 @@ class Discovery:
 
     @property
     def about(self) -> str:
-        """What was read, for people."""
+        """The tables read, for people."""
         parts = []
         if self.files_listed:
             parts.append(
@@ -72,7 +72,7 @@ def discover(
     ask: Ask | None = None,
     read_database: ReadDatabase = no_databases,
 ) -> Discovery:
-    """Look at what there is, and declare it.
+    """Discover the tables of some places, and declare them.
 
     Args:
         uris: folders, files and databases.

@@ -34,7 +34,7 @@ class CsvFormat:
     columns: tuple[str, ...]
     """Of the header; numbered where there is none."""
     escape: str
-    """What stands before a quote inside quotes: another quote, or a backslash."""
+    """The character that escapes a quote inside quotes: another quote, or a backslash."""
     made_up: bool = False
     """Whether some names are not in the header as they are, which a declared schema would have to
     repeat."""
@@ -104,9 +104,7 @@ def text_of(content: bytes, encoding: str) -> str:
 def csv_format(head: bytes, is_whole: bool) -> CsvFormat:
     """How CSV is written, by the first bytes of a file.
 
-    Args:
-        head: the first bytes.
-        is_whole: whether these are all.
+    `is_whole` is whether the first bytes are all.
 
     Raises:
         NotRecognised: these are no records of values.
@@ -126,19 +124,15 @@ def csv_format(head: bytes, is_whole: bool) -> CsvFormat:
     has_header = _is_header(header, records)
     if has_header:
         given = [name.strip() for name in header]
-        names = _safe_names(given)
+        # Names as Spark makes them of a header: empty ones and those that stand twice get numbers.
+        times = Counter(name.casefold() for name in given)
+        names = [
+            f"_c{index}" if not name else f"{name}{index}" if times[name.casefold()] > 1 else name
+            for index, name in enumerate(given)
+        ]
         return CsvFormat(encoding, separator, True, tuple(names), escape, names != given)
     numbered = tuple(f"column_{number + 1}" for number in range(len(header)))
     return CsvFormat(encoding, separator, False, numbered, escape)
-
-
-def _safe_names(names: Sequence[str]) -> list[str]:
-    """Names as Spark makes them of a header: empty ones and those that stand twice get numbers."""
-    times = Counter(name.casefold() for name in names)
-    return [
-        f"_c{index}" if not name else f"{name}{index}" if times[name.casefold()] > 1 else name
-        for index, name in enumerate(names)
-    ]
 
 
 def _separated(text: str, escape: str) -> tuple[str, list[list[str]]]:

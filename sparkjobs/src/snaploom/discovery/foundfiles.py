@@ -1,4 +1,4 @@
-"""What there is below a URI: files with their sizes, listed once and never opened."""
+"""The files below a URI with their sizes, listed once and never opened."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ class FoundFile:
     key: str
     """Relative to the place, `/`-separated."""
     size: int
-    """Bytes."""
 
     @property
     def uri(self) -> str:
@@ -53,7 +52,6 @@ class LeftOut:
     what: str
     """File, folder, table or relationship."""
     why: str
-    """The reason, for people."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +64,6 @@ class Listing:
 
 def list_files(uris: Iterable[str]) -> Listing:
     """The files below URIs, sorted by URI, each once.
-
-    Args:
-        uris: folders and files; a relative path counts from here.
 
     Raises:
         ArgumentInvalid: a URI has a secret in it, or letters that globs take for their own.
@@ -134,7 +129,7 @@ def _not_readable(info: ObjectInfo) -> str:
 
 
 def _as_file(whole: str) -> FoundFile | None:
-    """The one file that a URI names; None for a folder, and for what is not there."""
+    """The one file that a URI names; None for a folder or a missing file."""
     head, _, name = whole.rstrip("/").rpartition("/")
     path = re.sub(r"^file:(?://)?(?=/)", "", whole)
     if path.startswith("/"):
@@ -155,7 +150,6 @@ _OF_HADOOP = frozenset({"hdfs", "webhdfs", "viewfs", "abfs", "abfss", "wasb", "w
 
 
 def _refuse_other_kinds(uri: str) -> None:
-    """Refuse what only Hadoop's client could list."""
     scheme = uri.partition(":")[0].lower()
     if scheme in _OF_HADOOP:
         raise ArgumentInvalid(

@@ -1,4 +1,4 @@
-"""The output that relationships lead to: a root, what it joins, roles, and grouped children.
+"""The output that relationships lead to: a root, its joins, roles, and grouped children.
 
 From the root on every relationship towards a parent is one join. A parent that is reached in
 several ways gets a role for each of them. What is not reached so hangs below what it refers to,
@@ -26,8 +26,8 @@ _GROUPED_WORTH = 0.5
 _LINK_COST = 2.0
 _UNDATED_COST = 0.5
 _SATELLITE_COST = 0.75
-"""What a source costs as root that refers to one other only, around which there are more: contacts
-of a customer are rather grouped below the customer than the other way round."""
+"""Cost as root of a source that refers to a single other, around which there are more: contacts of
+a customer are better grouped below the customer than the other way round."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,12 @@ class Joined:
     """A source at its place in the output."""
 
     table: str
-    """Name of its profile."""
     field: str
     """Field of the output; the name of its role, where it has one."""
     is_role: bool
     parent: int
-    """Place of what it is joined to; -1 for the root."""
+    """Place of its parent; -1 for the root."""
     relationship: Relationship | None
-    """None for the root."""
     group_by: tuple[str, ...]
     """Columns by which it is grouped; none for one row a key."""
     depth: int
@@ -53,7 +51,7 @@ class ProposedTree:
     """The output."""
 
     nodes: tuple[Joined, ...]
-    """The root first; every other one after what it is joined to."""
+    """The root first; every other one after its parent."""
     other_roots: tuple[str, ...]
     """Sources that could be the root as well, best first."""
     left_out: tuple[LeftOut, ...]
@@ -69,10 +67,7 @@ def propose_tree(
 ) -> ProposedTree:
     """The output that is most likely meant.
 
-    Args:
-        profiles: at least one.
-        found: relationships between them.
-        root: the table that is to be the root; None to choose one.
+    At least one profile is given; without `root` one is chosen.
     """
     by_name = {profile.name: profile for profile in profiles}
     ranked = sorted(
@@ -137,7 +132,7 @@ class _Growth:
 
     @property
     def grouped(self) -> frozenset[int]:
-        """Places of what is grouped, and of everything that hangs on it."""
+        """Places of grouped nodes, and of all their descendants."""
         tops = [place for place, node in enumerate(self.nodes) if node.group_by]
         return frozenset(chain.from_iterable(nx.bfs_layers(self._places, tops)))
 
@@ -185,7 +180,7 @@ class _Growth:
         return any(self.nodes[place].relationship is one for place in path)
 
     def _is_implied(self, node: Joined, one: Relationship) -> bool:
-        """Whether what this leads to is beside the parent of the node already, for the same key."""
+        """Whether its target is beside the parent of the node already, for the same key."""
         came = node.relationship
         if came is None or came.parent != node.table:
             return False
@@ -208,7 +203,6 @@ class _Growth:
         return len(self.nodes) - 1
 
     def _hang_one(self) -> bool:
-        """Hang the nearest of the sources that are not reached below what it refers to."""
         known = {node.table for node in self.nodes}
         refused = {each.what for each in self.left_out}
         offers = [
@@ -271,6 +265,5 @@ def _role(node: Joined, named: Sequence[Joined]) -> str:
 
 
 def _field(name: str) -> str:
-    """A name as a field of the output."""
     plain = "_".join(words_of(name)) or "source"
     return plain if plain[0].isalpha() else f"t_{plain}"

@@ -40,7 +40,7 @@ GENERIC_STEMS = frozenset({
     "", "data", "part", "export", "file", "extract", "dump", "output", "result", "batch", "full",
     "delta", "inc", "incremental", "snapshot", "all", "daten", "records", "rows", "chunk", "run",
 })  # fmt: skip
-"""Names of files that show nothing about what is in them."""
+"""Names of files that show nothing about their content."""
 VARIANT = "file_variant"
 """Name of the column with the word in which names of files of one table differ."""
 _T = TypeVar("_T")
@@ -61,7 +61,6 @@ class Layout:
     values: tuple[tuple[str, ...], ...]
     """Of each file the text of each piece."""
     times: tuple[datetime | None, ...]
-    """Of each file."""
 
     @property
     def is_dated(self) -> bool:
@@ -88,11 +87,7 @@ class Layout:
 
 
 def layouts_of(files: Iterable[FoundFile]) -> tuple[tuple[Layout, ...], tuple[LeftOut, ...]]:
-    """The sources that files are, and the files that are none; those of tables are neither.
-
-    Args:
-        files: of one or several places.
-    """
+    """The sources that files are, and the files that are none; those of tables are neither."""
     listed = list(files)
     left_out: list[LeftOut] = []
     published = published_folders(listed)
@@ -201,7 +196,6 @@ def _layout(data_format: str, members: Sequence[tuple[FoundFile, ParsedPath]]) -
 
 
 def _table_name(pieces: Sequence[Piece], place: str) -> str:
-    """What the table is called by the text of its files' names, else by a folder's."""
     marks = {
         Kind.TEXT: "",
         Kind.DATE: "\0",
@@ -228,7 +222,6 @@ def _table_name(pieces: Sequence[Piece], place: str) -> str:
 
 
 def _without_endings(name: str) -> str:
-    """The name of a file without what names its format and compression."""
     while "." in name and name.rpartition(".")[2].lower() in (*DATA_ENDINGS, *COMPRESSED):
         name = name.rpartition(".")[0]
     return name
@@ -261,9 +254,7 @@ def last_date(layout: Layout) -> int | None:
 def glob_of(layout: Layout, others: Iterable[FoundFile]) -> str:
     """A Hadoop glob of a source's files, below its place, and of no others' where possible.
 
-    Args:
-        layout: the source.
-        others: every file that was listed in its place.
+    `others` has every file that was listed in its place.
     """
     everything = list(others)
     return next(
@@ -276,16 +267,13 @@ def glob_of(layout: Layout, others: Iterable[FoundFile]) -> str:
 def takes_others(layout: Layout, others: Iterable[FoundFile]) -> bool:
     """Whether a glob of a source's files matches other ones as well.
 
-    Args:
-        layout: the source.
-        others: every file that was listed in its place.
+    `others` has every file that was listed in its place.
     """
     everything = list(others)
     return _foreign(glob_of(layout, everything), layout, everything)
 
 
 def _foreign(glob: str, layout: Layout, others: Iterable[FoundFile]) -> bool:
-    """Whether a glob matches a file that is none of a source's."""
     mine = {file.uri for file in layout.files}
     pattern = re.compile("/".join(translate(part) for part in glob.split("/")).replace(
         r"\z", "").replace(r"\Z", "") + r"\Z")  # fmt: skip
@@ -300,11 +288,7 @@ def _foreign(glob: str, layout: Layout, others: Iterable[FoundFile]) -> bool:
 def merged_layout(layouts: Sequence[Layout], place: int, before: str, behind: str) -> Layout:
     """Several sources as one, whose names differ in a word, which becomes a value.
 
-    Args:
-        layouts: the sources.
-        place: of the text in which they differ.
-        before: what stands in front of the word in it.
-        behind: what stands behind it.
+    `place` is that of the text in which they differ; `before` and `behind` surround the word in it.
     """
 
     def split(pieces: Sequence[_T], instead: Sequence[_T]) -> tuple[_T, ...]:

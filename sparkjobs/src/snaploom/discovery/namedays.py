@@ -20,10 +20,8 @@ def day_piece(paths: Sequence[ParsedPath]) -> int | None:
 
     Two digits may as well be the number of a part. They are days where each is one of its month,
     and either some month has all of its days or they are not counted from 1 without a gap. Numbers
-    that are the same in every month are none.
-
-    Args:
-        paths: of the files of one source, with the same pieces.
+    that are the same in every month are none. The paths are of the files of one source, with the
+    same pieces.
     """
     pieces = paths[0].pieces
     numbers = [index for index, piece in enumerate(pieces) if piece.kind is Kind.ANY]

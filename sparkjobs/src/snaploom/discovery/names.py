@@ -54,7 +54,7 @@ PERSON_ROLES = frozenset({
     "bearbeiter", "betreuer", "verkaeufer", "leiter", "ersteller", "erfasser", "sachbearbeiter",
     "vertreter", "verantwortlicher", "ansprechpartner", "fahrer", "driver", "organizer", "contact",
 })  # fmt: skip
-"""Words of columns that refer to a person by what he is or does, and not by the table's name."""
+"""Words of columns that refer to a person by role, and not by the table's name."""
 PERSON_TABLES = frozenset({
     "user", "employee", "staff", "person", "people", "member", "agent", "mitarbeiter", "benutzer",
     "personal", "worker", "personnel", "angestellter", "anwender", "nutzer", "emp", "persons",
@@ -62,7 +62,7 @@ PERSON_TABLES = frozenset({
 """Words of tables of persons, in the singular and as they are written."""
 COMPOUND_ENDINGS = ("nummer", "schluessel", "kennung", "kuerzel", "number", "code", "uuid", "guid",
                     "key", "nr", "id", "no")  # fmt: skip
-"""What a compound such as `kundennr` or `orderkey` ends with."""
+"""The endings of compounds such as `kundennr` or `orderkey`."""
 _NO_COMPOUNDS = frozenset({
     "paid", "laid", "void", "avoid", "grid", "raid", "acid", "arid", "solid", "valid",
     "invalid", "rapid", "fluid", "hybrid", "liquid", "humid", "druid", "android", "amid", "unpaid",
@@ -100,7 +100,7 @@ def stem(word: str) -> str:
 _PLURALS = (
     ("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch"), ("ses", "s"), ("s", ""),
 )  # fmt: skip
-"""Endings of English plurals, with what stands there in the singular."""
+"""Endings of English plurals, with those of the singular."""
 
 
 @dataclass(frozen=True)
@@ -119,9 +119,7 @@ class ColumnWords:
 def column_words(name: str, prefix: str = "") -> ColumnWords:
     """A column's name, taken apart.
 
-    Args:
-        name: of the column.
-        prefix: word that all columns of its table begin with, as `l` of `l_orderkey`.
+    `prefix` is a word that all columns of its table begin with, as `l` of `l_orderkey`.
     """
     words = words_of(name)
     if prefix and len(words) > 1 and words[0] == prefix:
@@ -231,13 +229,8 @@ def key_likeness(
 ) -> float:
     """How surely two names mean that values of one column are keys of the other's rows.
 
-    Args:
-        child: column that refers.
-        child_prefix: word that all columns of its table begin with.
-        child_table: its table.
-        parent: column that identifies.
-        parent_prefix: word that all columns of its table begin with.
-        parent_table: its table.
+    The child's column refers, the parent's identifies; a prefix is a word that all columns of a
+    table begin with.
     """
     if words_of(child) == words_of(parent) and (words := column_words(child)).base:
         return 0.3 if set(words.base) <= GENERIC and not words.has_id else 1.0
@@ -268,10 +261,7 @@ def key_likeness(
 def names_a_person(column: str, prefix: str, table: str) -> bool:
     """Whether a column may refer to a person of a table: `author_id` of users, `created_by`.
 
-    Args:
-        column: that refers.
-        prefix: word that all columns of its table begin with.
-        table: the other one.
+    `prefix` is a word that all columns of its table begin with; `table` is the other one.
     """
     words = column_words(column, prefix)
     tables = {form for word in table_words(table) for form in (word, stem(word))}

@@ -1,4 +1,4 @@
-"""A file of a store as Arrow reads it, and the meter of what was read."""
+"""A file of a store as Arrow reads it, and the meter of bytes read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Meter:
-    """Counts what was read."""
+    """Counts bytes read."""
 
     bytes_read: int = 0
     files_opened: set[str] = field(default_factory=set)

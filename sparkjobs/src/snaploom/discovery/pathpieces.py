@@ -1,4 +1,4 @@
-"""Paths in pieces: text, dates, values of folders, and what differs between parts of one table."""
+"""Paths in pieces: text, dates, values of folders, and parts that vary within one table."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _WEEK = re.compile(r"((?:W|KW)?)([0-9]{1,2})", re.IGNORECASE)
 
 
 class Kind(StrEnum):
-    """What a piece of a path is."""
+    """The kind of a piece of a path."""
 
     TEXT = "text"
     DATE = "date"
@@ -66,7 +66,6 @@ class ParsedPath:
 
     pieces: tuple[Piece, ...]
     values: tuple[str, ...]
-    """Text of each piece."""
 
     @property
     def instant(self) -> datetime | None:

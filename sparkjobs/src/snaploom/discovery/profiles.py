@@ -1,4 +1,4 @@
-"""What is known of sources after a bounded look: frozen, without any value of the data.
+"""Facts about sources after a bounded look: frozen, without any value of the data.
 
 Values are kept as hashes of 64 bits: those of the rows of a sample, and those of the distinct
 values of a column, the least of them where there are many (a KMV sketch), so that shares of two
@@ -51,7 +51,6 @@ class Inclusion:
     """How many distinct values of one column another one has."""
 
     share: float
-    """0 to 1."""
     compared: int
     """Distinct values that were compared."""
     distinct: int
@@ -76,7 +75,7 @@ class ColumnProfile:
     is_code: bool
     """Whether its texts are capitals and digits, as article numbers are, and not words."""
     is_unique: bool
-    """Whether no value stands twice in one snapshot of what was read, and none is NULL."""
+    """Whether the values read of one snapshot are distinct and none is NULL."""
     sample: Hashes
     """Hash of each row of the sample."""
     dates: ColumnDates | None = None
@@ -102,7 +101,6 @@ class SnapshotColumn:
     name: str
     dates: ColumnDates
     evidence: str
-    """For people."""
 
 
 @dataclass(frozen=True)
@@ -123,12 +121,10 @@ class SourceProfile:
     name: str
     """Of its table."""
     origin: Layout | TableFolder | DatabaseTable
-    """Where it is."""
     columns: tuple[ColumnProfile, ...]
     rows: int
     """In the snapshots that were looked at; exact for Parquet and ORC."""
     rows_read: int
-    """Of these."""
     snapshot: Hashes
     """Of each row of the sample, which snapshot it is from."""
     snapshots_read: int
@@ -136,7 +132,6 @@ class SourceProfile:
     has_one_schema: bool
     """Whether all files that were compared have the same columns."""
     notes: tuple[str, ...] = ()
-    """For people."""
     snapshot_column: SnapshotColumn | None = None
     """None where names of files have dates, or nothing has."""
     partition_columns: tuple[str, ...] = ()
@@ -277,12 +272,8 @@ def profile_column(
 ) -> ColumnProfile:
     """The profile of a column by the values that were read.
 
-    Args:
-        name: of the column.
-        kind: its type.
-        values: of all rows that were read.
-        snapshot: of each row, which snapshot it is from.
-        sample_rows: rows at the beginning that are the sample.
+    The values are of all rows that were read, the first `sample_rows` of which are the sample;
+    `snapshot` numbers the snapshot of each row.
     """
     if values.type == pa.string_view():
         values = pc.cast(values, pa.string())

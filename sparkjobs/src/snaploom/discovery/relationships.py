@@ -59,9 +59,9 @@ _CODE_LENGTH = 4
 _OWN_KEY = 0.85
 """Likeness from which the key of a table is that of another one as well, which it extends."""
 _PERSON_ROLE = 0.55
-"""Likeness of a column that names what a person does to the table of persons, if there is one."""
+"""Likeness of a column that names a person's role to the table of persons, if there is one."""
 _SIDE_COLUMN = 0.45
-"""What is left of a name's likeness where the parent's column is unique, but not its key."""
+"""Factor of a name's likeness where the parent's column is unique, but not its key."""
 
 
 @dataclass(frozen=True)
@@ -109,12 +109,12 @@ def _shown(columns: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Relationships:
-    """What was found."""
+    """The relationships found."""
 
     declared: tuple[Relationship, ...]
     """Best first."""
     weak: tuple[Relationship, ...]
-    """What only a person can decide, best first."""
+    """Candidates that only a person can decide, best first."""
     primary: Mapping[str, Key]
     """The key of each source that has one."""
     compound: Mapping[str, tuple[Key, ...]] = field(default_factory=dict)
@@ -247,7 +247,6 @@ def _rows_per_key(child: SourceProfile, keys: Hashes) -> float:
 def _of_foreign_key(
     child: SourceProfile, key: ForeignKey, parent: SourceProfile, primary: Mapping[str, Key]
 ) -> Relationship:
-    """The relationship that a database declares, with what its values show beside."""
     mine = [child.column(name) for name in key.columns]
     theirs = [parent.column(name) for name in key.parent_columns]
     keys = combined([column.sample for column in mine])
@@ -351,7 +350,6 @@ def _one_direction(found: Iterable[Relationship]) -> list[Relationship]:
 
 
 def _best(found: Iterable[Relationship]) -> list[Relationship]:
-    """For each column the best parent."""
     by_column: dict[tuple[str, tuple[str, ...]], list[Relationship]] = defaultdict(list)
     for one in found:
         by_column[one.child, one.child_columns].append(one)
@@ -376,7 +374,6 @@ def _compounds(
     singles: Sequence[Relationship],
     primary: Mapping[str, Key],
 ) -> list[Relationship]:
-    """Relationships of several columns, the best of each pair of sources."""
     joined = {(r.child, r.parent) for r in singles}
     found: list[Relationship] = []
     for parent in profiles:

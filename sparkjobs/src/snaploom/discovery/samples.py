@@ -39,14 +39,7 @@ def profiles_of(
     tables: Sequence[TableFolder] = (),
     databases: Sequence[tuple[DatabaseAddress, Sequence[ReadTable]]] = (),
 ) -> tuple[tuple[SourceProfile, ...], tuple[LeftOut, ...]]:
-    """Profiles of sources, and those that could not be read, with the reason.
-
-    Args:
-        layouts: sources of files, with names of their own.
-        meter: counts what is read.
-        tables: tables with files of their own.
-        databases: what was read of each.
-    """
+    """Profiles of sources, and those that could not be read, with the reason."""
     anchor = anchor_of(layouts)
     taken = {layout.name.casefold() for layout in layouts}
     profiles: list[SourceProfile] = []
@@ -102,7 +95,6 @@ def _keep(
 
 
 def _free(taken: set[str], *wanted: str) -> str:
-    """The first name that is not taken, which is taken then."""
     options = (*wanted, *(f"{wanted[0]}_{number}" for number in range(2, len(taken) + 3)))
     name = next(option for option in options if option.casefold() not in taken)
     taken.add(name.casefold())
@@ -128,7 +120,6 @@ def _of_database(
 
 
 def _with_known_parents(profiles: Sequence[SourceProfile]) -> Iterator[SourceProfile]:
-    """Profiles whose foreign keys lead to columns that were read."""
     columns = {p.name: {column.name for column in p.columns} for p in profiles}
     for profile in profiles:
         kept = tuple(
@@ -140,7 +131,7 @@ def _with_known_parents(profiles: Sequence[SourceProfile]) -> Iterator[SourcePro
 
 
 def refuse_undeclarable(profile: SourceProfile) -> None:
-    """Refuse what declarations cannot hold.
+    """Refuse tables that declarations cannot express.
 
     Raises:
         NotRecognised: with the reason.

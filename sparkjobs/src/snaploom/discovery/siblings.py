@@ -26,11 +26,7 @@ _BOUNDARY = re.compile(r"[_\-. /]")
 
 
 def siblings_of(profiles: Iterable[SourceProfile]) -> tuple[tuple[Layout, tuple[str, ...]], ...]:
-    """Layouts of files that are parts of one table, each with the names of the sources it joins.
-
-    Args:
-        profiles: of sources of files, each judged by itself.
-    """
+    """Layouts of files that are parts of one table, each with the names of the sources it joins."""
     groups: dict[object, list[tuple[Layout, SourceProfile]]] = defaultdict(list)
     for profile in profiles:
         if isinstance(profile.origin, Layout) and len(profile.columns) >= _FEWEST_COLUMNS:
@@ -53,7 +49,7 @@ def siblings_of(profiles: Iterable[SourceProfile]) -> tuple[tuple[Layout, tuple[
 
 
 def _common_pieces(layouts: Sequence[Layout]) -> tuple[int, str, str] | None:
-    """The one text in which names differ, by its place, and what is around the word that differs.
+    """The one text in which names differ, by its place, and the text around the word that differs.
 
     None where they differ in more.
     """
@@ -83,7 +79,6 @@ def _common_start(texts: Sequence[str]) -> str:
 
 
 def _stem(behind: str) -> str:
-    """What stands between the word and the ending of a name."""
     return behind.partition(".")[0]
 
 

@@ -48,11 +48,10 @@ class Capture:
 
 @dataclass(frozen=True)
 class DeclaredSource:
-    """What a table is declared as."""
+    """The declaration of a table."""
 
     profile: SourceProfile
     name: str
-    """Of the DataSource that others name."""
     physical: HdfsLike | Jdbc
     """Its files, or its table of a database."""
     time_query: str
@@ -76,11 +75,7 @@ class DeclaredSource:
         return (files, self.virtual(self.name)) if self.time_query else (files,)
 
     def virtual(self, name: str) -> DataSource:
-        """A virtual source with the same rows, for a role or for dates that need a query.
-
-        Args:
-            name: of the DataSource.
-        """
+        """A virtual source with the same rows, for a role or for dates that need a query."""
         if not self.time_query:
             alias = "_".join(words_of(self.name)) or "files"
             alias = alias if alias[0].isalpha() else f"t_{alias}"
@@ -107,10 +102,7 @@ def declared_source(
 ) -> DeclaredSource:
     """How a table is declared.
 
-    Args:
-        profile: of the table.
-        name: of its DataSource.
-        listed: every file that was found.
+    `listed` has every file that was found.
     """
     origin = profile.origin
     snapshot, query = _by_column(profile)

@@ -38,7 +38,7 @@ _FIELD_ID = b"PARQUET:field_id"
 
 @dataclass(frozen=True)
 class _Contents:
-    """What a table has at its newest version."""
+    """The contents of a table at its newest version."""
 
     columns: Mapping[str, str]
     """Names of its columns by those in its files (Delta) or their numbers (Iceberg)."""
@@ -50,16 +50,11 @@ class _Contents:
     values: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     """Values that stand in no file but in the metadata, by the file's URI."""
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
-    """Types of these."""
     notes: tuple[str, ...] = ()
 
 
 def profile_table_folder(table: TableFolder, meter: Meter) -> SourceProfile:
     """The profile of a table.
-
-    Args:
-        table: its folder.
-        meter: counts what is read.
 
     Raises:
         NotRecognised: its metadata cannot be read here, or it has no rows.
@@ -80,7 +75,6 @@ def profile_table_folder(table: TableFolder, meter: Meter) -> SourceProfile:
 
 
 def _shaped(found: pa.Table, data: DataFile, contents: _Contents) -> pa.Table:
-    """The table's columns of those of one of its files."""
     kept: list[tuple[str, pa.ChunkedArray]] = []
     for index, own in enumerate(found.schema):
         number = (own.metadata or {}).get(_FIELD_ID, b"").decode()

@@ -16,20 +16,14 @@ class TableFolder:
     """A table with files of its own."""
 
     name: str
-    """As its folder is called."""
     uri: str
     """Of its folder, without a final `/`."""
     data_format: str
     """`iceberg` or `delta`."""
     files: tuple[FoundFile, ...]
-    """Everything in it."""
 
     def below(self, folder: str) -> dict[str, FoundFile]:
-        """Its files below one of its folders, by their path from there on.
-
-        Args:
-            folder: such as `metadata/`; empty for all.
-        """
+        """Its files below one of its folders, by their path from there on."""
         start = f"{self.uri}/{folder}"
         return {
             file.uri.removeprefix(start): file for file in self.files if file.uri.startswith(start)

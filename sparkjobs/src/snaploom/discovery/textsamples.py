@@ -52,10 +52,7 @@ from snaploom.discovery.thresholds import (
 def profile_text(layout: Layout, times: Sequence[datetime | None], meter: Meter) -> SourceProfile:
     """The profile of a source of text.
 
-    Args:
-        layout: its files.
-        times: snapshots to look at, in this order.
-        meter: counts what is read.
+    `times` are the snapshots to read, in this order.
 
     Raises:
         NotRecognised: the files are not what their names mean.
@@ -117,10 +114,7 @@ def _spread(files: Sequence[FoundFile], number: int) -> list[FoundFile]:
 def read_text(file: FoundFile, limit: int, meter: Meter) -> tuple[bytes, bool]:
     """The first bytes of a file, unpacked, and whether these are all.
 
-    Args:
-        file: which one.
-        limit: bytes, after unpacking.
-        meter: counts what is read.
+    `limit` is in bytes after unpacking.
 
     Raises:
         NotRecognised: it is compressed in a way that cannot be read here.
@@ -144,7 +138,6 @@ def read_text(file: FoundFile, limit: int, meter: Meter) -> tuple[bytes, bool]:
 
 
 def _gunzipped(content: bytes, limit: int) -> bytes:
-    """Members of gzip one after the other, up to a limit."""
     parts: list[bytes] = []
     size = 0
     while content and size < limit:
@@ -158,7 +151,7 @@ def _gunzipped(content: bytes, limit: int) -> bytes:
 
 @dataclass(frozen=True)
 class _TextTable:
-    """What was read of a source of text."""
+    """The contents read of a source of text."""
 
     columns: tuple[tuple[str, ColumnType, pa.Array], ...]
     rows: int
@@ -309,10 +302,7 @@ def _json_table(
 def json_records(content: bytes, is_whole: bool, form: JsonFormat) -> list[dict[str, object]]:
     """The records of a file.
 
-    Args:
-        content: its first bytes.
-        is_whole: whether these are all.
-        form: how it is written.
+    `is_whole` is whether the first bytes are all.
 
     Raises:
         NotRecognised: a line, or the document, is no record.

@@ -1,4 +1,4 @@
-"""Bounds of what is read, and from which evidence on something is declared.
+"""Bounds of reading, and the evidence needed to declare something.
 
 The figures of relationships were chosen on the data sets of `benchmarks/discovery.py`, which
 reports recall and precision: change one only with its figures at hand.

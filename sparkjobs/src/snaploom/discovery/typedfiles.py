@@ -154,12 +154,8 @@ def profile_typed(
 ) -> SourceProfile:
     """The profile of a source by the first rows of its files.
 
-    Args:
-        name: of the source.
-        origin: where it is.
-        files: those to look at, in this order; of further snapshots only while rows are few.
-        meter: counts what is read.
-        shape: makes the columns of the source of those of a file.
+    `files` are read in this order, those of further snapshots only while rows are few; `shape`
+    makes the source's columns from those of a file.
 
     Raises:
         NotRecognised: there is nothing, or a file is not of its format.
@@ -205,11 +201,7 @@ def profile_typed(
 def profile_rows(name: str, origin: DatabaseTable, sample: pa.Table, rows: int) -> SourceProfile:
     """The profile of a source of which one table of Arrow was read.
 
-    Args:
-        name: of the source.
-        origin: where it is.
-        sample: its first rows.
-        rows: how many it has.
+    `sample` has its first rows, of `rows` in all.
     """
     snapshot = np.ones(len(sample), dtype=np.uint64)
     return SourceProfile(
@@ -228,9 +220,7 @@ def profile_rows(name: str, origin: DatabaseTable, sample: pa.Table, rows: int) 
 def columns_of(sample: pa.Table, snapshot: Hashes) -> list[ColumnProfile]:
     """Profiles of the columns of a sample.
 
-    Args:
-        sample: the rows.
-        snapshot: of each row, which snapshot it is from.
+    `snapshot` numbers the snapshot of each row.
     """
     return [
         profile_column(

@@ -34,7 +34,6 @@ class Interval:
     start: datetime
     length: TimeOffset
     reason: str
-    """For people."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +51,11 @@ class Window:
 def interval_of(times: Sequence[datetime], unit: Unit) -> Interval:
     """The intervals of an output by the times of its root.
 
-    Args:
-        times: ascending; empty for a root without history.
-        unit: how exact they are.
+    The times ascend, and are empty for a root without history; `unit` is their precision.
     """
     if not times:
         start = datetime(2000, 1, 1)
-        return Interval(start, TimeOffset(day=1), "one snapshot a day, of what is there at the run")
+        return Interval(start, TimeOffset(day=1), "one snapshot a day, of the data at the run")
     gaps = [later - earlier for earlier, later in pairwise(times)]
     count = f"{len(times):,} snapshots" if len(times) > 1 else "1 snapshot"
     count += f", the first of {times[0]:%Y-%m-%d}"
@@ -90,15 +87,13 @@ def _midnight(time: datetime) -> datetime:
 def window_of(root: Sequence[datetime], child: Sequence[datetime]) -> Window:
     """The window of a child by the times of both; empty for a source without history.
 
-    Args:
-        root: times of the root, ascending.
-        child: times of the child, ascending.
+    Both ascend.
     """
     none = TimeOffset()
     if not child and not root:
         return Window(none, none, False, "")
     if not child:
-        return Window(none, EVER, False, "no history: every snapshot gets what is there at the run")
+        return Window(none, EVER, False, "no history: every snapshot gets the data at the run")
     if not root:
         return Window(EVER, none, False, "the newest snapshot at the time of the run")
     lags: list[timedelta] = []

@@ -15,7 +15,7 @@ from snaploom.visibletext import visible
 WIDTH = 110
 """Characters of a line up to which a list or map stays on it."""
 MOST_LEFT_OUT = 40
-"""Lines about what was left out; more are counted."""
+"""Lines about parts left out; more are counted."""
 _BLOCKS = frozenset({"spec", "schemaFields", "otherDataSources", "dataRelationships"})
 """Fields whose members stand on lines of their own, except a single one."""
 
@@ -23,9 +23,7 @@ _BLOCKS = frozenset({"spec", "schemaFields", "otherDataSources", "dataRelationsh
 def files_of(found: Declarations, about: Sequence[str]) -> dict[str, str]:
     """The text of each file, by its name.
 
-    Args:
-        found: the declarations.
-        about: lines about the reading, for the beginning.
+    `about` has lines about the reading, for the beginning.
     """
     files = {
         "sources.yaml": _file(found.sources, [*about, *_left_out(found.left_out)]),
@@ -57,7 +55,7 @@ def _left_out(left_out: Sequence[LeftOut]) -> list[str]:
 
 
 def resource_text(declared: Declared) -> str:
-    """One resource as YAML, its comments in front of what they are about."""
+    """One resource as YAML, each comment in front of its subject."""
     lines = [_comment(line) for line in declared.head]
     body: list[str] = []
     for key, value in document_of(declared.resource).items():
@@ -68,7 +66,7 @@ def resource_text(declared: Declared) -> str:
 
 
 def document_of(resource: Resource) -> dict[str, JsonValue]:
-    """A resource as plain data, with what was given and without defaults."""
+    """A resource as plain data, with the fields given and without defaults."""
     given: dict[str, JsonValue] = resource.model_dump(
         mode="json", by_alias=True, exclude_none=True, exclude_unset=True, exclude={"status"}
     )

@@ -18,13 +18,7 @@ from pyspark.sql import types as spark
 
 
 def collect_groups(frame: DataFrame, keys: Sequence[str], packed: str) -> DataFrame:
-    """One row a key: the key columns, and `packed` as a sorted array of what it was.
-
-    Args:
-        frame: the key columns and the packed struct.
-        keys: names of the key columns.
-        packed: name of the packed struct.
-    """
+    """One row a key: the key columns, and a sorted array of the rows, named `packed`."""
     whole = reduce(and_, [sf.col(key).isNotNull() for key in keys])
     array = _sorted_list(sf.col(packed), frame.schema[packed].dataType)
     return frame.where(whole).groupBy(*keys).agg(array.alias(packed))

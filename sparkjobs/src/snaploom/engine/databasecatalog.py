@@ -1,4 +1,4 @@
-"""What a database itself knows of its tables, by the catalogue that every JDBC driver has.
+"""Facts that a database has about its tables, from the catalogue of every JDBC driver.
 
 Asked are `DatabaseMetaData`'s questions, which are the same for all drivers; how many rows a table
 has is what its statistics hold, since counting would read all of it.
@@ -53,11 +53,8 @@ def catalog_of(
 ) -> tuple[tuple[CatalogTable, ...], tuple[str, ...]]:
     """The tables that a user may see, by name, and the references of those that are too many.
 
-    Args:
-        spark: the session.
-        declared: any source of the database; its table is not looked at.
-        resource: what errors are about.
-        most: tables that are asked about.
+    `declared` is any source of the database; its table is not read. At most `most` tables are asked
+    about.
 
     Raises:
         SourceError: the database cannot be reached, or refuses.
@@ -75,11 +72,7 @@ def catalog_of(
 def sample_of(spark: SparkSession, declared: Jdbc, resource: str, most: int) -> pa.Table:
     """The first rows of a table, with the types that Spark reads.
 
-    Args:
-        spark: the session.
-        declared: the source.
-        resource: what errors are about.
-        most: rows.
+    It has at most `most` rows.
 
     Raises:
         SourceError: the table cannot be read.
@@ -142,7 +135,7 @@ def _place_in_key(row: dict[str, str]) -> int:
 
 
 def _rows(connection: JdbcConnection, place: tuple[str, str]) -> int:
-    """What statistics of the table and of its indexes hold; some drivers have none."""
+    """Row counts of the statistics of the table and its indexes; some drivers have none."""
     catalog, (schema, name) = connection.java.getCatalog(), place
     with suppress(SourceError, ValueError):
         found = connection.catalogue(
@@ -159,5 +152,4 @@ def _reference(declared: Jdbc, schema: str, name: str) -> str:
 
 
 def _is_plain(name: str) -> bool:
-    """Whether a name stands in a reference as it is."""
     return not set(name) & set('."') and table_parts(name) == (name,)

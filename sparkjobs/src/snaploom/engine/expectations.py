@@ -69,12 +69,9 @@ class Expectations:
     def __init__(
         self, output: OutputDataset, frame: DataFrame, *, is_written: bool = False
     ) -> None:
-        """Resolve the expectations, and observe what can be observed.
+        """Resolve the expectations, and observe those that can be observed.
 
-        Args:
-            output: declares them.
-            frame: the woven rows.
-            is_written: whether the rows are in their files already, so that these are measured.
+        `is_written` is whether the rows are in their files already, so that these are measured.
 
         Raises:
             CheckInvalid: one that must hold cannot be measured on these rows.
@@ -100,12 +97,10 @@ class Expectations:
     def settle(
         self, spark: SparkSession, job_group: str, staged: Callable[[], DataFrame]
     ) -> tuple[CheckResult, ...]:
-        """What became of them, once `frame` was written; call it before anything is published.
+        """Their results, once `frame` was written; call it before anything is published.
 
-        Args:
-            spark: the session that wrote.
-            job_group: group of the jobs that wrote.
-            staged: the written rows, read back; called only when they are needed.
+        `job_group` is that of the jobs that wrote. `staged` reads the written rows back, only when
+        they are needed.
 
         Raises:
             CheckFailed: an expectation that must hold does not.
@@ -221,7 +216,7 @@ class Expectations:
         if not failed:
             return
         raise CheckFailed(
-            "the woven rows are not what is expected of them",
+            "the woven rows do not meet their expectations",
             resource=self._output.identity,
             path="spec.checks"
             if failed[0].name != ROOT_KEY
@@ -239,7 +234,6 @@ class Expectations:
 
 
 def _how_to_pass(failed: Sequence[CheckResult]) -> str:
-    """What to do about expectations that do not hold; `rootKey` has no mode."""
     ways = []
     if any(one.name == ROOT_KEY for one in failed):
         ways.append(
@@ -252,7 +246,7 @@ def _how_to_pass(failed: Sequence[CheckResult]) -> str:
 
 
 def check_warnings(results: Sequence[CheckResult]) -> tuple[str, ...]:
-    """What to warn of: expectations that are published although they do not hold."""
+    """Warnings about expectations that do not hold and do not stop publication."""
     return tuple(
         f"the expectation `{one.name}` does not hold: {one.measured}"
         for one in results
@@ -287,11 +281,6 @@ def key_columns(
 ) -> tuple[str, ...]:
     """The columns of the root's key among those of a woven frame, as Spark's parser reads them.
 
-    Args:
-        schema: of the woven rows.
-        names: the `rootKey`.
-        owner: identity of the output, for messages.
-
     Raises:
         CheckInvalid: the root has no such column.
     """
@@ -313,12 +302,7 @@ def key_columns(
 
 
 def uniqueness(rows: DataFrame, key: Sequence[str]) -> CheckResult:
-    """Whether every key of the root is in the rows once, and none is NULL; the first few if not.
-
-    Args:
-        rows: woven rows.
-        key: from `key_columns`.
-    """
+    """Whether every key of the root is in the rows once, and none is NULL; the first few if not."""
     names = [f"k{number}" for number in range(len(key))]
     keys = rows.select(*(sf.col(text).alias(name) for text, name in zip(key, names, strict=True)))
     is_null = reduce(or_, [sf.col(name).isNull() for name in names])

@@ -1,4 +1,4 @@
-"""Spark's failures as errors of Snaploom: one line, no stack trace, and what to do.
+"""Spark's failures as errors of Snaploom: one line, no stack trace, and a fix.
 
 Spark names most failures by a condition in brackets, such as `[FAILED_READ_FILE.NO_HINT]`; the
 outermost exception is often only "a task failed", so the whole chain of causes is searched and the
@@ -58,12 +58,12 @@ _EXCEPTION_NAME = re.compile(r"^(?:(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): )
 @dataclass(frozen=True, slots=True)
 class _Rule:
     pattern: re.Pattern[str]
-    """What it matches; the groups `found` and `expected`, if any, become those of the error."""
+    """The pattern; its groups `found` and `expected`, if any, become those of the error."""
     error: type[SnaploomError]
     hint: str
     expected: str | None = None
     message: str | None = None
-    """What it means, where Spark's sentence only has what was found."""
+    """Its meaning, where Spark's sentence only has the value found."""
 
 
 def _rule(
@@ -112,7 +112,7 @@ _RULES = (
     _rule(
         r"AccessDeniedException|Status Code: 40[13]|SignatureDoesNotMatch|InvalidAccessKeyId",
         SourceNotReadable,
-        "check the credentials in the environment of the process, and what they may do",
+        "check the credentials in the environment of the process, and their permissions",
         "credentials that the store accepts",
         "the store refuses Spark's credentials",
     ),
@@ -172,8 +172,8 @@ _RULES = (
         r"(?:of the JSON token type VALUE_STRING to target|as target) .{1,300})",
         SourceNotReadable,
         "declare the column as string in schemaFields, and cast it by a fieldTransformer, which "
-        "gives NULL for what is no number; or write numbers without quotes; formatOptions mode: "
-        "PERMISSIVE gives NULL for what does not fit",
+        "gives NULL for a text that is no number; or write numbers without quotes; formatOptions "
+        "mode: PERMISSIVE gives NULL for a value that does not fit",
         "a value of the declared type, numbers without quotes",
         "a text of JSON is no value of the declared type",
     ),
@@ -181,8 +181,8 @@ _RULES = (
         r"\[MALFORMED_RECORD_IN_PARSING\b(?s:.*)\n(?P<found>.+)",
         SourceNotReadable,
         "correct the file, or format, formatOptions or schemaFields; formatOptions mode: "
-        'PERMISSIVE gives NULL for what does not fit; of CSV, nullValue: "" takes an empty value '
-        "in quotes for NULL",
+        'PERMISSIVE gives NULL for a value that does not fit; of CSV, nullValue: "" takes an empty '
+        "value in quotes for NULL",
         "records that fit the format and the schema",
         "a record cannot be read",
     ),
@@ -255,7 +255,7 @@ _RULES = (
         r"\[(?:CAST_|CANNOT_PARSE_|INVALID_FORMAT\.MISMATCH_INPUT)",
         SourceError,
         "correct the values or the type, or use try_cast, try_to_timestamp, try_to_date or "
-        "try_to_number, which give NULL for what cannot be read",
+        "try_to_number, which give NULL for a text that cannot be read",
         "values that are written as the type or the format wants them",
     ),
     _rule(
@@ -305,10 +305,7 @@ def translate(
 ) -> SnaploomError:
     """The error of Snaploom for a failure of Spark; never raises.
 
-    Args:
-        error: what Spark, py4j or Snaploom raised; an error of Snaploom is returned as it is.
-        resource: `Kind/name` of the resource at work, when it is known.
-        path: field path inside it.
+    An error of Snaploom is returned as it is; `resource` is the one at work, when it is known.
     """
     if isinstance(error, SnaploomError):
         return error
@@ -337,7 +334,7 @@ def translate(
         condense(chain[-1] if isinstance(error, Py4JJavaError) else chain[0]),
         resource=resource,
         path=path,
-        hint="correct what the message names; the driver's log has the rest",
+        hint="correct the cause that the message names; the driver's log has the rest",
     )
 
 

@@ -23,9 +23,7 @@ class Found:
     parts: tuple[str, ...]
     """Names from the top level down, in the case of the data."""
     data_type: spark.DataType
-    """Type of the field."""
     metadata: dict[str, object]
-    """Metadata of the field."""
 
     @property
     def path(self) -> str:
@@ -60,7 +58,7 @@ def find_field(schema: spark.DataType, path: str) -> Found | None:
 
 
 def matches(declared: DataType, actual: spark.DataType) -> bool:
-    """Whether data of a type is what was declared, ignoring nullability, metadata and case."""
+    """Whether data of a type fits the declared one, ignoring nullability, metadata and case."""
     return _bare(to_spark(declared)) == _bare(actual)
 
 

@@ -45,14 +45,12 @@ DATA = "data"
 
 @dataclass(frozen=True)
 class Weave:
-    """What one snapshot is woven from, or several that differ in the rows of the root only."""
+    """Inputs of one snapshot, or of several that differ in the rows of the root only."""
 
     tree: JoinTree
-    """The join tree."""
     frames: Mapping[str, DataFrame]
     """The included nodes' rows, by field name."""
     relationships: Mapping[str, DataRelationship]
-    """By name."""
     snapshots: int = 1
     """How many snapshots the rows of the root are of; of several, each row has its number, from 0,
     in a column `NUMBER` beside its own columns."""
@@ -62,7 +60,7 @@ class Weave:
     """The key of every join, by the number of the child."""
 
     def __post_init__(self) -> None:
-        """Leave out what has no frame, and what hangs on it."""
+        """Leave out nodes without a frame, and their descendants."""
         missing = (n.number for n in self.tree.nodes if n.field_name not in self.frames)
         left_out = self.tree.subtrees(missing)
         included = tuple(node for node in self.tree.nodes if node.number not in left_out)
@@ -210,7 +208,6 @@ class Side:
         return [self._key_name(part) for part in self._weave.keys[child.number].left]
 
     def _own_keys(self) -> list[str]:
-        """Names of the columns that hold the key by which this node is joined."""
         if self.node.number == 0:
             return []
         return [self._key_name(part) for part in self._weave.keys[self.node.number].right]
@@ -271,12 +268,12 @@ class Side:
         return reduce(and_, [sf.col(a) == sf.col(b) for a, b in pairs])
 
     def in_counters(self) -> Sequence[Column]:
-        """What is counted before the first join."""
+        """Counters before the first join."""
         nulls = {f"null_{c.number}": _has_null(self.left_keys(c)) for c in self.children}
         return [rows_counter(), *self._counters(nulls)]
 
     def out_counters(self) -> Sequence[Column]:
-        """What is counted when the node is packed."""
+        """Counters at packing the node."""
         counted: dict[str, Column] = {}
         for child in self.children:
             place = sf.col(child.field_name)
@@ -318,5 +315,4 @@ class Side:
 
 
 def _has_null(keys: Sequence[str]) -> Column:
-    """Whether one of the key columns is NULL."""
     return reduce(or_, [sf.col(key).isNull() for key in keys])

@@ -19,7 +19,7 @@ SPARK_FORMATS: Mapping[DataFormat, str] = {
     **FORMAT_NAMES,
     DataFormat.AVRO: AVRO_CLASS,
 }
-"""What Spark calls the files of each format that is published."""
+"""Spark's name of the files of each format that is published."""
 
 JSON_OPTIONS: Mapping[str, str] = {
     # Spark's defaults write milliseconds, and would lose the last three digits without a word.
@@ -35,15 +35,16 @@ READ_OPTIONS: Mapping[DataFormat, Mapping[str, str]] = {
     DataFormat.JSONL: {**JSON_OPTIONS, "mode": "FAILFAST"},
     DataFormat.ICEBERG: {},
 }
-"""What Spark must know to read back what was written."""
+"""Options that Spark needs to read back the written files."""
 
 NULL_TEXT = "\ufdd0snaploom: no value\ufdd0"
-"""What stands for a value of CSV that is not written at all, so that `""` is an empty text and not
-NULL. U+FDD0 is a character that Unicode keeps out of texts that are exchanged."""
+"""The text of an absent value of CSV, so that `""` is an empty text and not NULL. U+FDD0 is a
+character that Unicode keeps out of texts that are exchanged."""
 
 SOURCE_OPTIONS: Mapping[str, Mapping[str, str]] = {
     "json": {"mode": "FAILFAST"},
     "xml": {"mode": "FAILFAST"},
 }
-"""With which files of others are read, unless a source sets others: Spark by itself gives NULL
-for what does not fit the schema. Those of CSV are in `engine.sources.files.text.csvdialect`."""
+"""Options to read files of others with, unless a source sets its own: Spark by itself gives NULL
+for a value that does not fit the schema. Those of CSV are in
+`engine.sources.files.text.csvdialect`."""

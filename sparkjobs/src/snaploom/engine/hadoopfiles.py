@@ -34,7 +34,7 @@ STATUSES_AT_ONCE = 10_000
 
 @dataclass(frozen=True)
 class HadoopFiles:
-    """What Hadoop's client answers."""
+    """Answers of Hadoop's client."""
 
     client: HadoopClient
 
@@ -91,7 +91,7 @@ class HadoopFiles:
 
 
 class _Listing:
-    """Asks one file system what globs match; from several threads at once."""
+    """Lists matches of globs in one file system, from several threads at once."""
 
     def __init__(self, client: HadoopClient, glob: str) -> None:
         self._jvm = client.jvm

@@ -35,10 +35,6 @@ _NAME_MAPPING = "schema.name-mapping.default"
 def require_iceberg(session: SparkSession, resource: str) -> None:
     """Refuse a session that does not have Iceberg's library.
 
-    Args:
-        session: the session.
-        resource: `Kind/name` of what needs it.
-
     Raises:
         PublicationError: it does not.
     """

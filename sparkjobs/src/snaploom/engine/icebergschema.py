@@ -47,9 +47,7 @@ def iceberg_schema(schema: spark.StructType) -> dict[str, JsonValue]:
 def renamed(schema: spark.StructType, table: JsonValue) -> list[str]:
     """Columns that a table has in other letters, by path: Iceberg distinguishes `ID` and `id`.
 
-    Args:
-        schema: columns that are to be there.
-        table: columns that are, as in Iceberg's document.
+    `table` has the existing columns, as in Iceberg's document.
     """
     return list(_renamed(schema, table, ""))
 

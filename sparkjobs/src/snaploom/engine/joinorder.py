@@ -30,11 +30,9 @@ def in_join_order(
 ) -> list[Child]:
     """The children in the order of their joins; the given order where nothing else decides.
 
-    Args:
-        children: of one node.
-        key: the columns of the left side by which a child is joined.
-        width: bytes that a child adds to a row.
-        is_broadcast: whether Spark will broadcast a child; asked only where the order matters.
+    The children are of one node; `key` gives the columns of the left side by which a child is
+    joined, and `width` the bytes that it adds to a row. `is_broadcast` is asked only where the
+    order matters.
     """
     if len({key(child) for child in children}) < 2:
         return list(children)

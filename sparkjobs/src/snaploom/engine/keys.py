@@ -75,10 +75,6 @@ class KeyPart:
         A query is wrapped in a `coalesce` of one argument, which the optimiser removes: inside it
         the analyser refuses what would change the number of rows (generators, aggregates).
 
-        Args:
-            session: resolves it.
-            relationship: name of the relationship that declares it.
-
         Raises:
             SourceSchemaInvalid: a query has what it may not.
         """
@@ -110,11 +106,8 @@ def join_keys(
 ) -> dict[int, JoinKey]:
     """The key of every join both of whose sides have a schema, by the number of the child.
 
-    Args:
-        tree: the join tree.
-        schemas: schemas of the included nodes, by field name; every field of a key is there, which
-            `snaploom.engine.schemachecks` has proved.
-        relationships: by name.
+    `schemas` are those of the included nodes, by field name; every field of a key exists, as
+    `snaploom.engine.schemachecks` has proved.
     """
     keys: dict[int, JoinKey] = {}
     for child in tree.joins:
@@ -158,7 +151,6 @@ def _pair(
 
 
 def _taken_as(component: KeyComponent, field: Found) -> spark.DataType:
-    """The type of a field before it is compared."""
     return first_cast(component.fields_[0], field.data_type, component) or field.data_type
 
 
@@ -196,11 +188,6 @@ def _bare_field(component: KeyComponent, schema: spark.StructType) -> Found | No
 def check_keys(made: DataFrame, source: DataFrame, parts: Mapping[str, list[KeyPart]]) -> None:
     """Refuse key expressions that come to more than SQL may.
 
-    Args:
-        made: the source's columns and its keys.
-        source: the source's columns.
-        parts: key expressions by name of the relationship.
-
     Raises:
         SourceSchemaInvalid: naming the relationships whose keys are no bare fields.
     """
@@ -223,11 +210,6 @@ def refuse_broken_keys(
     frame: DataFrame, node: JoinNode, parts: Mapping[str, list[KeyPart]]
 ) -> None:
     """Name the key expression that Spark refuses; called once a select with all of them failed.
-
-    Args:
-        frame: the source's columns.
-        node: the node of the source.
-        parts: key expressions by name of the relationship.
 
     Raises:
         SourceSchemaInvalid: for the first expression that is refused by itself.

@@ -38,13 +38,7 @@ _TIMES = (spark.TimestampType, spark.TimestampNTZType)
 
 
 def is_of_declared_type(field: KeyField, actual: spark.DataType, component: KeyComponent) -> bool:
-    """Whether data of a type gives the key that the declared type would give.
-
-    Args:
-        field: as it is declared.
-        actual: type of the data.
-        component: the component of the key that the field is in.
-    """
+    """Whether data of a type gives the key that the declared type would give."""
     if _gives_declared_keys(field, actual, component):
         return True
     return first_cast(field, actual, component) is not None
@@ -53,13 +47,7 @@ def is_of_declared_type(field: KeyField, actual: spark.DataType, component: KeyC
 def first_cast(
     field: KeyField, actual: spark.DataType, component: KeyComponent
 ) -> spark.DataType | None:
-    """The declared type, where data is cast to it before anything else; None where it is not.
-
-    Args:
-        field: as it is declared.
-        actual: type of the data.
-        component: the component of the key that the field is in.
-    """
+    """The declared type, where data is cast to it before anything else; None where it is not."""
     declared = to_spark(field.data_type)
     if component.query is not None:
         is_as_declared = matches(field.data_type, actual)
@@ -81,7 +69,8 @@ def _gives_declared_keys(field: KeyField, actual: spark.DataType, component: Key
         return _are_whole(declared, actual)
     wanted = to_spark(component.cast_data_type)
     if isinstance(wanted, spark.StringType):
-        return _have_equal_texts(declared, actual)
+        scale, other_scale = _scale(declared), _scale(actual)
+        return scale is not None and scale == other_scale
     if isinstance(declared, _FLOATS) and isinstance(actual, _FLOATS):
         return isinstance(wanted, spark.DoubleType)
     if _scale(declared) is None or _scale(actual) is None:
@@ -92,11 +81,6 @@ def _gives_declared_keys(field: KeyField, actual: spark.DataType, component: Key
 
 def _are_whole(one: spark.DataType, other: spark.DataType) -> bool:
     return type(one) in _DIGITS and type(other) in _DIGITS
-
-
-def _have_equal_texts(one: spark.DataType, other: spark.DataType) -> bool:
-    scale, other_scale = _scale(one), _scale(other)
-    return scale is not None and scale == other_scale
 
 
 def _scale(data_type: spark.DataType) -> int | None:
@@ -111,10 +95,6 @@ def holds(wanted: spark.DataType, given: spark.DataType) -> bool:
 
     A day is the midnight that begins it, in the session's zone, which is UTC in a run. Text holds
     nothing but text: 7 would not be the 007 that was declared.
-
-    Args:
-        wanted: type that values are cast to.
-        given: type that they have.
     """
     if wanted == given:
         return True

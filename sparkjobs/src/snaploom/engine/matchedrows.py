@@ -1,4 +1,4 @@
-"""Shares of rows that must find a match (`matchedRows`), against what was counted at the joins."""
+"""Shares of rows that must find a match (`matchedRows`), against the counts at the joins."""
 
 from __future__ import annotations
 
@@ -31,11 +31,7 @@ class _LowShare:
 
 
 def low_match_warnings(output: OutputDataset, joins: Iterable[JoinMeasure]) -> tuple[str, ...]:
-    """What to warn of: joins with a lower share than `matchedRows` has, of mode WARN.
-
-    Args:
-        output: declares the shares.
-        joins: what was counted.
+    """Warnings about joins of mode WARN with a lower share than `matchedRows` has.
 
     Raises:
         CheckFailed: a share of mode FAIL is not reached, with all of these.

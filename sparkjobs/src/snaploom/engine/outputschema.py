@@ -1,4 +1,4 @@
-"""What is refused before writing: schemas that Spark writes and nobody can read.
+"""Schemas refused before writing, which Spark writes and nobody can read.
 
 Spark writes a struct with `a` and `A` and then refuses to read it; Parquet fails on columns of type
 void halfway through a job; Avro and JSON have rules about names and map keys that show only once a
@@ -29,11 +29,8 @@ class SchemaFault:
     """Something that cannot be written, or not be read afterwards."""
 
     path: str
-    """Where it stands in the output."""
     message: str
-    """What is wrong."""
     hint: str
-    """What to do."""
 
 
 def refuse_unwritable(schema: spark.StructType, data_format: DataFormat) -> None:

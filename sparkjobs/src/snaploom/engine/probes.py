@@ -1,4 +1,4 @@
-"""What is counted while a tree is folded, and the two ways to count it.
+"""The counts taken while a tree is folded, and the two ways to take them.
 
 `fold` hands every frame worth counting to a probe and goes on with what it gets back. `Observing`
 attaches Spark observations, which count in the same job; `Recording` keeps the frames, for exact
@@ -55,7 +55,7 @@ class Probe(Protocol):
     """Sees the frames of a fold."""
 
     def at(self, point: Point, frame: DataFrame, counters: Sequence[Column]) -> DataFrame:
-        """Take note of a frame and of what to count in it; return the frame to go on with."""
+        """Register a frame and the counts to take in it; return the frame to continue with."""
 
 
 @dataclass
@@ -75,13 +75,11 @@ class Observing:
         return frame.observe(observation, *counters)
 
     def read(self, patience: float) -> dict[Point, Counts]:
-        """What was observed, once the job has ended.
+        """The observed counts, once the job has ended.
 
         `Observation.get` waits for ever when the observed part of the plan was optimised away
         (SPARK-54620), so only completed ones are read; the others are absent from the result.
-
-        Args:
-            patience: seconds to wait for Spark's listeners, which report after the job's end.
+        Spark's listeners report after the job's end; `patience` is the seconds to wait for them.
         """
         deadline = time.monotonic() + patience
         waiting = dict(self.observations)

@@ -20,7 +20,7 @@ _WHOLE_FILES = {
     # Spark writes checksums of pages, and does not look at them by itself.
     "parquet.page.verify-checksum.enabled": "true",
 }
-"""A file that is not what was written fails the job, whatever the session's settings are."""
+"""A file that differs from the written one fails the job, under any settings of the session."""
 
 
 def read_files(
@@ -28,13 +28,8 @@ def read_files(
 ) -> DataFrame:
     """The rows of some published files, or of a folder of them, without the partition column.
 
-    As in every DataFrame that Spark reads from files, every column may be NULL.
-
-    Args:
-        session: any session.
-        uris: of the files or the folder.
-        data_format: theirs.
-        schema: as recorded when they were written.
+    As in every DataFrame that Spark reads from files, every column may be NULL. The schema is the
+    one recorded when they were written.
     """
     options = {**READ_OPTIONS[data_format], **_LITERAL_PATHS, **_WHOLE_FILES}
     reader = session.read.format(SPARK_FORMATS[data_format]).options(**options).schema(schema)
@@ -57,11 +52,8 @@ def under_schema(frame: DataFrame, schema: spark.StructType) -> DataFrame:
     """The same rows with columns that are NOT NULL where they are in the schema.
 
     Spark forgets that when it reads files, and would write other files than those it read. Nothing
-    is checked here: the writer of the frame must compare what is read back with what was read.
-
-    Args:
-        frame: rows read from files that were written with the schema.
-        schema: differs from the frame's in what may be NULL, and in nothing else.
+    is checked here: the writer of the frame must compare what is read back with what was read. The
+    schema differs from the frame's only in nullability.
     """
     if frame.schema == schema:
         return frame

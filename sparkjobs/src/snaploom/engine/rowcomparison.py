@@ -1,4 +1,4 @@
-"""Compares the rows of two frames by key, in Spark; what comes to the driver is bounded.
+"""Compares the rows of two frames by key, in Spark; the driver receives a bounded number.
 
 Values are the same where Spark's `<=>` takes them for the same: NULL is NULL, NaN is NaN, and -0.0
 is 0.0. Lists are compared in their order, maps without one. A struct is compared field by field;
@@ -74,11 +74,8 @@ def compare_rows(
 ) -> RowChanges:
     """Match rows by key, and compare all other columns.
 
-    Args:
-        before: rows; the fewer share a key, the faster.
-        after: the same, under the same schema.
-        root_key: the `rootKey`.
-        samples: rows of each kind to show.
+    Both have the same schema; the fewer rows share a key, the faster. `samples` is the number of
+    rows of each kind to show.
 
     Raises:
         CheckInvalid: the schema has no such column.

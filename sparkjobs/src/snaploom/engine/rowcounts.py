@@ -31,7 +31,7 @@ from snaploom.models.report import JoinMeasure
 from snaploom.planning.tree import JoinNode
 
 SAMPLES = 20
-"""Keys that an error shows; the first few nearly always show what is wrong."""
+"""Keys that an error shows; the first few nearly always show the cause."""
 LISTENER_PATIENCE = 30.0
 """Seconds to wait for Spark's listeners; they need milliseconds, a stalled driver perhaps more."""
 MOST_COUNTED_LEAVES = 8
@@ -46,10 +46,9 @@ _TOP = Point(0, is_out=True)
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """What was counted while one snapshot was woven."""
+    """The counts taken while one snapshot was woven."""
 
     rows: int
-    """Rows of the snapshot."""
     joins: tuple[JoinMeasure, ...]
     """One a join, in breadth-first order."""
     confirmed: bool
@@ -59,7 +58,7 @@ class RowCounts:
 
 
 class Weaving:
-    """What is being woven: the frame to write, and the counts that come with writing it."""
+    """A snapshot in the making: the frame to write, and the counts that come with writing it."""
 
     def __init__(
         self,
@@ -80,12 +79,8 @@ class Weaving:
         """The counts of each snapshot, once `frame` was written; call it before publishing.
 
         A left join loses no row, so that as many rows after it as before, of all snapshots
-        together, are as many of each.
-
-        Args:
-            spark: the session that wrote.
-            job_group: group of the jobs that wrote.
-            rows_written: counts the rows of the written files; called only when in doubt.
+        together, are as many of each. `job_group` is that of the jobs that wrote. `rows_written`
+        counts the rows of the written files, only when in doubt.
 
         Raises:
             RowsMultiplied: a join multiplied rows; the message names it and up to 20 keys.
@@ -154,7 +149,7 @@ class Weaving:
         ]
 
     def drop(self) -> None:
-        """Release what was kept for other snapshots, since this one is not published."""
+        """Release the subtrees kept for other snapshots, since this one is not published."""
         if self._subtrees is not None:
             self._subtrees.drop()
 
@@ -192,12 +187,7 @@ def _too_many_leaves(weave: Weave) -> frozenset[Point]:
 def null_key_warnings(
     joins: Iterable[JoinMeasure], ratios: Mapping[str, float | None]
 ) -> tuple[str, ...]:
-    """What to warn of: joins whose share of left rows with a NULL key reaches the declared ratio.
-
-    Args:
-        joins: what was counted.
-        ratios: `warnNullKeyRatio` by field name.
-    """
+    """Warnings about joins whose share of left rows with a NULL key reaches the declared ratio."""
     warnings = []
     for join in joins:
         ratio = ratios.get(join.child)

@@ -17,11 +17,7 @@ _BUCKETS = 1 << 32
 def sampled(frame: DataFrame, key: Sequence[str], share: float, source: str) -> DataFrame:
     """The rows whose key falls into a share of all hashes.
 
-    Args:
-        frame: rows of the root.
-        key: its `rootKey`.
-        share: between 0 and 1.
-        source: name of the root's DataSource, for messages.
+    `key` is the `rootKey`, `share` is between 0 and 1.
 
     Raises:
         FieldMissing: the root has no such column in this snapshot.

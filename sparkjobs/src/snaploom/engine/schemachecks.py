@@ -37,17 +37,14 @@ class MissingField:
     side: JoinNode
     """The node whose data lacks the field."""
     reason: ExclusionReason
-    """JOIN_FIELD_MISSING or GROUP_BY_FIELD_MISSING."""
     mode: MissingMode
-    """What to do about it."""
     field: str
     """Path of the field, as declared."""
     found: str
-    """What the data has instead."""
+    """The type or field that the data has instead."""
     expected: str
-    """What was declared."""
     helps: str = ""
-    """Where the field is there, of another type: what to declare for it."""
+    """The declaration that helps, where the field exists with another type."""
 
     @property
     def message(self) -> str:
@@ -98,14 +95,14 @@ class MissingField:
 
 @dataclass(frozen=True, slots=True)
 class SchemaOutcome:
-    """What the schemas of one snapshot allow."""
+    """The result of checking the schemas of one snapshot."""
 
     excluded: tuple[Exclusion, ...] = ()
     """Nodes that the snapshot does without, in breadth-first order."""
     warnings: tuple[str, ...] = ()
     """Warnings of the WARN modes."""
     stop: MissingField | None = None
-    """What fails the snapshot (its mode is ERROR) or skips it (SKIP_*); None to go on."""
+    """Faults that fail the snapshot (mode ERROR) or skip it (SKIP_*); None to go on."""
 
 
 def check_schemas(
@@ -115,12 +112,12 @@ def check_schemas(
     relationships: Mapping[str, DataRelationship],
     inferred: Container[str] = frozenset(),
 ) -> SchemaOutcome:
-    """Compare the schemas of one snapshot with what joins and groupings need; pure.
+    """Compare the schemas of one snapshot with the needs of joins and groupings; pure.
 
     Args:
         tree: the join tree.
         schemas: by field name, for all nodes that have a snapshot; a node without one is left out
-            together with what hangs on it. What hangs on a node that is left out is not looked at.
+            together with its descendants, which are not checked.
         others: settings of the joined sources, by field name.
         relationships: by name.
         inferred: names of sources whose files have no types but those that values show.

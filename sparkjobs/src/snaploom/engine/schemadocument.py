@@ -19,22 +19,17 @@ from snaploom.errors import SourceSchemaInvalid
 from snaploom.planning.schemas import parse_schema
 
 HIVE_PLACE = "_col"
-"""What Hive calls columns of ORC files, by their place: Spark reads a file that has only such names
+"""Hive's names of columns of ORC files, by their place: Spark reads a file that has only such names
 by the places of its columns."""
 _FAILURES = (
     ValueError, TypeError, LookupError, AttributeError, AssertionError, PySparkException,
     RecursionError,
 )  # fmt: skip
-"""What PySpark raises about a type, a collation or a reference system that it does not know."""
+"""PySpark's errors about a type, a collation or a reference system that it does not know."""
 
 
 def struct_from(document: str, resource: str = "", path: str = "") -> spark.StructType:
     """The schema in a JSON document, as `StructType.json()` gives it.
-
-    Args:
-        document: the JSON.
-        resource: `Kind/name` of what is read, for messages.
-        path: field path in it.
 
     Raises:
         SourceSchemaInvalid: it is none, or has types that are classes by their names.
@@ -49,7 +44,7 @@ def struct_from(document: str, resource: str = "", path: str = "") -> spark.Stru
             path=path,
             found=str(error)[:1000] or type(error).__name__,
             expected="types of Spark's own",
-            hint="look at what wrote it; write the columns as types that every session knows",
+            hint="check its writer; write the columns as types that every session knows",
         ) from None
 
 
@@ -58,12 +53,8 @@ def schema_of(
 ) -> spark.StructType:
     """The schema of a frame whose files contain it.
 
-    Args:
-        frame: as it was read.
-        resource: `Kind/name` of what is read, for messages.
-        path: field path in it.
-        columns: names, ignoring case, of the columns that are asked for; None for all. The types
-            of others are not looked at. Names that Hive gives by place are always asked for.
+    `columns` are the requested names, ignoring case; None for all. The types of others are not
+    checked. Names that Hive gives by place are always requested.
 
     Raises:
         SourceSchemaInvalid: as `struct_from`.

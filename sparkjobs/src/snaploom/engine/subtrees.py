@@ -32,7 +32,6 @@ class FoldedSubtree:
     frame: DataFrame
     """Its packed rows beside the key."""
     counts: Mapping[Point, Counts]
-    """What was counted inside it."""
 
 
 Recall = Callable[[str], FoldedSubtree | None]
@@ -45,9 +44,8 @@ class SubtreeMemory:
     def __init__(self, plan_hash: str, recall: Recall | None = None) -> None:
         """Nothing is remembered yet.
 
-        Args:
-            plan_hash: covers the declarations of every source and relationship.
-            recall: where else to look.
+        `plan_hash` covers the declarations of every source and relationship; `recall` is another
+        place to look in.
         """
         self._plan_hash = plan_hash
         self._recall = recall
@@ -57,12 +55,10 @@ class SubtreeMemory:
     def for_snapshot(
         self, weave: Weave, kept: Mapping[int, int], fingerprints: Mapping[str, str]
     ) -> SnapshotSubtrees:
-        """What one snapshot shares with others.
+        """The subtrees that one snapshot shares with others.
 
-        Args:
-            weave: the snapshot.
-            kept: from `recurring_subtrees`.
-            fingerprints: time and fingerprint of each source's snapshot, by field name.
+        `kept` is from `recurring_subtrees`; `fingerprints` has time and fingerprint of each
+        source's snapshot.
         """
         included = {node.number for node in weave.nodes}
         signatures: dict[int, str] = {}
@@ -73,7 +69,7 @@ class SubtreeMemory:
         return SnapshotSubtrees(self, weave, signatures)
 
     def find(self, signature: str) -> FoldedSubtree | None:
-        """What is remembered under a signature."""
+        """The subtree remembered under a signature."""
         if signature not in self._known and self._recall is not None:
             found = self._recall(signature)
             if found is not None:
@@ -89,10 +85,9 @@ class SubtreeMemory:
         self._known[signature] = subtree
 
     def forget_all_but(self, names: Collection[int]) -> None:
-        """Release what no later snapshot shares.
+        """Release subtrees that no later snapshot shares.
 
-        Args:
-            names: what later snapshots share, from `recurring_subtrees`.
+        `names` are those of `recurring_subtrees` for later snapshots.
         """
         for name in self._names.keys() - set(names):
             subtree = self._known.pop(self._names.pop(name), None)
@@ -101,16 +96,10 @@ class SubtreeMemory:
 
 
 class SnapshotSubtrees:
-    """What one snapshot takes from memory, and gives to it."""
+    """The subtrees that one snapshot reads from memory, and adds to it."""
 
     def __init__(self, memory: SubtreeMemory, weave: Weave, signatures: Mapping[int, str]) -> None:
-        """Look up what is remembered.
-
-        Args:
-            memory: of the run.
-            weave: the snapshot.
-            signatures: of the subtrees that it shares, by the number of their top.
-        """
+        """Look up the remembered subtrees."""
         self._memory = memory
         self._weave = weave
         self._signatures = signatures
@@ -138,7 +127,7 @@ class SnapshotSubtrees:
 
     @property
     def counts(self) -> dict[Point, Counts]:
-        """What was counted in the subtrees that were recalled."""
+        """The counts taken in the subtrees that were recalled."""
         return {
             point: counts
             for found in self._recalled.values()
@@ -146,7 +135,7 @@ class SnapshotSubtrees:
         }
 
     def remember(self, counts: Mapping[Point, Counts]) -> dict[str, FoldedSubtree]:
-        """Remember what was kept, now that its counts are proved; all of it by signature."""
+        """Remember the kept subtrees by signature, now that their counts are proved."""
         fresh: dict[str, FoldedSubtree] = {}
         for number, frame in self._pending.items():
             inside = self._weave.subtrees([number])
@@ -158,7 +147,7 @@ class SnapshotSubtrees:
         return fresh
 
     def drop(self) -> None:
-        """Release what was kept for a snapshot that is not published."""
+        """Release the subtrees kept for a snapshot that is not published."""
         for frame in self._pending.values():
             unpersist(frame)
         self._pending.clear()
@@ -175,11 +164,8 @@ def subtree_signature(
 ) -> str:
     """A hash that is equal only for subtrees with equal rows.
 
-    Args:
-        weave: the snapshot.
-        top: number of the subtree's top.
-        fingerprints: time and fingerprint of each source's snapshot, by field name.
-        plan_hash: covers the declarations of every source and relationship.
+    `top` is the number of the subtree's top; `plan_hash` covers the declarations of every source
+    and relationship.
     """
     inside = weave.subtrees([top])
     nodes = [

@@ -1,4 +1,4 @@
-"""Joins in which no row found a match although both sides have keys: what to warn of.
+"""Warnings about joins in which no row found a match although both sides have keys.
 
 Such a join is right where data is as it is, and most often it is not: the same key is written in
 two ways (1 and 1.0, padded text), or the relationship names the wrong field. The snapshot is
@@ -47,10 +47,7 @@ def unmatched_warnings(
 ) -> Iterator[str]:
     """A warning for each join that matched nothing although both sides have keys.
 
-    Args:
-        weave: what was woven.
-        joins: what was counted.
-        silent: field names of sources that nobody is to be warned of.
+    No warning is about the sources `silent`, by field name.
     """
     nodes = {node.field_name: node for node in weave.joins}
     empty = [one for one in joins if one.in_ and not one.matched and one.child not in silent]
@@ -76,7 +73,7 @@ def unmatched_warnings(
 def _sample(
     weave: Weave, side: JoinNode, child: JoinNode, parts: Sequence[KeyPart]
 ) -> _Sample | None:
-    """A key of a side, whatever becomes of it by the cast; None where there is none, or no look."""
+    """A key of a side, also if the cast fails; None where there is none, or it was not read."""
     frame = weave.frames[side.field_name]
     session, relationship = frame.sparkSession, child.relationship
     as_it_stands = (replace(part, cast=None, first_casts=()) for part in parts)

@@ -57,11 +57,10 @@ class WriteOptions:
     format: str
     """Name or class of the data source."""
     options: Mapping[str, str]
-    """Options of this write."""
 
 
 def write_options(data_format: DataFormat, compression: DataCompression) -> WriteOptions:
-    """How a format is written with a compression; validation refuses what is not here (rule W32).
+    """Options to write a format with a compression; validation refuses all other pairs (rule W32).
 
     Raises:
         KeyError: for a pair that Spark cannot write.
@@ -134,7 +133,7 @@ def count_written(
 
 
 def written_schema(schema: spark.StructType, data_format: DataFormat) -> spark.StructType:
-    """The schema that gives back what was written: Avro has no integers below 32 bits."""
+    """The schema that reads back the written files: Avro has no integers below 32 bits."""
     if data_format is not DataFormat.AVRO:
         return schema
     widened = _widened(schema)

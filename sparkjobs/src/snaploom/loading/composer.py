@@ -30,8 +30,8 @@ MAX_DEPTH = 64
 """Levels of nesting. The deepest sensible declaration, a data type of 15 nested structs (as deep as
 BigQuery reads) in a List, has about 60; Python's own recursion limit is far away."""
 MAX_ALIASED_NODES = 100_000
-"""Nodes that the aliases of a file may add: more than any file of the greatest size needs for what
-it repeats, and little enough that a "billion laughs" ends in milliseconds."""
+"""Nodes that the aliases of a file may add: more than any file of the greatest size needs for its
+repetitions, and little enough that a "billion laughs" ends in milliseconds."""
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
@@ -42,7 +42,7 @@ _COLLECTION_TAGS = frozenset({None, "!", f"{_TAG}map", f"{_TAG}seq"})
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a text, and where."""
+    """A fault of a text, and its place."""
 
     code: str
     message: str
@@ -55,7 +55,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Document:
-    """One document of a file; its faults do not hide what else is wrong with it."""
+    """One document of a file; its faults do not hide those of others."""
 
     node: Node
     at: Position
@@ -165,7 +165,7 @@ class _Composer:
             self._path.append(key)
             value = next(self._events)
             node = self._node(value, depth + 1)
-            if _is_merge(event):
+            if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
                 merged.extend(self._merged(node, value))
             elif key in entries:
                 self._duplicate(key, event, entries[key])
@@ -260,10 +260,6 @@ class _Composer:
         return _Unreadable(Fault(code, message, _at(event), path, found, expected, hint))
 
 
-def _is_merge(event: yaml.Event) -> bool:
-    return isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]
-
-
 def _at(event: yaml.Event) -> Position:
     mark = event.start_mark
     assert mark is not None  # every event of a parser has one
@@ -301,7 +297,7 @@ def _line(text: str, at: Position) -> str:
 
 
 def _excerpt(text: str, at: Position) -> str:
-    """What stands there, without the value of the line, which may be secret."""
+    """The text of the place, without the value of the line, which may be secret."""
     line = _line(text, at)
     if not line.strip():
         return "the end of the file" if at.line > len(text.splitlines()) else "an empty line"

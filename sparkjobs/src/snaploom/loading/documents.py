@@ -45,7 +45,7 @@ _SPELLINGS = {
 
 @dataclass(frozen=True)
 class Read:
-    """What became of one document: a resource, findings, or both; neither for an empty one."""
+    """Result of reading one document: a resource, findings, or both; neither for an empty one."""
 
     identity: str = ""
     resource: Resource | None = None
@@ -81,7 +81,9 @@ def read_resource(node: Node, surroundings: Surroundings = NO_SURROUNDINGS) -> R
     identity = _identity(node)
     envelope = _envelope_finding(node, identity)
     if envelope is not None:
-        return Read(_meant_identity(node, identity), None, (envelope,))
+        # The identity with its kind spelt right, so that references to it are not missing as well.
+        kind, _, name = identity.partition("/")
+        return Read(f"{_meant_kind(kind) or kind}/{name}" if kind else identity, None, (envelope,))
     model = KIND_BY_NAME[_text(node, "kind") or ""].model
     if model.__name__ == "DataSource":
         spec = node.entries.get("spec")
@@ -154,7 +156,14 @@ def _envelope_finding(node: Mapping, identity: str) -> Finding | None:
     if group != GROUP:
         if kind in KIND_BY_NAME or kind in FORMER_KINDS or _resembles_ours(group):
             return _wrong_version(node, identity, "this is not Snaploom's apiVersion")
-        return _foreign(version, identity)
+        return make_finding(
+            "SL107",
+            "this document is not one of Snaploom's and is passed over",
+            resource=identity,
+            path="apiVersion",
+            found=version,
+            expected=API_VERSION,
+        )
     if version != API_VERSION:
         return _wrong_version(node, identity, "this version of snaploom.io is not known")
     if kind not in KIND_BY_NAME:
@@ -179,17 +188,6 @@ def _wrong_version(node: Mapping, identity: str, message: str) -> Finding:
     )
 
 
-def _foreign(version: str, identity: str) -> Finding:
-    return make_finding(
-        "SL107",
-        "this document is not one of Snaploom's and is passed over",
-        resource=identity,
-        path="apiVersion",
-        found=version,
-        expected=API_VERSION,
-    )
-
-
 def _unknown_kind(node: Mapping, kind: str | None, identity: str) -> Finding:
     given = node.entries.get("kind")
     return make_finding(
@@ -201,12 +199,6 @@ def _unknown_kind(node: Mapping, kind: str | None, identity: str) -> Finding:
         expected=", ".join(KIND_BY_NAME),
         hint=_kind_hint(kind) if kind else "",
     )
-
-
-def _meant_identity(node: Mapping, identity: str) -> str:
-    """The identity with its kind spelt right, so that references to it are not missing as well."""
-    kind, _, name = identity.partition("/")
-    return f"{_meant_kind(kind) or kind}/{name}" if kind else identity
 
 
 def _meant_kind(kind: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Paths to texts: which files are read, and what is wrong with them as files."""
+"""Paths to texts: the files to read, and their faults as files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from snaploom.models.finding import Finding
 
 SUFFIXES = (".yaml", ".yml")
 """Endings of the files that a folder is searched for; a file that is named may have any. JSON is
-left out because on a laptop data, and manifests of what is published, lie beside declarations."""
+left out because on a laptop data, and manifests of outputs, lie beside declarations."""
 MAX_BYTES = 4 * 1024 * 1024
 """Greatest size of a file. Kubernetes refuses single objects above 1.5 MiB (etcd's limit), so this
 leaves room for thousands of resources in one file and is still read in a few seconds."""

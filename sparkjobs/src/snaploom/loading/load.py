@@ -45,13 +45,13 @@ class Located:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What files declare, and what is wrong with them."""
+    """The declarations of files, and their findings."""
 
     located: tuple[Located, ...]
     findings: tuple[Finding, ...]
     broken: frozenset[str]
-    """Identities (`Kind/name`) of what is declared but has faults, so that references to it are
-    not reported as well."""
+    """Identities (`Kind/name`) of declarations with faults, so that references to them are not
+    reported as well."""
     project: AppliedProject = field(default_factory=AppliedProject)
     """The environment and variables with which they were read."""
 
@@ -76,7 +76,7 @@ class Loaded:
 
 
 def load(paths: Sequence[Path], choice: VariableChoice = NO_CHOICE) -> Loaded:
-    """Read the resources of files and folders; never raises for what the files contain."""
+    """Read the resources of files and folders; never raises for the contents of files."""
     return load_resources((), paths, choice)
 
 
@@ -196,7 +196,7 @@ def _duplicate(item: Located, first: Located) -> Finding:
 def _nothing_found(paths: Sequence[Path]) -> Finding:
     return make_finding(
         "SL119",
-        "there is no resource of snaploom.io in what was given",
+        "the input has no resource of snaploom.io",
         found=", ".join(str(path) for path in paths) or "no path",
         expected="files that declare resources; in folders, those ending in .yaml or .yml",
     )

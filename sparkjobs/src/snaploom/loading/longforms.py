@@ -20,7 +20,7 @@ TYPE_NAMES = {**USUAL_NAMES, **SQL_NAMES} | {
     written: SQL_NAMES.get(name.partition("(")[0], name.partition("(")[0])
     for written, name in USUAL_NAMES.items()
 }
-"""Names of types in SQL and elsewhere, and what they are called in long forms."""
+"""Names of types in SQL and elsewhere, with those in long forms."""
 
 _LONGEST = 400
 """Characters of a short form that is read."""
@@ -30,13 +30,7 @@ _PLAIN = re.compile(r"[^\"\\\x00-\x1f`]{1,200}")
 
 
 def long_form(target: Target, name: str, given: object) -> str:
-    """What to write instead of a text where a mapping belongs; empty where nobody can know.
-
-    Args:
-        target: what the place expects.
-        name: the field.
-        given: what stands there.
-    """
+    """The mapping to write instead of a text; empty where it cannot be guessed."""
     if target is None:
         return ""
     if isinstance(given, int) and not isinstance(given, bool) and issubclass(target, TimeOffset):
@@ -51,13 +45,7 @@ def long_form(target: Target, name: str, given: object) -> str:
 
 
 def plain_form(expected: str, name: str, given: object) -> str:
-    """What to write for a value of the right content in another form; empty where nobody can know.
-
-    Args:
-        expected: what the place expects, in words.
-        name: the field.
-        given: what stands there.
-    """
+    """The form to write for a value of the right content; empty where it cannot be guessed."""
     if given is None:
         return f"give a value, or leave `{name}` out"
     if expected == "a list":

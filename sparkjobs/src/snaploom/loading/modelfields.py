@@ -1,4 +1,4 @@
-"""What a place inside a model expects: its names, its form, and where else a name belongs."""
+"""Expectations of a place inside a model: its names, its form, and other places of a name."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def target_at(model: type[ApiModel], loc: tuple[str | int, ...]) -> Target:
 
 @lru_cache(maxsize=4096)
 def form_at(model: type[ApiModel], loc: tuple[str | int, ...]) -> str:
-    """What may stand at a place, in a few words; empty where it has no short form."""
+    """The forms allowed at a place, in a few words; empty where it has no short form."""
     found = _unwrapped(_annotation_at(model, loc))
     if isinstance(found, type):
         return _form_of(found)
@@ -135,7 +135,6 @@ def _step(place: Any, segment: str | int) -> Any:
 
 
 def _unwrapped(annotation: Any) -> Any:
-    """The annotation without `Annotated` and `| None`."""
     origin = typing.get_origin(annotation)
     if origin is typing.Annotated:
         return _unwrapped(typing.get_args(annotation)[0])

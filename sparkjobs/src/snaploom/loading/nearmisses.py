@@ -37,7 +37,7 @@ FORMER_NAMES = {
     "timezone": ("timeZone", "defaultTimezone", "outputTimezone"),
     "timeZone": ("timezone", "defaultTimezone", "outputTimezone"),
 }
-"""Names that were, or might well have been, and what they are called now."""
+"""Former names, or likely ones, with today's."""
 
 MOST_COMPARED = 4_000_000
 """Pairs of characters that are compared to guess a name; both names may be a user's. So many take
@@ -54,7 +54,7 @@ LISTED = 12
 
 
 class Guesses:
-    """Guesses of what the names of one set of resources were meant for.
+    """Guesses of the names of one set of resources that misspelt ones stand for.
 
     Comparing two names takes as long as their lengths multiplied. Once all comparisons have taken
     `most` pairs of characters, there are no more guesses.
@@ -98,12 +98,11 @@ def _is_short_for(short: str, long: str) -> bool:
 
 
 def _pairs(name: str, known: Collection[str]) -> int:
-    """Pairs of characters of a name and those it is compared with."""
     return min(len(name), _LONGEST_GUESSED) * sum(map(len, known))
 
 
 def field_hint(name: str, allowed: tuple[str, ...]) -> str:
-    """What to write instead of a field that does not exist at a place."""
+    """The field to write instead of one that does not exist at a place."""
     renamed = _renamed(name, allowed)
     if renamed is not None:
         return f"it is called `{renamed}`"
@@ -120,7 +119,7 @@ def _renamed(name: str, allowed: tuple[str, ...]) -> str | None:
 
 
 def listing(allowed: tuple[str, ...]) -> str:
-    """What is allowed, as far as it is short enough to help."""
+    """The allowed names, as far as the list is short enough to help."""
     if not allowed:
         return ""
     more = f" and {len(allowed) - LISTED} more" if len(allowed) > LISTED else ""

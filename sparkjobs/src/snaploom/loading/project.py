@@ -46,9 +46,8 @@ class AppliedProject:
     values: Mapping[str, str] = field(default_factory=dict)
     """All variables that have a value, by name."""
     project: ProjectFile = field(default_factory=ProjectFile)
-    """What the file declares."""
     is_partial: bool = False
-    """Whether something is wrong with the file, or with what was chosen."""
+    """Whether the file, or the choice of environment and variables, has a fault."""
 
 
 def is_project_file(source: SourceText) -> bool:
@@ -105,19 +104,14 @@ def _set_somewhere(project: ProjectFile) -> Iterator[str]:
 
 
 def _project_texts(paths: Sequence[Path]) -> tuple[tuple[SourceText, ...], tuple[Finding, ...]]:
-    """The project files of some paths, each once, and what cannot be read of them."""
+    """The project files of some paths, each once, and findings about unreadable ones."""
     places: dict[str, Path] = {}
     for path in paths:
-        place = _project_of(path)
+        place = nearest_file(path, PROJECT_FILE, _is_project)
         if place is not None:
             places.setdefault(os.path.realpath(place), place)
     texts, findings = read_files(tuple(places.values())) if places else ((), ())
     return tuple(text for text in texts if is_project_file(text)), findings
-
-
-def _project_of(path: Path) -> Path | None:
-    """The nearest project file of a path; None without one."""
-    return nearest_file(path, PROJECT_FILE, _is_project)
 
 
 def nearest_file(
@@ -125,10 +119,7 @@ def nearest_file(
 ) -> Path | None:
     """The nearest file of a name beside or above a path, up to the working directory.
 
-    Args:
-        path: a file or folder.
-        name: of the file.
-        is_wanted: whether a file of that name is one of those that count.
+    `is_wanted` is whether a file of that name counts.
     """
     folder = path if os.path.isdir(path) else path.parent
     here = os.path.abspath(os.curdir)
@@ -148,7 +139,6 @@ def _is_project(file: Path) -> bool:
 
 
 def _parsed(source: SourceText) -> tuple[ProjectFile, tuple[Finding, ...]]:
-    """A project file, or everything that is wrong with it."""
     composed = compose(source.text)
     faults = [fault for document in composed.documents for fault in document.faults]
     faults += [composed.fault] if composed.fault is not None else []
@@ -165,7 +155,15 @@ def _parsed(source: SourceText) -> tuple[ProjectFile, tuple[Finding, ...]]:
             for fault in faults
         )  # fmt: skip
     if len(composed.documents) > 1:
-        return ProjectFile(), (_not_one_document(source.file, composed.documents[1].at),)
+        at = composed.documents[1].at
+        finding = make_finding(
+            "SL123",
+            "a project file is one document",
+            found="several",
+            expected="`variables` and `environments`, once",
+            hint="remove the line `---`, and join the documents",
+        )
+        return ProjectFile(), (_placed(finding, source.file, at),)
     node = composed.documents[0].node if composed.documents else Scalar(None, "")
     if isinstance(node, Scalar) and node.value is None:
         return ProjectFile(), ()
@@ -275,17 +273,6 @@ def nested_project(source: SourceText) -> Finding:
         expected=f"one {PROJECT_FILE} for all files",
         hint="move its variables to the other one, or load this folder by itself",
     ).model_copy(update={"file": source.file})
-
-
-def _not_one_document(file: str, at: Position) -> Finding:
-    finding = make_finding(
-        "SL123",
-        "a project file is one document",
-        found="several",
-        expected="`variables` and `environments`, once",
-        hint="remove the line `---`, and join the documents",
-    )
-    return _placed(finding, file, at)
 
 
 def _placed(finding: Finding, file: str, at: Position) -> Finding:

@@ -63,7 +63,7 @@ PATTERNS = {
     VARIABLE_PATTERN: "letters, digits, '_' and '-', not beginning with a digit",
     r"^([^$\x00-\x1f]|\$+[^$(\x00-\x1f])*\$*$": "one line of text, without variables in it",
 }
-"""What the patterns of the models mean; another pattern is shown as it is."""
+"""Descriptions of the patterns of the models; another pattern is shown as it is."""
 
 _SECRET = re.compile(r"credential|plaintext|passw|secret|token|accesskey|private", re.IGNORECASE)
 _LONGEST_SHOWN = 80
@@ -87,7 +87,7 @@ def findings_of(
 
 
 def _without_tags(details: ErrorDetails) -> ErrorDetails:
-    """The error without what pydantic adds to its place where a short form could stand."""
+    """The error without pydantic's additions to its place where a short form could stand."""
     place = tuple(each for each in details["loc"] if each not in (TEXT_TAG, FORM_TAG))
     return {**details, "loc": place}
 
@@ -182,7 +182,6 @@ def _words(
 
 
 def _form_hint(kind: str, model: type[ApiModel], loc: tuple[Segment, ...], given: object) -> str:
-    """The form that is right for a value of a wrong type; no secret is repeated in it."""
     name = str(loc[-1]) if loc and isinstance(loc[-1], str) else ""
     if not name or is_secret(loc):
         return ""
@@ -194,7 +193,6 @@ def _form_hint(kind: str, model: type[ApiModel], loc: tuple[Segment, ...], given
 
 
 def _variant_hint(found: str, given: object) -> str:
-    """What to do where not exactly one variant is given."""
     if found != "none":
         return "keep one of them"
     parts = given.items() if isinstance(given, dict) else ()

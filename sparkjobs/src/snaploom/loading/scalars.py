@@ -1,4 +1,4 @@
-"""What a plain YAML scalar means: the reading of kubectl, so that one file means one thing.
+"""The meaning of a plain YAML scalar, read as kubectl reads it, so that one file means one thing.
 
 kubectl reads YAML 1.1 as go-yaml 2 does: `yes`, `on` and `y` are booleans, `0777` is octal, `1_000`
 is a number, but times such as `12:30:00` are not (PyYAML's own resolver takes them for base 60).

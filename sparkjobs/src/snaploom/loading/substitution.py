@@ -37,7 +37,7 @@ _Mark = TypeVar("_Mark", Variables, LocalPath)
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the documents of one file are read with."""
+    """The context of the documents of one file."""
 
     values: Names[str, str] = field(default_factory=dict)
     """The variables, by name."""
@@ -65,14 +65,7 @@ class Substituted:
 def substituted(
     node: Node, model: type[ApiModel], resource: str, surroundings: Surroundings
 ) -> Substituted:
-    """A document with the values of variables, and with absolute paths.
-
-    Args:
-        node: the document.
-        model: what it will be parsed as.
-        resource: `Kind/name`, for findings.
-        surroundings: what it is read with.
-    """
+    """A document with the values of variables, and with absolute paths."""
     work = _Substitution(resource, surroundings)
     changed = work.node(node, _Slot(model=model), (), {})
     return Substituted(changed, frozenset(work.used), tuple(work.findings))
@@ -80,7 +73,7 @@ def substituted(
 
 @dataclass(frozen=True)
 class _Slot:
-    """What a place of a model may hold."""
+    """The values that a place of a model may hold."""
 
     variables: Variables | None = None
     path: LocalPath | None = None
@@ -94,7 +87,7 @@ _NOTHING = _Slot()
 
 @cache
 def _slots(model: type[ApiModel]) -> Names[str, _Slot]:
-    """What each field (outside name) of a model may hold."""
+    """The values that each field (outside name) of a model may hold."""
     return {
         info.alias or name: _slot(info.annotation, info.metadata)
         for name, info in model.model_fields.items()
@@ -222,7 +215,6 @@ class _Substitution:
 
 
 def _is_path(mark: LocalPath, beside: Names[str, Entry]) -> bool:
-    """Whether the field beside a text, if one decides, makes it a path."""
     if not mark.field:
         return True
     entry = beside.get(mark.field)

@@ -1,4 +1,4 @@
-"""Allowances: what an administrator adds to the lists of what declarations may use.
+"""Allowances: an administrator's additions to the lists of settings that declarations may use.
 
 Every list of the gate (formats, options, functions, settings, annotations, images) has a built-in
 part, which holds what was judged harmless, and an added part, which is one list here. The operator
@@ -72,7 +72,7 @@ class Allowances(ApiModel):
         return cls.parse({name: list(dict.fromkeys(entries)) for name, entries in found.items()})
 
     def joined(self, other: Allowances) -> Allowances:
-        """What either of two allows; a list that one of them does not speak of is the other's."""
+        """Union of two allowances; a list that one of them lacks is the other's."""
         given = {
             name: tuple(
                 dict.fromkeys(

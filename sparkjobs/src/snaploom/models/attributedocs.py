@@ -1,4 +1,4 @@
-"""What the members of enums and the fields of models mean: the strings below them in the source.
+"""Meanings of the members of enums and the fields of models: the strings below them in the source.
 
 Python throws these strings away, and a second list of meanings would soon differ. So
 they are read from the source, by the generators of CRDs, editor schemas and reference pages only:
@@ -56,7 +56,6 @@ def _docs(owner: type) -> Iterator[tuple[str, str]]:
 
 @cache
 def _classes(module: str) -> dict[str, ast.ClassDef]:
-    """The classes of a module, by name."""
     tree = ast.parse(inspect.getsource(sys.modules[module]))
     return {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
 

@@ -1,4 +1,4 @@
-"""What every model of the API shares: naming, strictness, and what a schema cannot express.
+"""The base of every model of the API: naming, strictness, and rules beyond a schema.
 
 All models are frozen and reject unknown keys; outside they are camelCase, inside snake_case. Each
 field is followed by a string that becomes its description in CRDs, editor schemas and reference
@@ -44,11 +44,7 @@ ONE_OF_KEYWORD = "x-snaploom-one-of"
 def contradiction(message: str, *, found: str, expected: str, hint: str) -> PydanticCustomError:
     """The error of a rule between fields, with all parts of a finding.
 
-    Args:
-        message: what is wrong, one sentence.
-        found: what was found; never a secret.
-        expected: what would have been right.
-        hint: what to do.
+    `found` is never a secret.
     """
     words = {"message": message, "found": found, "expected": expected, "hint": hint}
     return PydanticCustomError(CONTRADICTION, "{message}; found {found}", words)
@@ -150,7 +146,7 @@ class ApiModel(BaseModel):
         return cls.model_validate_json(_json(raw), strict=True, by_alias=True, by_name=False)
 
     def dump(self) -> dict[str, JsonValue]:
-        """Plain data for YAML or JSON: camelCase keys, what is None left out, defaults written."""
+        """Plain data for YAML or JSON: camelCase keys, None left out, defaults written."""
         result: dict[str, JsonValue] = self.model_dump(
             mode="json", by_alias=True, exclude_none=True
         )
@@ -163,14 +159,13 @@ class ApiModel(BaseModel):
     def changed(self, **values: object) -> Self:
         """A copy with other values of some fields, which are valid; it shares all others.
 
-        Args: values: the values by name inside Python.
+        The values are by name inside Python.
         """
         copied = self.model_copy(update=values)
         copied._share_given()
         return copied
 
     def _share_given(self) -> None:
-        """Share the set of names (`_GIVEN`)."""
         given = self.__pydantic_fields_set__
         shared = _GIVEN.setdefault(frozenset(given), given)
         object.__setattr__(self, "__pydantic_fields_set__", shared)

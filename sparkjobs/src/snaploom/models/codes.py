@@ -1,4 +1,4 @@
-"""Every code that a finding can have: what it means, how grave it is, and what to do.
+"""Every code that a finding can have, with its meaning, severity and fix.
 
 Codes are stable: a number is never given a second meaning. SL10x to SL12x come from reading files
 and resources, SL13x to SL18x from validation, SL19x from what is asked for, SL30x from planning.
@@ -33,15 +33,8 @@ def make_finding(
 ) -> Finding:
     """A finding with the severity of its code.
 
-    Args:
-        code: a code of the catalogue.
-        message: what is wrong, one sentence.
-        resource: `Kind/name`.
-        path: field path inside the resource.
-        found: what was found.
-        expected: what would have been right.
-        hint: what to do; omitted, the general hint of the catalogue.
-        severity: only for codes whose severity the caller decides.
+    Without `hint` the catalogue's is used; `severity` is only for codes whose severity the caller
+    decides.
     """
     catalogued = CODE_BY_ID[code]
     grave = catalogued.severity or severity

@@ -72,7 +72,7 @@ Unique = ListType("set")
 
 
 class MissingMode(StrEnum):
-    """What to do when something that a source needs is absent for one snapshot."""
+    """Reaction to a part of a source that is absent for one snapshot."""
 
     ERROR = "ERROR"
     """The run fails and does not publish the snapshot."""
@@ -102,7 +102,7 @@ class MissingMode(StrEnum):
 
 
 class PathMissingMode(StrEnum):
-    """What to do when no relationship leads from the root to a source."""
+    """Reaction to the lack of relationships that lead from the root to a source."""
 
     ERROR = "ERROR"
     """The declarations are refused."""
@@ -122,7 +122,7 @@ class Preference(StrEnum):
 
 
 class CheckMode(StrEnum):
-    """What an unmet expectation does: fail before publication, or warn and publish."""
+    """Effect of an unmet expectation: fail before publication, or warn and publish."""
 
     FAIL = "FAIL"
     """The snapshot is not published and the run fails."""
@@ -324,11 +324,11 @@ class Condition(ApiModel):
     reason: Annotated[str, StringConstraints(min_length=1, max_length=1024)]
     """Stable CamelCase reason, documented in the reference."""
     message: MessageText = ""
-    """What a person should know, and do."""
+    """Information for a person, and the action to take."""
 
 
 class ResourceStatus(ApiModel):
-    """What the status of every kind has."""
+    """The status that every kind has."""
 
     observed_generation: Annotated[int, Ge(0)] | None = None
     """Generation of the spec that this status was computed from."""

@@ -84,7 +84,7 @@ def write_crds(folder: Path) -> list[Path]:
 
 
 def check_crds(folder: Path) -> list[str]:
-    """What in a folder differs from the models, one sentence a file; empty when nothing does."""
+    """Differences between a folder and the models, one sentence a file; empty without any."""
     drift = []
     expected = {_file_name(kind): crd_text(kind) for kind in KINDS}
     for name, text in expected.items():

@@ -50,8 +50,8 @@ class KeyComponent(ApiModel):
     query: SqlText | None = None
     """SQL expression over exactly these fields; omitted, the single field itself."""
     cast_data_type: Annotated[DataType, TYPE] = STRING
-    """Type in which both sides are compared; omitted, string. What cannot be cast is NULL and
-    matches nothing."""
+    """Type in which both sides are compared; omitted, string. A value that cannot be cast is NULL
+    and matches nothing."""
 
     @model_validator(mode="after")
     def _query_for_several_fields(self) -> Self:
@@ -95,10 +95,10 @@ class DataRelationshipSpec(ApiModel):
 
 
 class DataRelationshipStatus(ResourceStatus):
-    """What is known about a relationship."""
+    """Observed state of a relationship."""
 
     used_by: UsedBy | None = None
-    """Who refers to it."""
+    """Resources that refer to it."""
 
 
 class DataRelationship(Resource):
@@ -109,4 +109,4 @@ class DataRelationship(Resource):
     spec: DataRelationshipSpec
     """One entity key, as each source writes it."""
     status: DataRelationshipStatus | None = None
-    """What is known about it; written by the operator."""
+    """Observed state; written by the operator."""

@@ -101,7 +101,7 @@ class FromFieldValue(ApiModel):
 
 
 class FromReadTime(ApiModel):
-    """There is one snapshot: what is there when it is read."""
+    """There is one snapshot: the data present when it is read."""
 
 
 class SnapshotSettings(ApiModel):
@@ -112,11 +112,11 @@ class SnapshotSettings(ApiModel):
     from_field_value: FromFieldValue | None = None
     """The snapshot is the value of a field."""
     from_read_time: FromReadTime | None = None
-    """There is one snapshot: what is there when it is read."""
+    """There is one snapshot: the data present when it is read."""
 
 
 class SourceModel(ApiModel):
-    """Base of what a kind of source declares: a field of `DataSourceSpec`."""
+    """Base of the declaration of a kind of source: a field of `DataSourceSpec`."""
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -139,7 +139,7 @@ class HdfsLike(SourceModel):
     source_uri_globs: Annotated[tuple[GlobText, ...], MinLen(1), MaxLen(256), Atomic]
     """Hadoop globs of the files; folders that match are passed over. For a table: its place."""
     source_uri_prefix: PrefixText | None = None
-    """What every file begins with, with captures `{NAME:TYPE}` (STRING, INTEGER, LONG or
+    """Common beginning of all files, with captures `{NAME:TYPE}` (STRING, INTEGER, LONG or
     ISO8601_DATE_TIME) that become columns; `{{` and `}}` stand for braces."""
     snapshot: SnapshotSettings
     """How snapshots are distinguished."""
@@ -173,16 +173,16 @@ class JdbcDriver(StrEnum):
 
 
 class IsolationLevel(StrEnum):
-    """What a session sees of what others write meanwhile."""
+    """Visibility of concurrent writes to a session."""
 
     READ_COMMITTED = "READ_COMMITTED"
-    """What was committed when each statement began."""
+    """Data committed when each statement began."""
     REPEATABLE_READ = "REPEATABLE_READ"
     """The same rows whenever it asks."""
     SERIALIZABLE = "SERIALIZABLE"
     """As if nobody else was at work."""
     SNAPSHOT = "SNAPSHOT"
-    """What was committed when the session began."""
+    """Data committed when the session began."""
 
 
 class FromPlaintext(ApiModel):
@@ -283,8 +283,8 @@ class Jdbc(SourceModel):
     fetch_size: Annotated[int, Ge(1), Le(1_000_000)] = 1000
     """Rows that the driver fetches at once: more need more memory, and fewer round trips."""
     isolation_level: IsolationLevel | None = None
-    """What is seen of what others write meanwhile; omitted, all reads of a run see the table at
-    one moment where the database can do that (PostgreSQL), else the database's usual level."""
+    """Visibility of concurrent writes; omitted, all reads of a run see the table at one moment
+    where the database can do that (PostgreSQL), else the database's usual level."""
     snapshot: SnapshotSettings
     """How snapshots are distinguished."""
     schema_fields: Annotated[tuple[SchemaField, ...], MaxLen(2000), Atomic] | None = None
@@ -396,7 +396,7 @@ class DataSourceSpec(ApiModel):
 
 
 class UsedBy(ApiModel):
-    """Who refers to a resource."""
+    """Resources that refer to a resource."""
 
     count: Annotated[int, Ge(0)]
     """Number of resources."""
@@ -405,7 +405,7 @@ class UsedBy(ApiModel):
 
 
 class LastSeen(ApiModel):
-    """What the latest run saw of a source."""
+    """A source as the latest run saw it."""
 
     run: ShortText
     """The run."""
@@ -420,12 +420,12 @@ class LastSeen(ApiModel):
 
 
 class DataSourceStatus(ResourceStatus):
-    """What is known about a source."""
+    """Observed state of a source."""
 
     used_by: UsedBy | None = None
-    """Who refers to it."""
+    """Resources that refer to it."""
     last_seen: LastSeen | None = None
-    """What the latest run saw of it."""
+    """The source as the latest run saw it."""
 
 
 class DataSource(Resource):
@@ -436,4 +436,4 @@ class DataSource(Resource):
     spec: DataSourceSpec
     """Exactly one kind of source."""
     status: DataSourceStatus | None = None
-    """What is known about it; written by the operator."""
+    """Observed state; written by the operator."""

@@ -71,7 +71,7 @@ def write_schemas(folder: Path) -> list[Path]:
 
 
 def check_schemas(folder: Path) -> list[str]:
-    """What in a folder differs from the models, as sentences; empty when nothing does."""
+    """Differences between a folder and the models, as sentences; empty without any."""
     path = folder / EDITOR_SCHEMA_FILE
     if not path.is_file():
         return [f"{EDITOR_SCHEMA_FILE} is missing"]

@@ -70,7 +70,7 @@ class Rename(ApiModel):
     pattern: RegexText | None = None
     """Regular expression that is replaced wherever it is found in the name."""
     replacement: Annotated[str, StringConstraints(max_length=512)] | None = None
-    """What it is replaced by; groups are `$1`, `$2` and so on."""
+    """Replacement; groups are `$1`, `$2` and so on."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -88,7 +88,7 @@ class Rename(ApiModel):
 
 
 class Cast(ApiModel):
-    """Changes the type of fields; what cannot be cast becomes NULL."""
+    """Changes the type of fields; a value that cannot be cast becomes NULL."""
 
     data_type: Annotated[DataType, TYPE]
     """The new type."""
@@ -124,8 +124,7 @@ class Transformer(ApiModel):
     drop: Empty | None = None
     """Leaves fields out."""
     selectors: Annotated[tuple[TransformerSelector, ...], MinLen(1), MaxLen(64), Atomic]
-    """The fields: those columns that any selector selects; what is inside a column is not looked
-    at."""
+    """The fields: columns that any selector selects; fields inside a column are not matched."""
     replace_inputs: bool = True
     """Whether the result takes the place of the field; a rename may stand beside it, as a copy."""
     snapshot_range: SnapshotRange | None = None
@@ -140,10 +139,10 @@ class FieldTransformerSpec(ApiModel):
 
 
 class FieldTransformerStatus(ResourceStatus):
-    """What is known about a transformer."""
+    """Observed state of a transformer."""
 
     used_by: UsedBy | None = None
-    """Who refers to it."""
+    """Resources that refer to it."""
 
 
 class FieldTransformer(Resource):
@@ -154,4 +153,4 @@ class FieldTransformer(Resource):
     spec: FieldTransformerSpec
     """Changes of fields, one after the other."""
     status: FieldTransformerStatus | None = None
-    """What is known about it; written by the operator."""
+    """Observed state; written by the operator."""

@@ -1,4 +1,4 @@
-"""Findings: what is wrong, or doubtful, with declarations, in one shape for every caller."""
+"""Findings: errors and warnings about declarations, in one shape for every caller."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Severity(StrEnum):
 
 
 class Finding(ApiModel):
-    """One thing that is wrong or doubtful, where it stands, and what to do about it."""
+    """One error or warning, its place, and its fix."""
 
     code: str
     """Stable code, `SL` and three digits; `snaploom.models.codes` documents each."""
@@ -30,13 +30,13 @@ class Finding(ApiModel):
     path: str = ""
     """Field path inside the resource, such as `spec.dataModel.maxDepth`."""
     message: str
-    """What is wrong, one sentence."""
+    """The fault, one sentence."""
     hint: str = ""
-    """What to do."""
+    """The fix."""
     found: str = ""
-    """What was found, as the user would recognise it."""
+    """The value found, as the user would recognise it."""
     expected: str = ""
-    """What would have been right."""
+    """The correct form."""
     file: str = ""
     """The file, as the user named it; empty when it came from a cluster."""
     line: int = 0

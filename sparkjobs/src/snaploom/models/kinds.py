@@ -37,7 +37,7 @@ class PrinterColumn:
 
 @dataclass(frozen=True)
 class Kind:
-    """What Kubernetes must know about a kind besides its schema."""
+    """Facts about a kind that Kubernetes needs besides its schema."""
 
     name: str
     plural: str

@@ -15,7 +15,7 @@ from snaploom.models.resource import Resource
 
 
 class ApplicatorBehaviour(StrEnum):
-    """What happens to metadata that a column already has."""
+    """Treatment of metadata that a column already has."""
 
     IGNORE = "IGNORE"
     """Keys that exist stay as they are; absent ones are added."""
@@ -60,7 +60,7 @@ class MetadataApplicatorSpec(ApiModel):
     """Metadata, and the fields that it is attached to."""
 
     behaviour: ApplicatorBehaviour = ApplicatorBehaviour.MERGE
-    """What happens to metadata that a field already has."""
+    """Treatment of metadata that a field already has."""
     field_selectors: Annotated[tuple[CoordinateSelector, ...], MinLen(1), MaxLen(256), Atomic]
     """The fields: those that any selector selects."""
     metadata: StringMap
@@ -68,10 +68,10 @@ class MetadataApplicatorSpec(ApiModel):
 
 
 class MetadataApplicatorStatus(ResourceStatus):
-    """What is known about an applicator."""
+    """Observed state of an applicator."""
 
     used_by: UsedBy | None = None
-    """Who refers to it."""
+    """Resources that refer to it."""
 
 
 class MetadataApplicator(Resource):
@@ -82,4 +82,4 @@ class MetadataApplicator(Resource):
     spec: MetadataApplicatorSpec
     """Metadata, and the fields that it is attached to."""
     status: MetadataApplicatorStatus | None = None
-    """What is known about it; written by the operator."""
+    """Observed state; written by the operator."""

@@ -1,4 +1,4 @@
-"""OutputDataset: what to weave together, how often, and where to publish it."""
+"""OutputDataset: the sources to weave together, the schedule, and the place of publication."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ ExcludedIntervals = Annotated[tuple[ExcludedInterval, ...], MaxLen(256), Atomic]
 
 
 class IntervalRules(ApiModel):
-    """What intervals of both forms have in common."""
+    """The fields common to intervals of both forms."""
 
     preference: Preference = Preference.NEWEST
     """Which snapshot of the root to take when an interval has several."""
@@ -161,11 +161,11 @@ class GroupBy(ApiModel):
     field_names: Columns = ()
     """Columns of the key; none for a source that has one row a key."""
     group_by_field_missing_mode: MissingMode = MissingMode.ERROR
-    """What to do when a snapshot of the source lacks one of them."""
+    """Reaction to a snapshot of the source that lacks one of them."""
 
 
 class Transformations(ApiModel):
-    """What is done with a source before it is joined."""
+    """Transformations of a source before it is joined."""
 
     group_by: GroupBy = GroupBy()
     """Collects rows into an array."""
@@ -177,7 +177,7 @@ class ChildSnapshot(ApiModel):
     preference: Preference = Preference.NEWEST
     """Which snapshot to take when several lie in the window."""
     snapshot_missing_mode: MissingMode = MissingMode.ERROR
-    """What to do when none lies in the window."""
+    """Reaction to a window without a snapshot."""
     time_before: Annotated[TimeOffset, LENGTH] = TimeOffset()
     """How far the window reaches before the root's snapshot, inclusive."""
     time_after: Annotated[TimeOffset, LENGTH] = TimeOffset()
@@ -191,7 +191,7 @@ class MatchedRows(ApiModel):
     """Share of the rows that the source is joined to. A row with a NULL key finds no match; a
     snapshot without rows meets every share."""
     mode: CheckMode = CheckMode.FAIL
-    """What a lower share does."""
+    """Effect of a lower share."""
 
 
 class OtherDataSource(ApiModel):
@@ -202,11 +202,11 @@ class OtherDataSource(ApiModel):
     field_name: FieldName
     """Field of the output that holds it; `data` is reserved."""
     path_missing_mode: PathMissingMode = PathMissingMode.ERROR
-    """What to do when no relationship leads to it from the root."""
+    """Reaction to the lack of relationships that lead to it from the root."""
     join_field_missing_mode: MissingMode = MissingMode.ERROR
-    """What to do when a snapshot lacks a field of the join, on either side."""
+    """Reaction to a snapshot that lacks a field of the join, on either side."""
     transformations: Transformations = Transformations()
-    """What is done with it before it is joined."""
+    """Transformations before it is joined."""
     snapshot: ChildSnapshot = ChildSnapshot()
     """Which of its snapshots goes with one of the root."""
     warn_null_key_ratio: Annotated[float, Ge(0), Le(1)] | None = None
@@ -273,11 +273,11 @@ class Check(ApiModel):
     """SQL that must be true: of the snapshot where it has an aggregate function, as in
     `count(*) > 0`, else of every row, as in `data.amount >= 0`. NULL is not true."""
     mode: CheckMode = CheckMode.FAIL
-    """What an unmet expectation does."""
+    """Effect of an unmet expectation."""
 
 
 class OutputDatasetSpec(ApiModel):
-    """What to weave together, and where to publish it."""
+    """The sources to weave together, and the place of publication."""
 
     data_model: DataModel
     """The sources, and how they may be joined."""
@@ -320,7 +320,7 @@ class PlanStatus(ApiModel):
 
 
 class OutputDatasetStatus(ResourceStatus):
-    """What is known about an output."""
+    """Observed state of an output."""
 
     plan: PlanStatus | None = None
     """The join tree."""
@@ -343,11 +343,11 @@ class OutputDatasetStatus(ResourceStatus):
 
 
 class OutputDataset(Resource):
-    """What to weave together, how often, and where to publish it."""
+    """The sources to weave together, the schedule, and the place of publication."""
 
     kind: Literal["OutputDataset"] = "OutputDataset"
     """Name of the kind."""
     spec: OutputDatasetSpec
-    """What to weave together, and where to publish it."""
+    """The sources to weave together, and the place of publication."""
     status: OutputDatasetStatus | None = None
-    """What is known about it; written by the operator."""
+    """Observed state; written by the operator."""

@@ -120,7 +120,7 @@ class SnapshotFormat(ApiModel):
 
 
 class Tier(ApiModel):
-    """Keeps fewer snapshots of what is long past (rule P21)."""
+    """Keeps fewer of the old snapshots (rule P21)."""
 
     older_than: Annotated[TimeOffset, LENGTH]
     """Age from which this tier applies."""
@@ -143,7 +143,7 @@ class SnapshotAutoDelete(ApiModel):
     max_old_snapshots: Annotated[int, Ge(-1), Le(1_000_000_000)] = -1
     """Snapshots kept besides the latest; -1 means no limit."""
     tiers: Annotated[tuple[Tier, ...], MaxLen(16), Atomic] = ()
-    """Keeps fewer snapshots of what is long past."""
+    """Keeps fewer of the old snapshots."""
 
 
 class RegisterTable(ApiModel):
@@ -178,8 +178,8 @@ class OutputFolder(ApiModel):
     data_format: DataFormat = DataFormat.PARQUET
     """Format of the files; fixed by the first publication."""
     data_compression: DataCompression | None = None
-    """Compression of the files; fixed by the first publication. Omitted: what the folder has; a new
-    one gets `ZSTD` for PARQUET and ICEBERG, `SNAPPY` for AVRO and JSONL."""
+    """Compression of the files; fixed by the first publication. Omitted: the folder's; a new folder
+    gets `ZSTD` for PARQUET and ICEBERG, `SNAPPY` for AVRO and JSONL."""
     column_metadata: ColumnMetadata = ColumnMetadata.BOTH
     """Where metadata of columns is kept."""
     target_file_size_mib: Annotated[int, Ge(1), Le(65536)] | None = Field(
@@ -196,7 +196,7 @@ class OutputFolder(ApiModel):
     snapshot_auto_delete: SnapshotAutoDelete = SnapshotAutoDelete()
     """Which published snapshots are deleted."""
     incompatible_schema: CheckMode = CheckMode.FAIL
-    """What happens when structure or types contradict what is published (rule P27)."""
+    """Reaction to structure or types that contradict published snapshots (rule P27)."""
     reader_grace: Annotated[TimeOffset, LENGTH] = TimeOffset(hour=1)
     """How long files of deleted snapshots stay for readers that still use them; omitted, 1 hour."""
     register_table: RegisterTable | None = None

@@ -1,4 +1,4 @@
-"""What users may add to the pods of driver and executors: bounded, and free of host access.
+"""Additions of users to the pods of driver and executors: bounded, and free of host access.
 
 Volumes are claims, ConfigMaps, Secrets and empty folders; a hostPath is refused (rule R9).
 """
@@ -83,7 +83,7 @@ class EnvironmentObject(ApiModel):
     config_map_ref: ObjectName | None = None
     """A ConfigMap."""
     prefix: Annotated[str, StringConstraints(max_length=253)] | None = None
-    """What the variables' names begin with."""
+    """Prefix of the variables' names."""
 
 
 class ClaimVolume(ApiModel):
@@ -179,7 +179,7 @@ class Toleration(ApiModel):
 
 
 class PodTemplate(ApiModel):
-    """What the pods of driver and executors have besides."""
+    """Additions to the pods of driver and executors."""
 
     labels: StringMap = Field(default_factory=dict)
     """Labels."""

@@ -33,7 +33,7 @@ VariableValues = Annotated[Mapping[VariableName, VariableValue], MaxLen(256)]
 
 
 class Environment(ApiModel):
-    """What is different in one environment."""
+    """The settings of one environment that differ."""
 
     variables: VariableValues = Field(default_factory=dict)
     """Values that hold in this environment instead of the project's."""
@@ -61,7 +61,7 @@ class ProjectFile(ApiModel):
 
 @dataclass(frozen=True)
 class VariableChoice:
-    """What a caller chooses: `--env` and `--set`, or `env` and `variables` of `load`."""
+    """The caller's choice: `--env` and `--set`, or `env` and `variables` of `load`."""
 
     environment: str | None = None
     """An environment of the project file."""

@@ -1,4 +1,4 @@
-"""What a job reports of its run: the Report, and the parts it shares with manifest and status."""
+"""The Report of a job about its run, and the parts it shares with manifest and status."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Exclusion(ApiModel):
 
 
 class JoinMeasure(ApiModel):
-    """What was counted at one left join; `in` equals `out`, or nothing is published."""
+    """Counts at one left join; `in` equals `out`, or nothing is published."""
 
     child: ShortText
     """Field name of the source that was joined."""
@@ -90,16 +90,16 @@ class SourceSnapshot(ApiModel):
 
 
 class CheckResult(ApiModel):
-    """What became of one expectation about a snapshot."""
+    """Result of one expectation about a snapshot."""
 
     name: ShortText
     """Name of the check; `rootKey` for the uniqueness of the root's key."""
     mode: CheckMode
-    """What an unmet expectation does."""
+    """Effect of an unmet expectation."""
     holds: bool
     """Whether it is met; one that is not was published with a warning."""
     measured: ShortText = ""
-    """What was found instead, for people; empty when it is met."""
+    """The value measured instead, for people; empty when the expectation is met."""
 
 
 JoinMeasures = Annotated[tuple[JoinMeasure, ...], MaxLen(50), ListType("map", keys=("child",))]
@@ -126,9 +126,9 @@ class LatestSnapshot(ApiModel):
     excluded: Annotated[tuple[Exclusion, ...], MaxLen(50), Atomic] = ()
     """Sources that it does without."""
     joins: JoinMeasures = ()
-    """What was counted at each join."""
+    """Counts at each join."""
     checks: Annotated[tuple[CheckResult, ...], MaxLen(50), Atomic] = ()
-    """What became of each expectation."""
+    """Result of each expectation."""
     warnings: Annotated[tuple[ShortText, ...], MaxLen(50), Atomic] = ()
     """Joins of which many rows had a NULL key (at least the `warnNullKeyRatio`), or which matched
     nothing although both sides have keys."""
@@ -177,7 +177,7 @@ class SnapshotReason(StrEnum):
     ROWS_MULTIPLIED = "ROWS_MULTIPLIED"
     """A join met a right key twice."""
     HISTORY_INCOMPATIBLE = "HISTORY_INCOMPATIBLE"
-    """Structure or types contradict what is published."""
+    """Structure or types contradict published snapshots."""
     CHECK_FAILED = "CHECK_FAILED"
     """An expectation about its rows does not hold."""
     SOURCE_FAILED = "SOURCE_FAILED"
@@ -210,13 +210,13 @@ class SnapshotReport(ApiModel):
     sources: Annotated[tuple[SourceSnapshot, ...], MaxLen(2000), Atomic] = ()
     """The snapshot taken of each source."""
     joins: Annotated[tuple[JoinMeasure, ...], MaxLen(2000), Atomic] = ()
-    """What was counted at each join."""
+    """Counts at each join."""
     excluded: Annotated[tuple[Exclusion, ...], MaxLen(2000), Atomic] = ()
     """Sources that it does without."""
     checks: Annotated[tuple[CheckResult, ...], MaxLen(300), Atomic] = ()
-    """What became of each expectation."""
+    """Result of each expectation."""
     warnings: Annotated[tuple[MessageText, ...], MaxLen(2000), Atomic] = ()
-    """What a person should know about it."""
+    """Warnings about it, for people."""
 
 
 class Unpublished(ApiModel):
@@ -255,9 +255,10 @@ class ManifestPointer(ApiModel):
     uri: UriText
     """Folder of the output."""
     sequence: Count
-    """Sequence number of the newest entry that was seen to change what readers see."""
+    """Sequence number of the newest entry observed to change the data that readers see."""
     fixed: StringMap = Field(default_factory=dict)
-    """What the first publication fixed for ever, such as `dataFormat: PARQUET`; empty before."""
+    """Settings fixed for ever by the first publication, such as `dataFormat: PARQUET`; empty
+    before."""
 
 
 class Progress(ApiModel):
@@ -283,11 +284,11 @@ class RegisteredTable(ApiModel):
     partitions: Count
     """Snapshots in it."""
     sequence: Count
-    """Sequence number of the manifest entry up to which it covers what is published."""
+    """Sequence number of the manifest entry up to which it covers the published snapshots."""
 
 
 class Report(ApiModel):
-    """What a run did: written by the job, read by the operator and by `run -o json`."""
+    """Result of a run: written by the job, read by the operator and by `run -o json`."""
 
     format: int = REPORT_FORMAT
     """Format version."""
@@ -314,13 +315,13 @@ class Report(ApiModel):
     progress: Progress | None = None
     """How far it is, while it runs."""
     snapshots: Annotated[tuple[SnapshotReport, ...], MaxLen(100_000), Atomic] = ()
-    """What it published, in the order of publication."""
+    """Snapshots it published, in the order of publication."""
     skipped: Annotated[tuple[Unpublished, ...], MaxLen(100_000), Atomic] = ()
-    """What it left out, and why."""
+    """Snapshots it left out, and the reasons."""
     failed: Annotated[tuple[Unpublished, ...], MaxLen(100_000), Atomic] = ()
-    """What failed, and why."""
+    """Snapshots that failed, and the reasons."""
     findings: Annotated[tuple[Finding, ...], MaxLen(10_000), Atomic] = ()
-    """What validation and preflight found."""
+    """Findings of validation and preflight."""
     message: MessageText = ""
     """The reason of a failure, for people."""
     reason: ShortText = ""
@@ -328,9 +329,9 @@ class Report(ApiModel):
     retryable: bool | None = None
     """Whether it is worth trying again with nothing changed; omitted for a run that succeeded."""
     seen: Annotated[tuple[SeenSource, ...], MaxLen(4000), Atomic] = ()
-    """What it saw of every source."""
+    """Every source as the run saw it."""
     snapshot_count: Count | None = None
-    """Number of snapshots that are published, by whatever run; omitted when that is not known."""
+    """Number of snapshots published by any run; omitted when that is not known."""
     newest: LatestSnapshot | None = None
     """The newest of them."""
     published: PublishedSnapshots = ()
@@ -338,13 +339,13 @@ class Report(ApiModel):
     registered: RegisteredTable | None = None
     """The catalog table, where the output has one and it could be brought up to date."""
     collected: CollectedFiles | None = None
-    """What it removed of deleted and replaced snapshots; omitted when nothing was or will be."""
+    """Removed files of deleted and replaced snapshots; omitted if there are none, now or later."""
     index: IndexFacts | None = None
-    """What a run of an index left."""
+    """State of the index after a run of it."""
     removed: Removed | None = None
-    """What a run removed because the resource is being deleted."""
+    """Data that a run removed because the resource is being deleted."""
     truncated: Annotated[tuple[ShortText, ...], MaxLen(100), Atomic] = ()
-    """What is left out because the Report must fit into a ConfigMap, for people."""
+    """Parts left out because the Report must fit into a ConfigMap, for people."""
     tool_version: ShortText = ""
     """Version of Snaploom."""
     spark_version: ShortText = ""

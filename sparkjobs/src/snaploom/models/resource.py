@@ -51,14 +51,14 @@ class ObjectMeta(ApiModel):
 
 
 class Resource(ApiModel):
-    """What every kind has around its spec."""
+    """The parts of every kind besides its spec."""
 
     api_version: Literal["snaploom.io/v1alpha1"] = API_VERSION
     """Version of the API."""
     kind: str
     """Name of the kind."""
     metadata: ObjectMeta
-    """Name, labels and what the cluster adds."""
+    """Name, labels and the cluster's additions."""
 
     @property
     def name(self) -> str:

@@ -29,7 +29,7 @@ CronText = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
 
 class ConcurrencyPolicy(StrEnum):
-    """What happens when a run is due while another is in flight."""
+    """Reaction to a run that is due while another is in flight."""
 
     FORBID = "Forbid"
     """The new run waits for the other."""
@@ -38,7 +38,7 @@ class ConcurrencyPolicy(StrEnum):
 
 
 class DeletionPolicy(StrEnum):
-    """What happens to published data when the resource is deleted."""
+    """Treatment of published data when the resource is deleted."""
 
     RETAIN = "Retain"
     """It stays."""
@@ -47,7 +47,7 @@ class DeletionPolicy(StrEnum):
 
 
 class Submitter(StrEnum):
-    """Who starts the job."""
+    """Submitter of the job."""
 
     SPARK_OPERATOR = "SparkOperator"
     """The Kubeflow Spark operator."""
@@ -125,7 +125,7 @@ def _memory_parts(text: str) -> tuple[str, str]:
 
 
 class OnEmptyRoot(StrEnum):
-    """What a run does whose root has no snapshot at all."""
+    """Result of a run whose root has no snapshot at all."""
 
     WARN = "Warn"
     """It ends well, with a warning: nothing is there to publish."""
@@ -187,7 +187,7 @@ class DynamicAllocation(ApiModel):
 
 
 class SparkSettings(ApiModel):
-    """The Spark application; what is omitted comes from the operator's settings."""
+    """The Spark application; omitted fields come from the operator's settings."""
 
     image: ShortText | None = None
     """Container image of driver and executors."""
@@ -209,7 +209,7 @@ class SparkSettings(ApiModel):
     dynamic_allocation: DynamicAllocation | None = None
     """Lets Spark add and remove executors."""
     pod_template: PodTemplate | None = None
-    """What the pods of driver and executors have besides."""
+    """Additions to the pods of driver and executors."""
 
 
 class RunSettings(ApiModel):
@@ -220,7 +220,7 @@ class RunSettings(ApiModel):
     schedule: Schedule | None = None
     """When runs are due; omitted, on changes and by hand only."""
     concurrency_policy: ConcurrencyPolicy = ConcurrencyPolicy.FORBID
-    """What happens when a run is due while another is in flight."""
+    """Reaction to a run that is due while another is in flight."""
     freshness: Freshness | None = None
     """How old the newest snapshot may become."""
     retry: Retry = Retry()
@@ -232,13 +232,13 @@ class RunSettings(ApiModel):
     history_limit: HistoryLimit = HistoryLimit()
     """How many finished runs are kept."""
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
-    """What happens to published data when the resource is deleted."""
+    """Treatment of published data when the resource is deleted."""
     checkpoint_uri: PlaceText | None = None
     """Folder for subtrees that several snapshots share."""
     snapshots_per_job: Annotated[int, Ge(1), Le(12)] = 1
     """Up to how many snapshots one Spark job weaves, where they differ in the root's rows only."""
     on_empty_root: OnEmptyRoot = OnEmptyRoot.WARN
-    """What a run does whose root has no snapshot at all: no file matches, or no row has one."""
+    """Result of a run whose root has no snapshot at all: no file matches, or no row has one."""
     accept_root_change: bool = False
     """Whether another root DataSource may continue an existing output."""
     adopt_folder: bool = False
@@ -247,20 +247,20 @@ class RunSettings(ApiModel):
     spark: SparkSettings | None = None
     """The Spark application."""
     submitter: Submitter | None = None
-    """Who starts the job; omitted, the first of the operator's settings."""
+    """Submitter of the job; omitted, the first of the operator's settings."""
 
 
 class RunAction(StrEnum):
-    """What a run does."""
+    """Action of a run."""
 
     RUN = "Run"
-    """It weaves what is due, or brings the index up to date."""
+    """It weaves the snapshots that are due, or brings the index up to date."""
     DELETE = "Delete"
-    """It deletes what was published (`deletionPolicy: Delete`)."""
+    """It deletes the published data (`deletionPolicy: Delete`)."""
 
 
 class Trigger(ApiModel):
-    """What a run was started for; a run is due when one of these is no longer what it was."""
+    """Causes of a run; a run is due when one of these has changed."""
 
     declarations: ShortText = ""
     """Hash of the declarations that it works on; how and when jobs run is no part of it."""
@@ -296,7 +296,7 @@ class CurrentRun(ApiModel):
     id: ShortText
     """Identity of the run: the same name, by which its report and its ConfigMaps are found."""
     action: RunAction = RunAction.RUN
-    """What it does."""
+    """Action of the run."""
     phase: CurrentPhase
     """How far it is."""
     since: TimestampText
@@ -306,11 +306,11 @@ class CurrentRun(ApiModel):
     attempt: Annotated[int, Ge(0)] = 0
     """0 for the first attempt, counted up by retries."""
     trigger: Trigger = Trigger()
-    """What it was started for."""
+    """Causes of the run."""
     uid: Annotated[str, StringConstraints(max_length=64)] | None = None
     """UID of its application, once it exists."""
     waiting_for: ShortText | None = None
-    """What it waits for."""
+    """Conditions that it waits for."""
     progress: ShortText | None = None
     """Progress that the job reports, such as `snapshot 3 of 12, join 4 of 9`."""
     stopping: ShortText | None = None
@@ -341,7 +341,7 @@ class LastRun(ApiModel):
     uid: Annotated[str, StringConstraints(max_length=64)] | None = None
     """UID of its application, if one was seen."""
     action: RunAction = RunAction.RUN
-    """What it did."""
+    """Action of the run."""
     phase: LastPhase
     """How it ended."""
     reason: ShortText = ""
@@ -351,7 +351,7 @@ class LastRun(ApiModel):
     attempt: Annotated[int, Ge(0)] = 0
     """0 for the first attempt, counted up by retries."""
     trigger: Trigger = Trigger()
-    """What it was started for."""
+    """Causes of the run."""
     started_at: TimestampText
     """When it started."""
     finished_at: TimestampText | None = None
@@ -369,4 +369,4 @@ class LastRun(ApiModel):
     failed: RunList = ()
     """The first snapshots that failed."""
     message: Annotated[str, StringConstraints(max_length=4096)] = ""
-    """The reason of a failure; of a deletion what it removed, and what it left."""
+    """The reason of a failure; of a deletion the data that it removed, and that it left."""

@@ -1,4 +1,4 @@
-"""What a run reports besides snapshots: sources that it read, an index, and what it removed."""
+"""Facts in a Report besides snapshots: sources that were read, an index, and removed data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Lines = Annotated[tuple[MessageText, ...], MaxLen(100), Atomic]
 
 
 class SeenSource(ApiModel):
-    """What a run saw of one source."""
+    """One source as a run saw it."""
 
     source: ShortText
     """Name of the DataSource."""
@@ -27,7 +27,7 @@ class SeenSource(ApiModel):
 
 
 class IndexFacts(ApiModel):
-    """What a run of a SkippingIndex left."""
+    """State of an index after a run of a SkippingIndex."""
 
     state: IndexState
     """State of the index."""
@@ -38,13 +38,13 @@ class IndexFacts(ApiModel):
     last_refreshed: TimestampText | None = None
     """When it was last refreshed."""
     done: Lines = ()
-    """What was done to it, in a few words each; empty when there was nothing to do."""
+    """Actions on it, in a few words each; empty when there was nothing to do."""
     warnings: Lines = ()
-    """What a person should know about it."""
+    """Warnings about it, for people."""
 
 
 class CollectedFiles(ApiModel):
-    """What a run removed at its end of snapshots that are not published any more."""
+    """Files of snapshots that are no longer published, removed by a run at its end."""
 
     snapshots: Annotated[int, Ge(0)] = 0
     """Deleted and replaced snapshots whose files are removed."""
@@ -69,7 +69,7 @@ class UnregisteredTable(ApiModel):
 
 
 class Removed(ApiModel):
-    """What a run removed because its resource is being deleted (rule R12)."""
+    """Data that a run removed because its resource is being deleted (rule R12)."""
 
     files: Annotated[int, Ge(0)]
     """Number of files, those of the folder's own record included."""

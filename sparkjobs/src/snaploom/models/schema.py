@@ -37,7 +37,7 @@ class UnknownConstruct(Exception):
 
 
 class ModelSchema(GenerateJsonSchema):
-    """Pydantic's generator, which also emits what fields and the values of an enum mean."""
+    """Pydantic's generator, which also emits the meanings of fields and enum values."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         """The schema of a model, with the meaning of each field."""
@@ -65,10 +65,8 @@ def model_schema(model: type[BaseModel]) -> Schema:
 def structural_schema(model: type[BaseModel], only: Collection[str] | None = None) -> Schema:
     """The structural OpenAPI v3 schema of a model.
 
-    Args:
-        model: the model.
-        only: the properties (outside names) to convert; omitted, all. The properties of a
-            resource other than spec and status are described by Kubernetes itself.
+    `only` has the properties (outside names) to convert; omitted, all. Kubernetes itself describes
+    those of a resource other than spec and status.
 
     Raises:
         UnknownConstruct: the model uses what has no Kubernetes form here, or lacks a description,
@@ -226,7 +224,6 @@ def _or_text(form: Schema, text: Schema) -> Schema:
 
 
 def _without_rules(schema: JsonValue) -> JsonValue:
-    """The schema without rules in CEL, at every level."""
     if isinstance(schema, list):
         return [_without_rules(each) for each in schema]
     if not isinstance(schema, dict):
@@ -236,7 +233,7 @@ def _without_rules(schema: JsonValue) -> JsonValue:
 
 
 def _refuse_unbounded(schema: Schema, path: str) -> None:
-    """Refuse what the API server could not cost or merge (rule R17)."""
+    """Refuse schemas that the API server could not cost or merge (rule R17)."""
     missing = None
     match schema.get("type"):
         case "string" if not {"maxLength", "enum"} & schema.keys():
@@ -267,7 +264,7 @@ def without_null(source: Schema, path: str) -> Schema:
 
 
 def describe(source: Schema) -> str:
-    """The description of a field, with what its enum values mean and what it is when left out."""
+    """The description of a field, with the meanings of its enum values and its default."""
     parts = [one_line(str(source.get("description", "")))]
     meanings = as_object(source.get(MEANINGS_KEYWORD, {}))
     parts += [f"{value}: {meaning}" for value, meaning in meanings.items()]

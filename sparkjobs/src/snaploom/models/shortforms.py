@@ -27,11 +27,11 @@ again, and their models would be a seventh of an operator's memory."""
 LONGEST_SHARED: Final = 32
 """Characters of a short form that is shared: a type of a column, but no structure."""
 TEXT_TAG, FORM_TAG = "[text]", "[form]"
-"""What pydantic puts into the place of an error: no part of the path."""
+"""Pydantic's insertions into the place of an error, which are no part of the path."""
 
 
 class ShortFormInvalid(ValueError):
-    """A text is no short form; the message is what is wrong."""
+    """A text is no short form; the message is the fault."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -45,7 +45,7 @@ class ShortForm:
     read: Callable[[str], dict[str, JsonValue]]
     """The long form of a text; raises `ShortFormInvalid`."""
     pattern: str
-    """What every such text matches."""
+    """The pattern of all such texts."""
     max_length: int
     """Characters of the longest."""
     examples: str
@@ -114,7 +114,6 @@ def _is_plain(value: object) -> bool:
 
 
 def _having(name: str) -> dict[str, JsonValue]:
-    """The schema of an object that has a property."""
     return {"required": [name]}
 
 
@@ -270,7 +269,7 @@ SQL_NAMES: Mapping[str, str] = {
     "numeric": "decimal", "dec": "decimal", "timestamp_ltz": "timestamp",
     "timestamp_ntz": "timestampNtz", "void": "null", "interval": "calendarInterval",
 }  # fmt: skip
-"""Names of types in Spark SQL, and what they are called in declarations."""
+"""Names of types in Spark SQL, with those in declarations."""
 PLAIN_TYPES = frozenset(
     {"binary", "boolean", "byte", "calendarInterval", "date", "double", "float", "integer", "long",
      "null", "short", "string", "timestamp", "timestampNtz"}
@@ -344,7 +343,7 @@ USUAL_NAMES: Mapping[str, str] = {
     "float32": "float", "float64": "double", "datetime": "timestamp", "number": "decimal(38,0)",
     "datetime64": "timestamp_ntz",
 }  # fmt: skip
-"""Names of types elsewhere, and what they are in Spark SQL."""
+"""Names of types elsewhere, with those in Spark SQL."""
 
 
 def _read_fields(words: list[str], depth: int) -> list[JsonValue]:

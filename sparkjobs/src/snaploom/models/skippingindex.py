@@ -1,4 +1,4 @@
-"""SkippingIndex: what is kept about every file, so that queries read only those that matter."""
+"""SkippingIndex: facts kept about every file, so that queries read only those that matter."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class IndexTarget(ApiModel):
 
 
 class Index(ApiModel):
-    """What is kept about one column, several, or an expression."""
+    """Facts kept about one column, several, or an expression."""
 
     one_of: ClassVar[tuple[str, ...]] = ("column", "columns", "expression")
 
@@ -97,7 +97,7 @@ class Index(ApiModel):
 
 
 class RefreshMode(StrEnum):
-    """What a refresh looks at."""
+    """Scope of a refresh."""
 
     FULL = "FULL"
     """Every file, as if there were no index yet."""
@@ -122,7 +122,7 @@ class Refresh(ApiModel):
     """How the index follows its files."""
 
     mode: RefreshMode = RefreshMode.AUTO
-    """What a refresh looks at."""
+    """Scope of a refresh."""
     trigger: RefreshTrigger = RefreshTrigger.MANUAL
     """When a refresh is due."""
 
@@ -225,7 +225,7 @@ class IndexEncryption(ApiModel):
 
 
 class SkippingIndexSpec(ApiModel):
-    """What is indexed, how, and where the index is kept."""
+    """The target of the index, its columns, and its store."""
 
     cel_rules: ClassVar[tuple[CelRule, ...]] = (
         CelRule(
@@ -245,7 +245,7 @@ class SkippingIndexSpec(ApiModel):
     enabled: bool = True
     """Whether queries use the index."""
     indexes: Annotated[tuple[Index, ...], MinLen(1), MaxLen(256), Atomic]
-    """What is kept about each file."""
+    """Facts kept about each file."""
     where: SqlText | None = None
     """Chooses files by partition columns or path; files outside are always read (rule S23)."""
     refresh: Refresh = Refresh()
@@ -288,7 +288,7 @@ class IndexState(StrEnum):
     ACTIVE = "active"
     """Queries may use it."""
     REFRESHING = "refreshing"
-    """A refresh is under way; queries use what was there before."""
+    """A refresh is under way; queries use the state before it."""
     UPDATING = "updating"
     """Its settings are being changed."""
     DELETING = "deleting"
@@ -296,9 +296,9 @@ class IndexState(StrEnum):
     DELETED = "deleted"
     """It is deleted; its files wait for `vacuum`."""
     FAILED = "failed"
-    """The last operation failed; queries use what was there before."""
+    """The last operation failed; queries use the state before it."""
     RECOVERING = "recovering"
-    """What a failed operation left is being cleaned up."""
+    """The remains of a failed operation are being cleaned up."""
     VACUUMING = "vacuuming"
     """Its files are being removed."""
 
@@ -315,7 +315,7 @@ class IndexedFiles(ApiModel):
 
 
 class SkippingIndexStatus(ResourceStatus):
-    """What is known about an index."""
+    """Observed state of an index."""
 
     state: IndexState | None = None
     """State of the index."""
@@ -336,11 +336,11 @@ class SkippingIndexStatus(ResourceStatus):
 
 
 class SkippingIndex(Resource):
-    """What is kept about every file, so that queries read only those that matter."""
+    """Facts kept about every file, so that queries read only those that matter."""
 
     kind: Literal["SkippingIndex"] = "SkippingIndex"
     """Name of the kind."""
     spec: SkippingIndexSpec
-    """What is indexed, how, and where the index is kept."""
+    """The target of the index, its columns, and its store."""
     status: SkippingIndexStatus | None = None
-    """What is known about it; written by the operator."""
+    """Observed state; written by the operator."""

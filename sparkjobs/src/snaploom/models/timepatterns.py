@@ -54,7 +54,7 @@ _TOKEN = re.compile(r"'(?P<quoted>[^']*)'|(?P<unit>([A-Za-z])\3*)|(?P<text>[^A-Z
 
 
 class PatternInvalid(ValueError):
-    """A text is no pattern; the message is what is wrong, without a final full stop."""
+    """A text is no pattern; the message is the fault, without a final full stop."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,7 @@ class TimePattern:
     def start(self, value: str | int) -> PlainDateTime:
         """The first moment of the period that a value names, in its own zone.
 
-        Args:
-            value: a text, or a number whose leading zeros are not there.
+        `value` may be a number whose leading zeros are missing.
 
         Raises:
             ValueError: the value is not of the pattern, or there is no such date.

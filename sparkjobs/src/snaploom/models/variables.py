@@ -18,7 +18,7 @@ class Variables:
     """Marks a text in which `$(name)` stands for the value of a variable."""
 
     of: str
-    """What the text is, for messages: a URI, a name or a time."""
+    """The kind of the text, for messages: a URI, a name or a time."""
 
 
 class PathForm(StrEnum):

@@ -11,7 +11,7 @@ from snaploom.models.resource import Resource
 
 
 def to_yaml(resources: Iterable[Resource]) -> str:
-    """Resources as YAML documents, with what was given and without defaults.
+    """Resources as YAML documents, with the fields given and without defaults.
 
     Of a password in plain text (`fromPlaintext`) only asterisks are written.
     """

@@ -21,7 +21,6 @@ from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.projectfile import NO_CHOICE
 from snaploom.orchestrators.outputrun import GROUP, RunChoice, newest_of, rows_of, run_output
 from snaploom.project.project import Project, Source, load
-from snaploom.project.results import Run
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -34,7 +33,7 @@ def output_asset(project: Project | Source | Iterable[Source], output: str) -> A
     """The asset of an output: its folder, by URI.
 
     Args:
-        project: declarations, or what `snaploom.load` takes.
+        project: declarations, or an argument of `snaploom.load`.
         output: name of an OutputDataset.
 
     Raises:
@@ -47,7 +46,7 @@ def output_asset(project: Project | Source | Iterable[Source], output: str) -> A
 
 
 class SnaploomOperator(BaseOperator):  # type: ignore[misc]  # typed only where Airflow is installed
-    """Publishes what is due of one output.
+    """Publishes the snapshots of one output that are due.
 
     The task's outlet is the asset of the output, its inlets are those of the outputs that it reads,
     unless `inlets` or `outlets` are given, or a template stands where only a run knows the text.
@@ -61,7 +60,7 @@ class SnaploomOperator(BaseOperator):  # type: ignore[misc]  # typed only where 
         strict: whether a root without any snapshot is a failure.
         env: an environment of the project file, `snaploom.yaml`.
         variables: values of variables, before those of the project file.
-        allow: what declarations may use beyond the built-in lists, each `LIST=ENTRY`.
+        allow: entries that declarations may use beyond the built-in lists, each `LIST=ENTRY`.
         **arguments: those of every operator, such as `task_id` and `retries`.
 
     Raises:
@@ -105,7 +104,7 @@ class SnaploomOperator(BaseOperator):  # type: ignore[misc]  # typed only where 
         self.allow = tuple(allow)
 
     def execute(self, context: Context) -> dict[str, JsonValue]:
-        """Publish what is due.
+        """Publish the snapshots that are due.
 
         Returns:
             What was published, in short, as the task's XCom.
@@ -124,7 +123,14 @@ class SnaploomOperator(BaseOperator):  # type: ignore[misc]  # typed only where 
         if ended.failure or ended.run is None:
             error = AirflowException if ended.is_retryable else AirflowFailException
             raise error(ended.failure)
-        found = _summary(ended.run)
+        # The part of a Report that other tasks can use; the whole may be too long for a database.
+        found: dict[str, JsonValue] = {
+            "output": ended.run.output,
+            "run_id": ended.run.report.run_id,
+            "snapshots": [snapshot.time for snapshot in ended.run.published],
+            "rows": rows_of(ended.run),
+            "newest": newest_of(ended.run),
+        }
         if ended.run.published:
             for asset in self.outlets:
                 context["outlet_events"][asset].extra = found
@@ -153,7 +159,7 @@ def output_tasks(
         outputs: names of outputs; omitted, all.
         env: an environment of the project file, `snaploom.yaml`.
         variables: values of variables, before those of the project file.
-        allow: what declarations may use beyond the built-in lists, each `LIST=ENTRY`.
+        allow: entries that declarations may use beyond the built-in lists, each `LIST=ENTRY`.
         **arguments: of every task, such as `retries` and `strict`.
 
     Returns:
@@ -191,7 +197,7 @@ def _inlets_and_outlets(project: Project, output: str) -> dict[str, list[Asset]]
 
 
 def _assets(project: Project, outputs: Sequence[str]) -> list[Asset]:
-    """Assets by the URIs of folders, which no two outputs share, whatever project they are in."""
+    """Assets by the URIs of folders, which no two outputs share, in any project."""
     for output in outputs:
         project.upstream(output)  # refuses a name of nothing
     folders = {
@@ -204,14 +210,3 @@ def _assets(project: Project, outputs: Sequence[str]) -> list[Asset]:
 
 def _has_template(*texts: object) -> bool:
     return any(mark in str(text) for text in texts for mark in ("{{", "{%"))
-
-
-def _summary(run: Run) -> dict[str, JsonValue]:
-    """What other tasks can use of a run; the whole Report may be too long for a database."""
-    return {
-        "output": run.output,
-        "run_id": run.report.run_id,
-        "snapshots": [snapshot.time for snapshot in run.published],
-        "rows": rows_of(run),
-        "newest": newest_of(run),
-    }

@@ -24,10 +24,10 @@ def output_assets(
     """An asset for each output.
 
     Args:
-        project: declarations, or what `snaploom.load` takes.
+        project: declarations, or an argument of `snaploom.load`.
         outputs: names of outputs; omitted, all.
         group: of the assets.
-        key_prefix: what stands before the output's name in the key of its asset.
+        key_prefix: parts before the output's name in the key of its asset.
 
     Returns:
         The assets, for `dagster.Definitions(assets=...)`.
@@ -70,7 +70,6 @@ def _materializer(
 
 
 def _metadata(run: Run) -> dict[str, dagster.MetadataValue]:
-    """What people see of a run in Dagster's catalogue."""
     newest = newest_of(run)
     found = {
         "snapshots": dagster.MetadataValue.int(len(run.published)),

@@ -1,4 +1,4 @@
-"""A run of one output for an orchestrator: what it published, or why it failed.
+"""A run of one output for an orchestrator: its publications, or its failure.
 
 An orchestrator decides about retries by itself; all that it needs is whether the failure can go
 away with nothing changed.
@@ -20,7 +20,7 @@ GROUP = "snaploom"
 
 @dataclass(frozen=True)
 class RunChoice:
-    """What a run is asked to do, as `Project.run` takes it."""
+    """The parameters of a run, as `Project.run` takes them."""
 
     now: Time | None = None
     limit: int | None = None
@@ -48,14 +48,10 @@ def run_output(
     warn: Callable[[str], None],
     choice: RunChoice = RunChoice(),
 ) -> OutputRun:
-    """Publish what is due of an output; a failure is returned, not raised.
+    """Publish the snapshots of an output that are due; a failure is returned, not raised.
 
-    Args:
-        open_project: gives the declarations; what it raises is a failure of the run.
-        output: name of an OutputDataset.
-        info: takes lines of progress.
-        warn: takes what a person should know of the published snapshots.
-        choice: what the run is asked to do.
+    `open_project` loads the declarations; an error that it raises is a failure of the run. `info`
+    takes lines of progress, `warn` warnings about the published snapshots.
     """
     try:
         run = open_project().run(

@@ -63,7 +63,7 @@ _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?|[0-9A-F
 
 @dataclass(frozen=True)
 class EndpointRules:
-    """What may be connected to."""
+    """Rules for the endpoints that may be connected to."""
 
     loopback: bool = True
     """Whether addresses of the machine itself may be, even where no entry names them."""
@@ -89,9 +89,8 @@ OF_ADMINISTRATOR = EndpointRules()
 def declared_rules(environment: Mapping[str, str]) -> EndpointRules:
     """For servers that declarations, statements and settings of a session name.
 
-    Args:
-        environment: of the process. An operator's jobs have its allowances there; elsewhere
-            somebody runs a program on a machine of their own.
+    The environment of an operator's job has its allowances; elsewhere somebody runs a program on a
+    machine of their own.
 
     Raises:
         AllowanceInvalid: it has allowances that cannot be read.
@@ -102,21 +101,14 @@ def declared_rules(environment: Mapping[str, str]) -> EndpointRules:
 
 
 def job_rules(allow: Allowances) -> EndpointRules:
-    """For servers that declarations name in jobs of an operator.
-
-    Args:
-        allow: what its administrator allows.
-    """
+    """For servers that declarations name in jobs of an operator."""
     return EndpointRules(loopback=False, entries=allow.endpoints)
 
 
 def refusal_of_host(host: str, port: int, rules: EndpointRules) -> str:
     """Why a host may not be named, as far as its text shows; empty where it may.
 
-    Args:
-        host: name or address, an IPv6 address with or without brackets.
-        port: its port.
-        rules: what may be connected to.
+    An IPv6 address may have brackets or not.
     """
     plain = plain_host(host)
     if not _HOST.fullmatch(plain):
@@ -132,11 +124,7 @@ def refusal_of_host(host: str, port: int, rules: EndpointRules) -> str:
 def refusal_of_address(address: Address, rules: EndpointRules, host: str, port: int) -> str:
     """Why an address may not be connected to; empty where it may.
 
-    Args:
-        address: what a host was resolved to.
-        rules: what may be connected to.
-        host: the host that was named.
-        port: its port.
+    `host` is the name that was resolved to the address.
     """
     return next(filter(None, (_refusal(found, rules, host, port) for found in meant(address))), "")
 

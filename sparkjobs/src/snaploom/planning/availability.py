@@ -1,4 +1,4 @@
-"""Which snapshot of each source serves a snapshot of the root; what is done where none does.
+"""The snapshot of each source that serves a snapshot of the root; the action where none does.
 
 Children are asked in breadth-first order. The window around the root's time is evaluated in the
 zone of `intervalStartDate`, the only calendar that an OutputDataset has (rule W17), and both ends
@@ -30,7 +30,7 @@ from snaploom.planning.tree import JoinTree
 
 
 class Action(StrEnum):
-    """What a run does with a candidate."""
+    """The action of a run for a candidate."""
 
     PUBLISH = "PUBLISH"
     SKIP = "SKIP"
@@ -50,7 +50,7 @@ class ExcludedSource:
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """What one snapshot of the root can be woven from."""
+    """The source snapshots available for one snapshot of the root."""
 
     action: Action
     reason: SnapshotReason
@@ -60,7 +60,6 @@ class Availability:
     warn: bool = False
     """Whether a skip is to be logged as a warning."""
     message: str = ""
-    """Why it is skipped or fails, for people."""
 
 
 def choose(
@@ -89,15 +88,11 @@ def availability(
     now: EpochNanos,
     zone: str,
 ) -> Availability:
-    """What a snapshot of the root at `time` can be woven from.
+    """Return the source snapshots available for a snapshot of the root at `time`.
 
-    Args:
-        tree: the join tree.
-        rules: by field name, which snapshot goes with one of the root.
-        offered: by source, the snapshots that there are; a source not in it has none.
-        time: the root's snapshot.
-        now: the instant of planning, at which sources without history are read.
-        zone: zone of the windows' calendar lengths.
+    `rules` choose, by field name, the snapshot that goes with one of the root; `offered` has the
+    snapshots of each source, `now` is the time of sources without history, and `zone` that of the
+    windows' calendar lengths.
     """
     taken: list[tuple[str, EpochNanos]] = [(tree.root.field_name, time)]
     excluded: dict[int, ExcludedSource] = {}

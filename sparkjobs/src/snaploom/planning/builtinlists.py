@@ -18,4 +18,4 @@ BUILT_IN_LISTS: Mapping[str, tuple[str, ...]] = {
     "images": (),
     "endpoints": (),
 }
-"""What is allowed without an administrator, by the name of the list."""
+"""Entries allowed without an administrator, by the name of the list."""

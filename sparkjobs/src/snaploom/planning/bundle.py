@@ -28,7 +28,6 @@ class Bundle(ApiModel):
     one_of = ("outputDataset", "skippingIndex")
 
     format: int = BUNDLE_FORMAT
-    """Format version."""
     output_dataset: OutputDataset | None = None
     """The output to weave."""
     skipping_index: SkippingIndex | None = None
@@ -64,7 +63,7 @@ class Bundle(ApiModel):
 
     @property
     def runnable(self) -> OutputDataset | SkippingIndex:
-        """What the bundle is of."""
+        """The resource that the bundle runs."""
         return self.index if self.output_dataset is None else self.output_dataset
 
     def source(self, name: str) -> DataSource:

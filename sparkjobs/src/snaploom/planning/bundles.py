@@ -31,11 +31,6 @@ def bundle_for(kind: str, name: str, resources: Iterable[Resource]) -> Bundle:
     Only resources of its namespace are looked at. A reference to nothing is passed over: validation
     reports it.
 
-    Args:
-        kind: `OutputDataset` or `SkippingIndex`.
-        name: its name.
-        resources: where it and what it refers to are looked for.
-
     Raises:
         InvalidDeclarations: there is none of that kind and name.
     """

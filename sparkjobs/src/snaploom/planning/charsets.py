@@ -10,15 +10,14 @@ import re
 from collections.abc import Mapping
 
 OF_RECORDS = "UTF-8 US-ASCII ISO-8859-1 UTF-16 UTF-16BE UTF-16LE UTF-32"
-"""What Spark's readers of CSV and JSON have on their list."""
+"""The list of charsets of Spark's readers of CSV and JSON."""
 OF_TEXT = "UTF-8 US-ASCII"
-"""Of which every text is UTF-8, which is how Spark reads text whatever its option is."""
+"""Charsets whose texts are all UTF-8, which is how Spark reads text regardless of its option."""
 OF_XML = "a character set such as UTF-8, ISO-8859-1, windows-1252 or UTF-16"
-"""What `is_known` accepts, for people."""
+"""Description of the charsets that `is_known` accepts, for people."""
 TO_UTF_8 = (
     "convert the files to UTF-8, such as by `iconv -f windows-1252 -t UTF-8`, and leave this out"
 )
-"""What to do about another one."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,63}")
 _OF_SEVERAL_BYTES = frozenset({"utf-16", "utf-32"})

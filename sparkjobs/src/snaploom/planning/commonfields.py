@@ -32,7 +32,6 @@ class OneSided:
     """A field that only one side has."""
 
     path: str
-    """As people write it."""
     type: str
     """Its type, without the parts of structs."""
 
@@ -47,11 +46,8 @@ class Retyped:
     """A field that has another type on each side."""
 
     path: str
-    """As people write it."""
     before: str
-    """Its type before."""
     after: str
-    """Its type after."""
     is_compared: bool
     """Whether one type holds the values of both, so that they are compared."""
 
@@ -68,7 +64,7 @@ class Retyped:
 
 @dataclass(frozen=True, slots=True)
 class CommonFields:
-    """What two schemas have in common, and what they have not."""
+    """Fields common to two schemas, and fields that only one has."""
 
     schema: str
     """Fields whose values are compared, under the type that holds both, as `StructType.json()`."""
@@ -117,7 +113,7 @@ class _Matching:
         self.retyped: list[Retyped] = []
 
     def structs(self, before: Struct, after: Struct, path: Path) -> Struct | None:
-        """The struct of what both have; None where they have nothing in common."""
+        """The struct of the common fields; None without any."""
         later = {field.name.casefold(): field for field in after.fields}
         fields = []
         for field in before.fields:

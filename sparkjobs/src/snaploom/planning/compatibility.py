@@ -1,4 +1,4 @@
-"""Whether today's join tree may continue what is published: the structure of history.
+"""Whether today's join tree may continue the published output: the structure of history.
 
 A field name stands for one thing for ever: where it was joined and how it was grouped must stay.
 New sources may come as new leaves or subtrees; one between two old ones would move the lower, so it
@@ -42,7 +42,7 @@ Structure = Mapping[str, StructureNode]
 
 @dataclass(frozen=True, slots=True)
 class StructureConflict:
-    """A field that is not what it was."""
+    """A field that differs from its published form."""
 
     field_name: str
     aspect: str
@@ -133,9 +133,8 @@ def merge_structures(history: Structure, today: Structure) -> StructureMerge:
 def continued(structures: Iterable[Structure]) -> Structure:
     """The structure that the next snapshot has to continue, from all that were ever published.
 
-    Args:
-        structures: by order of publication. Where two contradict each other, the later one was
-            published in spite of it, and counts.
+    They are in order of publication: of two that contradict each other, the later one was published
+    in spite of it, and counts.
     """
     merged: dict[str, StructureNode] = {}
     for structure in structures:
@@ -148,9 +147,7 @@ def continued(structures: Iterable[Structure]) -> Structure:
 def structure_breaks(history: Iterable[tuple[EpochNanos, Structure]]) -> tuple[StructureBreak, ...]:
     """Where the structures of some snapshots contradict each other, so that no reader mixes them.
 
-    Args:
-        history: snapshots by time, in any order; equal structures are the same object, or at least
-            few.
+    `history` is in any order; equal structures are the same object, or at least few.
     """
     merged: Structure = {}
     seen: dict[str, str] = {}

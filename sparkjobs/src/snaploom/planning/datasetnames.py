@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 _SCHEMES = {"s3a": "s3", "s3n": "s3"}
-"""Schemes of Hadoop's clients for what everybody else calls otherwise."""
+"""Schemes of Hadoop's clients, with the scheme in general use."""
 _BUCKETS = ("s3", "gs")
 """Stores of objects, whose keys begin without a slash."""
 
 
 @dataclass(frozen=True, order=True)
 class DatasetName:
-    """What a dataset is called."""
+    """The name of a dataset."""
 
     namespace: str
     """Where it is, such as `s3://lake` or `postgres://db:5432`."""
     name: str
-    """What it is there, such as `raw/orders` or `shop.public.orders`."""
+    """Its name within the namespace, such as `raw/orders` or `shop.public.orders`."""
 
 
 def place_dataset(uri: str) -> DatasetName:

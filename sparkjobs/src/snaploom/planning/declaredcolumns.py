@@ -1,4 +1,4 @@
-"""Columns as far as declarations show: those of `schemaFields`, and what a path captures."""
+"""Columns as far as declarations show: those of `schemaFields`, and captures of paths."""
 
 from __future__ import annotations
 
@@ -22,9 +22,6 @@ class DeclaredColumns:
         """The first name of a path that no column or field has; None when all are there.
 
         Several names together may be one column whose own name has points.
-
-        Args:
-            parts: names from the column down.
         """
         for count in range(1, len(parts) + 1):
             column = ".".join(parts[:count]).lower()
@@ -39,7 +36,7 @@ class DeclaredColumns:
 
 
 def columns_of(fields: Sequence[SchemaField], captures: Iterable[str] = ()) -> DeclaredColumns:
-    """The columns of a schema, and what the path captures."""
+    """The columns of a schema, and the captures of the path."""
     types: dict[str, DataType | None] = {field.name.lower(): field.data_type for field in fields}
     captured = tuple(captures)
     return DeclaredColumns(

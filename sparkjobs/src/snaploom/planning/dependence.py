@@ -27,15 +27,13 @@ _SPECIAL = re.compile(r"[*?\[\]{}\\]")
 _CHOICE = re.compile(r"\{([^{}]*)\}")
 _ESCAPED = re.compile(r"\\(.)")
 _MOST_CHOICES = 256
-"""Expansions of `{a,b}` that are looked at; beyond, what stands before the first is compared."""
+"""Expansions of `{a,b}` that are compared; beyond, only the text before the first is."""
 
 
 def upstream_outputs(bundle: Bundle, outputs: Iterable[OutputDataset]) -> tuple[OutputDataset, ...]:
     """The outputs whose published files an output reads, ordered by name.
 
-    Args:
-        bundle: the output with everything that it refers to.
-        outputs: those that could be meant; the output itself is none of them.
+    `outputs` are the candidates, without the output itself.
     """
     listed = tuple(outputs)
     sources = {source.name: source for source in bundle.data_sources}
@@ -52,10 +50,7 @@ def dependence_findings(
 ) -> tuple[Finding, ...]:
     """A finding for every output that reads itself, directly or through others.
 
-    Args:
-        judged: the outputs to look at.
-        outputs: all of the namespace, by name.
-        sources: all of the namespace, by name.
+    Only `judged` get findings; `outputs` and `sources` are all of the namespace.
     """
     asked = tuple(judged)
     if not asked:
@@ -135,9 +130,9 @@ def _finding(output: OutputDataset, circle: Sequence[str]) -> Finding:
     itself = len(circle) == 2
     return make_finding(
         "SL181",
-        "the output reads what it publishes itself"
+        "the output reads its own snapshots"
         if itself
-        else "outputs read what each other publishes, in a circle",
+        else "outputs read each other's snapshots in a circle",
         resource=output.identity,
         path="spec.dataModel",
         found=" -> ".join(f"OutputDataset/{name}" for name in circle),

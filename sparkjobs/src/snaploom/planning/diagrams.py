@@ -47,11 +47,10 @@ class DrawnJoin:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What is drawn; every reference is an id."""
+    """The parts of a drawing; every reference is an id."""
 
     sources: tuple[DrawnSource, ...]
     relationships: tuple[tuple[str, str], ...]
-    """Id and name."""
     keys: tuple[DrawnKey, ...]
     joins: tuple[DrawnJoin, ...]
 

@@ -1,4 +1,4 @@
-"""What changed declarations would do to an output, before anything runs; pure data.
+"""Effects of changed declarations on an output, before anything runs; pure data.
 
 Compared are two Bundles, or one with what is published: the declarations field by field, the join
 tree, the shape of the output that follows from it, and what of that contradicts history. Types of
@@ -31,7 +31,7 @@ _SHOWN = 200
 
 
 class Area(StrEnum):
-    """What a difference is about."""
+    """The subject of a difference."""
 
     DECLARATION = "DECLARATION"
     """A field of a resource."""
@@ -40,7 +40,7 @@ class Area(StrEnum):
     SCHEMA = "SCHEMA"
     """The fields of the output."""
     HISTORY = "HISTORY"
-    """What is published already."""
+    """The snapshots published already."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,6 @@ class Difference:
     """One thing that would be otherwise."""
 
     area: Area
-    """What it is about."""
     subject: str
     """Field of the output, or field path of a resource."""
     before: str
@@ -56,7 +55,6 @@ class Difference:
     after: str
     """As it would be; empty where nothing would be left."""
     effect: str
-    """What follows, for people."""
     is_refused: bool = False
     """Whether a run would refuse it."""
 
@@ -82,7 +80,7 @@ class Difference:
 
 
 def declared_differences(before: Bundle, after: Bundle) -> tuple[Difference, ...]:
-    """Fields of resources that differ, and what each does in general."""
+    """Fields of resources that differ, each with its effect in general."""
     old, new = _declared(before), _declared(after)
     return tuple(
         Difference(
@@ -112,7 +110,7 @@ def shown(path: str, value: str) -> str:
 
 
 def tree_differences(before: Structure, after: Structure) -> tuple[Difference, ...]:
-    """What is joined otherwise, and the fields of the output that come and go by it."""
+    """Joins that change, and the fields of the output that appear and disappear with them."""
     found: list[Difference] = []
     for name in sorted(before.keys() | after.keys()):
         found.extend(_of_field(before.get(name), after.get(name)))
@@ -122,12 +120,9 @@ def tree_differences(before: Structure, after: Structure) -> tuple[Difference, .
 def history_differences(
     published: Structure, after: Structure, *, is_refused: bool
 ) -> tuple[Difference, ...]:
-    """What of a join tree contradicts everything that was ever published.
+    """Contradictions between a join tree and everything ever published.
 
-    Args:
-        published: what the next snapshot has to continue.
-        after: the structure of the tree.
-        is_refused: whether contradictions are (`incompatibleSchema: FAIL`).
+    `is_refused` is whether contradictions are (`incompatibleSchema: FAIL`).
     """
     conflicts = merge_structures(published, after).conflicts
     return tuple(_contradiction(conflict, is_refused=is_refused) for conflict in conflicts)
@@ -186,11 +181,11 @@ _EFFECTS = (
     ("spec.run", "how and when jobs run; rows stay as they are"),
     ("metadata", ""),
 )  # fmt: skip
-"""What a change does, by the beginning of its path; the first that fits."""
+"""Effect of a change, by the beginning of its path; the first that fits."""
 
 
 def effect_of(path: str) -> str:
-    """What a change at a path does, in general."""
+    """The effect of a change at a path, in general."""
     identity, _, field = path.partition(" ")
     if identity.startswith("OutputDataset/"):
         for beginning, effect in _EFFECTS:
@@ -226,7 +221,7 @@ def _leaves(path: str, value: JsonValue) -> Iterator[tuple[str, str]]:
 
 
 def _key(member: JsonValue, index: int) -> str:
-    """What identifies a member of a list: its name, where it has one, else its place."""
+    """Identity of a member of a list: its name, where it has one, else its place."""
     if isinstance(member, Mapping):
         for name in ("fieldName", "name"):
             if isinstance(member.get(name), str):

@@ -19,7 +19,7 @@ EMPTY_SOURCE = "SL307"
 def empty_source_findings(
     bundle: Bundle, tree: JoinTree, offered: Mapping[str, SourceSnapshots]
 ) -> Iterator[Finding]:
-    """A warning for every source of the tree that offers nothing, whatever its missing mode."""
+    """A warning for every source of the tree without snapshots, for any missing mode."""
     for node in tree.nodes:
         if offered.get(node.source, SourceSnapshots()).is_empty:
             yield _finding(bundle.source(node.source))
@@ -27,10 +27,6 @@ def empty_source_findings(
 
 def refuse_empty_root(root: DataSource, offered: SourceSnapshots) -> None:
     """Refuse a run whose root offers nothing, where that is not to pass as a warning.
-
-    Args:
-        root: the source.
-        offered: what it offers.
 
     Raises:
         RootEmpty: nothing.

@@ -128,9 +128,7 @@ _NO_NOTES: Mapping[int, str] = MappingProxyType({})
 def tree_text(tree: JoinTree, notes: Mapping[int, str] = _NO_NOTES) -> str:
     """A drawing of the join tree, with the relationship and the grouping of each join.
 
-    Args:
-        tree: the join tree.
-        notes: what else is known of a join, by the number of its node.
+    `notes` are other facts about a join, by the number of its node.
     """
     rows = [(tree.root.source, ""), *_branches(tree, notes)]
     rows.extend((f"?── {tie.field_name}", f"tied at depth {tie.depth}") for tie in tree.ties)
@@ -176,7 +174,6 @@ def _sameness(snapshot: PlannedSnapshot) -> tuple[object, ...]:
 
 
 def _removal_lines(removing: Iterable[Removal]) -> Iterator[str]:
-    """What retention deletes, one line a rule with the times, or how many there are."""
     by_rule: dict[str, list[str]] = {}
     for removal in removing:
         by_rule.setdefault(removal.rule.value, []).append(format_instant(removal.time))
@@ -210,14 +207,7 @@ def _snapshot_lines(snapshot: PlannedSnapshot) -> Iterator[str]:
     message, *details = snapshot.message.splitlines() or [""]
     yield f"{head}  {_why(snapshot.reason, message)}"
     yield from (f"      {detail}" for detail in details)
-    yield from _taken_lines(snapshot)
-    for source in snapshot.excluded:
-        note = f": {source.message}" if source.message else ""
-        yield f"        without {source.field_name}  {source.reason.value}{note}"
-
-
-def _taken_lines(snapshot: PlannedSnapshot) -> Iterator[str]:
-    """The snapshots taken of the sources that are joined, a line for each time, newest first."""
+    # The snapshots taken of the sources that are joined, a line for each time, newest first.
     by_time: dict[EpochNanos, list[str]] = {}
     for name, time in snapshot.sources:
         if name != ROOT_FIELD:
@@ -227,3 +217,6 @@ def _taken_lines(snapshot: PlannedSnapshot) -> Iterator[str]:
         shown = ", ".join(names[:SHOWN_SOURCES])
         more = f" and {len(names) - SHOWN_SOURCES} more" if len(names) > SHOWN_SOURCES else ""
         yield f"        from {format_instant(time)}  {shown}{more}"
+    for source in snapshot.excluded:
+        note = f": {source.message}" if source.message else ""
+        yield f"        without {source.field_name}  {source.reason.value}{note}"

@@ -1,4 +1,4 @@
-"""File formats that declarations may read, and what their options may hold.
+"""File formats that declarations may read, and the allowed values of their options.
 
 Spark finds a data source by its name, by a class of its class path, or in a package that is called
 after it: `jdbc` connects anywhere, `socket` listens, `statestore` opens any folder. What a reader
@@ -34,7 +34,7 @@ AVRO_CLASS = "org.apache.spark.sql.avro.AvroFileFormat"
 """Avro's implementation. Spark 4.3 has it without the short name `avro`, and where the separate
 jar brings the short name, the class is the same (rule W7)."""
 _SPARK_NAMES: Mapping[str, str] = {"avro": AVRO_CLASS}
-"""What Spark is asked for, where that is not the name of the format."""
+"""Spark's name of a format, where it differs."""
 
 SELF_DESCRIBING = frozenset({"avro", "orc", "parquet"})
 """Formats whose files contain their schema."""
@@ -45,32 +45,25 @@ _LONGEST_SHOWN = 60
 
 @dataclass(frozen=True)
 class Holds:
-    """What an option may hold."""
+    """The allowed values of an option."""
 
     expected: str
-    """For people."""
     fits: Callable[[str], bool]
-    """Whether a value is that."""
     hint: str = "correct the value"
-    """What to do about another one."""
 
 
 @dataclass(frozen=True)
 class FormatFault:
-    """What a declaration may not read, or not so."""
+    """A format or an option that a declaration may not have."""
 
     code: str
-    """Of the catalogue."""
     option: str | None
     """The option; None for the format itself."""
     message: str
-    """What is wrong."""
     found: str
-    """What was found; never the value of an option that may hold a secret."""
+    """The value found; never the value of an option that may hold a secret."""
     expected: str
-    """What would be right."""
     hint: str
-    """What to do."""
 
 
 def _matches(expected: str, pattern: str) -> Holds:
@@ -287,15 +280,14 @@ FORMATS: Mapping[str, Mapping[str, Holds]] = {
         "wildcardColName": _NAME,
     },
 }
-"""Options by format."""
 
 REFUSED: Mapping[str, str] = {
     "archivePathFilter": "it opens archives, whose size nothing bounds",
     "avroSchemaUrl": "it names a file or server that is asked for the schema; use avroSchema",
     "basePath": "it names a place; use captures of sourceUriPrefix for values in paths",
     "ignoredPathSegmentRegex": "it is a regular expression, and brings hidden files to light",
-    "path": "it names a place; what is read is declared where places are",
-    "paths": "it names places; what is read is declared where places are",
+    "path": "it names a place, which has a field of its own",
+    "paths": "it names places, which have a field of their own",
     "rowValidationXSDPath": "it names a file whose own references are fetched from anywhere",
 }
 """Options of Spark that are refused unless an administrator allows them, and why."""
@@ -304,12 +296,7 @@ _UNKNOWN = "options go into the configuration of Hadoop, where they can name cla
 
 
 def allowed_format(name: str, allow: Allowances) -> str | None:
-    """A format by the name that the lists have for it; None where it is on none.
-
-    Args:
-        name: as a declaration gives it.
-        allow: what an administrator added.
-    """
+    """A format by the name that the lists have for it; None where it is on none."""
     folded = name.casefold()
     return next((one for one in (*FORMATS, *allow.formats) if one.casefold() == folded), None)
 
@@ -317,9 +304,7 @@ def allowed_format(name: str, allow: Allowances) -> str | None:
 def spark_format(name: str, allow: Allowances) -> str:
     """The name by which Spark finds a format.
 
-    Args:
-        name: of a format that `format_faults` has nothing against.
-        allow: what an administrator added.
+    `format_faults` must have no fault of it.
     """
     found = allowed_format(name, allow) or name
     return _SPARK_NAMES.get(found, found)
@@ -328,13 +313,7 @@ def spark_format(name: str, allow: Allowances) -> str:
 def format_faults(
     name: str, options: Mapping[str, str], allow: Allowances
 ) -> tuple[FormatFault, ...]:
-    """What a declaration may not have of a format and its options.
-
-    Args:
-        name: of the format, as it is declared.
-        options: of Spark's reader.
-        allow: what an administrator added.
-    """
+    """Faults of a declared format and its options."""
     found = allowed_format(name, allow)
     if found is None:
         return (_format_fault(name),)
@@ -348,12 +327,10 @@ class FormatPlace:
     resource: str
     """`Kind/name`; empty where no resource declares it."""
     format: str
-    """Field path of the format."""
     options: str
-    """Field path of the options."""
 
     def of(self, fault: FormatFault) -> str:
-        """Field path of what is at fault."""
+        """Field path of the fault."""
         return self.format if fault.option is None else f"{self.options}.{fault.option}"
 
 
@@ -441,7 +418,7 @@ def _option_faults(
             yield _unlisted(found, option)
         elif not holds.fits(value):
             yield FormatFault(
-                OPTION_CODE, option, f"this is not what the option of {found} may hold",
+                OPTION_CODE, option, f"the option of {found} cannot hold this",
                 value[:_LONGEST_SHOWN], holds.expected, holds.hint,
             )  # fmt: skip
     missing = charsets.json_option_missing(options) if found == "json" else None

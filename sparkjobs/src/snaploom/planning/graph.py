@@ -48,7 +48,7 @@ class Vertex:
 
     @property
     def order(self) -> str:
-        """What siblings are ordered by, so that the order of configuration does not matter."""
+        """Sort key of siblings, so that the order of configuration does not matter."""
         return self.field_name.casefold()
 
 
@@ -101,7 +101,6 @@ class JoinGraph:
 
     root: Vertex
     vertices: Mapping[str, Vertex]
-    """By source; the root included."""
     links: tuple[Link, ...]
     """Ordered by name."""
     network: nx.Graph = field(compare=False)

@@ -297,7 +297,7 @@ READ_TIME = SourceSnapshots(at_read_time=True)
 
 @dataclass
 class _Choice:
-    """What an interval has seen, in ascending order."""
+    """Candidates of one interval, in ascending order."""
 
     interval: Interval
     allowed: list[EpochNanos] = field(default_factory=list)

@@ -79,7 +79,7 @@ class IntervalSet:
         return EpochNanos(found) if found <= last else None
 
     def without(self, ranges: Iterable[tuple[int, int]]) -> IntervalSet:
-        """What is left of it outside half-open ranges of nanoseconds."""
+        """The rest of it outside half-open ranges of nanoseconds."""
         kept = list(self.spans)
         for start, end in ranges:
             # The first and the last millisecond that lie in the range.

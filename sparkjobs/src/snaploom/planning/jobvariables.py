@@ -1,9 +1,9 @@
-"""Environment variables that configure what a job emits; the submitter sets most of them."""
+"""Environment variables that configure reports of a job; the submitter sets most of them."""
 
 from __future__ import annotations
 
 DEBUG_VARIABLE = "SNAPLOOM_DEBUG"
-"""Shows what Spark logs, and where an internal error happened."""
+"""Shows Spark's log, and where an internal error happened."""
 LOG_FORMAT_VARIABLE = "SNAPLOOM_LOG_FORMAT"
 """Form of a job's lines: `json`, one object a line, or `text`, the form without it."""
 URL_VARIABLE = "SNAPLOOM_LINEAGE_URL"

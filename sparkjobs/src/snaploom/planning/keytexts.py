@@ -1,4 +1,4 @@
-"""Types of join keys whose texts differ for equal values, and what to cast them to.
+"""Types of join keys whose texts differ for equal values, and the casts that fix them.
 
 Keys are compared as text unless `castDataType` is another type, and equal values of two types need
 not have one text: 1 and 1.0, 1.0 and 1.00, a day and the midnight that begins it.
@@ -20,12 +20,7 @@ _QUERY = "a query on one side that gives what the other side has"
 
 
 def common_cast(one: DataType, other: DataType) -> str | None:
-    """What to do about two types whose texts differ for equal values; None where they do not.
-
-    Args:
-        one: declared type of a field of a key.
-        other: that of the field it is compared with.
-    """
+    """The fix for two types whose texts differ for equal values; None where they agree."""
     first, second = DataType.variant_of(one), DataType.variant_of(other)
     if one == other or {first, second} & (_ANY_TEXT | _NESTED):
         return None
@@ -52,14 +47,9 @@ def common_cast(one: DataType, other: DataType) -> str | None:
 def what_helps(
     source: str, field_name: str, declared: DataType, actual: DataType | None, in_query: bool
 ) -> str:
-    """What to write in a relationship for data of another type, as one clause.
+    """The change in a relationship for data of another type, as one clause.
 
-    Args:
-        source: name of the source that has the data.
-        field_name: the field, as declared.
-        declared: its declared type.
-        actual: the type of the data; None where declarations have no name for it.
-        in_query: whether a query reads the field.
+    `actual` is None where declarations have no name for the type of the data.
     """
     if actual is None:
         return "no dataType names the data's type"

@@ -1,4 +1,4 @@
-"""What a drawing of a join tree shows: cards in columns by depth, and the lines between them.
+"""Contents of a drawing of a join tree: cards in columns by depth, and the lines between them.
 
 The tree is a declared one, a published one, or the difference of two. Pure data with positions, in
 pixels; `svg.py` renders it. The layout is that of a tidy tree: leaves
@@ -24,7 +24,6 @@ from snaploom.planning.tree import JoinNode, JoinTree, published_tree
 CARD_WIDTH = 280
 CARD_HEIGHT = 76
 BEND = 72
-"""Room behind a card in which its lines part."""
 LABEL_GAP = 16
 """Room on both sides of a label."""
 ROW_GAP = 22
@@ -53,12 +52,12 @@ class Card:
     x: float
     y: float
     mark: str = ""
-    """What became of it, in the difference of two snapshots: added, removed or changed."""
+    """Its change between two snapshots: added, removed or changed."""
 
 
 @dataclass(frozen=True)
 class Face:
-    """What is written on a card."""
+    """The texts of a card."""
 
     title: str
     subtitle: str
@@ -221,7 +220,6 @@ def _grouped(node: JoinNode | PublishedNode) -> str:
 
 
 def _label(bundle: Bundle, node: JoinNode) -> tuple[str, str]:
-    """Relationship and key of a join, as far as they fit."""
     relationship = bundle.relationship(node.relationship)
     parts = relationship.spec.join_key_of(node.source) or ()
     keys = ", ".join(

@@ -66,10 +66,9 @@ OPEN_INTERVAL = "SL306"
 
 @dataclass(frozen=True, slots=True)
 class PublishedState:
-    """What the output's folder holds, as far as planning must know."""
+    """Contents of the output's folder that planning needs."""
 
     held: tuple[HeldSnapshot, ...] = ()
-    """The live snapshots."""
     tombstoned: tuple[EpochNanos, ...] = ()
     """Times of snapshots that were deleted; their intervals are done."""
     waiting: int = 0
@@ -78,7 +77,7 @@ class PublishedState:
 
 @dataclass(frozen=True, slots=True)
 class PlannedSnapshot:
-    """One candidate, what is done with it, and the steps of that."""
+    """One candidate, its action, and the steps of that."""
 
     time: EpochNanos
     partition: str
@@ -91,18 +90,15 @@ class PlannedSnapshot:
     warn: bool
     """Whether a skip is to be logged as a warning."""
     message: str
-    """Why, for people."""
     steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Unforeseen:
-    """What a run finds out about a source that its plan cannot show."""
+    """A fact about a source that a run finds out and its plan cannot show."""
 
     source: str
-    """Name of the DataSource."""
     message: str
-    """What, and why."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +113,9 @@ class RunPlan:
     snapshots: tuple[PlannedSnapshot, ...] | None = None
     """The candidates, in the order in which they are processed."""
     collecting: CollectEnded | None = None
-    """What follows them; None where nothing is to be published, and then nothing is removed."""
+    """The collecting step after them; None without publications, and then nothing is removed."""
     removing: tuple[Removal, ...] = ()
-    """What `snapshotAutoDelete` removes behind these publications, in the order of the run."""
+    """Removals by `snapshotAutoDelete` after these publications, in the order of the run."""
     unforeseen: tuple[Unforeseen, ...] = ()
     """Sources of which only the run knows everything."""
 
@@ -141,7 +137,7 @@ class RunPlan:
 
 
 def plan_offline(bundle: Bundle) -> RunPlan:
-    """Plan what needs no data: the join tree."""
+    """Plan the part that needs no data: the join tree."""
     output = bundle.output
     graph = join_graph(output.spec.data_model, bundle.data_relationships)
     tree = plan_tree(graph)
@@ -164,11 +160,11 @@ def plan_run(
 
     Args:
         bundle: the output with everything that it refers to.
-        offered: by source, the snapshots that there are.
-        published: what the folder holds.
+        offered: the snapshots of each source, by its name.
+        published: the contents of the folder.
         now: the instant of planning.
         limit: number of snapshots to publish at most.
-        selection: which of the candidates count, or the snapshot that is woven again.
+        selection: the candidates that count, or the snapshot that is woven again.
         present: the instant to which the run measures ages when it deletes, which is never later
             than the store's own; omitted, `now`.
     """
@@ -195,13 +191,10 @@ def followed(
     published: PublishedState,
     present: EpochNanos,
 ) -> RunPlan:
-    """A plan with its candidates, and what follows them when any is published.
+    """A plan with its candidates, and the steps that follow publications, if any.
 
-    Args:
-        plan: of the tree; where schemas were forecast, with the candidates as the run has them.
-        snapshots: the candidates, in the order of the run.
-        published: what the folder holds.
-        present: the instant to which ages are measured.
+    Where schemas were forecast, `snapshots` are the candidates as the run has them. Ages are
+    measured to `present`.
     """
     # A snapshot of a source that is not there leaves all others to the next run.
     is_failing = any(one.reason in _EVALUATED and one.action is Action.FAIL for one in snapshots)
@@ -256,11 +249,9 @@ class _SnapshotPlanner:
         return tuple(self._planned(time, decided[time]) for time in catchup_order(decided, mode))
 
     def restated(self, time: EpochNanos, present: EpochNanos) -> PlannedSnapshot:
-        """A published snapshot, to be woven again from what the sources offer now.
+        """A published snapshot, to be woven again from the current snapshots of the sources.
 
-        Args:
-            time: of the snapshot.
-            present: the instant to which the run measures ages.
+        The run measures ages to `present`.
         """
         zone = self.settings.intervals.zone
         if all(snapshot.time != time for snapshot in self.published.held):
@@ -269,7 +260,11 @@ class _SnapshotPlanner:
             source = f"DataSource/{self.tree.root.source}"
             reason = f"{source}, the root, has no snapshot at {format_instant(time)} any more"
             return self._planned(time, _not_restated(reason))
-        rule = self._rule_against(time, present)
+        # The rule by which the run would remove a snapshot behind its restatement.
+        rules = self.output.spec.output_folder.snapshot_auto_delete
+        periods = self.settings.intervals
+        gone = removals_of_run((time,), (time,), rules, self.published.held, present, periods)
+        rule = next((removal.rule for removal in gone if removal.time == time), None)
         if rule is not None:
             return self._planned(time, _deleted_at_once(time, rule))
         found = availability(self.tree, self.rules, self.offered, time, self.now, zone)
@@ -278,15 +273,8 @@ class _SnapshotPlanner:
             time, _not_restated(found.message) if found.action is Action.SKIP else found
         )
 
-    def _rule_against(self, time: EpochNanos, present: EpochNanos) -> RetentionRule | None:
-        """The rule by which the run would remove a snapshot behind its restatement."""
-        rules = self.output.spec.output_folder.snapshot_auto_delete
-        periods = self.settings.intervals
-        gone = removals_of_run((time,), (time,), rules, self.published.held, present, periods)
-        return next((removal.rule for removal in gone if removal.time == time), None)
-
     def findings(self, snapshots: Iterable[PlannedSnapshot]) -> tuple[Finding, ...]:
-        """What is doubtful or wrong about the candidates to publish."""
+        """Warnings and errors about the candidates to publish."""
         times = sorted(s.time for s in snapshots if s.action is Action.PUBLISH)
         live = (snapshot.time for snapshot in self.published.held)
         return (*partition_clashes(self.output, times, live), *self._open_interval(times))
@@ -410,7 +398,6 @@ def _steps(
 def _limited(
     snapshots: tuple[PlannedSnapshot, ...], limit: int | None
 ) -> tuple[PlannedSnapshot, ...]:
-    """Leave for the next run what goes beyond the number of snapshots to publish."""
     if limit is None:
         return snapshots
     due = [snapshot.time for snapshot in snapshots if snapshot.action is Action.PUBLISH]

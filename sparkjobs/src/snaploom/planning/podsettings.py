@@ -1,4 +1,4 @@
-"""What `run.spark.podTemplate` may contain, besides what the models leave no field for.
+"""The contents that `run.spark.podTemplate` may have, besides fields that the models lack.
 
 Names that the operator itself needs are refused, and so is what makes other software of the cluster
 act on a pod: annotations and labels of meshes, injectors, network plugins and clouds give a pod
@@ -22,9 +22,9 @@ PATH = "spec.run.spark"
 BUNDLE_FOLDER = "/etc/snaploom/bundle"
 """Where the driver finds the Bundle."""
 OUR_VOLUMES = "snaploom-"
-"""What the names of our own volumes begin with."""
+"""Prefixes of the names of Snaploom's own volumes."""
 OUR_LABELS = ("snaploom.io/", "sparkoperator.k8s.io/", "spark-", "spark.operator/")
-"""What labels begin with by which pods are found."""
+"""Prefixes of the labels by which pods are found."""
 _LONGEST_SHOWN = 120
 
 _ANYTHING = re.compile(r".*", re.DOTALL)
@@ -42,8 +42,7 @@ ANNOTATIONS: Mapping[str, tuple[re.Pattern[str], str]] = {
     "prometheus.io/scheme": (re.compile(r"https?"), "where the pod's own figures are"),
     "prometheus.io/scrape": (_FLAG, "whether the pod's own figures are asked for"),
 }  # fmt: skip
-"""Annotations that are allowed without an administrator, with the form of their values, and what
-they are."""
+"""Annotations allowed without an administrator, with the form of their values and a description."""
 LABELS = (
     "app.kubernetes.io/component",
     "app.kubernetes.io/name",
@@ -67,7 +66,7 @@ _SETTINGS = re.compile(
     r"|nsswitch\.conf|pam\.d|passwd|profile[^/]*|python[^/]*|resolv\.conf|shells|ssl/openssl\.cnf)"
     r"(/.*)?)?"
 )
-"""Files of `/etc` that change what programs are."""
+"""Files of `/etc` that change which programs run."""
 _ROLES = "node-role.kubernetes.io/"
 
 
@@ -76,11 +75,9 @@ class Refusal:
     """One setting that a resource may not make."""
 
     path: str
-    """Field path in the resource."""
     found: str
     """The setting: a key, a name or a path, never a value."""
     reason: str
-    """Why, for people."""
     listed: str = ""
     """The list of an administrator that could allow it, as `LIST=ENTRY`; empty where none can."""
 
@@ -91,7 +88,7 @@ def shown(text: str) -> str:
 
 
 def image_refusals(image: str | None, allow: Allowances) -> Iterator[Refusal]:
-    """What is wrong with the image that a resource names."""
+    """Reasons to refuse the image that a resource names."""
     if image is None or any(_matches(image, pattern) for pattern in allow.images):
         return
     reason = "only images of the list 'images' may be named"
@@ -104,7 +101,7 @@ def _matches(image: str, pattern: str) -> bool:
 
 
 def template_refusals(template: PodTemplate, allow: Allowances) -> Iterator[Refusal]:
-    """What is wrong with the pods that a resource asks for."""
+    """Reasons to refuse the pods that a resource requests."""
     yield from _volumes(template)
     yield from _variables(template)
     yield from _annotations(template, allow)

@@ -26,7 +26,6 @@ FAMILIES: Mapping[str, str] = {
     "SPARK_": "it changes how Spark is started",
     "YARN_": "it leads to other settings of Hadoop",
 }
-"""Beginnings of names, and why."""
 
 NAMES: Mapping[str, str] = {
     "ARROW_LIBHDFS_DIR": "it loads other code into Python",
@@ -36,7 +35,7 @@ NAMES: Mapping[str, str] = {
     "ENV": "the shell that starts the job runs it",
     "GCONV_PATH": "it loads other code into every program",
     "GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES": "credentials could start a program",
-    "HOME": "settings of other programs, and what these start, are found there",
+    "HOME": "settings of other programs, and the programs that they start, are found there",
     "HADOOP_USER_NAME": "it is another identity",
     "IBM_JAVA_OPTIONS": "it starts Java with anything, agents included",
     "IFS": "it changes how the shell reads",
@@ -49,7 +48,6 @@ NAMES: Mapping[str, str] = {
     "SHELLOPTS": "the shell that starts the job obeys it",
     "_JAVA_OPTIONS": "it starts Java with anything, agents included",
 }
-"""Whole names, and why."""
 
 PINNED: Mapping[str, str] = {
     "AWS_CONFIG_FILE": "/dev/null",
@@ -74,8 +72,8 @@ PINNED: Mapping[str, str] = {
     "SPARK_SUBMIT_OPTS": "",
     "_JAVA_OPTIONS": "",
 }
-"""Variables that are written where `envFrom` could bring them, since the webhook and the operator
-do not see what the keys of an object are called. Like this they are as good as absent."""
+"""Variables that are set explicitly where `envFrom` could bring them, since the webhook and the
+operator do not see the keys of the object. The values set have the effect of absence."""
 
 _HARMLESS = ("SNAPLOOM_DEBUG", "SNAPLOOM_OPENSEARCH_PASSWORD", "SNAPLOOM_OPENSEARCH_USERNAME")
 """Members of a family that are the user's."""

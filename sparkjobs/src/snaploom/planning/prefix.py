@@ -1,4 +1,4 @@
-"""`sourceUriPrefix`: what every file of a source begins with, and the values captured from it.
+"""`sourceUriPrefix`: the common beginning of the files of a source, and its captured values.
 
 Grammar (rule W19): literal text with captures `{NAME:TYPE}`; `{{` and `}}` stand for
 braces; the last character is literal, so that a captured value has an end. Where a text could be
@@ -34,9 +34,7 @@ class CaptureType(StrEnum):
 
     STRING = "STRING"
     INTEGER = "INTEGER"
-    """Whole number of 32 bits."""
     LONG = "LONG"
-    """Whole number of 64 bits."""
     ISO8601_DATE_TIME = "ISO8601_DATE_TIME"
     """Date and time, with an offset or without; the value stays text."""
 
@@ -168,8 +166,7 @@ class UriPrefix:
     def match(self, uri: str) -> dict[str, CapturedValue] | None:
         """The captured values of a file, by name; None when it does not begin with the prefix.
 
-        Args:
-            uri: the file as Hadoop's `Path` prints it (folder names as they are on disk).
+        `uri` is as Hadoop's `Path` prints it (folder names as they are on disk).
 
         Raises:
             CapturedValueInvalid: when a value is NULL or not of its type.

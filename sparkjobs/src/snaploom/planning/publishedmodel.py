@@ -14,7 +14,7 @@ from snaploom.planning.compatibility import Structure
 
 
 class Change(StrEnum):
-    """What became of a field from one snapshot to another."""
+    """The change of a field from one snapshot to another."""
 
     SAME = "same"
     ADDED = "added"
@@ -42,12 +42,11 @@ class PublishedNode:
     """How many rows found a match, for people."""
     change: Change = Change.SAME
     notes: tuple[str, ...] = ()
-    """What changed, for people."""
 
 
 @dataclass(frozen=True)
 class PublishedModel:
-    """A join tree with what went into it."""
+    """A join tree with its inputs."""
 
     title: str
     caption: str
@@ -65,13 +64,9 @@ class PublishedModel:
 
 
 def model_of_structure(title: str, caption: str, root: str, structure: Structure) -> PublishedModel:
-    """A join tree without what went into it.
+    """A join tree without its inputs.
 
-    Args:
-        title: of the model.
-        caption: which of two it is.
-        root: name of the root's source.
-        structure: its other fields.
+    `root` is the name of the root's source, and `structure` has its other fields.
     """
     joined = (
         PublishedNode(node.field_name, node.parent, node.source, node.relationship, node.group_by)
@@ -81,7 +76,7 @@ def model_of_structure(title: str, caption: str, root: str, structure: Structure
 
 
 def difference(before: PublishedModel, after: PublishedModel) -> PublishedModel:
-    """Both models in one: what is new, gone, or not what it was, is marked and described."""
+    """Both models in one: added, removed and changed parts are marked and described."""
     was = {node.field_name.casefold(): node for node in before.nodes}
     now = {node.field_name.casefold(): node for node in after.nodes}
     nodes = [_compared(was.get(name), node) for name, node in now.items()]

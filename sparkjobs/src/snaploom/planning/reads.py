@@ -1,4 +1,4 @@
-"""Reads between declarations: sources that query others, outputs of what others publish."""
+"""Reads between declarations: sources that query others, and outputs read as sources."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ class ReadGraph:
     def __init__(self, reads: Mapping[str, Iterable[str]]) -> None:
         """Build the graph.
 
-        Args:
-            reads: by name, the names that each reads; others are not part of the graph.
+        `reads` has the names that each name reads; others are not part of the graph.
         """
         self._graph = nx.DiGraph()
         self._graph.add_nodes_from(reads)
@@ -31,7 +30,7 @@ class ReadGraph:
         return frozenset(chain.from_iterable(nx.bfs_layers(self._graph, known)))
 
     def in_order(self, name: str) -> tuple[str, ...]:
-        """A name and all that it reads, each before what only it reads."""
+        """A name and all that it reads, each before those that only it reads."""
         return tuple(nx.dfs_preorder_nodes(self._graph, name))
 
     @cached_property

@@ -18,12 +18,12 @@ Visit = Mapping[str, EpochNanos]
 
 
 def recurring_subtrees(tree: JoinTree, visits: Sequence[Visit]) -> tuple[Mapping[int, int], ...]:
-    """For each visit, the subtrees to keep: what they recur as, by the number of their top.
+    """For each visit, the subtrees to keep: their signatures, by the number of their top.
 
     Args:
         tree: the join tree.
-        visits: what is woven, in the order of work. A source that is missing, and what hangs on
-            it, is left out of its visit.
+        visits: the snapshots to weave, in the order of work. A source that is missing, and its
+            descendants, are left out of its visit.
 
     Returns:
         Equal values in two visits mean the same subtree of the same snapshots.
@@ -37,7 +37,6 @@ def recurring_subtrees(tree: JoinTree, visits: Sequence[Visit]) -> tuple[Mapping
 def _subtrees(
     tree: JoinTree, visit: Visit, names: dict[tuple[int, EpochNanos, tuple[int, ...]], int]
 ) -> dict[int, int]:
-    """A name for the subtree of every node but the root, children first."""
     left_out = tree.subtrees(n.number for n in tree.joins if n.field_name not in visit)
     found: dict[int, int] = {}
     for node in reversed(tree.joins):

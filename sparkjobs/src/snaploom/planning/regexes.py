@@ -1,4 +1,4 @@
-"""Regular expressions of users: the syntax of Python's `re` without what no linear engine can do.
+"""Regular expressions of users: the syntax of Python's `re` that a linear engine supports.
 
 They are searched for in names that a source brings along, in the operator's webhook and in jobs.
 RE2 takes time in proportion to the text for every pattern, and a bounded amount of memory
@@ -28,7 +28,7 @@ MAX_NAME = 4096
 the name once for each character: 4096 of them take 10 ms at worst (measured)."""
 
 _WORK_OF_A_CHARACTER, _WORK_OF_A_KIND, _WORK_OF_WORDS, _WORK_OF_RANGES = 2, 20, 250, 400
-r"""What reading a pattern takes, in the instructions that take as long to compile (measured): each
+r"""Cost of reading a pattern, in the instructions that take as long to compile (measured): each
 character, `\d` and the like, `\w`, and `\W` in a class."""
 _LONGEST_SHOWN = 200
 """Characters of a message of RE2 that are shown."""
@@ -56,10 +56,10 @@ class RegexError(ValueError):
 
 
 class RegexInvalid(RegexError):
-    """The pattern is not valid, or asks for what a linear engine cannot do."""
+    """The pattern is not valid, or needs a feature that no linear engine has."""
 
     instructions = 0
-    """What it took to find out, in the instructions that take as long to compile."""
+    """Cost of finding out, in the instructions that take as long to compile."""
 
     def __init__(self, fault: str, instead: str = "") -> None:
         self.fault, self.instead = fault, instead
@@ -73,7 +73,7 @@ class RegexTooLarge(RegexInvalid):
 
 
 class RegexNotApplicable(RegexError):
-    """What a valid pattern means for this very name cannot be decided."""
+    """A valid pattern whose meaning for this very name cannot be decided."""
 
 
 @dataclass(frozen=True)
@@ -153,10 +153,9 @@ class Regex:
 
 @dataclass(frozen=True)
 class Size:
-    """What validation asks of a pattern."""
+    """The cost of a pattern that validation bounds."""
 
     groups: int
-    """Number of its groups."""
     instructions: int
     """Size of its program, or the work of reading the pattern in the same unit, whichever is more:
     alternatives of equal classes make a small program of much to read."""
@@ -191,7 +190,7 @@ def regex(pattern: str) -> Regex:
 
 @dataclass(frozen=True)
 class LinearPattern:
-    """A pattern of ours, of what both engines know, that a user's text is a part of."""
+    """A pattern of Snaploom's, in the syntax that both engines share, with a user's text in it."""
 
     _compiled: re2._Regexp
 
@@ -243,7 +242,6 @@ def _refusal(error: re2.error) -> RegexInvalid:
 
 
 def _group_of(match: re2._Match, group: int, text: str) -> str:
-    """What a group matched; nothing where it took no part."""
     start, end = match.span(group)
     return text[start:end] if start >= 0 else ""
 
@@ -300,7 +298,6 @@ class _Rewriting:
         return ord(character)
 
     def _after_repetition(self) -> str:
-        """A `?` that makes a repetition lazy."""
         following = self._pattern[self._at : self._at + 1]
         if following == "+":
             raise self._refuse("a possessive repetition", "leave out the second +")
@@ -369,7 +366,7 @@ class _Rewriting:
         return f"(?{on}{'-' + off if off else ''}{end}"
 
     def _escape(self) -> str:
-        """What stands for an escape outside of a class."""
+        """The equivalent of an escape outside of a class."""
         name = self._pattern[self._at + 1 : self._at + 2]
         if name in ("b", "B", "A"):
             self.has_edges |= name != "A"
@@ -394,7 +391,6 @@ class _Rewriting:
         return _literal(self._code())
 
     def _code(self) -> int:
-        """The character that an escape stands for."""
         name = self._pattern[self._at + 1 : self._at + 2]
         if not name:
             raise self._refuse("a \\ without a character after it", "write \\\\ for \\ itself")
@@ -465,12 +461,10 @@ class _Rewriting:
         return f"[{'^' if negated else ''}{''.join(members)}]"
 
     def _is_range(self) -> bool:
-        """Whether a `-` follows that stands between two members."""
         following = self._pattern[self._at : self._at + 2]
         return len(following) == 2 and following[0] == "-" and following[1] != "]"
 
     def _member(self) -> str | int:
-        """A character of a class, or what stands for many."""
         character = self._pattern[self._at]
         if character != "\\":
             self._at += 1
@@ -519,7 +513,7 @@ _KINDS = {
 
 @lru_cache(maxsize=1)
 def _ranges_without_words() -> str:
-    r"""What `\W` stands for, inside of brackets: RE2 has no class within a class."""
+    r"""The ranges of `\W` inside of brackets: RE2 has no class within a class."""
     words: list[tuple[int, int]] = []
     for code in range(_LAST + 1):
         character = chr(code)

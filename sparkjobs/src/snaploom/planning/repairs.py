@@ -1,4 +1,4 @@
-"""Repairs of a data model that lacks its one join tree: what a message may suggest.
+"""Repairs of a data model that lacks its one join tree, as messages may suggest them.
 
 A suggestion that does not work is worse than none, so each repair here is exact: tests apply it and
 plan again. For a source out of reach it is the least set of changes along one path from what is
@@ -192,7 +192,7 @@ class PriorityRepairs:
         self._left: dict[frozenset[str], set[str]] = {}
 
     def of(self, tie: Tie) -> tuple[RaiseAntiPriority, ...]:
-        """What to raise so that this tie goes and no other comes; empty when nothing does."""
+        """The priorities to raise so that this tie goes and no other comes; empty if none does."""
         kept, _ = _kept_way(tie)
         single = any(name == kept and len(parents) == 1 for name, parents in tie.ways)
         raised = frozenset(name for name, _ in tie.ways if name != kept)

@@ -104,7 +104,6 @@ def _thinned(
 
 
 def _from_when(tier: Tier, now: EpochNanos, zone: str) -> EpochNanos:
-    """The instant before which a tier applies; a tier of no age applies to everything."""
     return minus_bounded(now, tier.older_than, zone)
 
 
@@ -174,7 +173,7 @@ def _lost_later(
     now: EpochNanos,
     periods: IntervalSequence,
 ) -> dict[EpochNanos, RetentionRule]:
-    """Of what a run weaves, what later runs would remove, each with the rule that removes it."""
+    """Snapshots woven by a run that later runs would remove, each with the rule that removes it."""
     first = coming = set(woven)
     left, held = set(offered), list(there)
     lost: dict[EpochNanos, RetentionRule] = {}
@@ -221,15 +220,9 @@ def removals_of_run(
     """The snapshots that a run removes, in the order in which it does.
 
     A run removes behind each publication what `removals_before` returns, with what it has still to
-    publish; this plays the same through. A run that ends early removes no others.
-
-    Args:
-        due: times of the snapshots that it sets out to publish, in its order.
-        published: those that it publishes; of the others it finds out on the way that it does not.
-        rules: what is kept.
-        held: what is there.
-        now: the instant to which ages are measured.
-        periods: as for `removals`.
+    publish; this plays the same through. A run that ends early removes no others. `due` are the
+    times of the snapshots that the run sets out to publish, in its order, and `published` those
+    that it does publish.
     """
     if rules == SnapshotAutoDelete():
         return ()

@@ -1,4 +1,4 @@
-"""What a comparison of the rows of two snapshots found; pure data, and its two forms."""
+"""The result of comparing the rows of two snapshots; pure data, and its two forms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TEXT_COLUMNS = 20
 
 
 class RowChange(StrEnum):
-    """What became of a row."""
+    """The change of a row."""
 
     ADDED = "ADDED"
     """Its key is only in the second snapshot, or in more of its rows."""
@@ -38,7 +38,6 @@ class ColumnChange:
     path: str
     """Path of the column; of a struct where one side is NULL as a whole and the other is not."""
     rows: int
-    """Rows in which it differs."""
 
     @property
     def document(self) -> JsonValue:
@@ -65,7 +64,6 @@ class RowSample:
     """One row that is not the same."""
 
     change: RowChange
-    """What became of it."""
     key: tuple[tuple[str, str | None], ...]
     """Column and value of each part of `rootKey`, None for NULL."""
     values: tuple[ChangedValue, ...] = ()
@@ -112,11 +110,9 @@ class ComparedSnapshot:
     """One side of a comparison."""
 
     time: str
-    """Snapshot time, ISO 8601."""
     sequence: int | None
     """Manifest entry that published it; None where it was woven for the comparison only."""
     rows: int
-    """Its rows."""
 
     def __str__(self) -> str:
         origin = "dry run" if self.sequence is None else f"manifest {self.sequence}"
@@ -133,17 +129,11 @@ class DataComparison:
     """Two snapshots of one output, compared."""
 
     output: str
-    """Name of the OutputDataset."""
     key: tuple[str, ...]
-    """The `rootKey` by which rows are matched."""
     before: ComparedSnapshot
-    """The first."""
     after: ComparedSnapshot
-    """The second."""
     fields: CommonFields
-    """How their columns differ."""
     rows: RowChanges
-    """How their rows differ."""
 
     @property
     def is_same(self) -> bool:

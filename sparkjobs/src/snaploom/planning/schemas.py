@@ -27,7 +27,7 @@ MOST_DIGITS = 38
 """Of a decimal number: Spark's limit."""
 _SIMPLE = re.compile(r"[A-Za-z][A-Za-z0-9_ (),.:-]{0,99}")
 _HALVES = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
-"""What may be half of a surrogate pair, which no file can hold: escaped, or as it is."""
+"""Halves of surrogate pairs, which no file can hold: escaped, or literally."""
 _DDL = re.compile(r"\s*+(?:[A-Za-z0-9_`]|$)")
 """How DDL begins, and no object of JSON."""
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
@@ -91,7 +91,7 @@ Type = Simple | Decimal | Array | Map | Struct
 
 
 def parse_schema(text: str, seen: str) -> Struct:
-    """Parse what `StructType.json()` gives; `seen` names the snapshot, for messages.
+    """Parse the result of `StructType.json()`; `seen` names the snapshot, for messages.
 
     Raises:
         ValueError: when it is no schema.

@@ -1,4 +1,4 @@
-"""A schema as people read it: one line a field, indented below what holds it."""
+"""A schema as people read it: one line a field, indented below its parent."""
 
 from __future__ import annotations
 

@@ -55,14 +55,14 @@ _FORMS: Mapping[str, re.Pattern[str]] = {
     ),
     "a key of an Azure account": re.compile(r"AccountKey=[A-Za-z0-9+/]{40}"),
 }
-"""What secrets look like, wherever they stand. None repeats without a bound: texts are hostile."""
+"""Forms of secrets, in any place. None repeats without a bound: texts are hostile."""
 _MARKS = re.compile(
     "://|PRIVATE KEY|eyJ|A[KS]IA|AIza|gh[pousr]_|github_pat_|glpat-|xox|AccountKey="
 )
 """Every secret of these forms, and every URL, contains one of them. Most texts contain none, and
 one search for all takes a fifth of the time of searches for each."""
 _HOST_AND_PORT = re.compile(r"(?:\[[^\]]*\]|[^:]*)(?::(?:[0-9]*|port))?", re.IGNORECASE)
-"""What stands before the path of a URL without a user: `key:a/b@bucket` begins otherwise."""
+"""The part before the path of a URL without a user: `key:a/b@bucket` begins otherwise."""
 _SIGNATURES = frozenset({"sig", "signature", "x-amz-security-token", "x-amz-signature"})
 """Parameters of a URL that grant access to every reader of the URL."""
 
@@ -81,7 +81,7 @@ _ENDINGS = frozenset({"base64", "bytes", "list", "plain", "plaintext", "text", "
 _DESCRIPTIONS = frozenset({"metadata", "labels", "annotations", "node_selector"})
 """Fields whose maps describe, rather than set."""
 _PLAIN = re.compile(r"\s*+|true|false|yes|no|none|null|-?[0-9.]+", re.IGNORECASE)
-"""Values that are no secret whatever they are called: answers and numbers."""
+"""Values that are no secret under any name: answers and numbers."""
 _A_WORD = re.compile(r"[A-Za-z_-]*")
 """A word, as descriptions have them."""
 _LONGEST_LOOKED_AT = 8192
@@ -98,7 +98,7 @@ def names_a_login(url: str) -> bool:
 
 
 def secret_form(text: str) -> str:
-    """What kind of secret stands in a text, for people; empty for none."""
+    """The kind of secret in a text, for people; empty for none."""
     shown = text[:_LONGEST_LOOKED_AT]
     if shown[: len(_JDBC)].casefold() == _JDBC:
         return "a user or password in a JDBC URL" if names_a_login(shown) else ""
@@ -109,7 +109,7 @@ def secret_form(text: str) -> str:
 
 
 def _of_url(piece: str) -> str:
-    """What kind of secret stands in a URL; empty for none, and for anything else than a URL."""
+    """The kind of secret in a URL; empty for none, and for anything else than a URL."""
     if "://" not in piece:
         return ""
     for rest in piece.split("://")[1:] if "@" in piece else ():
@@ -142,10 +142,8 @@ def _is_reference(value: str) -> bool:
 def names_a_secret(name: str, value: str, *, is_description: bool = False) -> bool:
     """Whether a setting of this name and value is a secret.
 
-    Args:
-        name: as it is written: `secretKey`, `secret.key` and `SECRET_KEY` are alike.
-        value: its value.
-        is_description: whether the map describes data rather than setting anything.
+    `secretKey`, `secret.key` and `SECRET_KEY` are alike. With `is_description`, the map describes
+    data rather than setting anything.
     """
     if _PLAIN.fullmatch(value) or _is_reference(value):
         return False
@@ -165,7 +163,7 @@ def secret_findings(resource: Resource) -> tuple[Finding, ...]:
     return tuple(
         make_finding(
             SECRET_CODE,
-            f"this looks like {kind}, which everybody sees who may read the resource",
+            f"this looks like {kind}, visible to everybody who may read the resource",
             resource=resource.identity,
             path=path,
             found="not shown",
@@ -176,7 +174,6 @@ def secret_findings(resource: Resource) -> tuple[Finding, ...]:
 
 
 def _found(model: BaseModel, path: str) -> Iterator[tuple[str, str]]:
-    """Field path and kind of each secret below a model."""
     values = vars(model)
     named = values.get("name")
     elsewhere = model.secrets_checked_elsewhere if isinstance(model, ApiModel) else ()

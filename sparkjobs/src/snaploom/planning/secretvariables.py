@@ -17,8 +17,8 @@ from snaploom.planning.sources.registry import declared
 
 _PREFIX = "SNAPLOOM_SECRET_"
 _DIGITS = 16
-"""Half of what would be needed against somebody who looks for two equal ones; nobody gains by it,
-since the author of a reference may read the Secret."""
+"""Half of the digits that would resist a search for two equal ones, which gains nothing: the author
+of a reference may read the Secret."""
 
 
 @dataclass(frozen=True, order=True)
@@ -26,9 +26,7 @@ class SecretKey:
     """One key of a Secret in the namespace of the run."""
 
     secret: str
-    """Name of the Secret."""
     key: str
-    """Key in it."""
 
     @property
     def variable(self) -> str:

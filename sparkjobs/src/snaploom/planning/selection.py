@@ -9,14 +9,14 @@ from snaploom.models.times import EpochNanos
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What somebody asked for; everything else is as if it were not due."""
+    """The snapshots requested; all others are treated as not due."""
 
     first: EpochNanos | None = None
     """Earliest snapshot time; None for no limit."""
     end: EpochNanos | None = None
     """Snapshot times are before it; None for no limit."""
     restated: EpochNanos | None = None
-    """The one published snapshot that is woven again; None to publish what is due."""
+    """The one published snapshot that is woven again; None to publish those that are due."""
 
     def holds(self, time: EpochNanos) -> bool:
         """Whether a snapshot time lies in the span."""

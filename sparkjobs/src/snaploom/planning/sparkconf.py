@@ -1,4 +1,4 @@
-"""Which keys `run.spark.sparkConf` may hold, and what their values may be.
+"""Keys that `run.spark.sparkConf` may hold, and the form of their values.
 
 Spark's configuration loads classes, reads and writes files, opens ports, names servers, changes how
 SQL is read, and shapes pods. So keys are allowed by name: each was judged once, by what Spark 4.3
@@ -21,7 +21,7 @@ KEY = re.compile(r"spark(\.[A-Za-z0-9_-]+)+")
 """Keys reach `spark-submit` as `key=value`: one with `=` would be another key there."""
 
 _SUBSTITUTED = re.compile(r"\$\{(env|system|spark|hadoopconf):|\$\{spark\.")
-"""Spark replaces these in values, by what the submitter's process has."""
+"""Spark replaces these in values by variables of the submitter's process."""
 
 OWN_FIELD: Mapping[str, str] = {
     "spark.driver.cores": "driver.cores",
@@ -85,13 +85,11 @@ class Allowed:
     """Settings that were judged together."""
 
     title: str
-    """What they are about."""
     reason: str
     """Why they are harmless."""
     keys: tuple[str, ...]
     """Their names; one that ends in `.` stands for all below it."""
     form: re.Pattern[str] = _PLAIN
-    """What a value looks like."""
     expected: str = "a number, a size, a time or a word"
     """The same for people."""
 
@@ -465,7 +463,7 @@ BEYOND: Mapping[str, str] = {
     "spark.hadoop.hive.": "it can name classes and servers",
     "spark.hadoop.javax.jdo.": "it names a database, its driver and its password",
     "spark.home": "the image sets it",
-    "spark.io.encryption": "it is how what a run spills is kept",
+    "spark.io.encryption": "it changes the storage of data that a run spills",
     "spark.jars": "it makes the submitter read files of its own; jars belong into the image",
     "spark.kerberos.": "it hands over files of the submitter",
     "spark.kryo": "it loads classes by name",
@@ -477,7 +475,7 @@ BEYOND: Mapping[str, str] = {
     "spark.proxyUser": "it is another identity",
     "spark.pyspark": "it starts programs by name",
     "spark.python": "it starts programs by name",
-    "spark.redaction": "it shows what is hidden",
+    "spark.redaction": "it shows hidden values",
     "spark.remote": "it is another cluster",
     "spark.security.credentials.": "it hands over credentials of the submitter",
     "spark.shuffle.manager": "it loads classes by name",
@@ -491,7 +489,7 @@ BEYOND: Mapping[str, str] = {
     "spark.sql.legacy": "it changes how SQL is read, after it was judged",
     "spark.sql.parser": "it changes how SQL is read, after it was judged",
     "spark.sql.queryExecutionListeners": "it loads classes by name",
-    "spark.sql.redaction": "it shows what is hidden",
+    "spark.sql.redaction": "it shows hidden values",
     "spark.sql.streaming": "it loads classes by name",
     "spark.sql.variable": "it changes how SQL is read, after it was judged",
     "spark.sql.warehouse.dir": "it writes anywhere",
@@ -500,10 +498,10 @@ BEYOND: Mapping[str, str] = {
     "spark.ui": "it opens a web page without a password",
     "spark.yarn.": "it is another cluster",
 }  # fmt: skip
-"""Starts of keys of which the reason is known; of others nobody has judged what they do."""
+"""Prefixes of keys that are refused for a known reason; other keys have not been judged."""
 
 _FORMS: Mapping[str, Allowed] = {key: group for group in ALLOWED for key in group.keys}
-_UNJUDGED = "nobody has judged what it does"
+_UNJUDGED = "its effect has not been judged"
 
 
 def conf_reason(key: str, value: str, allow: Allowances = NO_ALLOWANCES) -> str:
@@ -541,7 +539,6 @@ def is_listed(name: str, entries: tuple[str, ...], separator: str) -> bool:
 
 
 def _common(key: str) -> str:
-    """The same setting for all buckets."""
     if not key.startswith(_S3A):
         return key
     return _S3A + _BUCKET.sub("", key.removeprefix(_S3A), count=1)
@@ -553,7 +550,6 @@ def _below(key: str, start: str) -> bool:
 
 
 def _is_metadata_service(endpoint: str) -> bool:
-    """Whether a server is at an address where clouds hand out credentials."""
     found = _ENDPOINT.fullmatch(endpoint)
     assert found is not None
     port = int((found[2] or ":0")[1:])

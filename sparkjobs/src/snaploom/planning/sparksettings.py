@@ -28,12 +28,7 @@ _ASK = "ask an administrator of the operator to set it for all runs"
 
 
 def refusals(spark: SparkSettings | None, allow: Allowances = NO_ALLOWANCES) -> tuple[Refusal, ...]:
-    """What `run.spark` of a resource may not contain.
-
-    Args:
-        spark: what it contains.
-        allow: what an administrator has added to the lists.
-    """
+    """Settings in `run.spark` of a resource that are refused."""
     if spark is None:
         return ()
     settings = sorted(spark.spark_conf.items())
@@ -53,12 +48,7 @@ def _of_key(key: str, reason: str) -> Refusal:
 def spark_findings(
     resource: OutputDataset | SkippingIndex, allow: Allowances = NO_ALLOWANCES
 ) -> tuple[Finding, ...]:
-    """An error for every setting of `run.spark` that a resource may not make.
-
-    Args:
-        resource: what is declared.
-        allow: what an administrator has added to the lists.
-    """
+    """An error for every setting of `run.spark` that a resource may not make."""
     return tuple(
         make_finding(
             "SL182",
@@ -75,7 +65,7 @@ def spark_findings(
 
 
 def hint_of(refused: Refusal) -> str:
-    """What to do about a setting that is refused."""
+    """The fix for a refused setting."""
     if not refused.listed:
         return f"leave it out, or {_ASK}"
     name, _, entry = refused.listed.partition("=")

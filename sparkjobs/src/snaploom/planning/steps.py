@@ -1,4 +1,4 @@
-"""The steps of a run, as data: what `plan` prints and what `run` visits is this one list.
+"""The steps of a run, as data: `plan` prints and `run` visits this one list.
 
 A snapshot is woven from the leaves up: in descending number, every node that has children is
 joined with all of them at once; a grouped child is grouped right before, when its own children are
@@ -43,7 +43,7 @@ class JoinChildren:
 
 @dataclass(frozen=True, slots=True)
 class WriteSnapshot:
-    """Write what was woven to staging."""
+    """Write the woven snapshot to staging."""
 
     time: EpochNanos
     partition: str
@@ -52,7 +52,7 @@ class WriteSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class PublishSnapshot:
-    """Make what was written visible, atomically."""
+    """Make the written snapshot visible, atomically."""
 
     time: EpochNanos
     partition: str
@@ -98,7 +98,7 @@ Step = (
 
 
 def weaving_steps(tree: JoinTree, found: Availability, partition: str) -> tuple[Step, ...]:
-    """The steps that weave and publish one snapshot from what is available for it."""
+    """The steps that weave and publish one snapshot from the source snapshots available for it."""
     time = found.sources[0][1]
     times = dict(found.sources)
     included = [node for node in tree.nodes if node.field_name in times]

@@ -45,11 +45,8 @@ class Candidate:
     """One of several equal ways to join a source."""
 
     number: int
-    """Provisional number of the parent."""
     parent: str
-    """Field name of the parent."""
     source: str
-    """Source of the parent."""
     relationship: str
 
 
@@ -58,7 +55,6 @@ class Tie:
     """A source with several equally good parents."""
 
     number: int
-    """Provisional number of the source."""
     field_name: str
     source: str
     depth: int
@@ -96,13 +92,12 @@ class JoinTree:
     """The tree, as far as it is decided, with all that is undecided or out of reach."""
 
     nodes: tuple[JoinNode, ...]
-    """The root first; without tied sources and what hangs on them."""
+    """The root first; without tied sources and their descendants."""
     ties: tuple[Tie, ...] = ()
     """The topmost ties, in breadth-first order."""
     ties_below: tuple[Tie, ...] = ()
     """Ties of sources all of whose parents are tied, or hang on a tie, themselves."""
     unreachable: tuple[Unreachable, ...] = ()
-    """Ordered by field name."""
     depths: dict[str, int] = field(default_factory=dict, compare=False)
     """Depth of every source within reach, ties included."""
 
@@ -142,7 +137,7 @@ class JoinTree:
 
     @cached_property
     def network(self) -> nx.DiGraph:
-        """Numbers of nodes with edges to those of what is joined to them, all in their order."""
+        """Numbers of nodes with edges to those of their children, all in their order."""
         network = nx.DiGraph()
         network.add_nodes_from(self.by_number)
         network.add_edges_from((node.parent_number, node.number) for node in self.joins)
@@ -176,7 +171,7 @@ class JoinTree:
 
 
 def plan_tree(graph: JoinGraph) -> JoinTree:
-    """Find the tree of `graph`; a pure function of it, whatever the order of its configuration."""
+    """Find the tree of `graph`; a pure function, independent of the order of configuration."""
     search = _Search(graph)
     for depth in range(1, max(search.depths.values()) + 1):
         search.place_layer(depth)

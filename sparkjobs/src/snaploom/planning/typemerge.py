@@ -88,11 +88,6 @@ def conflicts_with(
     Snapshots before and after it count as far as they can be read together themselves: what lies
     beyond an older break, which was published on purpose (rule P27), does not. A snapshot right at
     a break has to agree with one side of it.
-
-    Args:
-        history: the other snapshots.
-        time: of the snapshot.
-        schema: its schema.
     """
     others = sorted(history)
     before = readable_with_first([at for at in reversed(others) if at[0] < time])

@@ -38,7 +38,6 @@ class Axis:
     """How values are drawn and written."""
 
     write: Format
-    """A value as people read it."""
     choose: Choice
     """The value of several snapshots that matters: the newest, the worst ..."""
     lowest: float | None = None
@@ -64,12 +63,7 @@ def chart(
 ) -> Html:
     """A chart; nothing where there is no value.
 
-    Args:
-        name: id of the chart in its page.
-        title: what it shows.
-        times: of the snapshots, ascending.
-        lines: values of each.
-        axis: how they are drawn.
+    `name` is the id of the chart in its page; the times ascend.
     """
     drawn = [(line.name, _points(times, line.values, axis.choose)) for line in lines[:MOST_LINES]]
     drawn = [(label, points) for label, points in drawn if any(points)]
@@ -187,7 +181,6 @@ def _last(points: Sequence[_Point | None]) -> float:
 
 
 def _data(name: str, drawn: Sequence[tuple[str, list[_Point | None]]], axis: Axis) -> Html:
-    """What the script shows of the point that is pointed at."""
     times = {p.time for _, points in drawn for p in points if p is not None}
     ordered = sorted(times)
     by_line = [(label, {p.time: p for p in points if p is not None}) for label, points in drawn]

@@ -1,4 +1,4 @@
-"""Collects what pages show: declarations, output folders and index states, each read once."""
+"""Collects the contents of pages: declarations, output folders and index states, each read once."""
 
 from __future__ import annotations
 
@@ -58,13 +58,9 @@ def declared_pages(
     clock: Clock,
     reports: Sequence[Report] = (),
 ) -> tuple[OutputPage, ...]:
-    """The pages of declared outputs; what cannot be read of one is shown on its page.
+    """The pages of declared outputs; a failure to read one is shown on its page.
 
-    Args:
-        declarations: where they are.
-        names: of the OutputDatasets.
-        clock: the instant to which ages are measured.
-        reports: of runs, of any output.
+    Ages are measured to the instant of `clock`; `reports` are of runs of any output.
 
     Raises:
         InvalidDeclarations: something beside a join tree is wrong with any of them, or none is
@@ -172,7 +168,7 @@ def _declared_page(
 
 
 def _published(uri: str) -> tuple[Published, Finding | None]:
-    """What a folder holds; what keeps it from being read is a finding."""
+    """The contents of a folder; a failure to read it is a finding."""
     try:
         store = open_named(uri)
         if is_unused(store):

@@ -21,7 +21,7 @@ from snaploom.site.sections import Section, findings_list, sections_of, state_of
 from snaploom.version import VERSION
 
 GENERATOR = "snaploom"
-"""What a page names as its maker: only files that do are overwritten."""
+"""The generator named in each page: only files that name it are overwritten."""
 PAGE_HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
     "Cache-Control": "no-store",
@@ -30,18 +30,16 @@ PAGE_HEADERS = {
     "Content-Security-Policy": "frame-ancestors 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""What a server sends with a page, wherever it runs."""
+"""Headers that a server sends with a page, wherever it runs."""
 VERSION_HEADER = "X-Snaploom-Version"
-"""Names the version of what is shown, for an open page that asks whether there is a newer one."""
+"""Names the version of the page, for an open page that asks whether there is a newer one."""
 
 
 def output_document(page: OutputPage, *, home: str = "", version: str = "") -> str:
     """The page of one output.
 
-    Args:
-        page: what it shows.
-        home: address of the page with all outputs; empty where there is none.
-        version: of what is shown, which `serve` compares; empty for a page that is a file.
+    `home` is the address of the page with all outputs, empty without one. `serve` compares
+    `version`; it is empty for a page that is a file.
     """
     sections = sections_of(page)
     header = tag(
@@ -59,13 +57,7 @@ def output_document(page: OutputPage, *, home: str = "", version: str = "") -> s
 def overview_document(
     pages: Sequence[tuple[OutputPage, str]], now: EpochNanos, *, version: str = ""
 ) -> str:
-    """The page of all outputs.
-
-    Args:
-        pages: of each output, with its address.
-        now: the instant of the observation.
-        version: as for `output_document`.
-    """
+    """The page of all outputs."""
     ordered = sorted(pages, key=lambda one: (_order(one[0]), one[0].name))
     rows = [_line(page, address) for page, address in ordered]
     columns = (
@@ -97,20 +89,13 @@ def _state(page: OutputPage) -> Html:
 
 
 def problem_document(title: str, findings: Sequence[Finding], now: EpochNanos) -> str:
-    """A page of what is wrong, in place of those that cannot be drawn.
-
-    Args:
-        title: what cannot be drawn.
-        findings: why.
-        now: the instant of the observation.
-    """
+    """A page of errors, in place of those that cannot be drawn."""
     section = Section("findings", "Findings", findings_list(findings), f"{len(findings):,}")
     header = tag("header", tag("h1", title), written(now))
     return whole_document(title, header, NOTHING, section_element(section), "problem")
 
 
 def _order(page: OutputPage) -> int:
-    """What needs a look comes first."""
     return {"bad": 0, "warn": 1}.get(state_of(page)[1], 2 if page.findings or page.gaps else 3)
 
 
@@ -156,15 +141,7 @@ def section_element(section: Section) -> Html:
 
 
 def whole_document(title: str, header: Html, links: Html, body: Html, version: str) -> str:
-    """A document with our style, our script, and the policy that allows nothing else.
-
-    Args:
-        title: of the window.
-        header: what stands above everything.
-        links: to the sections; `NOTHING` where there is one.
-        body: the sections.
-        version: as for `output_document`.
-    """
+    """A document with our style, our script, and the policy that allows nothing else."""
     style, script = _asset("page.css"), _asset("page.js")
     # A page that is served asks its own server whether there is anything new.
     connections = "connect-src 'self'" if version else "connect-src 'none'"

@@ -1,4 +1,4 @@
-"""Columns of published schemas: those of each source, and what differs between two schemas."""
+"""Columns of published schemas: those of each source, and differences between two schemas."""
 
 from __future__ import annotations
 

@@ -18,10 +18,6 @@ def gaps_of(settings: IntervalSettings, times: Iterable[EpochNanos]) -> tuple[Ga
 
     Intervals that `excludeIntervals` leaves out as a whole are none, nor are those whose snapshot
     retention deleted, if `times` has it.
-
-    Args:
-        settings: intervals of the output.
-        times: of live and deleted snapshots.
     """
     intervals = [interval for _, interval in settings.intervals.of_each(sorted(set(times)))]
     return tuple(
@@ -45,7 +41,6 @@ def _between(settings: IntervalSettings, before: Interval, after: Interval) -> I
 def _without(
     part: tuple[EpochNanos, EpochNanos], first: EpochNanos, last: EpochNanos
 ) -> Iterator[tuple[EpochNanos, EpochNanos]]:
-    """What a span leaves of another one."""
     start, end = part
     if last <= start or end <= first:
         yield part

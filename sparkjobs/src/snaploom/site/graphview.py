@@ -19,12 +19,9 @@ _TOP = 20
 
 
 def model_of_nodes(title: str, caption: str, nodes: Sequence[Node]) -> PublishedModel:
-    """The join tree of nodes with what is known of the newest snapshot, to be drawn by itself.
+    """The join tree of nodes with facts about the newest snapshot, to be drawn by itself.
 
-    Args:
-        title: of the drawing.
-        caption: below the title.
-        nodes: the root first, parents before children.
+    The nodes have the root first, parents before children.
     """
     return PublishedModel(
         title,
@@ -48,7 +45,7 @@ def match_rate(node: Node) -> str:
 
 
 def graph_section(picture: Picture | None, nodes: Sequence[Node]) -> Html:
-    """The drawing, with buttons to move it, and what is known about each source."""
+    """The drawing, with buttons to move it, and the facts about each source."""
     if picture is None:
         return tag("p", "Nothing is declared or published that could be drawn.")
     facts = [tag("div", *(_node(node) for node in nodes), class_="nodes")]
@@ -142,7 +139,7 @@ def _node(node: Node) -> Html:
         ("relationship", node.relationship),
         ("key", ", ".join(node.keys)),
         ("grouped by", ", ".join(node.group_by)),
-        ("snapshot taken", _shortened(node.taken)),
+        ("snapshot taken", shortened(parse_instant(node.taken)) if node.taken else ""),
         ("left out", node.left_out),
         *_measures(node),
     ]
@@ -163,10 +160,6 @@ def _node(node: Node) -> Html:
         id=f"source-{node.number}",
         data_about=summary(node),
     )
-
-
-def _shortened(time: str) -> str:
-    return shortened(parse_instant(time)) if time else ""
 
 
 def _in_short(node: Node) -> str:
@@ -192,7 +185,7 @@ def _measures(node: Node) -> list[tuple[str, str]]:
 
 
 def _joins(nodes: Sequence[Node]) -> Html:
-    """The tree as a table: what the drawing shows, for those who do not see it, and for paper."""
+    """The tree as a table, for readers who do not see the drawing, and for paper."""
     rows = [
         (
             tag("a", node.title, href=f"#source-{node.number}"),

@@ -1,4 +1,4 @@
-"""States of declared skipping indexes: phase, coverage, and what queries left out by them.
+"""States of declared skipping indexes: phase, coverage, and files that queries left out.
 
 Needs Arrow, so that it is imported only where an index is declared (`lazyimport.INDEX_STATES`).
 """
@@ -22,12 +22,7 @@ from snaploom.skipping.stores.port import NEVER
 
 
 def index_states(declarations: Declarations, names: Sequence[str]) -> tuple[IndexState, ...]:
-    """The state of each named SkippingIndex; what keeps one from being read is in it.
-
-    Args:
-        declarations: where they and what they refer to are.
-        names: of SkippingIndexes that are declared.
-    """
+    """The state of each named SkippingIndex, which includes a failure to read it."""
     resources = {
         resource.name: resource
         for resource in declarations.resources

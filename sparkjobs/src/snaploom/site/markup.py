@@ -1,4 +1,4 @@
-"""HTML by construction: what is not marked as HTML is text, and becomes safe inside it.
+"""HTML by construction: everything not marked as HTML is text, and is escaped inside it.
 
 Names, messages and values come from declarations and folders of others. No attribute here takes
 script or style, and none takes an address that is not a place in the same page or site.
@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from snaploom.visibletext import json_visible, visible_lines
 
 LONGEST_TEXT = 2_000
-"""Characters of one text on a page: what is longer is no reading matter, and may be an attack."""
+"""Characters of one text on a page: a longer one is unreadable, and may be an attack."""
 _VOID = frozenset({"meta", "input", "path"})
 """Elements that hold nothing; the slash that ends them is needed in SVG, and harmless in HTML."""
 
@@ -42,11 +42,8 @@ def text(value: object) -> Html:
 def tag(element: str, *children: str | Html, **attributes: Attribute) -> Html:
     """An element.
 
-    Args:
-        element: its name.
-        children: what is in it; what is not `Html` is text.
-        attributes: by name, with `_` for `-` and `class_` for `class`; None and False leave one
-            out, and `Html` stands as it is.
+    Children that are not `Html` are text. Attributes are named with `_` for `-` and `class_` for
+    `class`; None and False leave one out, and `Html` stands as it is.
     """
     opened = f"<{element}{''.join(map(_attribute, attributes, attributes.values()))}"
     if element in _VOID:
@@ -79,12 +76,8 @@ def table(
 ) -> Html:
     """A table that scrolls sideways where it is too wide; nothing where it has no rows.
 
-    Args:
-        caption: what it shows, for readers that do not see the heading.
-        columns: their headings.
-        rows: their cells; the first of each is its heading.
-        numbers: places of columns of numbers.
-        name: id of the table.
+    The first cell of each row is its heading. The caption is for readers that do not see the
+    heading; `numbers` are the places of columns of numbers, and `name` is the table's id.
     """
     right = frozenset(numbers)
     body = [

@@ -1,4 +1,4 @@
-"""Derives the page of an output from declarations and from what is published; pure."""
+"""Derives the page of an output from declarations and published snapshots; pure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MOST_CHANGES = 500
 
 @dataclass(frozen=True)
 class Declared:
-    """What declarations show of an output."""
+    """The declared properties of an output."""
 
     bundle: Bundle
     plan: RunPlan
@@ -51,7 +51,7 @@ class Declared:
 
 @dataclass(frozen=True)
 class Published:
-    """What a folder holds."""
+    """The contents of a folder."""
 
     uri: str
     state: FolderState = EMPTY
@@ -76,15 +76,8 @@ def output_page(
 ) -> OutputPage:
     """The page of one output.
 
-    Args:
-        name: of the OutputDataset.
-        published: what its folder holds.
-        now: the instant to which ages are measured.
-        is_present: whether that is the present.
-        declared_as: what is declared; None where only the folder is at hand.
-        findings: what is wrong or doubtful about it.
-        indexes: states of its skipping indexes.
-        reports: of its runs.
+    Ages are measured to `now`, and `is_present` is whether that is the present. Without
+    `declared_as`, only the folder is at hand.
     """
     state = published.state
     snapshots = tuple(state.snapshots)
@@ -224,7 +217,6 @@ def _freshness(declared_as: Declared, snapshots: Sequence[SnapshotRecord]) -> Fr
 
 
 def _schema_changes(published: Published) -> tuple[SchemaChange, ...]:
-    """What changed from one live snapshot to the next, the newest first."""
     columns = {name: flat(schema) for name, schema in published.schemas.items()}
     found = []
     for before, after in pairwise(published.state.timeline):

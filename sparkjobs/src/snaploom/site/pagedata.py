@@ -1,4 +1,4 @@
-"""What a page shows of an output: frozen data, before anything of it is drawn."""
+"""The data of an output's page, frozen before any of it is drawn."""
 
 from __future__ import annotations
 
@@ -33,13 +33,12 @@ class Node:
     field_name: str
     """Field of the output; empty for the root."""
     source: str
-    """Name of the DataSource."""
     parent: str
     """Field of the output that it is joined to; empty at the root, and below it."""
     relationship: str
     """Name of the DataRelationship; empty at the root."""
     kind: str = ""
-    """What is read, such as `parquet`; empty where declarations are not at hand."""
+    """The kind of data read, such as `parquet`; empty where declarations are not at hand."""
     keys: tuple[str, ...] = ()
     """Components of the key, each with both sides."""
     group_by: tuple[str, ...] = ()
@@ -51,11 +50,11 @@ class Node:
     left_out: str = ""
     """Why the newest snapshot does without it; empty where it does not."""
     measure: JoinMeasure | None = None
-    """What was counted at its join in the newest snapshot."""
+    """The counts at its join in the newest snapshot."""
 
     @property
     def title(self) -> str:
-        """What a reader knows it by."""
+        """Its name for readers."""
         return self.field_name or self.source
 
 
@@ -81,12 +80,11 @@ class Freshness:
     expires: EpochNanos | None
     """When the output is stale; None where no age is declared, or nothing is published."""
     is_declared: bool = False
-    """Whether `run.freshness` is declared."""
 
 
 @dataclass(frozen=True)
 class SchemaChange:
-    """What differs between the schemas of two successive snapshots."""
+    """Differences between the schemas of two successive snapshots."""
 
     time: EpochNanos
     """The first snapshot with the new schema."""
@@ -95,16 +93,14 @@ class SchemaChange:
     retyped: tuple[tuple[Column, str], ...] = ()
     """Columns whose type changed, with the type before."""
     model: tuple[str, ...] = ()
-    """Changes of the join tree, for people."""
 
 
 @dataclass(frozen=True)
 class CheckHistory:
-    """What became of one expectation in all live snapshots."""
+    """Results of one expectation in all live snapshots."""
 
     name: str
     mode: str
-    """FAIL or WARN."""
     expression: str
     """As declared; empty where it is not declared any more."""
     met: int
@@ -114,7 +110,7 @@ class CheckHistory:
     last_unmet: EpochNanos | None = None
     """The newest of these."""
     measured: str = ""
-    """What was found instead in that one."""
+    """The value measured instead in that one."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +125,7 @@ class LineageLine:
     origin: str
     """Its column there, after the transformers of the source."""
     through: str
-    """What is in between, for people; empty where values are taken as they are."""
+    """The steps in between, for people; empty where values are taken as they are."""
     places: tuple[str, ...] = ()
     """Datasets that the source reads, as lineage names them."""
 
@@ -140,9 +136,8 @@ class IndexState:
 
     name: str
     target: str
-    """What is indexed, for people."""
     indexes: tuple[str, ...]
-    """What is kept about each file, such as `id MIN_MAX`."""
+    """The facts kept about each file, such as `id MIN_MAX`."""
     phase: str = ""
     """State as committed; empty where it was not looked at."""
     refreshed: EpochNanos | None = None
@@ -150,7 +145,6 @@ class IndexState:
     files: int | None = None
     """Files about which there are rows; None where that was not looked at."""
     bytes: int = 0
-    """Size of these rows."""
     coverage: tuple[tuple[str, int, int], ...] = ()
     """By index, files that it covers and files that it does not."""
     reads: int | None = None
@@ -169,11 +163,10 @@ class RunOutcome:
 
     run: str
     started: str
-    """ISO 8601."""
     phase: str
     message: str
     failed: tuple[tuple[str, str, str], ...] = ()
-    """Snapshot time, reason and message of what failed."""
+    """Snapshot time, reason and message of each failure."""
 
 
 @dataclass(frozen=True)
@@ -181,9 +174,7 @@ class OutputPage:
     """Everything that the page of one output shows."""
 
     name: str
-    """Name of the OutputDataset."""
     folder: str
-    """URI of the output folder."""
     now: EpochNanos
     """Instant of the observation; ages are measured to it."""
     is_present: bool = False
@@ -191,16 +182,14 @@ class OutputPage:
     picture: Picture | None = None
     """Drawing of the join tree; None where there is none."""
     nodes: tuple[Node, ...] = ()
-    """Sources by number."""
     snapshots: tuple[SnapshotRecord, ...] = ()
-    """Live snapshots by time."""
     ended: tuple[Ended, ...] = ()
     """Versions that were deleted or replaced, in the order in which they were."""
     revoked: int = 0
     """Runs that may commit nothing any more, since they crashed or were superseded."""
     gaps: tuple[Gap, ...] = ()
     going: tuple[Removal, ...] = ()
-    """What retention would delete at the next publication, if nothing were added."""
+    """Snapshots that retention would delete at the next publication, if nothing were added."""
     freshness: Freshness = Freshness(None, None)
     schema_changes: tuple[SchemaChange, ...] = ()
     """Newest first."""
@@ -211,9 +200,9 @@ class OutputPage:
     """Runs of which a Report is at hand, newest first."""
     findings: tuple[Finding, ...] = ()
     problem: str = ""
-    """Why what is published is not shown; empty where it is."""
+    """The reason why published snapshots are not shown; empty where they are."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """What is fixed or declared about the folder, for people, by name."""
+    """Fixed or declared facts about the folder, for people, by name."""
 
     @property
     def newest(self) -> SnapshotRecord | None:

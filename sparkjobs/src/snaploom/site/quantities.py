@@ -24,7 +24,7 @@ def number(count: float) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """Per cent; a dash where there is no whole. Neither 0 nor 100 is shown of what only is near."""
+    """Per cent; a dash if the whole is zero. Neither 0 nor 100 is shown of a share only near it."""
     if not whole:
         return "–"
     value = 100 * part / whole
@@ -54,7 +54,7 @@ def moment(time: EpochNanos | None) -> Html:
 
 
 def shortened(time: EpochNanos) -> str:
-    """An instant in UTC without what is zero: `2024-05-31`, `2024-05-31 15:00`."""
+    """An instant in UTC without trailing zeros: `2024-05-31`, `2024-05-31 15:00`."""
     date, _, clock = format_instant(time).removesuffix("Z").partition("T")
     return date if clock == "00:00:00" else f"{date} {clock.removesuffix(':00')}"
 

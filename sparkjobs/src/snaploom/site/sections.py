@@ -28,11 +28,10 @@ class Section:
     """One section of a page."""
 
     name: str
-    """Its id."""
     title: str
     body: Html
     note: str = ""
-    """What stands beside its title, such as a number."""
+    """The text beside its title, such as a number."""
 
 
 def sections_of(page: OutputPage) -> tuple[Section, ...]:
@@ -118,7 +117,7 @@ def _fresh_tile(page: OutputPage) -> Html:
 
 
 def tile(title: str, value: str | Html, about: str | Html, mood: str = "") -> Html:
-    """A number with what it is about; the mood is good, warn, bad or empty."""
+    """A number with its caption; the mood is good, warn, bad or empty."""
     return tag(
         "li",
         tag("span", title, class_="tiletitle"),
@@ -261,7 +260,7 @@ def _runs(page: OutputPage) -> Html:
 
 
 def findings_list(findings: Sequence[Finding]) -> Html:
-    """What is wrong or doubtful, with what to do."""
+    """Errors and warnings, with their fixes."""
     if not findings:
         return tag("p", "Nothing is wrong or doubtful.")
     return join(_finding(finding) for finding in findings)

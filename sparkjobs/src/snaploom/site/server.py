@@ -48,7 +48,7 @@ class Served:
     """Pages as they are at one moment."""
 
     version: str
-    """Changes when declarations or what is published do."""
+    """Changes when declarations or published snapshots do."""
     documents: dict[str, str]
     """By path, such as `index.html`."""
 
@@ -65,11 +65,7 @@ class PageSource:
     ) -> None:
         """Of declarations; nothing is read yet.
 
-        Args:
-            files: with the declarations.
-            outputs: names of OutputDatasets; none for all that there are at the time.
-            allow: what the declarations may use beyond the built-in lists.
-            choice: environment and variables of the declarations.
+        Without `outputs` all that exist at the time are shown.
         """
         self._files, self._outputs, self._allow = tuple(files), tuple(outputs), allow
         self._choice = choice
@@ -78,7 +74,7 @@ class PageSource:
         self._made = self._looked = float("-inf")
 
     def current(self) -> Served:
-        """The pages as of now; what is wrong with the declarations is a page too.
+        """The pages as of now; faults of the declarations are a page too.
 
         All who wait for one look have what the next one finds.
         """
@@ -162,10 +158,7 @@ class _PageServer(ThreadingHTTPServer):
 def page_server(source: PageSource, address: str, port: int) -> ThreadingHTTPServer:
     """A server that is bound, and not started.
 
-    Args:
-        source: of the pages.
-        address: of this machine.
-        port: 0 for any that is free.
+    Port 0 is any that is free.
 
     Raises:
         ArgumentInvalid: it cannot be bound.

@@ -21,10 +21,8 @@ _LOOKED_AT = 4_096
 def site_of(pages: Sequence[OutputPage], now: EpochNanos, *, version: str = "") -> dict[str, str]:
     """The files of a site by their path: names of outputs are such that they name files.
 
-    Args:
-        pages: of the outputs; the page of a single one is the whole site.
-        now: the instant of the observation.
-        version: of what is shown, which an open page compares; empty for files.
+    The page of a single output is the whole site. An open page compares `version`, which is empty
+    for files.
     """
     if len(pages) == 1:
         return {INDEX: output_document(pages[0], version=version)}
@@ -41,9 +39,7 @@ def site_of(pages: Sequence[OutputPage], now: EpochNanos, *, version: str = "") 
 def write_site(folder: Path, site: dict[str, str]) -> tuple[Path, ...]:
     """Write the files of a site; each is there as a whole or as it was.
 
-    Args:
-        folder: where to; made where it is not there.
-        site: documents by path.
+    The folder is made where it is missing; `site` has the documents by path.
 
     Raises:
         ArgumentInvalid: a file of another origin is in the way; nothing is written.

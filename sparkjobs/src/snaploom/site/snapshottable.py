@@ -19,7 +19,7 @@ ROWS = 30
 MOST_ROWS = 20_000
 """Snapshots that are in the page's data; of older ones the drawings and sums remain."""
 LONGEST_MARK = 300
-"""Characters of what is notable about one snapshot."""
+"""Characters of the notes about one snapshot."""
 _MINUTE = 60 * 10**9
 COLUMNS = ("snapshot", "rows", "size", "files", "published", "from source snapshots", "notable")
 
@@ -131,12 +131,10 @@ def _document(records: Sequence[SnapshotRecord], going: dict[EpochNanos, Removal
 
 
 def _differences(values: Sequence[int]) -> list[JsonValue]:
-    """The first value, then how much each is more than the one before."""
     return [value - before for before, value in zip((0, *values), values, strict=False)]
 
 
 def _runs(values: Iterable[JsonValue]) -> list[JsonValue]:
-    """Equal neighbours as one pair of how many and what."""
     found: list[list[JsonValue]] = []
     counts: list[int] = []
     for value in values:

@@ -17,10 +17,7 @@ MOST_OUTPUTS = 2_000
 def status_document(page: StatusPage, *, home: str, version: str) -> str:
     """The page of one output.
 
-    Args:
-        page: what it shows.
-        home: address of the page with all outputs.
-        version: of what is shown, which an open page compares.
+    An open page compares `version`; `home` is the address of the page with all outputs.
     """
     sections = status_sections(page)
     word, mood = page.state
@@ -44,11 +41,7 @@ def statuses_document(
 ) -> str:
     """The page of all outputs that a user may see.
 
-    Args:
-        pages: of each output, with its address.
-        now: the instant of the observation.
-        version: as for `status_document`.
-        unread: outputs that cannot be parsed.
+    An open page compares `version`; `unread` are outputs that cannot be parsed.
     """
     ordered = sorted(pages, key=lambda one: (_order(one[0]), one[0].title))
     rows = [_line(page, address) for page, address in ordered[:MOST_OUTPUTS]]
@@ -73,7 +66,6 @@ def statuses_document(
 
 
 def _order(page: StatusPage) -> int:
-    """What needs a look comes first."""
     return {"bad": 0, "warn": 1}.get(page.state[1], 2)
 
 

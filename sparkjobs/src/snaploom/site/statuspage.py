@@ -1,4 +1,4 @@
-"""What a page shows of an output in a cluster: what the operator has written into statuses.
+"""The page of an output in a cluster, from the statuses written by the operator.
 
 Nothing is planned and no text is parsed, since a page of one tenant must not keep others waiting:
 the join tree is the one that the operator planned, and snapshots are those that it lists.
@@ -38,7 +38,7 @@ _NOT_HERE = (
 
 @dataclass(frozen=True)
 class StatusPage:
-    """One output of a cluster, with what belongs to it, as last seen."""
+    """One output of a cluster with the objects that belong to it, as last seen."""
 
     namespace: str
     output: OutputDataset
@@ -47,16 +47,15 @@ class StatusPage:
     sources: Mapping[str, DataSource] = field(default_factory=dict)
     """DataSources of the namespace by name, as far as the output names them and they exist."""
     indexes: tuple[SkippingIndex, ...] = ()
-    """Those on the output, and on its sources."""
 
     @property
     def title(self) -> str:
-        """What a reader knows it by."""
+        """Its name for readers."""
         return f"{self.namespace}/{self.output.name}"
 
     @property
     def status(self) -> OutputDatasetStatus:
-        """What the operator has written; empty before it has."""
+        """The status written by the operator; empty before."""
         return self.output.status or OutputDatasetStatus()
 
     @property
@@ -166,7 +165,7 @@ def _graph(page: StatusPage) -> Html:
 
 
 def status_lanes(page: StatusPage) -> tuple[Lane, ...]:
-    """What the status has of the output's history: its newest snapshots, and what failed last."""
+    """The history in an output's status: its newest snapshots, and the last failure."""
     known = {_known(each.time) for each in page.status.snapshots}
     times = sorted(time for time in known if time is not None)
     run = page.status.last_run
@@ -182,7 +181,7 @@ def status_lanes(page: StatusPage) -> tuple[Lane, ...]:
 
 
 def status_nodes(page: StatusPage) -> tuple[Node, ...]:
-    """The sources of the planned tree, with what the newest snapshot took of each."""
+    """The sources of the planned tree, with the snapshot of each in the newest snapshot."""
     plan = page.status.plan
     if plan is None:
         return ()
@@ -219,7 +218,6 @@ def _joined(plan: PlanStatus) -> Iterator[PlannedJoin]:
 
 
 def _kind_of(page: StatusPage, source: str) -> str:
-    """Which variant a source is, as its declaration names it."""
     declared = page.sources.get(source)
     if declared is None:
         return ""

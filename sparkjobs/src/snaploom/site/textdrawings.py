@@ -19,10 +19,9 @@ FEWEST_CELLS = 24
 
 
 def tree_drawing(nodes: Sequence[Node]) -> str:
-    """The join tree as `snaploom plan` draws it, with what the newest snapshot has of each join.
+    """The join tree as `snaploom plan` draws it, with counts of the newest snapshot's joins.
 
-    Args:
-        nodes: the root first, parents before children; one at least.
+    The nodes have the root first, parents before children, and are not empty.
     """
     tree, found = published_tree(model_of_nodes("", "", nodes))
     return tree_text(tree, {number: _note(node) for number, node in found.items()})
@@ -35,9 +34,7 @@ def _note(node: PublishedNode) -> str:
 def timeline_drawing(lanes: Sequence[Lane], width: int) -> str:
     """The lanes, a line each, with the dates at both ends below; empty where there is none.
 
-    Args:
-        lanes: kinds of events over time.
-        width: columns that there are.
+    `width` is the number of columns.
     """
     if not lanes:
         return ""
@@ -56,7 +53,6 @@ def timeline_drawing(lanes: Sequence[Lane], width: int) -> str:
 
 
 def _marks(spans: Sequence[Span], first: int, last: int, cells: int) -> str:
-    """A mark in every cell that a span reaches into."""
     length = max(1, last - first)
     marked = ["·"] * cells
     for start, end in spans:

@@ -1,4 +1,4 @@
-"""The history of an output as lanes over time: what is published, missing, restated, ending."""
+"""The history of an output as lanes over time: published, missing, restated, ending snapshots."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Lane:
 
 
 def marks_of(record: SnapshotRecord) -> tuple[str, ...]:
-    """What is notable about a snapshot, for people."""
+    """Notes about a snapshot, for people."""
     marks = []
     if record.replaces is not None:
         marks.append(f"restated: {record.reason}" if record.reason else "restated")
@@ -202,11 +202,7 @@ def spans_of(instants: Iterable[int], length: int) -> tuple[Span, ...]:
 
 
 def usual_length(times: Sequence[int]) -> int:
-    """The length of time that a snapshot stands for, in nanoseconds: that between two, as a rule.
-
-    Args:
-        times: of the snapshots, ascending.
-    """
+    """The length of time that a snapshot stands for, in nanoseconds: the median between two."""
     steps = [after - before for before, after in pairwise(times)]
     return max(1, int(median(steps))) if steps else 86_400 * 1_000_000_000
 

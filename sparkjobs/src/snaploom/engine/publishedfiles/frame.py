@@ -54,12 +54,7 @@ def published_frame(
 ) -> DataFrame | None:
     """The rows of published files, with the partition column last; every column may be NULL.
 
-    Args:
-        spark: any session.
-        snapshots: at least one.
-        file_format: Spark's name of the format.
-        options: of its reader.
-        schema: of the rows, the partition column last.
+    The schema has the partition column last; `file_format` is Spark's name.
 
     Returns:
         None for a session of Spark Connect, which has no JVM in this process, and where this Spark
@@ -115,6 +110,6 @@ class _Files:
         return "/".join(f"{length} {name}" for name, length in self._files(position))
 
     class Java:
-        """What Py4J reads to make a Java object of this one."""
+        """Py4J's protocol to pass this as a Java object."""
 
         implements = ("java.util.function.Function",)

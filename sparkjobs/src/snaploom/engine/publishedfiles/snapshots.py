@@ -1,4 +1,4 @@
-"""What is read of one folder, as plain data: clients of Spark Connect import it as well."""
+"""The snapshots to read of one folder, as plain data that clients of Spark Connect import too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the declarations of a source contain about its columns, carried out once they are read.
+"""Declarations about the columns of a source, carried out once they are read.
 
 The order is always the same: read, transformers, applicators, and the snapshot's field is dropped
 last, so that both can see it (rule W20).

@@ -53,12 +53,6 @@ def transformed(
 ) -> Columns:
     """The columns after all transformers that apply to a snapshot.
 
-    Args:
-        columns: as they were read.
-        transformers: in the order of the source.
-        time: of the snapshot.
-        source: `Kind/name` of the source, for messages.
-
     Raises:
         SourceSchemaInvalid: two columns would have the same name, ignoring case, or Spark refuses a
             cast or an expression.
@@ -177,7 +171,6 @@ def _kept(field: spark.StructField) -> Column:
 def _made(
     field: spark.StructField, change: Transformer, checked: CheckedExpression | None
 ) -> Iterator[Column]:
-    """What takes the place of a selected column, which may be nothing."""
     column = _kept(field)
     name, metadata = field.name, field.metadata or {}
     if change.rename is not None:

@@ -20,7 +20,7 @@ from snaploom.planning.regexes import RegexError
 def applied(
     schema: spark.StructType, applicators: Iterable[MetadataApplicator]
 ) -> spark.StructType:
-    """The schema with what the applicators attach, one after the other.
+    """The schema with the metadata that the applicators attach, one after the other.
 
     Raises:
         SourceSchemaInvalid: a selector's pattern cannot be judged for a coordinate.

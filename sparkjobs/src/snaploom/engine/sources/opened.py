@@ -54,11 +54,11 @@ class Sources:
 
         Args:
             spark: the session, with the settings of `snaploom.engine.settings`.
-            bundle: holds the sources and what they read; validated.
+            bundle: has the sources and all that they read; validated.
             now: the instant of the run: the time of `fromReadTime` snapshots.
-            listings: what earlier runs learned of files; None to ask all of them.
-            allow: what declarations may use beyond the built-in lists.
-            files: what was listed before there was a session.
+            listings: facts that earlier runs learned of files; None to ask all of them.
+            allow: entries that declarations may use beyond the built-in lists.
+            files: files listed before there was a session.
         """
         self._bundle = bundle
         self._resources = ExitStack()
@@ -80,10 +80,8 @@ class Sources:
     def look_again(self, frames: Iterable[SourceFrame], *, had_moment: bool = False) -> None:
         """Make sure that sources are as they were listed; one more listing, and no read of data.
 
-        Args:
-            frames: what was read.
-            had_moment: whether this was so already, after all was listed: then no more is asked
-                than that what was read is still there, and whatever came beside it is later.
+        With `had_moment` the snapshots were fixed at one moment already, after all was listed: then
+        only their presence is checked, since files that came beside them are later.
 
         Raises:
             SourceChanged: they are not.
@@ -96,7 +94,7 @@ class Sources:
             raise changed(changes)
 
     def list_again(self) -> None:
-        """Forget what was listed; databases keep the moment that they have fixed."""
+        """Forget the listed snapshots; databases keep the moment that they have fixed."""
         self._context = replace(self._context, files=SourceFiles(self._context.files.others))
         self._opened = {
             name: reader

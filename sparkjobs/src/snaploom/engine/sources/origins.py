@@ -1,4 +1,4 @@
-"""Which column of what was read each column of a source comes from, through its transformers.
+"""The read column that each column of a source comes from, through its transformers.
 
 It follows only declarations, step by step as `fieldtransformers` carries them out: no Spark.
 """
@@ -21,7 +21,6 @@ class Origin:
     """Where a column comes from."""
 
     column: str
-    """Name of the column that was read."""
     is_same: bool = True
     """Whether its values are the same; casts and expressions change them."""
 
@@ -36,13 +35,7 @@ class _Followed:
 def origins(
     read: Struct, transformers: Iterable[FieldTransformer], time: EpochNanos
 ) -> Mapping[str, Origin]:
-    """The origin of each column, by its name after all transformers.
-
-    Args:
-        read: the columns as they were read.
-        transformers: in the order of the source; validated.
-        time: of the snapshot.
-    """
+    """The origin of each column, by its name after all transformers."""
     columns = [
         _Followed(field.name, json.loads(field.metadata), Origin(field.name))
         for field in read.fields
@@ -55,7 +48,6 @@ def origins(
 
 
 def _changed(column: _Followed, change: Transformer) -> Iterator[_Followed]:
-    """What takes the place of a column, which may be nothing."""
     if not is_selected(change.selectors, column.name, column.metadata):
         yield column
     elif change.rename is not None:

@@ -1,4 +1,4 @@
-"""What the rest of the engine knows of a source: its snapshots, and the data of one of them."""
+"""The interface of a source for the engine: its snapshots, and the data of one of them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,9 @@ class Listed(Protocol):
         ...
 
     def change(self, now: SourceFiles) -> Change | None:
-        """Return what is otherwise now, without reading data; None where nothing is.
+        """Return the change since listing, without reading data; None where nothing changed.
 
-        Args:
-            now: takes what is listed of files.
+        `now` reads today's listing of files.
 
         Raises:
             SourceError: the source cannot be listed.
@@ -61,8 +60,8 @@ def changed(changes: Sequence[Change]) -> SourceChanged:
         path=first.path,
         found=shown([first.found, *(f"{each.resource}: {each.found}" for each in others)]),
         expected=first.expected,
-        hint="run again when nobody writes to it, or let it be written to a place that is read "
-        "only when it is complete",
+        hint="run again while nothing writes to it, or write it to a place that is read only "
+        "once it is complete",
     )
 
 
@@ -70,9 +69,7 @@ def changed(changes: Sequence[Change]) -> SourceChanged:
 def read_as_listed(listed: Listed, others: OtherFiles) -> Iterator[None]:
     """Report a failure to read as a change, where there was one since the listing.
 
-    Args:
-        listed: what is read.
-        others: lists what is not on a local disk.
+    `others` lists files that are not on a local disk.
 
     Raises:
         SourceChanged: what is read is not there any more.
@@ -94,22 +91,21 @@ class SourceFrame:
     frame: DataFrame
     """The data; of a source as it is read, the snapshot's field is still in it."""
     time: EpochNanos
-    """Time of the snapshot."""
     fingerprint: str
-    """Changes when what would be read changes."""
+    """Changes when the data to read changes."""
     snapshot_field: tuple[str, ...] = ()
     """Path of the snapshot's field where it is still to be dropped, names in the case of the data:
     transformers and applicators come before (`snaploom.engine.sources.declaredcolumns`)."""
     unshaped: StructType | None = None
     """Its columns before transformers and applicators; None where these have not had their turn."""
     below: Mapping[str, SourceFrame] = field(default_factory=dict)
-    """What a query over other sources reads, by alias; nothing for a physical source."""
+    """The snapshots that a query over other sources reads, by alias; empty for physical sources."""
     listed: Listed | None = None
     """Listing of its source; None for a query, and for a database, which fixes a moment itself."""
 
 
 class SourceReader(Protocol):
-    """One source during one run; what it has listed once stays as it was."""
+    """One source during one run; its listing stays as it was first read."""
 
     @property
     def name(self) -> str:
@@ -135,7 +131,7 @@ class SourceReader(Protocol):
 
 
 def not_listed(name: str, snapshot: EpochNanos) -> SnapshotMissing:
-    """The error of a reader that is asked for what it does not have."""
+    """The error of a reader that is asked for a snapshot it does not have."""
     return SnapshotMissing(
         f"there is no snapshot of {format_instant(snapshot)}",
         resource=f"DataSource/{name}",

@@ -1,4 +1,4 @@
-"""What a kind of source is given to open its reader, and what it gives back."""
+"""The inputs of a kind of source to open its reader, and the result."""
 
 from __future__ import annotations
 
@@ -25,15 +25,14 @@ class ReaderContext:
     now: EpochNanos
     """The instant of the run: the time of `fromReadTime` snapshots."""
     allow: Allowances
-    """What declarations may use beyond the built-in lists."""
+    """Entries that declarations may use beyond the built-in lists."""
     listings: Listings | None
-    """What earlier runs learned of files; None to ask all of them."""
+    """Facts that earlier runs learned of files; None to ask all of them."""
     files: SourceFiles
-    """The files of all sources."""
     reader: Callable[[str], SourceReader]
     """From the name of another source to its reader, which all that read it share."""
     resources: ExitStack
-    """Closed at the end of the run: connections, and what else is opened once."""
+    """Closed at the end of the run: connections, and other resources opened once."""
 
 
 OpenReader = Callable[[DeclaredSource, ReaderContext], SourceReader | None]

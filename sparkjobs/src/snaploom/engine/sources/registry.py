@@ -18,7 +18,6 @@ READERS: tuple[OpenReader, ...] = (
     open_simple_query,
     open_complex_query,
 )
-"""Each opens sources of one kind."""
 
 
 def open_declared(source: DeclaredSource, context: ReaderContext) -> SourceReader:

@@ -18,11 +18,6 @@ from snaploom.errors import SourceSchemaInvalid
 def check_schema(schema: spark.StructType, resource: str, path: str) -> None:
     """Refuse columns that clash ignoring case, and columns without a type.
 
-    Args:
-        schema: what a snapshot has.
-        resource: `Kind/name` of the source.
-        path: field path that the schema comes from.
-
     Raises:
         SourceSchemaInvalid: naming every column concerned.
     """

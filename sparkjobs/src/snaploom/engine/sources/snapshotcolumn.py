@@ -80,12 +80,6 @@ class SnapshotColumn:
     ) -> SnapshotColumn:
         """The declared field in a schema.
 
-        Args:
-            schema: of the data.
-            settings: what is declared.
-            resource: `Kind/name` of the source.
-            source: path of its variant.
-
         Raises:
             SourceSchemaInvalid: there is no such field.
             SnapshotValueInvalid: its type cannot hold the declared format.
@@ -110,9 +104,8 @@ class SnapshotColumn:
     ) -> Mapping[EpochNanos, tuple[RawValue, ...]]:
         """The raw values of every snapshot; one pass over the column.
 
-        Args:
-            frame: the data; or its values, with the number of rows of each.
-            rows: column with that number, where there is one.
+        Where `frame` has distinct values only, `rows` is the column with the number of rows of
+        each.
 
         Raises:
             SnapshotValueInvalid: rows have NULL, or a value that is not of its format.
@@ -136,9 +129,7 @@ class SnapshotColumn:
     ) -> Mapping[str, tuple[RawValue, ...]] | None:
         """The raw values in each file that has rows; None where these are too many to list.
 
-        Args:
-            frame: the data, as it was loaded.
-            file: the file of each row.
+        `frame` is the data as it was loaded, and `file` the file of each row.
 
         Raises:
             SnapshotValueInvalid: rows have NULL, or a value that is not of its format.
@@ -232,7 +223,7 @@ class SnapshotColumn:
     def _valid(
         self, found: Sequence[tuple[str, RawValue | None, int]]
     ) -> list[tuple[str, RawValue, int]]:
-        """What was counted, if all of it is valid."""
+        """The counts, if all of them are valid."""
         reading = self._reading()
         valid: list[tuple[str, RawValue, int]] = []
         invalid: Counter[RawValue | None] = Counter()
@@ -292,7 +283,7 @@ _ACCEPTED = {
 
 
 def _hint(data_type: spark.DataType) -> str:
-    """What to do about a column that a time format cannot read: the formats that can, if any."""
+    """The fix for a column that a time format cannot read: the formats that can, if any."""
     name = data_type.simpleString()
     if isinstance(data_type, spark.DecimalType):
         name = "decimal(n,0)" if data_type.scale == 0 else name

@@ -18,21 +18,21 @@ class Code:
     severity: Severity | None
     """How grave it is; None where the caller decides."""
     meaning: str
-    """What is wrong, for the reader who looks up the code."""
+    """The fault, for the reader who looks up the code."""
     fix: str
-    """What to do about it."""
+    """The fix."""
 
 
 def error(code: str, title: str, meaning: str, fix: str) -> Code:
-    """A code of what is always an error."""
+    """A code that is always an error."""
     return Code(code, title, Severity.ERROR, meaning, fix)
 
 
 def warning(code: str, title: str, meaning: str, fix: str) -> Code:
-    """A code of what is always a warning."""
+    """A code that is always a warning."""
     return Code(code, title, Severity.WARNING, meaning, fix)
 
 
 def either(code: str, title: str, meaning: str, fix: str) -> Code:
-    """A code of what the caller takes for an error or a warning."""
+    """A code that is an error or a warning, as the caller decides."""
     return Code(code, title, None, meaning, fix)

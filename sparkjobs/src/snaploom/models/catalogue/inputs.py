@@ -125,7 +125,7 @@ READING = (
     error(
         "SL123", "Project not valid",
         "The project file, or the environment or variable that was asked for, cannot be used.",
-        "Correct `snaploom.yaml`, or what `--env` and `--set` name.",
+        "Correct `snaploom.yaml`, or the names after `--env` and `--set`.",
     ),
     either(
         "SL124", "Variable not used",

@@ -148,7 +148,7 @@ OUTPUTS = (
     ),
     error(
         "SL190", "Server not allowed",
-        "The server of an index, or of a URI, is one that nobody may name, as a metadata service "
+        "The server of an index, or of a URI, is forbidden, as a metadata service "
         "is; or the server of an index is not among those that the administrator allows.",
         "Name another server; that of an index can be added to the list `endpoints` (chart value "
         "`allow.endpoints`, or `--allow endpoints=HOST:PORT`).",

@@ -38,7 +38,7 @@ PLANNING = (
     ),
     warning(
         "SL307", "Source without snapshots",
-        "A source has no snapshot at all: no file matches its globs, or what it reads is empty.",
+        "A source has no snapshot at all: no file matches its globs, or its data is empty.",
         "Check that the data is there, and how the place is spelt.",
     ),
     warning(

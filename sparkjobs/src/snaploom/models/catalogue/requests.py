@@ -1,4 +1,4 @@
-"""Codes of what is asked for: SL19x."""
+"""Codes of requests: SL19x."""
 
 from __future__ import annotations
 

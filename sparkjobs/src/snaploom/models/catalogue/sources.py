@@ -13,7 +13,7 @@ SOURCES = (
     ),
     error(
         "SL131", "Regular expression not valid",
-        "A regular expression cannot be compiled, asks for what cannot be searched in linear time "
+        "A regular expression cannot be compiled, needs a feature beyond linear-time search "
         "(lookahead, lookbehind, backreferences, atomic groups, conditions, possessive "
         "repetitions), or takes too large a program.",
         "Correct the expression at the place that is named; in double quotes YAML wants `\\\\` for "
@@ -55,7 +55,7 @@ SOURCES = (
     ),
     warning(
         "SL138", "Secret outside credentials",
-        "A password, a key or a token stands where everybody sees it who may read the resource. "
+        "A password, a key or a token is visible to everybody who may read the resource. "
         "Clusters refuse that.",
         "Use the credentials of a source or an index, or variables of the job that come from a "
         "Secret; then change the secret, since others have seen it.",
@@ -95,7 +95,7 @@ SOURCES = (
     ),
     error(
         "SL145", "Database connection",
-        "What is declared cannot be the address of a table in a database of this kind.",
+        "The declaration cannot be the address of a table in a database of this kind.",
         "Correct host, database, tableReference, isolationLevel or credentials.",
     ),
     error(
@@ -106,7 +106,7 @@ SOURCES = (
     error(
         "SL147", "Table predicate",
         "A predicate is not one whole condition, so that it would change the statement around it.",
-        "Write what may stand behind WHERE, without comments and semicolons.",
+        "Write a condition as it stands behind WHERE, without comments and semicolons.",
     ),
     error(
         "SL148", "Not with a table format",
@@ -166,8 +166,8 @@ SOURCES = (
     ),
     warning(
         "SL157", "Query depends on the order of rows",
-        "An aggregate such as first() or collect_list(), or LIMIT without ORDER BY, takes what "
-        "Spark comes across first, so that another run over the same rows may publish other "
+        "An aggregate such as first() or collect_list(), or LIMIT without ORDER BY, takes the "
+        "rows that Spark meets first, so that another run over the same rows may publish other "
         "values.",
         "Use min, max or max_by over a unique column, sort_array(...), or ORDER BY before LIMIT.",
     ),

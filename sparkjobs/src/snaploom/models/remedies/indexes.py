@@ -28,8 +28,8 @@ INDEXES = {
     ),
     "IndexBusy": Remedy(
         "Another process builds or refreshes the index, or died while it did.",
-        "Nothing while attempts are left: the run is tried again. What a dead process left is put "
-        "in order after a minute.",
+        "Nothing while attempts are left: the run is tried again. The remains of a dead process "
+        "are cleaned up after a minute.",
     ),
     "IndexOwned": Remedy(
         "A SkippingIndex owns the index, so that SQL and Python may not change it.",
@@ -42,8 +42,8 @@ INDEXES = {
     "IndexStoreFailed": Remedy(
         "OpenSearch does not answer, or refuses the request: credentials, certificate, or a "
         "cluster that is full.",
-        "Correct what the server names: the user and its rights, `ca_file`, or room on its disks. "
-        "The run is tried again while attempts are left.",
+        "Correct the cause that the server names: the user and its rights, `ca_file`, or room on "
+        "its disks. The run is tried again while attempts are left.",
         see="how-to/opensearch-indexes.md",
     ),
     "IndexCommitUnknown": Remedy(
@@ -61,8 +61,8 @@ INDEXES = {
         codes=("SL177",),
     ),
     "SortNotPossible": Remedy(
-        "The snapshot is not as it was published, or its format does not give back what was "
-        "written.",
+        "The snapshot is not as it was published, or its format does not give back the written "
+        "rows.",
         "Nothing was changed. `snaploom check NAME -f FOLDER` shows whether files are damaged.",
         codes=("SL189",),
     ),

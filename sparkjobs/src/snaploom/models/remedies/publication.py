@@ -8,7 +8,7 @@ PUBLICATION = {
     "PublicationFailed": Remedy(
         "The folder does not take the snapshot: a table or a name has another owner, for example.",
         "Give the table or the file that is in the way another name, or remove it; take out "
-        "settings of Spark that lay files out otherwise. What was published before is as it was.",
+        "settings of Spark that lay files out otherwise. Earlier snapshots are unchanged.",
     ),
     "FolderNotOurs": Remedy(
         "`folderUri` names a folder with files that Snaploom did not make, or the folder of "

@@ -46,11 +46,11 @@ RUNS = {
     "Interrupted": Remedy(
         "The process was asked to end: its pod was evicted, its node drained, or somebody pressed "
         "Ctrl-C.",
-        "Nothing: the next attempt publishes what is missing.",
+        "Nothing: the next attempt publishes the missing snapshots.",
     ),
     "Failed": Remedy(
         "Spark or a library failed in a way that Snaploom has no name for.",
-        "Correct what the innermost cause in the message names, such as memory or a disk; the "
+        "Correct the innermost cause in the message, such as memory or a disk; the "
         "driver's log has the rest (`snaploom logs NAME`).",
     ),
     "UnexpectedFault": Remedy(

@@ -13,9 +13,9 @@ STORAGE = {
     ),
     "ObjectNotFound": Remedy(
         "A file of the folder was removed by something other than Snaploom, such as a rule of "
-        "the bucket that deletes what is old.",
+        "the bucket that deletes old files.",
         "Restore it from a backup, and take the folder out of such rules. "
-        "`snaploom check NAME -f FOLDER --files-only` lists what is missing.",
+        "`snaploom check NAME -f FOLDER --files-only` lists the missing files.",
     ),
     "ObjectAlreadyExists": Remedy(
         "Another writer was first.",
@@ -26,7 +26,7 @@ STORAGE = {
         "A file of the folder is longer than any that Snaploom writes in its place: somebody else "
         "wrote it, or it is damaged.",
         "Nothing was read of it. Restore the file from a backup; do not open folders of people "
-        "whom you do not trust with what readers see.",
+        "whom you do not trust with the files that readers can open.",
         see="operating/may-i-run-this.md",
     ),
     "NotAPlainFile": Remedy(
@@ -103,8 +103,8 @@ STORAGE = {
     "ManifestCorrupt": Remedy(
         "A file below `metadata/` was changed, cut off or removed: by a power failure, by hand, "
         "or by a copy that was not complete.",
-        "Restore `metadata/` from a backup. Where there is none, move what is left away and make "
-        "it anew with `snaploom repair`.",
+        "Restore `metadata/` from a backup. Where there is none, move the rest away and rebuild "
+        "it with `snaploom repair`.",
         see="operating/backup.md",
     ),
     "FormatTooNew": Remedy(

@@ -1,1 +1,1 @@
-"""What checks of several kinds use, those of `validation` and of `sources` alike."""
+"""Checks shared by several kinds, those of `validation` and of `sources` alike."""

@@ -47,12 +47,9 @@ def output_column_findings(output: OutputDataset, scope: Scope) -> Iterator[Find
 def undeclared_in_output(
     output: OutputDataset, parts: Sequence[str], scope: Scope
 ) -> tuple[str, str] | None:
-    """What is wrong with a path of the output, by what its sources declare.
+    """Faults of a path of the output, by the declarations of its sources.
 
-    Args:
-        output: the output.
-        parts: names of the path: fields of sources, `data`, and the column.
-        scope: the resources around it.
+    `parts` are the names of the path: fields of sources, `data`, and the column.
 
     Returns:
         What would be right, and a hint; None where nothing is known to be wrong.

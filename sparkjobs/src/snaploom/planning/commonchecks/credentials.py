@@ -18,7 +18,7 @@ OF_OTHERS = (
     "DOCKER_", "GITHUB_", "GH_", "GITLAB_", "CI_", "SSH_", "NPM_", "PIP_", "TWINE_", "HF_",
     "OPENAI_", "ANTHROPIC_", "DATABRICKS_", "SNOWFLAKE_", "DBT_",
 )  # fmt: skip
-"""What names of variables begin with that clouds, tools and we ourselves read."""
+"""Prefixes of names of variables that clouds, tools and Snaploom itself read."""
 OF_INDEXES = ("SNAPLOOM_OPENSEARCH_USERNAME", "SNAPLOOM_OPENSEARCH_PASSWORD")
 """Ours that hold credentials of an index's store."""
 
@@ -26,13 +26,7 @@ OF_INDEXES = ("SNAPLOOM_OPENSEARCH_USERNAME", "SNAPLOOM_OPENSEARCH_PASSWORD")
 def variable_findings(
     credentials: Credentials | None, owner: Resource, path: str
 ) -> Iterator[Finding]:
-    """A finding for every variable that belongs to a cloud, a tool, or Snaploom itself.
-
-    Args:
-        credentials: of a source, or of an index's store.
-        owner: the resource.
-        path: of the credentials.
-    """
+    """A finding for every variable that belongs to a cloud, a tool, or Snaploom itself."""
     declared = None if credentials is None else credentials.from_environment
     if declared is None:
         return

@@ -30,10 +30,7 @@ def regex_findings(
 ) -> tuple[Findings, Mapping[str, int]]:
     """Findings about an object's regular expressions, and how many groups each valid one has.
 
-    Args:
-        patterns: all of the object, each with the path of its field; None where it is not given.
-        owner: the object.
-        judge_text: judges them.
+    `patterns` has the path of the field of each; absent ones are None.
     """
     given = [(path, pattern) for path, pattern in patterns if pattern is not None]
     if not given:

@@ -29,10 +29,7 @@ def walked_fields(model: type[BaseModel]) -> tuple[tuple[str, str], ...]:
 def texts_with(value: object, part: str, path: str = "") -> Iterator[tuple[str, str]]:
     """Path and text of every text below a value that contains a part.
 
-    Args:
-        value: a model, or a value of one of its fields.
-        part: what the text contains, such as `://`.
-        path: the path of the value; empty for a whole resource.
+    `part` is a text such as `://`; `path` that of the value, empty for a whole resource.
     """
     if isinstance(value, str):
         if part in value:

@@ -1,4 +1,4 @@
-"""Findings about SQL of declarations: what every place has in common."""
+"""Findings about SQL of declarations that apply in every place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ _EXPECTED = {
     SqlForm.EXPRESSION: "an expression in Spark SQL, such as lower(name)",
     SqlForm.CONDITION: "a condition, such as amount > 0",
 }
-"""What each form of SQL is."""
 
 
 def facts_or_findings(
@@ -31,13 +30,7 @@ def facts_or_findings(
 ) -> tuple[SqlFacts | None, Findings]:
     """The facts of a text, or the finding why it has none.
 
-    Args:
-        text: of SQL.
-        form: how it is read.
-        owner: the resource that has it.
-        path: where it has it.
-        scope: what it is judged in.
-        refused: what its result may not depend on.
+    `refused` are the dependences that its result may not have.
     """
     verdict = scope.judge_text(SqlText(text, form))
     if isinstance(verdict, SqlFault):
@@ -66,7 +59,7 @@ def expression_findings(
     aggregate: bool = False,
     refused: frozenset[Determinism] = CHANGES_ROWS,
 ) -> tuple[SqlFacts | None, Findings]:
-    """An expression over the columns of a row (or of all rows), with what is wrong with it."""
+    """An expression over the columns of a row (or of all rows), with its findings."""
     facts, findings = facts_or_findings(text, SqlForm.EXPRESSION, owner, path, scope, refused)
     if facts is None:
         return None, findings
@@ -80,7 +73,7 @@ def expression_findings(
 def clause_findings(
     beyond: Iterable[str], expected: str, owner: Resource, path: str, hint: str = ""
 ) -> Findings:
-    """A finding when SQL has what its place does not allow."""
+    """A finding when SQL has a clause that its place does not allow."""
     named = ", ".join(beyond)
     if not named:
         return ()
@@ -120,7 +113,6 @@ def function_findings(facts: SqlFacts, owner: Resource, path: str, scope: Scope)
 def _varying_findings(
     facts: SqlFacts, owner: Resource, path: str, refused: frozenset[Determinism]
 ) -> Findings:
-    """A finding when SQL gives another result when it is computed again."""
     varying = (
         (Determinism.RANDOM, facts.of_chance),
         (Determinism.SESSION, facts.of_session),
@@ -153,7 +145,7 @@ def order_findings(facts: SqlFacts, owner: Resource, path: str) -> Findings:
             resource=owner.identity,
             path=path,
             found=", ".join(facts.of_order),
-            expected="a result that is the same in whatever order the rows come",
+            expected="a result that does not depend on the order of rows",
             hint=hint_for(facts.of_order, Determinism.ORDER),
         ),
     )

@@ -1,4 +1,4 @@
-"""The resources of one namespace by kind and name, and what a reference to none of them means."""
+"""The resources of one namespace by kind and name, and the severity of a missing reference."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def no_names(kind: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Scope:
-    """What the resources of a namespace can refer to."""
+    """The resources of a namespace that others can refer to."""
 
     sources: Mapping[str, DataSource]
     relationships: Mapping[str, DataRelationship]
@@ -50,17 +50,16 @@ class Scope:
     broken: frozenset[str]
     """Identities of resources that exist but could not be read: no reference to them is missing."""
     missing_reference: Severity
-    """What a reference to nothing is: an error on a laptop, a warning at admission."""
+    """Severity of a missing reference: an error on a laptop, a warning at admission."""
     allow: Allowances
-    """What declarations may use beyond the built-in lists."""
+    """Entries that declarations may use beyond the built-in lists."""
     judge_text: TextJudge
-    """Judges texts of SQL and regular expressions."""
     shaped_columns: ShapedColumns
     """Columns of sources; kinds of sources, which know them, are above a scope."""
     others: NamesOfKind = no_names
     """Names of resources, by kind, that are there and were not given: for guesses."""
     guesses: Guesses = field(default_factory=Guesses)
-    """What names were meant for that are not there."""
+    """Existing names that a missing name may be a misspelling of."""
 
     @cached_property
     def reads(self) -> ReadGraph:

@@ -29,7 +29,7 @@ class RegexList:
 
 @dataclass(frozen=True, slots=True)
 class RegexFault:
-    """Why a regular expression cannot be accepted, and what to write instead."""
+    """The reason why a regular expression is refused, and the replacement to write."""
 
     message: str
     hint: str
@@ -37,7 +37,7 @@ class RegexFault:
 
 @dataclass(frozen=True, slots=True)
 class RegexVerdict:
-    """What there is to know of the regular expressions of one object."""
+    """Facts about the regular expressions of one object."""
 
     judged: tuple[int | RegexFault, ...]
     """Of each the number of its groups, or its fault; fewer than there are if the rest was not

@@ -21,7 +21,7 @@ Verdict = SqlVerdict | RegexVerdict
 
 
 class TextJudge(Protocol):
-    """Judges texts: at once, or by what somebody else has judged."""
+    """Judges texts: at once, or by a judgement received from another process."""
 
     @overload
     def __call__(self, text: SqlText, /) -> SqlVerdict: ...

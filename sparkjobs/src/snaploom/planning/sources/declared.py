@@ -1,4 +1,4 @@
-"""`DeclaredSource`: everything that is asked of a source before it is read, whatever its kind.
+"""`DeclaredSource`: the questions that a source of any kind answers before it is read.
 
 Nobody else looks into the fields of a DataSource's spec. A kind answers what differs from the
 defaults, which are those of a source without files, credentials, or declared columns.
@@ -21,14 +21,12 @@ from snaploom.planning.declaredcolumns import DeclaredColumns
 
 @dataclass(frozen=True)
 class NoSnapshots:
-    """What a source without any snapshot is reported with."""
+    """The report for a source without any snapshot."""
 
     field: str
     """Field of `spec` that most often is the cause, such as `jdbc`."""
     found: str
-    """What was found instead of a snapshot."""
     hint: str
-    """What to check."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,6 @@ class BoundQuery:
     text: str
     """The query, without placeholders."""
     sources: Mapping[str, str]
-    """Names of the sources, by alias."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,6 @@ class DeclaredSource(ABC):
     """A source, as its kind understands it."""
 
     source: DataSource
-    """The resource."""
 
     @classmethod
     @abstractmethod
@@ -55,12 +51,12 @@ class DeclaredSource(ABC):
 
     @abstractmethod
     def findings(self, scope: Scope) -> Findings:
-        """Everything that is wrong with what is particular to the kind."""
+        """All findings particular to the kind."""
 
     @property
     @abstractmethod
     def caption(self) -> str:
-        """What is read, in a word or two, for drawings: `parquet`, `query on orders`."""
+        """Its data in a word or two, for drawings: `parquet`, `query on orders`."""
 
     @property
     def field(self) -> str:
@@ -69,7 +65,7 @@ class DeclaredSource(ABC):
 
     @property
     def called(self) -> str:
-        """What messages call it where files are expected."""
+        """Its name in messages, where files are expected."""
         return self.field
 
     @property
@@ -119,12 +115,12 @@ class DeclaredSource(ABC):
 
     @property
     def datasets(self) -> tuple[DatasetName, ...]:
-        """What it reads itself, as lineage names it; empty where it reads other sources."""
+        """The datasets read directly, as lineage names them; empty if it reads other sources."""
         return ()
 
     @property
     def no_snapshots(self) -> NoSnapshots:
-        """What to report where it has no snapshot at all."""
+        """The report where it has no snapshot at all."""
         return NoSnapshots(self.field, "no snapshot", "check that the data is there")
 
     def query(self, snapshot: EpochNanos) -> BoundQuery | None:
@@ -132,9 +128,8 @@ class DeclaredSource(ABC):
         return None
 
     def cluster_findings(self, *, allow_jdbc_url: bool) -> Findings:
-        """What only a laptop accepts (rule R16): there a warning, an error in a cluster.
+        """Settings that only a laptop accepts (rule R16): there a warning, an error in a cluster.
 
-        Args:
-            allow_jdbc_url: whether the operator's settings allow whole JDBC URLs.
+        `allow_jdbc_url` is whether the operator's settings allow whole JDBC URLs.
         """
         return ()

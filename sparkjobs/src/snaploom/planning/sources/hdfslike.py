@@ -1,4 +1,4 @@
-"""What files and tables of Iceberg and Delta share, which are both declared as `hdfsLike`."""
+"""The part shared by files and by tables of Iceberg and Delta, all declared as `hdfsLike`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ class HdfsLikeSource(DeclaredSource, ABC):
     """A source of files, or of a table that lies in files."""
 
     declared: HdfsLike
-    """What is declared of it."""
 
     @property
     @abstractmethod
@@ -37,7 +36,7 @@ class HdfsLikeSource(DeclaredSource, ABC):
 
     @abstractmethod
     def kind_findings(self) -> Iterable[Finding]:
-        """What is wrong by itself with files, or with a table."""
+        """Faults particular to files, or to a table."""
 
     def findings(self, scope: Scope) -> Findings:
         """Everything that is wrong with it."""
@@ -71,7 +70,7 @@ class HdfsLikeSource(DeclaredSource, ABC):
 
     @property
     def columns(self) -> DeclaredColumns | None:
-        """Those of `schemaFields`, and what the path captures."""
+        """The columns of `schemaFields`, and the captures of the path."""
         fields, prefix = self.declared.schema_fields, self.declared.source_uri_prefix
         options = {name.lower() for name in self.declared.format_options}
         if fields is None or _MADE_BY_OPTIONS & options:
@@ -102,7 +101,6 @@ class HdfsLikeSource(DeclaredSource, ABC):
         return field.field_name.casefold() not in map(str.casefold, captured)
 
     def _undeclared_snapshot_column(self, scope: Scope) -> Iterator[Finding]:
-        """A finding when the field of the snapshot time is neither declared nor captured."""
         field, columns = self.declared.snapshot.from_field_value, self.columns
         if field is None or columns is None or columns.missing_of(field.field_name) is None:
             return
@@ -135,7 +133,6 @@ class HdfsLikeSource(DeclaredSource, ABC):
         )
 
     def _outside_of(self, prefix: UriPrefix | None) -> Iterator[Finding]:
-        """Globs whose files cannot have the prefix."""
         for index, glob in enumerate(self.globs):
             if prefix is not None and not prefix.fits_glob(glob):
                 yield make_finding(

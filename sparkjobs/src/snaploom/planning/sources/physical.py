@@ -59,14 +59,9 @@ def snapshot_findings(
     path: str,
     prefix: UriPrefix | None = None,
 ) -> Findings:
-    """What is wrong with the field of the snapshot time, as far as declarations show.
+    """Faults of the field of the snapshot time, as far as declarations show.
 
-    Args:
-        settings: how snapshots are distinguished.
-        columns: those that are declared.
-        owner: the source.
-        path: field path of what declares it.
-        prefix: what captures fields of paths.
+    `prefix` captures fields of paths; `path` is the field path of the declaration.
     """
     by_field = settings.from_field_value
     if by_field is None:

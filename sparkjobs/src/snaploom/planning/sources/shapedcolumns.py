@@ -21,10 +21,6 @@ def shaped_columns(
     """The columns that a source may give to an output; None where that is not known.
 
     A column that is dropped or renamed is counted in: the job reports what is left out.
-
-    Args:
-        source: the source.
-        transformers: by name, those of its namespace.
     """
     read = declared(source).columns
     used = [transformers.get(name) for name in source.spec.variant.field_transformers]

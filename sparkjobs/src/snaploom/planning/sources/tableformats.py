@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from snaploom.models.datasource import HdfsLike
 
 TABLE_FORMATS: Mapping[str, str] = {"iceberg": "Iceberg", "delta": "Delta"}
-"""What each is called."""
+"""The display name of each format."""
 
 
 def table_format(declared: HdfsLike) -> str | None:

@@ -1,4 +1,4 @@
-"""The gate for text that becomes SQL: what a declaration's SQL may contain, judged before Spark.
+"""The gate for text that becomes SQL: the allowed SQL of declarations, judged before Spark.
 
 `lexer` scans a text by Spark's own lexical rules and within limits, and gives the text that is
 judged and run; `bounded` parses it with sqlglot, with an end to its work; `parsedfacts` finds what

@@ -27,7 +27,7 @@ STEPS_A_TOKEN = 50
 STEPS_AT_LEAST = 5_000
 """Steps that any text may take."""
 _IN_FRONT = "SELECT\n"
-"""What makes a statement of an expression, on a line of its own, so that columns stay."""
+"""Turns an expression into a statement, on a line of its own so that columns stay."""
 
 # sqlglot logs what it passes over; what matters is in the tree.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
@@ -40,9 +40,7 @@ class _Exhausted(Exception):
 def parse(scanned: Scanned, dialect: str = SPARK) -> exp.Expr:
     """Parse one statement that the scan has passed.
 
-    Args:
-        scanned: the text and its tokens.
-        dialect: whose SQL it is, by sqlglot's name.
+    `dialect` is sqlglot's name.
 
     Raises:
         SqlRefused: it is not exactly one statement, or takes too many steps.

@@ -1,4 +1,4 @@
-"""Conditions that a database evaluates: what they may have, the same for every database.
+"""Conditions that a database evaluates: the allowed forms, the same for every database.
 
 A condition stands in a statement of the database, with the rights of the job's user there. By
 functions, subqueries and commands it could read other tables, files and servers, write, or wait. So
@@ -67,7 +67,7 @@ _SIGNS = frozenset(
 _OF_TSQL = frozenset("[]")
 _APART = "parts of a table are read at different times, and would overlap or leave rows out"
 _LETTERS = (TokenKind.WORD, TokenKind.NUMBER, TokenKind.TEXT, TokenKind.NAME)
-"""What changes the meaning of quotes directly behind it: `E'...'`, `U&'...'`, `x'...'`."""
+"""Prefixes that change the meaning of quotes directly behind: `E'...'`, `U&'...'`, `x'...'`."""
 
 _NODES = (
     exp.Abs, exp.Add, exp.And, exp.Anonymous, exp.Between, exp.BitwiseAnd, exp.BitwiseOr,
@@ -103,10 +103,7 @@ _TYPES = (
 def parse_condition(text: str, dialect: str, added: Iterable[str] = ()) -> tuple[exp.Expr, Scanned]:
     """Parse one condition about a table's own columns.
 
-    Args:
-        text: what is to stand behind WHERE.
-        dialect: whose SQL it is, by its name in sqlglot.
-        added: functions that an administrator added.
+    `text` stands behind WHERE; `added` are the functions that an administrator added.
 
     Raises:
         SqlRefused: it is none.
@@ -188,7 +185,7 @@ def _fault_of_quoted(token: Token, before: Token, following: Token | None) -> st
         return "a backslash in quotes, which databases read in different ways"
     is_close = before.end == token.start
     if token.value[0] in "rR" or (is_close and (before.kind in _LETTERS or before.value == "&")):
-        return "a letter directly before quotes changes what they mean"
+        return "a letter directly before quotes changes their meaning"
     if following is not None and following.value == "(":
         return "the name of a function in quotes"
     return ""

@@ -1,4 +1,4 @@
-"""What a text of SQL reads, calls and has, as plain data: the one form in which SQL is judged.
+"""Columns, calls and clauses of a SQL text as plain data: the one form in which SQL is judged.
 
 Facts are small and can be pickled: the operator has them made by processes that it can kill, and
 keeps them by text. Validation sees facts only, never a parser's tree. They are made in
@@ -20,7 +20,6 @@ class SqlForm(StrEnum):
     """How a text is read."""
 
     QUERY = "QUERY"
-    """One statement."""
     EXPRESSION = "EXPRESSION"
     """One expression over columns."""
     CONDITION = "CONDITION"
@@ -41,7 +40,7 @@ class SqlText:
 
 @dataclass(frozen=True, slots=True)
 class SqlFacts:
-    """What one text of SQL is."""
+    """Facts extracted from one SQL text."""
 
     statement: str
     """Kind of the statement, such as SELECT or INSERT."""
@@ -60,25 +59,24 @@ class SqlFacts:
     aliases: tuple[str, ...]
     """Names that it gives by AS, and that the rest of it may read as columns."""
     beyond_query: tuple[str, ...]
-    """What it has that no query may: programs that rows are sent through, other versions."""
+    """Parts that no query may have: programs that rows are sent through, other versions."""
     beyond_simple: tuple[str, ...]
-    """What it has beyond SELECT, WHERE and GROUP BY over one table, as people call it."""
+    """Parts beyond SELECT, WHERE and GROUP BY over one table, as people call them."""
     beyond_aggregate: tuple[str, ...]
-    """What it has beyond an expression over the rows of one table."""
+    """Parts beyond an expression over the rows of one table."""
     has_aggregate: bool
-    """Whether it has an aggregate function."""
     data_type: str
     """Type of an expression, as far as its text shows; empty where it does not."""
     of_session: tuple[str, ...] = ()
-    """What it has that depends on the time, the user or the session, as people write it."""
+    """Parts that depend on the time, the user or the session, as people write them."""
     of_chance: tuple[str, ...] = ()
-    """What it has that depends on chance, or on where Spark computes a row."""
+    """Parts that depend on chance, or on where Spark computes a row."""
     of_order: tuple[str, ...] = ()
-    """What it has that depends on the order in which Spark comes across rows."""
+    """Parts that depend on the order in which Spark comes across rows."""
 
     @property
     def beyond_expression(self) -> tuple[str, ...]:
-        """What it has beyond an expression over the columns of one row."""
+        """Parts beyond an expression over the columns of one row."""
         aggregates = ("an aggregate function",) if self.has_aggregate else ()
         return (*aggregates, *self.beyond_aggregate)
 
@@ -88,7 +86,7 @@ class SqlFacts:
         return frozenset(name.casefold() for name in self.columns)
 
     def columns_besides(self, name: str) -> tuple[str, ...]:
-        """Columns that it reads, but for one and what is inside it."""
+        """Columns that it reads, but for one and its parts."""
         return tuple(sorted(path for path in self.columns if path.casefold().split(".")[0] != name))
 
 
@@ -102,7 +100,7 @@ class SqlFault:
 
 SqlVerdict = SqlFacts | SqlFault
 SqlJudge = Callable[[SqlText], SqlVerdict]
-"""Judges texts: at once, or by what somebody else has judged."""
+"""Judges texts: at once, or by a judgement received from another process."""
 
 
 def judge(text: SqlText) -> SqlVerdict:

@@ -32,7 +32,7 @@ class Kind(StrEnum):
 
 
 class Determinism(StrEnum):
-    """What the result of a function depends on."""
+    """The dependence of a function's result."""
 
     ROW = "ROW"
     """On its arguments and the session's settings only: the same in every run."""
@@ -46,7 +46,7 @@ class Determinism(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function of Spark, and what was judged about it."""
+    """One function of Spark, with its judgement."""
 
     name: str
     classes: frozenset[str]
@@ -392,10 +392,9 @@ FUNCTIONS = MappingProxyType(
         for name, _, classes in (entry.rpartition(":") for entry in group.functions.split())
     }
 )
-"""Every function of Spark, by name."""
 
 _BUILTIN = ("system.builtin.", "builtin.")
-"""Where Spark's own functions are; whatever is elsewhere somebody has made."""
+"""The schema of Spark's own functions; those of any other are user-defined."""
 _WITHOUT_ARGUMENTS = frozenset({"unix_timestamp"})
 """Functions that give the current time without arguments, and convert one with them."""
 
@@ -409,9 +408,7 @@ def builtin_name(name: str) -> str:
 def refusal_of(name: str, allow: Allowances) -> str:
     """Why SQL may not call a function, as a clause; empty when it may.
 
-    Args:
-        name: as SQL calls it, with its schema in front.
-        allow: what is allowed beyond the list.
+    `name` is as SQL calls it, with its schema in front.
     """
     bare = builtin_name(name)
     if bare in {builtin_name(allowed) for allowed in allow.functions}:
@@ -425,12 +422,7 @@ def refusal_of(name: str, allow: Allowances) -> str:
 
 
 def determinism_of(name: str, *, has_arguments: bool = True) -> Determinism | None:
-    """What the result of a function depends on; None for one that is not on the list.
-
-    Args:
-        name: as SQL calls it.
-        has_arguments: whether it is called with any.
-    """
+    """The dependence of a function's result; None for one that is not on the list."""
     bare = builtin_name(name)
     if bare in _WITHOUT_ARGUMENTS:
         return Determinism.ROW if has_arguments else Determinism.SESSION

@@ -28,7 +28,7 @@ MOST_NESTING = 32
 """Brackets, CASE and signs inside one another. BigQuery's structs end at 15, and the parser needs
 some 25 of Python's 1,000 stack frames for each."""
 MOST_LITERALS = 4_096
-"""Numbers and quoted texts: what a long IN list has."""
+"""Numbers and quoted texts: as many as a long IN list has."""
 
 
 class SqlRefused(ValueError):
@@ -42,16 +42,14 @@ class SqlRefused(ValueError):
 
 
 class TokenKind(Enum):
-    """What a token is."""
+    """The kind of a token."""
 
     WORD = "word"
     """A keyword or a name without quotes."""
     NAME = "name"
     """A name in backticks."""
     TEXT = "text"
-    """A text in single or double quotes."""
     NUMBER = "number"
-    """A number."""
     SIGN = "sign"
     """A bracket, comma, point, semicolon or operator."""
 
@@ -65,7 +63,6 @@ class Token:
     """As it stands in the text, quotes included."""
     start: int
     end: int
-    """The place behind its last character."""
 
     @property
     def upper(self) -> str:
@@ -105,7 +102,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""Each alternative takes what it can and gives nothing back, so that the scan is linear."""
+"""Each alternative matches greedily and never backtracks, so that the scan is linear."""
 
 _UNFIT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 """Characters that no text of SQL needs, and that parsers take differently."""
@@ -153,17 +150,23 @@ def scan(text: str) -> Scanned:
     tokens: list[Token] = []
     for kind, start, end in _pieces(text):
         if kind is None:
-            clean.append(_blanked(text[start:end]))
+            clean.append("".join(sign if sign in "\r\n" else " " for sign in text[start:end]))
             continue
         clean.append(text[start:end])
         tokens.append(Token(kind, text[start:end], start, end))
-    _check_amount(tokens)
+    if len(tokens) > MOST_TOKENS:
+        raise SqlRefused(
+            f"it may have {MOST_TOKENS:,} words, values and signs", f"{len(tokens):,} of them"
+        )
+    literals = sum(token.kind in (TokenKind.TEXT, TokenKind.NUMBER) for token in tokens)
+    if literals > MOST_LITERALS:
+        raise SqlRefused(f"it may have {MOST_LITERALS:,} values", f"{literals:,} values")
     _check_nesting(text, tokens)
     return Scanned("".join(clean), tuple(tokens))
 
 
 def _pieces(text: str) -> Iterator[tuple[TokenKind | None, int, int]]:
-    """Tokens, and what lies between them (None), in order and without a gap."""
+    """Tokens, and the text between them (None), in order and without a gap."""
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -193,22 +196,8 @@ def _end_of_block(text: str, start: int) -> int:
     return end + 2
 
 
-def _blanked(text: str) -> str:
-    return "".join(sign if sign in "\r\n" else " " for sign in text)
-
-
-def _check_amount(tokens: list[Token]) -> None:
-    if len(tokens) > MOST_TOKENS:
-        raise SqlRefused(
-            f"it may have {MOST_TOKENS:,} words, values and signs", f"{len(tokens):,} of them"
-        )
-    literals = sum(token.kind in (TokenKind.TEXT, TokenKind.NUMBER) for token in tokens)
-    if literals > MOST_LITERALS:
-        raise SqlRefused(f"it may have {MOST_LITERALS:,} values", f"{literals:,} values")
-
-
 def _check_nesting(text: str, tokens: list[Token]) -> None:
-    """Refuse what is nested too deeply, brackets that do not match, and a second statement."""
+    """Refuse excessive nesting, brackets that do not match, and a second statement."""
     opened: list[str] = []
     signs = 0
     for place, token in enumerate(tokens):
@@ -231,7 +220,7 @@ def _check_nesting(text: str, tokens: list[Token]) -> None:
 
 
 def _opens_or_closes(opened: list[str], word: str, tokens: list[Token], place: int) -> bool:
-    """Keep the list of what is open at a token; whether what the token closes was open."""
+    """Update the list of open brackets at a token; whether a token that closes had its partner."""
     if opened[-1:] == ["<"] and (word in ("AND", "OR") or tokens[place].kind is TokenKind.NUMBER):
         opened.pop()  # a comparison with a column of this name, and no type
     before = tokens[place - 1].upper if place else ""

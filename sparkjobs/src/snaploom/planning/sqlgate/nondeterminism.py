@@ -1,4 +1,4 @@
-"""What makes SQL give another result when it is computed again.
+"""Parts of SQL that give another result when computed again.
 
 Spark computes rows again when a task or a run is tried again. A key that is random then matches
 other rows, and a filter that reads the clock keeps others, so that rows would be lost or doubled
@@ -16,10 +16,10 @@ from snaploom.planning.sqlgate.functions import Determinism, builtin_name, deter
 from snaploom.planning.sqlgate.lexer import Token, TokenKind
 
 CHANGES_ROWS = frozenset({Determinism.SESSION, Determinism.RANDOM})
-"""What SQL may not depend on where it makes rows, keys, groups or filters."""
+"""Dependences forbidden to SQL that makes rows, keys, groups or filters."""
 CHANGES_VERDICTS = frozenset({Determinism.RANDOM})
-"""What a check, or the choice of an index's files, may not depend on. They may read the clock: a
-check asks how old data is, and changes no row."""
+"""Dependences forbidden to a check and to the choice of an index's files. They may read the clock:
+a check asks how old data is, and changes no row."""
 
 REASONS: Mapping[Determinism, str] = MappingProxyType(
     {
@@ -89,7 +89,7 @@ def _qualified(tokens: Sequence[Token], place: int) -> str:
 
 
 def _has_order(tokens: Sequence[Token], place: int) -> bool:
-    """Whether a call is inside what no order changes, or has OVER or WITHIN GROUP behind it."""
+    """Whether a call is inside an order-insensitive one, or has OVER or WITHIN GROUP behind it."""
     is_inside = place >= 2 and tokens[place - 1].value == "("
     if is_inside and tokens[place - 2].name.casefold() in _MADE_STABLE_BY:
         return True
@@ -105,7 +105,7 @@ def _has_order(tokens: Sequence[Token], place: int) -> bool:
 def moments(tokens: Sequence[Token]) -> Iterator[tuple[Determinism, str]]:
     """Quoted texts that mean the time of the query, by the type or the conversion before them."""
     for place, token in enumerate(tokens):
-        if token.kind is not TokenKind.TEXT or not is_moment(_unquoted(token)):
+        if token.kind is not TokenKind.TEXT or not is_moment(token.value.lstrip("rR")[1:-1]):
             continue
         before = [one.value.casefold() for one in tokens[max(place - 2, 0) : place]]
         behind = [one.value.casefold() for one in tokens[place + 1 : place + 3]]
@@ -121,12 +121,8 @@ def moments(tokens: Sequence[Token]) -> Iterator[tuple[Determinism, str]]:
             yield Determinism.SESSION, shown
 
 
-def _unquoted(token: Token) -> str:
-    return token.value.lstrip("rR")[1:-1]
-
-
 def hint_for(found: Iterable[str], determinism: Determinism) -> str:
-    """What to write instead."""
+    """The fix."""
     names = {one.partition("(")[0] for one in found}
     if names & {"uuid", "monotonically_increasing_id", "randstr"}:
         return (

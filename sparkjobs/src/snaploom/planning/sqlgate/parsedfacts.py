@@ -21,7 +21,7 @@ _GENERATOR_NAMES = frozenset(
     {"json_tuple", "stack", "inline", "inline_outer", "explode_outer", "posexplode_outer"}
 )
 _SIMPLE_CLAUSES = frozenset({"expressions", "from_", "where", "group", "having", "distinct"})
-"""What a simple query may have. HAVING and DISTINCT are forms of grouping."""
+"""The clauses of a simple query. HAVING and DISTINCT are forms of grouping."""
 _CLAUSE_NAMES = {
     "with_": "WITH", "joins": "JOIN", "laterals": "LATERAL VIEW", "order": "ORDER BY",
     "sort": "SORT BY", "cluster": "CLUSTER BY", "distribute": "DISTRIBUTE BY", "limit": "LIMIT",
@@ -82,10 +82,11 @@ def _facts(parsed: exp.Expr, scanned: Scanned, form: SqlForm) -> SqlFacts:
     names = parsed.named_selects if isinstance(parsed, exp.Query) and not parsed.is_star else None
     # A database has functions of its own: conditions are judged by what they may have.
     varies = {} if form is SqlForm.CONDITION else varying(parsed, scanned.tokens)
+    tables = (table for table in parsed.find_all(exp.Table) if not _is_own(table))
     return SqlFacts(
         statement=parsed.key.upper().replace("_", " "),
         is_query=isinstance(parsed, exp.Query),
-        tables=_tables(parsed),
+        tables=tuple(dict.fromkeys(_table_name(table) for table in tables)),
         has_source=parsed.find(exp.Table) is not None,
         columns=_columns(parsed),
         calls=_calls(parsed, scanned.tokens),
@@ -126,11 +127,6 @@ def _called(tokens: tuple[Token, ...]) -> Iterator[str]:
         name = ".".join(parts).casefold()
         if token.kind is TokenKind.NAME or len(parts) > 1 or name not in _SYNTAX:
             yield name
-
-
-def _tables(parsed: exp.Expr) -> tuple[str, ...]:
-    tables = (table for table in parsed.find_all(exp.Table) if not _is_own(table))
-    return tuple(dict.fromkeys(_table_name(table) for table in tables))
 
 
 def _is_own(table: exp.Table) -> bool:

@@ -1,4 +1,4 @@
-"""What of a parsed text varies when it is computed again, by what it depends on."""
+"""Parts of a parsed text that vary when computed again, by their dependence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from snaploom.planning.sqlgate.nondeterminism import WORDS, moments, varying_cal
 
 
 def varying(parsed: exp.Expr, tokens: Sequence[Token]) -> Mapping[Determinism, tuple[str, ...]]:
-    """What a text has that varies, as people write it, by what it depends on."""
+    """The parts of a text that vary, as people write them, by their dependence."""
     found: dict[Determinism, dict[str, None]] = {}
     parts = (varying_calls(tokens), moments(tokens), _bare_words(parsed, tokens), _clauses(parsed))
     for part in parts:

@@ -18,11 +18,7 @@ _SIGNS = frozenset({"<<", ">>", ">>>"})
 
 
 def depends_on_width(text: str) -> bool:
-    """Whether an expression has any of that.
-
-    Args:
-        text: one expression.
-    """
+    """Whether an expression has any of that."""
     try:
         tokens = scan(text).tokens
     except SqlRefused:

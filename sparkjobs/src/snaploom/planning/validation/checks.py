@@ -94,7 +94,6 @@ def _not_of_output(
 def _not_declared(
     output: OutputDataset, facts: SqlFacts, fields: tuple[str, ...], path: str, scope: Scope
 ) -> list[Finding]:
-    """Columns below fields of the output that their sources do not declare."""
     known = {field.casefold() for field in fields}
     return [
         finding

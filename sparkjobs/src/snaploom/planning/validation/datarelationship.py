@@ -1,4 +1,4 @@
-"""DataRelationship: every source once, keys of one shape, queries that read what is declared."""
+"""DataRelationship: every source once, keys of one shape, queries that read declared columns."""
 
 from __future__ import annotations
 
@@ -84,7 +84,6 @@ def _shape(
 
 
 def _texts(owner: DataRelationship, index: int, path: str) -> Iterator[Finding]:
-    """Warnings of components whose texts differ for values that are equal."""
     representations = owner.spec.representations
     for place, mine in enumerate(representations[index].join_key):
         others = (
@@ -150,12 +149,6 @@ def _query(
 
 
 def _backticks(query: str, names: Iterable[str]) -> str:
-    """What to add to a hint, where declared names are such that SQL takes them for something else.
-
-    Args:
-        query: the text as declared.
-        names: of the declared fields.
-    """
     read = query.casefold()
     odd = []
     for name in names:

@@ -1,4 +1,4 @@
-"""DataSource: the checks of its kind, and of what every kind refers to."""
+"""DataSource: the checks of its kind, and of the references that every kind has."""
 
 from __future__ import annotations
 

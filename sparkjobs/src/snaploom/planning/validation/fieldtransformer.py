@@ -117,8 +117,8 @@ def _expression(sql: str, owner: FieldTransformer, path: str, scope: Scope) -> F
             path=path,
             found=", ".join(others),
             expected="value",
-            hint="write `value` for the field; what needs several columns belongs into a query of "
-            "a simpleVirtual source",
+            hint="write `value` for the field; an expression over several columns belongs in a "
+            "query of a simpleVirtual source",
         )
         return (*findings, unknown)
     return findings

@@ -1,4 +1,4 @@
-"""OutputDataset: what it refers to, the names of its fields, and its checks."""
+"""OutputDataset: its references, the names of its fields, and its checks."""
 
 from __future__ import annotations
 

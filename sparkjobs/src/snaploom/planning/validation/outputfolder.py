@@ -14,7 +14,7 @@ from snaploom.planning.commonchecks.fields import Findings, zone_findings
 from snaploom.planning.prefix import normal_uri
 
 FOLDER = "spec.outputFolder"
-"""Path of what is looked at here."""
+"""Path of the checked field."""
 _JARS = "jars"
 """Part of the names of all settings by which Spark is given jars."""
 _ABSOLUTE = re.compile(r"/|file:/|[A-Za-z][A-Za-z0-9+.-]*://[^/]")
@@ -93,7 +93,7 @@ def _readable(output: OutputDataset) -> Findings:
 
 
 def _table(output: OutputDataset) -> Iterator[Finding]:
-    """What an Iceberg table needs, and what it cannot be or has in another way."""
+    """Settings that an Iceberg table needs, lacks, or declares in another way."""
     folder = output.spec.output_folder
     if folder.data_format is not DataFormat.ICEBERG:
         return

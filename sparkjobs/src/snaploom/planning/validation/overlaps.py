@@ -22,7 +22,7 @@ def folder_of(output: OutputDataset) -> str:
 
 
 def overlap(output: OutputDataset, other: OutputDataset) -> Finding | None:
-    """What is wrong with an output whose folder is, lies in, or holds that of another.
+    """Faults of an output whose folder is, lies in, or holds that of another.
 
     Returns:
         The finding, which blames `output`; None where the folders are apart.
@@ -59,11 +59,11 @@ def overlap_findings(outputs: Iterable[OutputDataset]) -> tuple[Finding, ...]:
 
 
 class _Placed(NamedTuple):
-    """An output, with what is compared of it."""
+    """An output, with its compared properties."""
 
     folder: str
     rank: tuple[str, str, str]
-    """Who comes before whom; times are text of one form, so that they are compared as such."""
+    """Order of precedence; times are text of one form, so that they are compared as such."""
     output: OutputDataset
 
 
@@ -79,8 +79,7 @@ def _first(one: _Placed, other: _Placed) -> _Placed:
 def _foremost(placed: list[_Placed]) -> list[_Placed]:
     """Of each output and all that overlap with it, the one that came first.
 
-    Args:
-        placed: by their folders, so that what lies in a folder follows it.
+    They are sorted by their folders, so that one within a folder follows it.
     """
     above: list[int] = []
     """Where the folders that the last one lies in are, the outermost first."""

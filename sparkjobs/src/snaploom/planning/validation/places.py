@@ -27,7 +27,7 @@ from snaploom.planning.commonchecks.modelfields import texts_with
 
 _URI = re.compile(r"\s*+([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)")
 _URI_MARK = "://"
-"""What every URI contains that names a server."""
+"""The mark of every URI that names a server."""
 _PORT = re.compile(r":[0-9]*$")
 _OF_BUCKETS = frozenset({"cos", "cosn", "gs", "obs", "oss", "s3", "s3a", "s3n"})
 """Schemes whose authority is the name of a bucket, and no server."""
@@ -43,9 +43,7 @@ _AZURE = (
 def place_findings(resource: Resource, allow: Allowances) -> tuple[Finding, ...]:
     """An error for every URI that leads to a metadata service or to no address of a server.
 
-    Args:
-        resource: any.
-        allow: its list `endpoints` may name hosts that are Azure's under another name.
+    The list `endpoints` of `allow` may name hosts that are Azure's under another name.
     """
     rules = EndpointRules(entries=allow.endpoints)
     return tuple(
@@ -64,7 +62,6 @@ def place_findings(resource: Resource, allow: Allowances) -> tuple[Finding, ...]
 
 
 def _refused(text: str, rules: EndpointRules) -> Iterator[tuple[str, str]]:
-    """Hosts of a URI that may not be named, and why."""
     found = _URI.match(text)
     if found is None or found[1].lower() in _OF_BUCKETS:
         return

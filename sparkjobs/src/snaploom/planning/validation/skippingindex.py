@@ -55,10 +55,14 @@ def index_findings(resource: SkippingIndex, scope: Scope) -> Findings:
         for number, index in enumerate(resource.spec.indexes)
         for finding in _index(index, resource, f"spec.indexes[{number}]", scope)
     )
+    subjects = (
+        f"{index.type} on {index.column or index.expression or ', '.join(index.columns or ())}"
+        for index in resource.spec.indexes
+    )
     return (
         *_target(resource, scope),
         *of_indexes,
-        *_repeated(resource),
+        *duplicate_findings(subjects, resource, "spec.indexes"),
         *_names(resource),
         *_where(resource, scope),
         *_credentials(resource),
@@ -174,14 +178,6 @@ def _parameters(index: Index, owner: SkippingIndex, path: str) -> list[Finding]:
     return findings
 
 
-def _repeated(resource: SkippingIndex) -> Findings:
-    subjects = (
-        f"{index.type} on {index.column or index.expression or ', '.join(index.columns or ())}"
-        for index in resource.spec.indexes
-    )
-    return duplicate_findings(subjects, resource, "spec.indexes")
-
-
 def _names(resource: SkippingIndex) -> list[Finding]:
     """Names of the version 4 store must be prefix-free (rule S29); NATIVE has no such names."""
     parquet = resource.spec.store.parquet
@@ -222,13 +218,9 @@ def _where(resource: SkippingIndex, scope: Scope) -> Findings:
 
 
 def server_findings(resource: SkippingIndex, rules: EndpointRules) -> list[Finding]:
-    """What is wrong with the server of an index, as far as its name shows.
+    """Faults of the server of an index, as far as its name shows.
 
     What the name resolves to is judged where it is connected to.
-
-    Args:
-        resource: the index.
-        rules: what may be connected to.
     """
     cluster = resource.spec.store.open_search
     if cluster is None:

@@ -8,7 +8,6 @@ from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding
 from snaploom.models.outputdataset import (
     FromCron,
-    FromInterval,
     IntervalRules,
     OutputDataset,
 )
@@ -39,19 +38,15 @@ def filter_findings(output: OutputDataset, scope: Scope) -> Findings:
     snapshot_filter = output.spec.data_model.root_data_source.snapshot_filter
     if snapshot_filter.from_interval is not None:
         intervals = snapshot_filter.from_interval
+        zone = intervals.interval_start_date.timezone
+        path = f"{_FILTER}.fromInterval.intervalStartDate.timezone"
         return (
-            *_interval(intervals, output),
+            *zone_findings(zone, output, path),
             *_common(intervals, intervals.interval_length, output, scope, "fromInterval"),
         )
     ticks = snapshot_filter.from_cron
     assert ticks is not None  # guaranteed by one_of
     return (*_cron(ticks, output), *_common(ticks, ticks.length, output, scope, "fromCron"))
-
-
-def _interval(intervals: FromInterval, output: OutputDataset) -> Findings:
-    zone = intervals.interval_start_date.timezone
-    path = f"{_FILTER}.fromInterval.intervalStartDate.timezone"
-    return zone_findings(zone, output, path)
 
 
 def _cron(ticks: FromCron, output: OutputDataset) -> Findings:
@@ -128,7 +123,6 @@ def _never_closed(root: str, output: OutputDataset, path: str) -> Finding:
 
 
 def _reads_now(source: DataSource | None, scope: Scope) -> bool:
-    """Whether the source has no snapshot but the present one."""
     read = None if source is None else declared(source).snapshots_of
     if read is not None:
         source = scope.sources.get(read)

@@ -103,7 +103,7 @@ def _within(scope: Scope, about: Collection[str] | None) -> tuple[Finding, ...]:
 
 
 def _judged(scope: Scope, about: Collection[str] | None) -> Scope:
-    """What is looked at itself: what was asked for, and the relationships that trees need sound."""
+    """The resources checked: those requested, and the relationships that trees need sound."""
     if about is None:
         return scope
     outputs = _chosen(scope.outputs, about)
@@ -128,7 +128,7 @@ def _chosen(resources: Mapping[str, _Kind], about: Collection[str]) -> dict[str,
 
 
 def _tree(output: OutputDataset, scope: Scope, faulty: frozenset[str]) -> tuple[Finding, ...]:
-    """Findings about the join tree; none while what it is made of has faults of its own."""
+    """Findings about the join tree; none while its parts have faults of their own."""
     model = output.spec.data_model
     names = [used.name for used in model.data_relationships]
     known = all(name in scope.relationships for name in names)

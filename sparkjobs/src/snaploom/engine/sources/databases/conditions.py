@@ -26,11 +26,7 @@ def condition_for(
 ) -> str:
     """SQL that is true for rows whose column has one of the values.
 
-    Args:
-        database: whose SQL it is.
-        column: name of the column.
-        data_type: its type, as Spark reads it.
-        values: as `SnapshotColumn.values` gives them.
+    `values` are those of `SnapshotColumn.values`.
     """
     quoted = database.quoted(column)
     return " OR ".join(f"({_one(database, quoted, data_type, value)})" for value in values)

@@ -49,14 +49,11 @@ class JdbcConnection:
 
     address: JdbcAddress
     java: JavaObject
-    """The `java.sql.Connection`."""
 
     def run(self, statement: str, path: str = "") -> list[Row]:
         """Carry out one statement; its rows, every value as text.
 
-        Args:
-            statement: SQL of this database.
-            path: field of the source that it comes from.
+        `path` is the field of the source that it comes from.
 
         Raises:
             SourceError: the database refuses it.
@@ -75,8 +72,7 @@ class JdbcConnection:
     def catalogue(self, question: Callable[[JavaObject], JavaObject]) -> list[dict[str, str]]:
         """The rows of an answer of the catalogue, every value as text, by the column's label.
 
-        Args:
-            question: asks the `java.sql.DatabaseMetaData` for a `java.sql.ResultSet`.
+        `question` asks the `java.sql.DatabaseMetaData` for a `java.sql.ResultSet`.
 
         Raises:
             SourceError: the database refuses it.
@@ -97,11 +93,11 @@ class JdbcConnection:
             raise refused(error, self.address.resource, self.address.login) from None
 
     def begin(self) -> None:
-        """Keep what follows in one transaction."""
+        """Begin a transaction for all statements that follow."""
         self.java.setAutoCommit(False)
 
     def close(self) -> None:
-        """Close; whatever goes wrong with a connection that is not needed any more is no fault."""
+        """Close; a failure to close a connection that is no longer needed is ignored."""
         with suppress(Py4JError, OSError):
             self.java.close()
 

@@ -1,4 +1,4 @@
-"""What a database or its driver refused, as errors of Snaploom: one line, no secret, what to do.
+"""Refusals by a database or its driver as errors: one line, no secret, and a fix.
 
 Drivers report the kind of a failure as its SQLSTATE, of which the first two characters are the same
 for all of them (ISO/IEC 9075); H2 and others have their own behind it.
@@ -28,7 +28,7 @@ class DriverMissing(SourceError):
 @dataclass(frozen=True)
 class _Kind:
     states: tuple[str, ...]
-    """What the SQLSTATE begins with."""
+    """Prefixes of the SQLSTATE."""
     error: type[SourceError]
     field: str
     message: str
@@ -98,11 +98,8 @@ def refused(
 ) -> SourceError:
     """The error for a failure of the database.
 
-    Args:
-        error: what py4j or Spark raised.
-        resource: `Kind/name` of the source.
-        login: what must not be shown.
-        path: field that was at work; omitted, the one that such failures are mostly about.
+    `login` must not be shown; `path` is the field at work, omitted the one that such failures are
+    mostly about.
     """
     state, message = _state_and_message(error)
     kind = next((k for k in _KINDS if state.startswith(k.states)), _OTHER)

@@ -1,4 +1,4 @@
-"""Who connects to a database: read when it is needed, kept nowhere, never printed."""
+"""The login to a database: read when it is needed, stored nowhere, never printed."""
 
 from __future__ import annotations
 
@@ -37,11 +37,6 @@ def login_of(
     credentials: Credentials | None, environment: Mapping[str, str], resource: str
 ) -> Login | None:
     """User name and password of a source; None where it needs none.
-
-    Args:
-        credentials: where they come from.
-        environment: the variables of this process.
-        resource: `Kind/name` of the source.
 
     Raises:
         CredentialsRefused: a variable is not set.

@@ -60,7 +60,7 @@ class TableReader:
     table: DatabaseTable
 
     def listing(self) -> SourceSnapshots:
-        """What is there when it is read; an empty table is there too.
+        """The current snapshot; an empty table has one too.
 
         Raises:
             SourceError: the table is not there.

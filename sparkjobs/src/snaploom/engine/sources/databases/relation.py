@@ -21,12 +21,8 @@ def jdbc_frame(
 ) -> DataFrame:
     """A frame of a table; the database is asked for the schema, and for nothing else yet.
 
-    Args:
-        spark: the session.
-        url: of the database.
-        table: a name as the database quotes it, or a query in parentheses with a name behind it.
-        predicates: conditions, each read by one task; none for one task that reads everything.
-        options: of Spark and of the driver.
+    `table` is a name as the database quotes it, or a query in parentheses with a name behind it.
+    Each predicate is read by one task; without any, one task reads everything.
 
     Raises:
         PySparkException: Spark or the database refuses.

@@ -57,21 +57,17 @@ class UrlNotAllowed(SourceError):
 
 @dataclass(frozen=True)
 class _Session:
-    """What is known once the database was asked."""
+    """Facts known once the database was asked."""
 
     connection: JdbcConnection
     first_statement: str
-    """What every connection of Spark's begins with; empty for nothing."""
+    """The first statement of every connection of Spark's; empty for none."""
     moment: str
     """Identifies this state of the database."""
 
 
 def address_of(declared: Jdbc, resource: str) -> JdbcAddress:
     """Where the database of a source is, and how it is reached.
-
-    Args:
-        declared: the source.
-        resource: `Kind/name` of it.
 
     Raises:
         UrlNotAllowed: it gives a whole URL.
@@ -103,11 +99,10 @@ class DatabaseTable:
     """`Kind/name` of the source."""
     declared: Jdbc
     now: EpochNanos
-    """The instant of the run."""
 
     @cached_property
     def database(self) -> Database:
-        """What is known of databases of its kind."""
+        """The facts about databases of its kind."""
         return DATABASES[self.declared.driver]
 
     def look(self) -> None:
@@ -124,7 +119,8 @@ class DatabaseTable:
         Raises:
             SourceError: the table cannot be read, or predicates do not split it.
         """
-        self._check_predicates()
+        if self.declared.check_predicates and len(self.declared.table_predicates) > 0:
+            _ = self._counted
         frame = self._rows_that(condition) if condition else self.rows
         check_schema(frame.schema, self.resource, "spec.jdbc.tableReference")
         return frame
@@ -132,9 +128,7 @@ class DatabaseTable:
     def values_of(self, column: str, *, is_time: bool) -> DataFrame:
         """Every value of a column, and how many rows have it; grouped by the database.
 
-        Args:
-            column: its name, letter for letter.
-            is_time: whether it is a date or a timestamp.
+        `is_time` is whether it is a date or a timestamp.
 
         Raises:
             SourceError: the table cannot be read.
@@ -226,10 +220,6 @@ class DatabaseTable:
             return jdbc_frame(self.spark, self._address.url, table, predicates, options)
         except (PySparkException, Py4JError) as error:
             raise refused(error, self.resource, self._address.login) from None
-
-    def _check_predicates(self) -> None:
-        if self.declared.check_predicates and len(self.declared.table_predicates) > 0:
-            _ = self._counted
 
     @cached_property
     def _counted(self) -> None:

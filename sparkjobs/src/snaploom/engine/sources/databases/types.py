@@ -57,7 +57,7 @@ def as_declared(frame: DataFrame, fields: Sequence[SchemaField] | None, resource
             columns.append(column.alias(declared.name, metadata=dict(declared.metadata)))
     if wrong:
         raise SourceSchemaInvalid(
-            f"{len(wrong)} of {len(fields)} columns are not what is declared",
+            f"{len(wrong)} of {len(fields)} columns do not fit their declaration",
             resource=resource,
             path="spec.jdbc.schemaFields",
             found="; ".join(wrong),
@@ -84,7 +84,7 @@ def _refuse_changed(read: Iterable[spark.StructField], resource: str) -> None:
 
 
 def _change(field: spark.StructField) -> str:
-    """What Spark does to the values of a column, as it notes in its metadata; empty for nothing."""
+    """Spark's change of the values of a column, from its metadata; empty for none."""
     digits = field.metadata.get("scale", 0)
     if isinstance(field.dataType, spark.DecimalType) and digits > field.dataType.scale:
         return f"of {digits} digits after the point, {field.dataType.scale} would be left"
@@ -96,17 +96,13 @@ def _converted(found: spark.StructField, wanted: spark.DataType) -> Column | Non
     if actual.simpleString() == wanted.simpleString():
         return column
     if isinstance(actual, spark.NumericType) and isinstance(wanted, spark.NumericType):
-        return _lossless(column, actual, wanted, found.name)
+        converted = column.try_cast(wanted)
+        message = f"a value of column {found.name} does not fit {wanted.simpleString()}: "
+        fault = sf.raise_error(sf.concat(sf.lit(message), column.cast("string"))).cast(wanted)
+        fits = column.isNull() | sf.coalesce(converted.try_cast(actual) == column, sf.lit(False))
+        return sf.when(fits, converted).otherwise(fault)
     if isinstance(wanted, spark.StringType) and isinstance(actual, _AS_TEXT):
         return column.cast(wanted)
     if any(isinstance(actual, a) and isinstance(wanted, w) for a, w in _WIDER):
         return column.cast(wanted)
     return None
-
-
-def _lossless(column: Column, actual: spark.DataType, wanted: spark.DataType, name: str) -> Column:
-    converted = column.try_cast(wanted)
-    message = f"a value of column {name} does not fit {wanted.simpleString()}: "
-    fault = sf.raise_error(sf.concat(sf.lit(message), column.cast("string"))).cast(wanted)
-    fits = column.isNull() | sf.coalesce(converted.try_cast(actual) == column, sf.lit(False))
-    return sf.when(fits, converted).otherwise(fault)

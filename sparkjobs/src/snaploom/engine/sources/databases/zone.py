@@ -13,7 +13,7 @@ from snaploom.errors import SourceError
 from snaploom.hadoop.jvm import jvm_of
 
 EXECUTOR_OPTIONS = ("spark.executor.defaultJavaOptions", "spark.executor.extraJavaOptions")
-"""What executors are started with, in the order in which Spark writes it: the last word counts."""
+"""The JVM options of executors, in the order in which Spark writes them: the last one counts."""
 _ZONE = "-Duser.timezone="
 
 
@@ -30,10 +30,6 @@ def refuse_other_zones(spark: SparkSession, resource: str) -> None:
     The driver is asked; executors, which may not have begun, have what the session starts them
     with.
 
-    Args:
-        spark: the session.
-        resource: `Kind/name` of the source.
-
     Raises:
         ZoneNotUtc: it does not.
     """
@@ -47,7 +43,7 @@ def refuse_other_zones(spark: SparkSession, resource: str) -> None:
     java_options = " ".join(conf.get(name, "") for name in EXECUTOR_OPTIONS)
     zone = zone_in(java_options)
     if zone is None or not _is_utc(zones.util.TimeZone.getTimeZone(zone)):
-        raise _not_utc(resource, f"{zone or 'whatever zone their machines have'}, of executors")
+        raise _not_utc(resource, f"{zone or 'the zones of their machines'}, of executors")
 
 
 def zone_in(options: str) -> str | None:

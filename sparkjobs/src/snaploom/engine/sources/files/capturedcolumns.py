@@ -1,4 +1,4 @@
-"""Columns of what `sourceUriPrefix` captures.
+"""Columns captured by `sourceUriPrefix`.
 
 They are constants where all files of a read agree, and otherwise looked up by the file that each
 row comes from.
@@ -19,7 +19,7 @@ from snaploom.planning.fieldpaths import quote
 from snaploom.planning.prefix import Capture, CapturedValue, CaptureType
 
 Captured = Mapping[str, CapturedValue]
-"""What the path of one file gives, by name of the capture."""
+"""Values from the path of one file, by name of the capture."""
 
 _TYPES: Mapping[CaptureType, spark_types.DataType] = {
     CaptureType.STRING: spark_types.StringType(),
@@ -42,12 +42,7 @@ class CapturedColumns:
     """Of captured times that name none."""
 
     def constant(self, frame: DataFrame, files: Iterable[Captured]) -> DataFrame | None:
-        """The columns of a frame, then the captured ones; None where files do not agree.
-
-        Args:
-            frame: of the data.
-            files: what is captured of each.
-        """
+        """The columns of a frame, then the captured ones; None where files do not agree."""
         rows = {self._row(values) for values in files}
         if len(rows) > 1:
             return None
@@ -59,12 +54,8 @@ class CapturedColumns:
     ) -> DataFrame:
         """The columns of a frame, then the captured ones of the file that each row is from.
 
-        A row of a file that is not known fails the read.
-
-        Args:
-            frame: of the data.
-            file_of_row: the URL of the file of each row.
-            by_url: what is captured of each file.
+        A row of a file that is not known fails the read. `file_of_row` is the URL of the file of
+        each row.
         """
         data = _data(frame)
         table = [(url, *self._row(values)) for url, values in by_url.items()]

@@ -1,4 +1,4 @@
-"""What is found out about files before they are read, each file once in a run.
+"""Facts about files that are found out before they are read, each file once in a run.
 
 Of files that contain types, those are compared with the declared ones; of JSON and of
 text, records are looked at that Spark would read in part.
@@ -77,7 +77,6 @@ class FileChecks:
     def _schemas(
         self, files: Sequence[ListedFile], declared: spark_types.StructType, data_format: str
     ) -> Iterator[tuple[ListedFile, spark_types.StructType]]:
-        """Each schema that files have, with one of its files."""
         if data_format == "parquet":
             footers = read_footers(files, None, FileEnds(client_of(self.spark)).read)
             # A file whose footer cannot be read here is like no other, and is Spark's to judge.
@@ -118,6 +117,6 @@ class FileChecks:
 def _all_fit(
     merged: spark_types.StructType, declared: spark_types.StructType, data_format: str
 ) -> bool:
-    """Whether all files of a merged schema fit; it no longer shows which file has what."""
+    """Whether all files of a merged schema fit; it no longer shows which file has which type."""
     is_by_name = not any(name.startswith(HIVE_PLACE) for name in merged.names)
     return is_by_name and not any(type_mismatches(merged, declared, data_format))

@@ -48,7 +48,7 @@ _FORMATS_WITH_FILE_PATH = frozenset(["parquet", "orc", "avro", "csv", "json", "t
 """Formats of which Spark exposes the file of a row (`_metadata.file_path`)."""
 _FORMATS = ("parquet.", "orc.", "avro.", "csv.", "json.", "files.")
 _READING = (*_FORMATS, "legacy.", "session.", "timestampType")
-"""Settings of Spark, after `spark.sql.`, that decide what it reads in a file."""
+"""Settings of Spark, after `spark.sql.`, that change its reading of a file."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class ColumnReader:
     files: FileSet
     settings: FromFieldValue
     listings: Listings | None = None
-    """What earlier runs learned of files."""
+    """Facts that earlier runs learned of files."""
 
     def listing(self) -> SourceSnapshots:
         """The distinct instants of the column.
@@ -143,7 +143,6 @@ class ColumnReader:
 
     @cached_property
     def _facts(self) -> tuple[FileFacts, ...]:
-        """What is known of each file before any is asked."""
         return tuple(self._listing.find(file_key(file.file)) for file in self.files.files)
 
     @cached_property
@@ -177,7 +176,7 @@ class ColumnReader:
 
     @cached_property
     def _schema(self) -> spark_types.StructType | None:
-        """The schema that holds what any file has; None to let the format find one.
+        """The schema with the fields of all files; None to let the format find one.
 
         Raises:
             SourceSchemaInvalid: types of one column have nothing in common.
@@ -207,7 +206,6 @@ class ColumnReader:
         return found
 
     def _known_values(self) -> Iterator[tuple[str, tuple[RawValue, ...]]]:
-        """What is known of files, by URI, without reading their column."""
         for file, facts in zip(self.files.files, self._facts, strict=True):
             footer = self._footers.get(file.file.uri)
             if facts.column == self._column_key:

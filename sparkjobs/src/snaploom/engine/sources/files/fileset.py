@@ -48,7 +48,7 @@ MERGED_BY_SPARK = frozenset(["parquet", "orc"])
 
 MARK = "fs.snaploom.listing"
 """An option that no format reads. Spark takes two frames over the same paths for one, and gives the
-rows that it keeps of the first, whatever the files hold by now."""
+rows that it keeps of the first even after the files have changed."""
 
 _SCHEMA_OPTIONS = frozenset(["avroschema", "mergeschema"])
 """Options by which a reader takes another schema than that of each file."""
@@ -61,7 +61,7 @@ class FileSet:
     spark: SparkSession
     listing: FileListing
     allow: Allowances = NO_ALLOWANCES
-    """What declarations may use beyond the built-in lists."""
+    """Entries that declarations may use beyond the built-in lists."""
     mark: str = field(default_factory=lambda: uuid4().hex)
     """Distinguishes its frames from those of an earlier listing."""
 
@@ -94,9 +94,7 @@ class FileSet:
     ) -> DataFrame:
         """One frame over some of the files: the data's columns, then the captured ones.
 
-        Args:
-            files: at least one.
-            schema: of the data; None to infer it from one of these files, unless it is declared.
+        Without a schema it is inferred from one of these files, unless it is declared.
 
         Raises:
             SourceNotReadable: Spark cannot read them.
@@ -107,9 +105,7 @@ class FileSet:
     def with_captures(self, frame: DataFrame, files: Sequence[CapturedFile]) -> DataFrame:
         """The columns of the data, then the captured ones.
 
-        Args:
-            frame: from `data`.
-            files: its files.
+        The frame comes from `data`.
 
         Raises:
             SourceSchemaInvalid: columns clash.
@@ -134,9 +130,7 @@ class FileSet:
     ) -> DataFrame:
         """One frame over some of the files, with the columns of the data only.
 
-        Args:
-            files: at least one.
-            schema: of the data; None to infer it from these files, unless it is declared.
+        Without a schema it is inferred from these files, unless it is declared.
 
         Raises:
             SourceNotReadable: Spark cannot read them.
@@ -155,9 +149,7 @@ class FileSet:
     def file_of_row(self, frame: DataFrame, uris: Iterable[str]) -> Column:
         """The file that each row comes from, as `urls_of` names it.
 
-        Args:
-            frame: from `data`.
-            uris: of its files.
+        The frame comes from `data`.
         """
         # Spark knows no metadata column of a union.
         is_union = len(self._by_layout(list(uris))) > 1
@@ -250,7 +242,6 @@ class FileSet:
 
     @cached_property
     def _layouts(self) -> dict[str, CsvLayout]:
-        """How records are laid out in CSV files that were looked at, by URI."""
         return {}
 
     @cached_property
@@ -352,12 +343,7 @@ class FileSet:
 
 
 def urls_of(frame: DataFrame, uris: Iterable[str]) -> Mapping[str, str]:
-    """The URI of each file that a frame reads, by the name that Spark has for it.
-
-    Args:
-        frame: as it was loaded.
-        uris: of its files.
-    """
+    """The URI of each file that a frame reads, by the name that Spark has for it."""
     by_uri = {normal_uri(uri): uri for uri in uris}
     return {_comparable(url): by_uri[normal_uri(unquote(url))] for url in frame.inputFiles()}
 

@@ -49,7 +49,7 @@ class ReadTimeReader:
     now: EpochNanos
 
     def listing(self) -> SourceSnapshots:
-        """What is there when it is read; nothing when there is no file."""
+        """The current snapshot; empty when there is no file."""
         return self.files.listing.at_read_time
 
     def read(self, snapshot: EpochNanos) -> SourceFrame:
@@ -109,5 +109,4 @@ class PathReader:
 
     @cached_property
     def _schemas(self) -> dict[EpochNanos, StructType | None]:
-        """The schemas of snapshots that were read."""
         return {}

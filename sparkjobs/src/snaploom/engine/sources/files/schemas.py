@@ -49,7 +49,7 @@ def are_asked(declared: HdfsLike) -> bool:
 
 
 def have_footer_schemas(declared: HdfsLike) -> bool:
-    """Whether footers contain what Spark reads in files; options may make it read otherwise."""
+    """Whether footers give the schema that Spark reads; options may make it read otherwise."""
     return declared.format.lower() == "parquet" and not declared.format_options
 
 
@@ -61,13 +61,8 @@ def inferred_schemas(
 ) -> tuple[str | None, ...]:
     """The schema of each file as `StructType.json()` gives it; None where it is not known.
 
-    Spark infers it, of one file for all with equal footers.
-
-    Args:
-        files: the source's.
-        some: those that are asked about.
-        footers: by URI, of those whose schema is not known.
-        known: what is known of each already.
+    Spark infers it, of one file for all with equal footers. `some` are the files in question,
+    `footers` those whose schema is not known, by URI.
     """
     inferred: dict[str, str] = {}
     schemas: list[str | None] = []
@@ -84,12 +79,9 @@ def inferred_schemas(
 def merged_schema(
     files: FileSet, some: Sequence[CapturedFile], schemas: Sequence[str | None]
 ) -> spark_types.StructType:
-    """The schema that holds what any file has.
+    """The schema with the fields of all files.
 
-    Args:
-        files: the source's.
-        some: those that are read.
-        schemas: of each; where one is not known, Spark merges them.
+    Where a schema is not known, Spark merges them.
 
     Raises:
         SourceNotReadable: Spark cannot read them.

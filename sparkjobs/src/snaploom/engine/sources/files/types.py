@@ -52,11 +52,9 @@ class TypeMismatch:
     place: int
     """Place of the declared column, from 0."""
     path: str
-    """Path of the field."""
     found: str
     """The file's type, by Spark's name."""
     expected: str
-    """The declared one."""
 
 
 def type_mismatches(
@@ -64,10 +62,8 @@ def type_mismatches(
 ) -> Iterator[TypeMismatch]:
     """The columns whose values reading would change or lose; pure.
 
-    Args:
-        own: the schema of files, at least of the columns that are declared.
-        declared: the schema that they are read with. What files lack is no mismatch.
-        data_format: `parquet`, `orc` or `avro`.
+    `own` has at least the declared columns; a column that files lack is no mismatch. The format is
+    `parquet`, `orc` or `avro`.
     """
     by_place = data_format == "orc" and _is_by_place(own.names)
     fields = {fold_case(field.name): field for field in own.fields}
@@ -83,7 +79,6 @@ def type_mismatches(
 
 
 def _is_by_place(names: list[str]) -> bool:
-    """Whether Spark reads columns of an ORC file by their place."""
     return bool(names) and all(name.startswith(HIVE_PLACE) for name in names)
 
 

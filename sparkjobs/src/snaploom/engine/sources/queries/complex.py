@@ -65,7 +65,6 @@ class ComplexVirtualReader:
     sources: Mapping[str, SourceReader]
     """By alias; aliases of one source share its reader."""
     now: EpochNanos
-    """The instant of the run."""
 
     def listing(self) -> SourceSnapshots:
         """An interval set; nothing when one of the sources has no snapshot.

@@ -28,18 +28,13 @@ class SourceQuery:
 
     spark: SparkSession
     resource: str
-    """`Kind/name` of the source."""
     path: str
-    """Field path of the query."""
     aliases: tuple[str, ...]
-    """Names that it may read."""
 
     def over(self, query: str, frames: Mapping[str, DataFrame]) -> DataFrame:
         """The result of a query; not computed yet.
 
-        Args:
-            query: one SELECT; a semicolon at its end is passed over.
-            frames: by alias.
+        A semicolon at the end of the one SELECT is ignored.
 
         Raises:
             SourceSchemaInvalid: it reads or runs what it may not, or Spark refuses it over these

@@ -113,7 +113,7 @@ class PinnedTable:
         return ()
 
     def change(self, now: SourceFiles) -> Change | None:
-        """The version that the table has now, where it is another; what was read is kept with it.
+        """The version that the table has now, if changed; the version read is kept with it.
 
         Raises:
             SourceError: the table cannot be read any more.
@@ -185,7 +185,7 @@ class TableReader:
     now: EpochNanos
 
     def listing(self) -> SourceSnapshots:
-        """What is there when it is read; nothing before the table's first version.
+        """The current snapshot; empty before the table's first version.
 
         Raises:
             SourceError: the table cannot be read.

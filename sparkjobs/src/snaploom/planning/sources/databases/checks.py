@@ -33,14 +33,7 @@ from snaploom.planning.sqlgate.facts import SqlFault, SqlForm, SqlJudge, SqlText
 def jdbc_findings(
     spec: Jdbc, owner: DataSource, allow: Allowances, judge_sql: SqlJudge = judge
 ) -> Findings:
-    """Everything that is wrong with one jdbc source by itself.
-
-    Args:
-        spec: the source.
-        owner: what it is of.
-        allow: what it may use beyond the built-in lists.
-        judge_sql: gives the facts of its conditions.
-    """
+    """Everything that is wrong with one jdbc source by itself."""
     return (
         *_credentials(spec, owner),
         *variable_findings(spec.credentials, owner, "spec.jdbc.credentials"),
@@ -92,7 +85,7 @@ def _address(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
             "an absolute path without '..', ':', ';' and '?'"
             if database.is_file
             else "a name without '/', '?', '#', '&' and '%'",
-            "write only the name; what follows `?` in a URL belongs into `options`",
+            "write only the name; parameters behind `?` of a URL belong in `options`",
         )  # fmt: skip
 
 
@@ -105,7 +98,7 @@ def _refusal_of_address(host: str, port: int) -> str:
 
 
 def _code(spec: Jdbc, owner: DataSource, allow: Allowances) -> Iterator[Finding]:
-    """What would load code that nobody judged: the class of a driver, a file of H2."""
+    """Settings that would load unjudged code: the class of a driver, a file of H2."""
     database, allowed = DATABASES[spec.driver], frozenset(allow.formats)
     given = spec.driver_class
     if given is not None and given not in {*database.driver_classes, *allowed}:
@@ -241,15 +234,11 @@ def _connection(
 
 
 def cluster_findings(spec: Jdbc, owner: DataSource, *, allow_jdbc_url: bool) -> Iterator[Finding]:
-    """What only a laptop accepts.
+    """Settings that only a laptop accepts.
 
     Everyone with read access to resources can read a password in a spec (rule R16), and a JDBC URL
-    can have options through which a driver runs code (rule W6).
-
-    Args:
-        spec: the source.
-        owner: what it is of.
-        allow_jdbc_url: whether the operator's settings allow whole URLs.
+    can have options through which a driver runs code (rule W6). `allow_jdbc_url` is whether the
+    operator's settings allow whole URLs.
     """
     if spec.credentials is not None and spec.credentials.from_plaintext is not None:
         yield make_finding(

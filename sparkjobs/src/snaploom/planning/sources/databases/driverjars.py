@@ -1,4 +1,4 @@
-"""The jars of JDBC drivers that are tested: what `drivers install` knows, and the image holds.
+"""The jars of tested JDBC drivers, which `drivers install` knows and the image holds.
 
 Versions and sums are those of `tests/components/jdbc`, which a test compares.
 """
@@ -17,11 +17,10 @@ class DriverJar:
     """The jar of one driver."""
 
     name: str
-    """What people call it; its coordinates where we have no name for it."""
+    """Its name for people; its coordinates where it has none."""
     coordinates: str
     """Group, artifact and version, as Maven writes them."""
     sha256: str
-    """Hash of the jar, as hexadecimal digits."""
 
     @property
     def file_name(self) -> str:
@@ -88,10 +87,6 @@ def jars_for_source(source: DataSource, held: Mapping[str, DriverJar]) -> tuple[
 
     A jar that has no name of ours serves sources that name a `driverClass`, and those of databases
     that are not in the list.
-
-    Args:
-        source: the source.
-        held: the jars, by name.
     """
     jdbc = source.spec.jdbc
     if jdbc is None:
@@ -105,7 +100,6 @@ def jars_for_source(source: DataSource, held: Mapping[str, DriverJar]) -> tuple[
 
 
 def _jar_name_of(jdbc: Jdbc) -> str | None:
-    """Name of the jar with the driver of a source; None where none of ours has it."""
     wanted = jdbc.driver_class
     for driver, database in DATABASES.items():
         is_meant = driver is jdbc.driver if wanted is None else wanted in database.driver_classes

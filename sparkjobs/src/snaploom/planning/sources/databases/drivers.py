@@ -1,4 +1,4 @@
-"""What is known of each kind of database: address, names, literals, and what a source may ask for.
+"""Facts about each kind of database: address, names, literals, and settings that a source may have.
 
 A resource has host, port and database, never a URL: a URL can carry options by which drivers run
 code, read files or send credentials elsewhere (`INIT` of H2, `socketFactory` of PostgreSQL,
@@ -46,7 +46,6 @@ class Database:
     """One kind of database."""
 
     driver_class: str
-    """Class of its driver."""
     address: str
     """The URL, with `{host}`, `{port}` and `{database}`."""
     port: int | None
@@ -54,7 +53,7 @@ class Database:
     options: frozenset[str]
     """Options that a source may give."""
     dialect: str
-    """Whose SQL it speaks, by its name in sqlglot: where texts end, what a condition means."""
+    """Its SQL dialect by its name in sqlglot: where texts end, the meaning of conditions."""
     fixed: Mapping[str, str] = field(default_factory=dict)
     """Options that every connection has."""
     is_host_bracketed: bool = True
@@ -62,15 +61,14 @@ class Database:
     database_option: str | None = None
     """Option that names the database, where the URL does not."""
     database_form: re.Pattern[str] | None = None
-    """What the name of a database must be, where it cannot be escaped."""
+    """The form of the name of a database, where it cannot be escaped."""
     quotes: tuple[str, str] = ('"', '"')
-    """What a name begins and ends with."""
+    """The first and last character of a quoted name."""
     is_backslash_special: bool = False
-    """Whether a backslash escapes what follows in a text."""
+    """Whether a backslash escapes the next character in a text."""
     isolation: Mapping[IsolationLevel, str] = field(default_factory=dict)
     """Statement that a session begins with, by isolation level; empty text for none."""
     date: str = "DATE '{text}'"
-    """Literal of a date."""
     local_time: str = "TIMESTAMP '{text}'"
     """Literal of a timestamp without time zone."""
     instant: str = "TIMESTAMP WITH TIME ZONE '{text}+00:00'"
@@ -326,7 +324,7 @@ def properties_of(declared: Jdbc) -> dict[str, str]:
 
 
 def first_statement(declared: Jdbc) -> str:
-    """What a session of a source begins with: its isolation, and that it only reads; or nothing."""
+    """The first statement of a source's session (its isolation, read-only), or nothing."""
     database, level = DATABASES[declared.driver], declared.isolation_level
     isolation = "" if level is None else database.isolation[level]
     statement = isolation.format(level="" if level is None else level.value.replace("_", " "))

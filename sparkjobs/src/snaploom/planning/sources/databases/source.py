@@ -20,7 +20,6 @@ class DatabaseSource(DeclaredSource):
     """A source that a driver of Java's database interface reads."""
 
     declared: Jdbc
-    """What is declared of it."""
 
     @classmethod
     def of(cls, source: DataSource) -> Self | None:

@@ -45,7 +45,7 @@ class Doubt:
     """Values of a column of whole numbers whose rows may not meet exactly one predicate."""
 
     column: str
-    """Its name, as the first predicate writes it; databases differ in what capitals mean."""
+    """Its name, as the first predicate writes it; databases differ in the meaning of capitals."""
     ranges: tuple[_Range, ...]
     """From, and up to but not with; in order, and apart from each other."""
     has_null: bool
@@ -53,8 +53,7 @@ class Doubt:
     def condition(self, quoted: str) -> str:
         """SQL that is true for all rows in doubt; empty where there can be none.
 
-        Args:
-            quoted: the column, as it stands in a statement.
+        `quoted` is the column as a statement names it.
         """
         null = [f"{quoted} IS NULL"] if self.has_null else []
         return " OR ".join([*(_within(quoted, *each) for each in self.ranges), *null])
@@ -70,11 +69,11 @@ class _Met:
 
 @dataclass(frozen=True)
 class _Named:
-    """What was met on the way through conditions."""
+    """Names found while walking through conditions."""
 
     columns: list[str]
     divisors: set[int]
-    """By what the column is divided where its remainder is compared; zero where itself is."""
+    """Divisors of the column where its remainder is compared; zero where itself is."""
 
 
 class _NotUnderstoodError(Exception):
@@ -82,11 +81,9 @@ class _NotUnderstoodError(Exception):
 
 
 def doubt_of(predicates: Sequence[str], dialect: str) -> Doubt | None:
-    """What a split leaves in doubt; None where every row is.
+    """The rows that a split may lose or repeat; None where every row is read exactly once.
 
-    Args:
-        predicates: what stands behind WHERE, one for each part.
-        dialect: whose SQL they are, by its name in sqlglot.
+    The predicates are the texts behind WHERE, one for each part.
     """
     named = _Named([], set())
     try:
@@ -171,7 +168,7 @@ def _compared(node: exp.Binary, named: _Named) -> _Met:
 
 
 def _compared_by(node: exp.Expr, columns: list[str]) -> int:
-    """The divisor of a remainder, or zero; of what is added: a column, with no table before it."""
+    """The divisor of a remainder, or zero; of an operand: a column, with no table before it."""
     given = [name for name, value in node.args.items() if value]
     match node:
         case exp.Paren() if given == ["this"]:

@@ -1,4 +1,4 @@
-"""Whole JDBC URLs: who allows them.
+"""Whole JDBC URLs, and the administrator's permission for them.
 
 A URL is written by the author of the source, kept in the cluster as it is, and repeated by drivers
 in messages; so that user and password never stand in it, whatever its form

@@ -39,7 +39,6 @@ class ComplexQuery(QuerySource):
     """A source that is a query over others, at any time of its intervals."""
 
     declared: ComplexVirtual
-    """What is declared of it."""
 
     @classmethod
     def of(cls, source: DataSource) -> Self | None:

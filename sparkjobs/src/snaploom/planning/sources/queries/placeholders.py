@@ -27,7 +27,7 @@ _INSIDE = re.compile(r"\s*SNAPSHOT\s*\|\s*(?P<format>[A-Za-z0-9_]+)\s*")
 
 
 def is_placeholder(match: re.Match[str]) -> bool:
-    """Whether what has the form of a placeholder names a known format."""
+    """Whether a text in the form of a placeholder names a known format."""
     inside = _INSIDE.fullmatch(match["inside"])
     return inside is not None and inside["format"] in _UNITS
 

@@ -1,4 +1,4 @@
-"""What both kinds of queries share."""
+"""The part shared by both kinds of queries."""
 
 from __future__ import annotations
 

@@ -33,7 +33,6 @@ class SimpleQuery(QuerySource):
     """A source that is a query over another."""
 
     declared: SimpleVirtual
-    """What is declared of it."""
 
     @classmethod
     def of(cls, source: DataSource) -> Self | None:
@@ -52,7 +51,7 @@ class SimpleQuery(QuerySource):
 
     @property
     def caption(self) -> str:
-        """What it is over."""
+        """The source it queries."""
         return f"query on {self.declared.data_source}"
 
     @property
@@ -129,7 +128,6 @@ def _reads_nothing(facts: SqlFacts, spec: SimpleVirtual, owner: DataSource, path
 def _undeclared_columns(
     spec: SimpleVirtual, facts: SqlFacts, owner: DataSource, path: str, scope: Scope
 ) -> Iterator[Finding]:
-    """A finding for every column that a query reads and its source does not declare."""
     source, columns = scope.sources.get(spec.data_source), scope.columns_of(spec.data_source)
     if source is None or columns is None:
         return

@@ -1,4 +1,4 @@
-"""Tables of Iceberg and Delta as sources: what may be declared of them.
+"""Tables of Iceberg and Delta as sources, as declared.
 
 Which formats are tables is in `snaploom.planning.sources.tableformats`, since indexes ask as well.
 Outputs that are tables are in `snaploom.models.outputfolder`.

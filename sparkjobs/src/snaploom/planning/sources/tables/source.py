@@ -21,7 +21,6 @@ class TableSource(HdfsLikeSource):
     """A source that is a table."""
 
     format: str
-    """Its format, as Spark names it."""
 
     @classmethod
     def of(cls, source: DataSource) -> Self | None:
@@ -37,7 +36,7 @@ class TableSource(HdfsLikeSource):
 
     @property
     def called(self) -> str:
-        """What its format is called."""
+        """The display name of its format."""
         return TABLE_FORMATS[self.format]
 
     @property
@@ -51,7 +50,7 @@ class TableSource(HdfsLikeSource):
         return tuple(dict.fromkeys(map(place_dataset, self.globs)))
 
     def kind_findings(self) -> Iterator[Finding]:
-        """What a table cannot have; its place may be a name in one of the session's catalogs."""
+        """Settings that a table cannot have; its place may be a name in a catalog."""
         declared = self.declared
         if len(self.globs) > 1 or _GLOB & set(self.globs[0]):
             found = ", ".join(self.globs[:3])

@@ -26,18 +26,17 @@ _WIDE = ("utf-16", "utf-32", "utf16", "utf32", "ucs-2", "x-utf", "unicode")
 
 @dataclass(frozen=True)
 class CsvDialect:
-    """What of a source's options decides how records are separated."""
+    """The options of a source that decide how records are separated."""
 
     separator: str
     """Between the values of a record."""
     quote: str
     """Around values; empty for none."""
     encoding: str
-    """Character set of the files."""
     ignores_blanks: bool
     """Whether blanks around values do not count."""
     is_strict: bool
-    """Whether what could mean several things is an error."""
+    """Whether an ambiguous text is an error."""
 
     @property
     def is_utf_8(self) -> bool:
@@ -55,17 +54,16 @@ def dialect_of(options: Mapping[str, str]) -> CsvDialect | None:
 
     A source that declares how records end (`multiLine`, `lineSep`), or that has comments or
     another escape than doubled quotes, is read as declared.
-
-    Args:
-        options: of the source.
     """
     given = {name.casefold(): value for name, value in options.items()}
     quote = given.get("quote", '"')
     if _RECORD_OPTIONS & given.keys() or len(quote) > 1 or given.get("escape", quote) != quote:
         return None
     blanks = [given.get(f"ignore{side}whitespace", "") for side in ("leading", "trailing")]
+    # A separator as Spark takes it, which has names for some.
+    text = given.get("sep", given.get("delimiter", ","))
     return CsvDialect(
-        separator=_character(given.get("sep", given.get("delimiter", ","))),
+        separator={"\\t": "\t", "\\\\": "\\"}.get(text, text),
         quote=quote,
         encoding=given.get("encoding", given.get("charset", "UTF-8")),
         ignores_blanks="true" in [text.lower() for text in blanks],
@@ -74,11 +72,7 @@ def dialect_of(options: Mapping[str, str]) -> CsvDialect | None:
 
 
 def default_options(options: Mapping[str, str]) -> Mapping[str, str]:
-    """Options of Spark's reader for a source, which options of its own overrule.
-
-    Args:
-        options: of the source.
-    """
+    """Options of Spark's reader for a source, which options of its own overrule."""
     given = {name.casefold(): value for name, value in options.items()}
     doubled = {"escape": given.get("quote") or '"'}
     strict = {"unescapedQuoteHandling": "RAISE_ERROR"} if _is_strict(given) else {}
@@ -87,8 +81,3 @@ def default_options(options: Mapping[str, str]) -> Mapping[str, str]:
 
 def _is_strict(given: Mapping[str, str]) -> bool:
     return given.get("mode", "FAILFAST").upper() == "FAILFAST"
-
-
-def _character(text: str) -> str:
-    """A separator as Spark takes it, which has names for some."""
-    return {"\\t": "\t", "\\\\": "\\"}.get(text, text)

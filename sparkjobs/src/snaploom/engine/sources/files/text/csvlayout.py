@@ -50,7 +50,7 @@ class CsvLayout(Enum):
 
 @dataclass(frozen=True)
 class _File:
-    """What the second pass finds in a file; numbers are those of lines, from 1, None for none."""
+    """Findings of the second pass in a file; numbers are those of lines, from 1, None for none."""
 
     file: str
     bad: int | None
@@ -74,12 +74,7 @@ def layouts_of(
 ) -> Mapping[str, CsvLayout]:
     """How records end in each file that has anything but plain lines, by URL as Spark has it.
 
-    Args:
-        spark: the session.
-        paths: globs of the files, as Spark's reader takes them.
-        dialect: how values are written.
-        options: of the source.
-        resource: `Kind/name` of the source.
+    `paths` are globs, as Spark's reader takes them.
 
     Raises:
         SourceNotReadable: a file is not of its character set, or could mean several things.
@@ -104,11 +99,7 @@ def layouts_of(
 
 
 def common_schema(schemas: Sequence[spark_types.StructType]) -> spark_types.StructType:
-    """One schema for files that were inferred apart, as Spark would infer it of all of them.
-
-    Args:
-        schemas: of the same columns.
-    """
+    """One schema for files that were inferred apart, as Spark would infer it of all of them."""
     return spark_types.StructType(
         [
             spark_types.StructField(

@@ -27,11 +27,8 @@ def lines_of(
 ) -> DataFrame:
     """Every line with its file and its place in the file; a line ends before its LF.
 
-    Args:
-        spark: the session.
-        paths: globs of the files, as Spark's reader takes them.
-        dialect: how values are written.
-        options: of the source; of them those that decide which files are read, and how unpacked.
+    `paths` are globs, as Spark's reader takes them. Only options that choose files and unpack them
+    matter.
     """
     if dialect.is_wide:
         reader = spark.read.format("binaryFile").options(**options_of_files(options))
@@ -55,9 +52,7 @@ def lines_of(
 def with_facts(lines: DataFrame, dialect: CsvDialect) -> DataFrame:
     """Lines with the facts that each has about its file.
 
-    Args:
-        lines: with a column `inside`, whether each begins inside quotes.
-        dialect: how values are written.
+    The column `inside` of `lines` is whether each begins inside quotes.
     """
     quote, sep = sf.lit(dialect.quote), dialect.separator
     line, inside = sf.col("line"), sf.col("inside")

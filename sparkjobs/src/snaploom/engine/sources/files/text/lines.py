@@ -1,4 +1,4 @@
-"""Files of text as their lines, each with its file and its place, whatever the lines are for."""
+"""Files of text as their lines, each with its file and its place, for any purpose."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ _OF_FILES = frozenset(name.casefold() for name in (*OF_FILES, "compression", "co
 
 
 def options_of_files(options: Mapping[str, str]) -> dict[str, str]:
-    """Options that hold for any way to read the same files.
-
-    Args:
-        options: of a source.
-    """
+    """Options that hold for any way to read the same files."""
     return {name: value for name, value in options.items() if name.casefold() in _OF_FILES}
 
 
@@ -31,12 +27,8 @@ def text_lines(
 ) -> DataFrame:
     """Every line with its `file` (a URL), the `block` of the file, and its `place` in there.
 
-    Args:
-        spark: the session.
-        paths: globs of the files, as Spark's reader takes them.
-        options: of the source; of them those that decide which files are read, and how unpacked.
-        line_end: between lines; None for any that is usual.
-        charset: of the text; None for UTF-8.
+    `paths` are globs, as Spark's reader takes them. Only options that choose files and unpack them
+    matter. Without `line_end` any usual one divides lines; without `charset` the text is UTF-8.
     """
     reader = spark.read.format("text").options(**options_of_files(options))
     if charset is not None:
@@ -52,11 +44,7 @@ def text_lines(
 
 
 def decoded(charset: str | None) -> Column:
-    """The text of `value`, which has the bytes of a file as they are.
-
-    Args:
-        charset: of the text; None for UTF-8.
-    """
+    """The text of `value`, which has the bytes of a file as they are."""
     value = sf.col("value")
     return value if charset is None else sf.decode(value.cast("binary"), charset)
 

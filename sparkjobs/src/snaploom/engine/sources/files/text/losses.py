@@ -1,4 +1,4 @@
-"""What a text loses as a value of a declared type, as expressions of Spark (decision 0043).
+"""Losses of a text as a value of a declared type, as expressions of Spark (decision 0043).
 
 Spark reads 1.239 as a `decimal(3,2)` of 1.24, 2^53 + 1 as a `double` of 2^53, and the time of day
 out of a `date`, whatever the mode. Here a text is compared with what becomes of it, digit by digit.
@@ -51,7 +51,7 @@ class TextLoss:
     """A way in which a text does not come through."""
 
     expected: str
-    """What would come through."""
+    """The texts that keep their value."""
     is_lost: Callable[[Column], Column]
     """Whether it happens to a text; NULL counts as no."""
     is_suspect: Callable[[Column], Column]
@@ -59,12 +59,7 @@ class TextLoss:
 
 
 def text_loss(data_type: spark.DataType, writing: Writing) -> TextLoss | None:
-    """What can become of a text as a value of a type without parts; None where all of it is kept.
-
-    Args:
-        data_type: that it is read as.
-        writing: how values are written.
-    """
+    """The loss of a text as a value of a type without parts; None where all of it is kept."""
     match data_type:
         case spark.DecimalType() if not writing.has_locale:
             scale = data_type.scale
@@ -102,12 +97,10 @@ def text_loss(data_type: spark.DataType, writing: Writing) -> TextLoss | None:
 
 
 def _simple(expected: str, is_lost: Callable[[Column], Column]) -> TextLoss:
-    """A loss whose test is short already."""
     return TextLoss(expected, is_lost, is_lost)
 
 
 def _has_more_digits(text: Column, scale: int) -> Column:
-    """Whether a number has more digits after the point."""
     # Thousands may have commas between them.
     return _Digits(sf.replace(sf.trim(text), sf.lit(","), sf.lit(""))).fraction > scale
 
@@ -116,7 +109,7 @@ class _Digits:
     """The digits of a number as it is written, and where its point is."""
 
     def __init__(self, text: Column) -> None:
-        """Nothing is computed yet; all is NULL or empty for what is no number."""
+        """Build expressions only; they give NULL or nothing for a text that is no number."""
         before = sf.regexp_extract(text, _NUMBER, 1)
         after = sf.regexp_extract(text, _NUMBER, 2)
         exponent = sf.regexp_extract(text, _NUMBER, 3)
@@ -138,7 +131,7 @@ class _Digits:
 
 
 def _is_printed_otherwise(text: Column, name: str) -> Column:
-    """Whether a number has many digits and is not what Spark prints of it, as most writers do."""
+    """Whether a number has many digits and another text than Spark's, as most writers print it."""
     text = sf.trim(text)
     narrow = text.try_cast(name)
     return ~text.rlike(_SHORT[name]) & narrow.isNotNull() & (narrow.cast("string") != text)

@@ -1,4 +1,4 @@
-"""What Spark's readers of JSON and of text pass over without a word, found before files are read.
+"""Records that Spark's readers of JSON and text skip silently, found before files are read.
 
 Of a line of JSON Spark reads the first value and leaves what follows, a second record for example;
 of a key that an object has twice it takes the last; half of a surrogate pair becomes a question
@@ -25,12 +25,12 @@ MOST_SUSPECTS = 100
 LONGEST_SUSPECT = 1 << 20
 """Characters of such a line; a longer one is not proved to be wrong, and is read as before."""
 LONGEST_FILE = 16 << 20
-"""Bytes of a file of JSON that is one value and is looked at: what one task holds with ease."""
+"""Bytes of a file of JSON with one value that is checked: as many as one task holds with ease."""
 LONGEST_SHOWN = 200
 """Characters of a line that a message shows: enough to find it."""
 
 _NO_NUMBERS = "(?<=[\\[:,\\s])[-+]?(?:NaN|Infinity|INF)(?=[\\s,\\]}])"
-"""What Python and others write for numbers that JSON does not have."""
+"""Tokens that Python and others write for numbers that JSON does not have."""
 
 _HIGH, _LOW = "\\\\u[dD][89abAB][0-9a-fA-F]{2}", "\\\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 HALF_PAIR = f"(?<!\\\\)(?:\\\\{{2}})*(?:{_HIGH}(?!{_LOW})|(?<!{_HIGH}){_LOW})"
@@ -50,13 +50,8 @@ def check_json(
     """Refuse lines of several records, objects that have a key twice, and half characters.
 
     A source that takes records as they come (`mode`), or whose records may have comments
-    (`allowComments`), is not looked at. With `multiLine` each file is what else a line is.
-
-    Args:
-        spark: the session.
-        paths: globs of the files, as Spark's reader takes them.
-        options: of the source.
-        resource: `Kind/name` of the source.
+    (`allowComments`), is not looked at. With `multiLine` each file is what else a line is. `paths`
+    are globs, as Spark's reader takes them.
 
     Raises:
         SourceNotReadable: naming the file and the line.
@@ -107,11 +102,7 @@ def check_text(
 ) -> None:
     """Refuse text that is not UTF-8, the only character set that Spark reads as text.
 
-    Args:
-        spark: the session.
-        paths: globs of the files, as Spark's reader takes them.
-        options: of the source.
-        resource: `Kind/name` of the source.
+    `paths` are globs, as Spark's reader takes them.
 
     Raises:
         SourceNotReadable: naming the file.

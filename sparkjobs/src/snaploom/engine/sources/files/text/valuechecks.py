@@ -66,11 +66,7 @@ class ValueChecks:
         return is_checked and self._given.get("mode", "FAILFAST").upper() == "FAILFAST"
 
     def texts(self, schema: spark_types.StructType) -> spark_types.StructType | None:
-        """The schema to read texts with; None where no value can change.
-
-        Args:
-            schema: that the values are read with.
-        """
+        """The schema to read texts with; None where no value can change."""
         if not self._is_strict or not any(self._checks(schema, _is_lost)):
             return None
         texts = self._as_texts(schema)
@@ -86,11 +82,8 @@ class ValueChecks:
     ) -> None:
         """Refuse values that reading would change.
 
-        Args:
-            texts: the records, read with the schema of `texts`.
-            file_of_row: the file of each, as `FileSet.file_of_row` names it.
-            schema: that the values are read with.
-            paths: globs of the files, as Spark's reader takes them.
+        `texts` has the records, read with the schema of `texts`; `file_of_row` names files as
+        `FileSet.file_of_row`.
 
         Raises:
             SourceNotReadable: naming file, field and value, and the line where the format has any.
@@ -114,7 +107,7 @@ class ValueChecks:
             found=f"{value} in {f'line {line} of ' if line else ''}{file}",
             expected=check.expected,
             hint="declare a type that holds it (decimal of more digits, timestamp, string, array), "
-            "or correct the file; formatOptions mode: PERMISSIVE reads what Spark takes it for",
+            "or correct the file; formatOptions mode: PERMISSIVE reads the value as Spark does",
         )
 
     def _line(
@@ -130,7 +123,9 @@ class ValueChecks:
         if lines is None:
             return None
         number = sf.col("number")
-        of_file = lines.where(_local(sf.col("file")) == file)
+        # A URL with local ones in one form, that of `FileSet.file_of_row`.
+        url = sf.col("file")
+        of_file = lines.where(sf.regexp_replace(url, "^file:/+", "file:/") == file)
         # As a single text, a line of JSON has its long numbers in another form.
         parsed = sf.min(sf.when(check.bad(sf.col("record")).isNotNull(), number))
         row = of_file.agg(sf.coalesce(parsed, sf.min(sf.when(_has(text), number)))).head()
@@ -174,7 +169,7 @@ class ValueChecks:
         return is_xml and not is_value and not is_attribute
 
     def _as_texts(self, data_type: spark_types.DataType) -> spark_types.DataType:
-        """A type with texts in place of what can change them."""
+        """A type with texts in place of the types that can change them."""
         match data_type:
             case spark_types.StructType():
                 return spark_types.StructType(
@@ -202,7 +197,6 @@ class ValueChecks:
     def _checks(
         self, data_type: spark_types.DataType, test: _Test, path: str = ""
     ) -> Iterator[_Check]:
-        """What to look for in values of a type, as `_as_texts` has them read."""
         match data_type:
             case spark_types.StructType():
                 for field in data_type.fields:
@@ -241,18 +235,14 @@ def _is_suspect(loss: TextLoss) -> Callable[[Column], Column]:
 
 def _first_found(records: DataFrame, checks: Sequence[_Check]) -> Row | None:
     """File, place and text of a value that a check finds; None where none does."""
-    bad = records.select("file", _first_bad(checks).alias("bad"))
-    return bad.where(sf.col("bad").isNotNull()).select("file", "bad.place", "bad.text").head()
-
-
-def _first_bad(checks: Sequence[_Check]) -> Column:
-    """Of the column `record`: the place of the first check that finds a text, with the text."""
+    # Of the column `record`: the place of the first check that finds a text, with the text.
     found = []
     for place, check in enumerate(checks):
         text = check.bad(sf.col("record"))
         pair = sf.struct(sf.lit(place).alias("place"), text.cast("string").alias("text"))
         found.append(sf.when(text.isNotNull(), pair))
-    return sf.coalesce(*found)
+    bad = records.select("file", sf.coalesce(*found).alias("bad"))
+    return bad.where(sf.col("bad").isNotNull()).select("file", "bad.place", "bad.text").head()
 
 
 def _where(is_lost: Callable[[Column], Column]) -> Callable[[Column], Column]:
@@ -260,7 +250,6 @@ def _where(is_lost: Callable[[Column], Column]) -> Callable[[Column], Column]:
 
 
 def _within(check: _Check, name: str) -> _Check:
-    """The check of a field as one of the struct around it."""
     return _Check(check.path, check.expected, lambda record: check.bad(record.getField(name)))
 
 
@@ -285,8 +274,3 @@ def _several(elements: Column) -> Column:
 
 def _has(text: str) -> Column:
     return sf.col("line").contains(sf.lit(text))
-
-
-def _local(url: Column) -> Column:
-    """A URL with local ones in one form, that of `FileSet.file_of_row`."""
-    return sf.regexp_replace(url, "^file:/+", "file:/")
