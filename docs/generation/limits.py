@@ -114,7 +114,7 @@ DECLARATIONS = (
         "the rest is declared, and not joined",
     ),
     Limit(
-        "snaploom_operator.submit.configmaps:MOST_BYTES",
+        "snaploom_operator.submit.manifests:MOST_BYTES",
         "all declarations of one run together, packed",
         "reason `BundleTooLarge`",
         "bytes",
@@ -291,7 +291,7 @@ OPERATOR = (
         "bytes",
     ),
     Limit(
-        "snaploom_operator.decide.runnable:MOST_JOINS",
+        "snaploom_operator.decide.decide:MOST_JOINS",
         "joins in a status",
         "the ConfigMap `NAME-plan` has all",
     ),
@@ -301,13 +301,13 @@ OPERATOR = (
         "the newest ones; `snaploom snapshots` lists all",
     ),
     Limit(
-        "snaploom_operator.submit.configmaps:LONGEST_REPORT",
+        "snaploom_operator.submit.manifests:LONGEST_REPORT",
         "a Report that is read",
         "its run shows that there is no valid report",
         "characters",
     ),
     Limit(
-        "snaploom_operator.submit.configmaps:MOST_VALUES",
+        "snaploom_operator.submit.manifests:MOST_VALUES",
         "values of a Report that is read",
         "its run shows that there is no valid report",
     ),
@@ -328,7 +328,7 @@ OPERATOR = (
         "later ones are left out until one a minute is allowed again",
     ),
     Limit(
-        "snaploom_operator.workqueue:LONGEST_BACKOFF",
+        "snaploom_operator.queues:LONGEST_BACKOFF",
         "wait between attempts at a resource",
         "no longer than this",
         "seconds",

@@ -53,7 +53,7 @@ OF_TEXTS_AND_NAMES = {
     "snaploom_operator.admission.request:LONGEST_MESSAGE",
     "snaploom_operator.admission.request:LONGEST_WARNING",
     "snaploom_operator.cluster.requests:LONGEST_MESSAGE",
-    "snaploom_operator.submit.configmaps:LONGEST_LABEL",
+    "snaploom_operator.submit.manifests:LONGEST_LABEL",
 }
 """How much of a text people are shown, and how long names are: nothing ends there."""
 OF_WORK = {

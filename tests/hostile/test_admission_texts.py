@@ -21,8 +21,8 @@ from snaploom_operator.admission.judge import MOST_OF_A_NAMESPACE, Judge, Judgem
 from snaploom_operator.decision import ObservedResource
 from snaploom_operator.errors import TooManyReviews
 from snaploom_operator.gather.gatherer import Gatherer, Unjudged
+from snaploom_operator.objects import ref_of
 from snaploom_operator.settings import AdmissionSettings
-from snaploom_operator.store.entries import ref_of
 from snaploom_operator.verdicts import TextVerdicts, TextWorkers
 
 STUCK = """

@@ -177,8 +177,6 @@ def in_one_line(error: ClusterError | TimeoutError) -> str:
     return error.message if isinstance(error, ClusterError) else "no answer in time"
 
 
-# Remedies of the operator's own errors, by the reason in logs and metrics.
-
 _AGAIN = "Nothing: it is retried, at growing intervals up to five minutes."
 
 CLUSTER = {

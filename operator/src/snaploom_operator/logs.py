@@ -5,24 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Literal, TextIO
-
-from snaploom_operator.objects import Ref
-
-# Fields of a log line besides its message.
 
 FIELDS = ("resource", "run", "reason")
 """Fields of a line besides its message, in this order."""
 
-
-def about(resource: Ref, *, reason: str = "") -> Mapping[str, str]:
-    """The `extra` of a log line about a resource, with a stable CamelCase reason."""
-    return {"resource": str(resource), **({"reason": reason} if reason else {})}
-
-
-# Log formats: JSON lines or text.
 
 _QUIET = {
     **dict.fromkeys(("aiohttp.access", "kubernetes", "urllib3", "asyncio"), logging.WARNING),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom_operator.workqueue import Backoff, WorkQueue
+from snaploom_operator.queues import Backoff, WorkQueue
 
 
 class Clock:

@@ -18,8 +18,7 @@ from snaploom.planning.judging.texts import JudgedText, Verdict
 from snaploom_operator.decision import ObservedResource
 from snaploom_operator.errors import TextNotJudged
 from snaploom_operator.gather import gatherer as gather
-from snaploom_operator.gather.checks import needed
-from snaploom_operator.gather.gatherer import Gatherer, Unjudged
+from snaploom_operator.gather.gatherer import Gatherer, Unjudged, needed
 from snaploom_operator.objects import Ref
 from snaploom_operator.store.entries import Entry
 from snaploom_operator.store.store import Store

@@ -18,8 +18,8 @@ from support.operator.controllerobjects import (
 from snaploom.models.run import CurrentRun, Submitter
 from snaploom_operator.decision import Unparsable
 from snaploom_operator.objects import Ref
+from snaploom_operator.queues import RunQueue
 from snaploom_operator.settings import Limits
-from snaploom_operator.store.indexes import RunQueue
 from snaploom_operator.store.store import Store
 
 CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT = (stored(raw) for raw in model())

@@ -33,7 +33,7 @@ from snaploom_operator.cluster.port import OURS, ApiResource, Cluster
 from snaploom_operator.decision import Note
 from snaploom_operator.errors import ObjectChanged, ObjectExists, ObjectMissing
 from snaploom_operator.handlers.process import Connection, serve
-from snaploom_operator.objects import Ref
+from snaploom_operator.objects import Ref, ref_of
 from snaploom_operator.process.operator import (
     Clocks,
     Operator,
@@ -45,7 +45,6 @@ from snaploom_operator.process.operator import (
 from snaploom_operator.process.process import Process
 from snaploom_operator.serve.metrics import Metrics
 from snaploom_operator.settings import OperatorSettings
-from snaploom_operator.store.entries import ref_of
 
 Raw = dict[str, Any]
 Predicate = Callable[[Raw], bool]

@@ -31,8 +31,6 @@ from snaploom_operator.objects import Ref
 from snaploom_operator.store.entries import reached, references_of
 from snaploom_operator.store.store import Store
 
-# The related resources of a review, collected from the store at one moment.
-
 DEPENDANTS_JUDGED = 300
 """Dependants that are checked for breaking changes; so many take about a second, and the API server
 waits for five."""
@@ -110,8 +108,6 @@ def users_of(ref: Ref, known: Store) -> tuple[str, ...]:
 def _is_deleted(content: Resource | Unparsable) -> bool:
     return isinstance(content, Resource) and content.metadata.deletion_timestamp is not None
 
-
-# Conflicts with existing resources that are denied: cycles, overlapping folders, fixed settings.
 
 FIXED_REASON = "ImmutableSettingChanged"
 """Reason of a run that preflight refuses for the same (`snaploom.errors`)."""
@@ -192,8 +188,6 @@ def manifest_of(output: OutputDataset, before: Resource | None) -> ManifestPoint
         return None
     return manifest
 
-
-# Breaking changes: errors of other resources that a change introduces.
 
 _MISSING = "SL130"
 """A missing reference: only a warning here, but the resource stalls."""

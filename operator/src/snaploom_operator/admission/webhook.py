@@ -21,8 +21,6 @@ from snaploom_operator.serve.http import NoTurn, Turns, peer_of
 _log = logging.getLogger(__name__)
 
 
-# The webhook's Prometheus metrics.
-
 REVIEW_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Seconds: most reviews take a few milliseconds, and the API server waits for five seconds."""
 
@@ -76,8 +74,6 @@ class AdmissionMetrics:
         """Set the expiry of the certificate in use, in seconds since 1970."""
         self._expiry.set(seconds)
 
-
-# The webhook's HTTPS endpoint.
 
 REVIEW_SECONDS = 4.0
 """Deadline of a review; the API server waits for five seconds (`timeoutSeconds`)."""

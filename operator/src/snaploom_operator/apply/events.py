@@ -33,8 +33,6 @@ from snaploom_operator.objects import JsonObject, Ref, mapping_in
 _log = logging.getLogger(__name__)
 
 
-# Posts Kubernetes events about our resources.
-
 CONTROLLER = "snaploom.io/operator"
 ACTION = "Reconcile"
 LONGEST_NOTE = 1024
@@ -240,8 +238,6 @@ def _truncated(message: str) -> str:
         return data.decode()
     return data[: LONGEST_NOTE - len("…".encode())].decode(errors="ignore") + "…"
 
-
-# Posts events beside the passes, so that statuses do not wait for them.
 
 QUEUED = 2_000
 """Events that may wait: two of each of a thousand runs, a megabyte."""

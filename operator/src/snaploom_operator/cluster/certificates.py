@@ -25,8 +25,6 @@ from snaploom_operator.settings import OperatorSettings
 _log = logging.getLogger(__name__)
 
 
-# Issues a server certificate, signed by a certificate authority of its own.
-
 LIFE = timedelta(days=90)
 """Validity of a certificate; the last third is left to notice a failing renewal."""
 CLOCK_SKEW = timedelta(hours=1)
@@ -114,8 +112,6 @@ def _usage(*, is_authority: bool) -> x509.KeyUsage:
         decipher_only=False,
     )
 
-
-# The desired content of the certificate's Secret, from its current content and the time.
 
 TRUST_DELAY = timedelta(minutes=10)
 """Delay between issuing and using a certificate: ample for all API servers of a cluster to load its
@@ -274,8 +270,6 @@ def _parsed(certificates: bytes) -> list[x509.Certificate]:
     except ValueError:
         return []
 
-
-# Rotates the webhook's certificate: its Secret and the `caBundle` of the webhook configuration.
 
 CHECK_SECONDS = 60.0
 """Interval of checks: a deleted certificate is restored within a minute, and the steps of a

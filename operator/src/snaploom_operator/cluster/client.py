@@ -58,8 +58,6 @@ from snaploom_operator.objects import (
 _log = logging.getLogger(__name__)
 
 
-# Connects to the API server by a kubeconfig or the pod's service account.
-
 KUBECONFIG = "KUBECONFIG"
 SERVICE_HOST = "KUBERNETES_SERVICE_HOST"
 """Kubernetes sets it in every pod."""
@@ -166,8 +164,6 @@ def _no_cluster(found: str) -> SettingsInvalid:
         hint="set KUBECONFIG to a kubeconfig that works with kubectl",
     )
 
-
-# The adapter of the port `Cluster` for a real API server.
 
 PAGE = 500
 """Objects per page, as in kubectl and client-go."""
@@ -362,9 +358,6 @@ def _read(resource: ApiResource, stored: JsonObject) -> JsonObject:
     return {"apiVersion": resource.api_version, "kind": resource.kind} | dict(stored)
 
 
-# The session with which kopf reads the API server.
-
-
 class Hear(Protocol):
     """Takes note of a line that a watch received."""
 
@@ -463,8 +456,6 @@ class _Lines:
             yield readable_json(begun)
 
 
-# The service account of this process, as the owner of objects that it creates for itself.
-
 TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 """Kubernetes puts it into every pod that has a service account."""
 _CLAIMS = "kubernetes.io"
@@ -492,8 +483,6 @@ def _payload(token: Path) -> JsonObject:
         return {}
     return claims if isinstance(claims, dict) else {}
 
-
-# Streams pod logs line by line, for the command line.
 
 _READ_SECONDS = 24 * 3600.0
 """Read timeout of a followed log."""

@@ -25,8 +25,6 @@ from snaploom_operator.objects import JsonObject, Metadata, mapping_in, text_in
 _log = logging.getLogger(__name__)
 
 
-# A Kubernetes Lease, to be read, and compared and swapped by `snaploom.storage.leases`.
-
 LONGEST_PROMISE = 3_600
 """Seconds; a Lease with more was written by nobody who leads, and would be waited for for years."""
 _MOST_TRANSITIONS = 2**31 - 1
@@ -131,8 +129,6 @@ class LeaseObject:
             version=metadata.resource_version,
         )
 
-
-# Leader election by a Kubernetes Lease.
 
 LEASE_DURATION = 15
 """Seconds without renewal after which others may acquire it, as in Kubernetes' own controllers."""

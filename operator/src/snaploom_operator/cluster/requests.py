@@ -35,8 +35,6 @@ from snaploom_operator.errors import (
 )
 from snaploom_operator.objects import JsonObject, mapping_in, objects_in, text_in
 
-# Maps error responses of the API server to `snaploom_operator.errors`.
-
 LONGEST_MESSAGE = 1_000
 """Characters of the server's message in an error: schema violations can be endless."""
 SHORTEST_WAIT = 1.0
@@ -189,8 +187,6 @@ def _parsed_status(body: bytes) -> _Status:
 def _truncated(message: str) -> str:
     return message if len(message) <= LONGEST_MESSAGE else message[: LONGEST_MESSAGE - 1] + "…"
 
-
-# Sends requests to the API server: JSON, timeouts, and retries of what is safe to retry.
 
 REQUEST_SECONDS = 30.0
 """Timeout of one request; the API server's own is 60."""

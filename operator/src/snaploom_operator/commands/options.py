@@ -27,8 +27,6 @@ from snaploom_operator.cluster.port import OURS, Cluster
 from snaploom_operator.decision import Unparsable
 from snaploom_operator.store.entries import parse_resource
 
-# Parses resource names of the command line: `ods/flights`, `OutputDataset/flights`, `flights`.
-
 RUNNABLE = ("OutputDataset", "SkippingIndex")
 """Kinds that have runs."""
 
@@ -91,8 +89,6 @@ def parse_runnable(text: str) -> Named:
     )
     raise InvalidDeclarations([finding])
 
-
-# Options of the commands that use a cluster or run a process, named as in kubectl.
 
 SettingsFile = Annotated[
     Path | None, Parameter(help="Settings file (YAML); default: built-in defaults.")
@@ -160,9 +156,6 @@ class NamespaceView:
     namespace: str
     unread: Mapping[str, str] = field(default_factory=dict)
     """The cause if a resource cannot be parsed, by `Kind/name`."""
-
-
-# Reads the resources of one namespace for commands.
 
 
 async def read_view(cluster: Cluster, namespace: str, now: EpochNanos) -> NamespaceView:

@@ -16,8 +16,6 @@ from snaploom.planning.builtinlists import BUILT_IN_LISTS
 from snaploom_operator.commands.options import Form, OutputForm
 from snaploom_operator.settings import OperatorSettings, read_settings
 
-# `snaploom operator settings`: shows the effective settings and allow lists.
-
 HIDDEN = "(hidden)"
 """Replaces values that may be secret."""
 _TEXT_WIDTH = 98

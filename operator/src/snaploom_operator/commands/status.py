@@ -31,7 +31,7 @@ from snaploom.storage.folder import open_folder
 from snaploom.storage.statussummary import manifest_pointer, newest_snapshot, published_snapshots
 from snaploom.storage.stores import open_store
 from snaploom.visibletext import in_ascii, json_visible, visible_lines
-from snaploom_operator.apply.status import write_status
+from snaploom_operator.apply.actions import write_status
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.commands.options import (
     ClusterOptions,
@@ -45,10 +45,8 @@ from snaploom_operator.commands.options import (
 )
 from snaploom_operator.conditions import EVERY_REMEDY
 from snaploom_operator.decide.decide import Configuration
-from snaploom_operator.decision import has_attempts
+from snaploom_operator.decide.runview import has_attempts
 from snaploom_operator.store.entries import reached, references_of
-
-# Drawings in the tree of `snaploom status`: as wide as the terminal, in ASCII where it must be.
 
 
 @dataclass(frozen=True)
@@ -66,8 +64,6 @@ class Drawing:
             in_ascii(drawn) if options.ascii_only else drawn, no_wrap=True, overflow="ellipsis"
         )
 
-
-# Durations as `kubectl` prints them: one or two units.
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
@@ -97,8 +93,6 @@ def ago(time: str, now: EpochNanos) -> str:
     seconds = (now - parse_instant(time)) / NANOS_PER_SECOND
     return f"in {duration_text(-seconds)}" if seconds < 0 else f"{duration_text(seconds)} ago"
 
-
-# The tree of `snaploom status`: join tree, sources, runs and snapshots of an output.
 
 _SHOWN_SNAPSHOTS = 5
 """Snapshots that are listed; the others are counted."""
@@ -375,9 +369,6 @@ def _condition_line(condition: Condition, now: EpochNanos) -> Text:
     length = elapsed(condition.last_transition_time, now)
     return Text.assemble((f"{condition.type}={condition.status}", style),
                          f" for {length}: {condition.message}")  # fmt: skip
-
-
-# `snaploom status --rebuild`: restores the published snapshots of a status from the manifest.
 
 
 def output_named(named: Named | None) -> Named:

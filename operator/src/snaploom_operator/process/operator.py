@@ -41,6 +41,7 @@ from snaploom_operator.gather.gatherer import Gatherer
 from snaploom_operator.objects import Ref
 from snaploom_operator.process.process import Process
 from snaploom_operator.process.reconciler import Controller, Reconciler
+from snaploom_operator.queues import WorkQueue
 from snaploom_operator.serve.health import (
     HEARTBEAT_TIMEOUT,
     metrics_application,
@@ -51,15 +52,12 @@ from snaploom_operator.serve.metrics import Metrics, StateCollector
 from snaploom_operator.settings import OperatorSettings
 from snaploom_operator.store.feed import Feed, Watched, compare_kinds, watched_kinds
 from snaploom_operator.store.store import Store
-from snaploom_operator.submit.forms import FORMS
+from snaploom_operator.submit.applications import FORMS
 from snaploom_operator.submit.localrunner import LocalRunner, job_environment
 from snaploom_operator.verdicts import TextVerdicts, running_workers
-from snaploom_operator.workqueue import WorkQueue
 
 _log = logging.getLogger(__name__)
 
-
-# Composes the operator over any cluster.
 
 STOP_SECONDS = 20.0
 """Seconds to finish the current passes at shutdown: less than the thirty of a pod."""
@@ -211,8 +209,6 @@ def operator_kinds(settings: OperatorSettings, *, is_local: bool) -> tuple[Watch
     forms = (FORMS[submitter] for submitter in FORMS if submitter in allowed)
     return watched_kinds(forms, is_namespaced=bool(settings.watch_namespaces))
 
-
-# The operator process: the operator with its endpoint, leader election and shutdown.
 
 CLOCK_CHECK_SECONDS = 20.0
 """Interval of checking for clock changes."""

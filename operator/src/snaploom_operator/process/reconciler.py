@@ -11,15 +11,12 @@ from snaploom.errors import SnaploomError
 from snaploom_operator.apply.executor import ActionBackoff, Executor
 from snaploom_operator.decision import Decision, ObservedResource, Unparsable
 from snaploom_operator.gather.gatherer import Gatherer, Unjudged
-from snaploom_operator.logs import about
-from snaploom_operator.objects import Ref
+from snaploom_operator.objects import Ref, about
+from snaploom_operator.queues import WorkQueue
 from snaploom_operator.serve.metrics import Metrics, Outcome
-from snaploom_operator.workqueue import WorkQueue
 
 _log = logging.getLogger(__name__)
 
-
-# One reconcile pass: gather -> decide -> execute.
 
 Decide = Callable[[ObservedResource | Unparsable], Decision]
 
@@ -56,8 +53,6 @@ class Reconciler:
             await self._backoff.retry(key, error)
             return Outcome.FAILED
 
-
-# The reconcile loop: workers that take keys from the queue, one pass each.
 
 SENTINEL = Ref("Sentinel", "", "")
 """A key without a resource: processing it is the loop's heartbeat."""

@@ -16,8 +16,6 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from snaploom_operator.serve.http import ServedCertificate, port_unusable
 from snaploom_operator.store.feed import Feed
 
-# Remembers answers for seconds: of the API server, and what takes long to compute.
-
 _Answer = TypeVar("_Answer")
 
 
@@ -65,8 +63,6 @@ class AnswerCache(Generic[_Answer]):
                 del self._held[key]
             raise
 
-
-# Endpoints for probes and for Prometheus.
 
 METRICS_SECONDS = 2.0
 """Seconds for which metrics are shown again: less than an interval of scraping. Those of 2,000
@@ -134,9 +130,6 @@ def _has_ipv4() -> bool:
     except OSError:
         return True
     return any(family is socket.AF_INET for family, *_ in found)
-
-
-# Readiness of a server that answers from a cache of resources.
 
 
 class Readiness:

@@ -19,8 +19,6 @@ from snaploom_operator.errors import SettingsInvalid
 _log = logging.getLogger(__name__)
 
 
-# Hot reload of a server's certificate files.
-
 CERTIFICATE, KEY = "tls.crt", "tls.key"
 """File names, as in Secrets of the type `kubernetes.io/tls`."""
 RELOAD_SECONDS = 2.0
@@ -92,8 +90,6 @@ def _context() -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 
-
-# An HTTP server for untrusted clients, with limits on connections, time and bodies.
 
 GRACE_SECONDS = 10.0
 """Time limit of requests in progress at shutdown; longer than any takes."""

@@ -23,15 +23,13 @@ from snaploom.models.skippingindex import IndexState, SkippingIndex, SkippingInd
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, parse_instant
 from snaploom.version import VERSION
 from snaploom_operator.conditions import EVERY_REMEDY, ConditionType, Reason
-from snaploom_operator.decision import Unparsable, has_attempts
+from snaploom_operator.decide.runview import has_attempts
+from snaploom_operator.decision import Unparsable
 from snaploom_operator.objects import Ref, known_instant
+from snaploom_operator.queues import WorkQueue
 from snaploom_operator.store.store import Store
-from snaploom_operator.workqueue import WorkQueue
 
 _log = logging.getLogger(__name__)
-
-
-# The run that ended between two statuses, for metrics.
 
 
 @dataclass(frozen=True)
@@ -69,8 +67,6 @@ def _last(status: ResourceStatus | None) -> LastRun | None:
         return status.last_run
     return None
 
-
-# Metrics of single resources, computed from their statuses at scrape time.
 
 Content = Resource | Unparsable
 _Samples = Iterator[tuple[str, list[str], float]]
@@ -189,8 +185,6 @@ def _ready_reason(content: Content) -> str:
     return next(ready, "")
 
 
-# Metrics and log lines about outages, watch restarts, clock changes and leadership.
-
 UNANSWERED = 3
 """Consecutive requests without an answer after which the API server counts as unreachable: a single
 one may be lost with its connection."""
@@ -290,8 +284,6 @@ class Recoveries:
         """Record a renewal of the webhook's certificate; `cluster.certificates` logs it."""
         self._renewals.inc()
 
-
-# The operator's Prometheus metrics; `docs/reference/metrics.md` lists them.
 
 PASS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """Seconds: a pass without a request takes one millisecond, one with several some ten."""

@@ -27,8 +27,17 @@ from snaploom.models.run import Submitter
 from snaploom.models.schema import structural_schema
 from snaploom_operator.cluster.port import CONFIG_MAPS, NAMESPACES, OURS, PODS, ApiResource, Cluster
 from snaploom_operator.errors import ClusterError, ResourceUnknown
-from snaploom_operator.objects import LABEL_OWNER, JsonObject, Ref, mapping_in, metadata_of, text_in
-from snaploom_operator.store.entries import kind_key, ref_of, version_of
+from snaploom_operator.objects import (
+    LABEL_OWNER,
+    JsonObject,
+    Ref,
+    kind_key,
+    mapping_in,
+    metadata_of,
+    ref_of,
+    text_in,
+    version_of,
+)
 from snaploom_operator.store.store import NOTHING, Store
 from snaploom_operator.submit.applications import ApplicationForm
 
@@ -350,8 +359,6 @@ class Feed:
         if self._store.is_synced:
             self._on_change(woken)
 
-
-# Compares the kinds that the API server serves with those that this operator was built with.
 
 LISTED = 5
 """Fields in a message; the others are counted."""

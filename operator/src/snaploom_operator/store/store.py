@@ -14,32 +14,31 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from snaploom.loading.nearmisses import Guesses
+from snaploom.models.common import ResourceStatus
 from snaploom.models.datasource import DataSource, LastSeen
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.run import CurrentPhase, CurrentRun, Submitter
+from snaploom.models.skippingindex import SkippingIndex
+from snaploom.planning.validation.overlaps import folder_of
 from snaploom.visibletext import visible
+from snaploom_operator.conditions import ConditionType, Reason
 from snaploom_operator.decision import Unparsable
-from snaploom_operator.logs import about
-from snaploom_operator.objects import JsonObject, Ref, mapping_in, text_in
-from snaploom_operator.settings import Limits
-from snaploom_operator.store.children import Child, ChildReader
-from snaploom_operator.store.entries import (
-    RUNNABLE,
-    Entry,
-    current_run,
-    declared,
-    is_stalled_by_reference,
-    may_start,
-    published,
-    reached,
-    read_entry,
+from snaploom_operator.objects import (
+    JsonObject,
+    Ref,
+    about,
+    is_pause,
+    mapping_in,
     ref_of,
-    references_of,
+    text_in,
     version_of,
 )
-from snaploom_operator.store.indexes import Folders, RunQueue, take_seen
+from snaploom_operator.queues import RunQueue
+from snaploom_operator.settings import Limits
+from snaploom_operator.store.children import Child, ChildReader, take_seen
+from snaploom_operator.store.entries import Entry, reached, read_entry, read_folders, references_of
 from snaploom_operator.submit.applications import ApplicationForm
 
 _log = logging.getLogger(__name__)
@@ -449,3 +448,122 @@ class Store:
 
 def _generation(entry: Entry | None) -> int:
     return -1 if entry is None else entry.generation
+
+
+RUNNABLE = frozenset({OutputDataset.__name__, SkippingIndex.__name__})
+"""Kinds that run jobs."""
+
+
+def declared(entry: Entry | None) -> object:
+    """The part that other resources depend on, for comparison."""
+    if entry is None:
+        return None
+    if isinstance(entry.content, Unparsable):
+        return entry.uid, entry.content.generation
+    return entry.uid, getattr(entry.content, "spec", None)
+
+
+def published(entry: Entry | None) -> tuple[str, int] | None:
+    """UID and manifest sequence of an output, which start runs of its readers and indexes."""
+    content = None if entry is None else entry.content
+    if entry is None or not isinstance(content, OutputDataset) or content.status is None:
+        return None
+    manifest = content.status.manifest
+    return None if manifest is None else (entry.uid, manifest.sequence)
+
+
+def current_run(content: Resource | Unparsable | None) -> CurrentRun | None:
+    """The queued or submitted run of a resource."""
+    if isinstance(content, OutputDataset | SkippingIndex) and content.status is not None:
+        return content.status.current_run
+    return None
+
+
+def is_stalled_by_reference(entry: Entry | None) -> bool:
+    """Return whether a resource is stalled because a reference leads to nothing."""
+    status: object = getattr(entry.content, "status", None) if entry is not None else None
+    return isinstance(status, ResourceStatus) and any(
+        each.type == ConditionType.STALLED and each.reason == Reason.REFERENCE_MISSING
+        for each in status.conditions
+    )
+
+
+def may_start(content: Resource | Unparsable | None) -> bool:
+    """Return whether a resource is neither paused nor suspended."""
+    if not isinstance(content, OutputDataset | SkippingIndex):
+        return False
+    paused = is_pause(content.metadata.annotations)
+    return not paused and not content.spec.run.suspend
+
+
+class PathIndex:
+    """Objects by folder path; every path ends with `/`."""
+
+    def __init__(self) -> None:
+        self._at: defaultdict[str, set[Ref]] = defaultdict(set)
+        self._below: defaultdict[str, set[Ref]] = defaultdict(set)
+
+    def add(self, path: str, ref: Ref) -> None:
+        """Add an object at a path."""
+        self._at[path].add(ref)
+        for above in _above(path):
+            self._below[above].add(ref)
+
+    def discard(self, path: str, ref: Ref) -> None:
+        """Remove an object from a path."""
+        _drop(self._at, path, ref)
+        for above in _above(path):
+            _drop(self._below, above, ref)
+
+    def touching(self, path: str) -> set[Ref]:
+        """Objects at a path, above it, or below it."""
+        found = {ref for place in (path, *_above(path)) for ref in self._at.get(place, ())}
+        return found | self._below.get(path, set())
+
+
+class Folders:
+    """Outputs and sources of one namespace by their folders."""
+
+    def __init__(self) -> None:
+        self._outputs = PathIndex()
+        self._sources = PathIndex()
+
+    def add(self, ref: Ref, folders: Iterable[str]) -> None:
+        """Add an output or a source with its folders."""
+        index = self._outputs if ref.kind == OutputDataset.__name__ else self._sources
+        for path in folders:
+            index.add(path, ref)
+
+    def discard(self, ref: Ref, folders: Iterable[str]) -> None:
+        """Remove an output or a source from its folders."""
+        index = self._outputs if ref.kind == OutputDataset.__name__ else self._sources
+        for path in folders:
+            index.discard(path, ref)
+
+    def overlapping(self, output: OutputDataset) -> set[Ref]:
+        """Outputs whose folder equals, contains or is inside that of this one; itself included."""
+        return self._outputs.touching(folder_of(output))
+
+    def readers(self, output: OutputDataset) -> set[Ref]:
+        """Sources that may read what an output publishes."""
+        return self._sources.touching(folder_of(output))
+
+    def published_below(self, source: DataSource) -> set[Ref]:
+        """Outputs whose files a source may read."""
+        return {ref for path in read_folders(source) for ref in self._outputs.touching(path)}
+
+
+def _above(path: str) -> list[str]:
+    """Every folder that a folder lies in, the nearest first."""
+    found = []
+    end = path.rfind("/", 0, -1)
+    while end >= 0:
+        found.append(path[: end + 1])
+        end = path.rfind("/", 0, end)
+    return found
+
+
+def _drop(index: defaultdict[str, set[Ref]], path: str, ref: Ref) -> None:
+    index[path].discard(ref)
+    if not index[path]:
+        del index[path]

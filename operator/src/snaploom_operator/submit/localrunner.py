@@ -38,19 +38,17 @@ from snaploom_operator.objects import (
     text_in,
 )
 from snaploom_operator.submit import local
-from snaploom_operator.submit.applications import run_arguments
-from snaploom_operator.submit.configmaps import BUNDLE_KEY, COMPRESSED, found_report
+from snaploom_operator.submit.applications import LocalForm, run_arguments
 from snaploom_operator.submit.localprocess import (
     LocalProcess,
     ProcessName,
     start_process,
     stop_orphan,
 )
+from snaploom_operator.submit.manifests import BUNDLE_KEY, COMPRESSED, found_report
 
 _log = logging.getLogger(__name__)
 
-
-# The outcome of a job whose operator stopped: its exit code is lost, its Report is not.
 
 _NO_REPORT = "the operator was stopped during the run, which wrote no final report"
 
@@ -78,8 +76,6 @@ async def final_state(
         return ApplicationState.FAILED, _NO_REPORT
     return ApplicationState.FAILED, found.report.message or _NO_REPORT
 
-
-# Runs Local applications as processes of this machine, for `snaploom operator run --local`.
 
 JOB = (sys.executable, "-m", "snaploom.jobs.clusterjob")
 """The program of a run, the same as in the image."""
@@ -143,7 +139,7 @@ class LocalRunner:
         self._host = host or socket.gethostname()
         self._operator = ProcessName.of_this()
         self._jobs: dict[str, asyncio.Task[None]] = {}
-        self._form = local.LocalForm()
+        self._form = LocalForm()
 
     @property
     def is_busy(self) -> bool:
