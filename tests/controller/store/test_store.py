@@ -170,13 +170,13 @@ def test_a_status_that_is_removed_is_gone() -> None:
 
 def test_declarations_of_a_namespace_count_as_changed_with_their_spec_only() -> None:
     store = filled()
-    before = store.declared_changes(OUTPUT["metadata"]["namespace"])
+    before = store.declared_changes[OUTPUT["metadata"]["namespace"]]
     store.put(newer(spoilt(OUTPUT, "status", {"snapshotCount": 3})))
-    assert store.declared_changes(OUTPUT["metadata"]["namespace"]) == before
+    assert store.declared_changes[OUTPUT["metadata"]["namespace"]] == before
     store.put(changed(OUTPUT, "spec.outputFolder.folderUri", "/elsewhere/"))
-    assert store.declared_changes(OUTPUT["metadata"]["namespace"]) == before + 1
+    assert store.declared_changes[OUTPUT["metadata"]["namespace"]] == before + 1
     store.remove(key(OUTPUT))
-    assert store.declared_changes(OUTPUT["metadata"]["namespace"]) == before + 2
+    assert store.declared_changes[OUTPUT["metadata"]["namespace"]] == before + 2
 
 
 def test_a_new_publication_queues_indexes_and_readers_of_the_folder() -> None:
@@ -280,7 +280,7 @@ def test_a_namespace_that_is_being_deleted_queues_its_resources() -> None:
         "status": {"phase": "Terminating"},
     }
     assert store.put(namespace) == {key(CUSTOMER), key(OUTPUT)}
-    assert store.is_terminating(NAMESPACE)
+    assert NAMESPACE in store.terminating
 
 
 def test_submitters_that_come_or_go_wake_what_can_run() -> None:

@@ -32,6 +32,8 @@ from snaploom_operator.decide.lifecycle import (
     next_run_at,
     readiness,
     run_view,
+    stalled,
+    unusable,
 )
 from snaploom_operator.decide.runsteps import Step, config_map_deletion
 from snaploom_operator.decide.runview import (
@@ -42,9 +44,7 @@ from snaploom_operator.decide.runview import (
     condition_notes,
     fault_of,
     findings_text,
-    stalled,
     stalls_at,
-    unusable,
     validated,
 )
 from snaploom_operator.decision import (
@@ -285,11 +285,12 @@ _PUBLISHED = "the newest snapshot was published"
 def decide_output(observed: ObservedOutput, settings: DecideSettings) -> Decision:
     """Decide about an OutputDataset."""
     broken = fault_of(observed)
+    declared = (validated(observed, broken), *_planned(observed, broken))
     view = run_view(observed, broken, settings)
     step = advance_runs(view)
     status = _output_status(observed, step)
     data = _output_state(view, status)
-    conditions = (validated(observed, broken), *_planned(observed, broken), _snapshot_fresh(data))
+    conditions = (*declared, _snapshot_fresh(data))
     # The plan comes last: a ConfigMap that cannot be written must not block a run.
     return conclude(view, step, status, data, conditions, plan_actions(observed, status.plan))
 
@@ -476,16 +477,11 @@ def conclude(
     """
     before = view.conditions
     after = replace(view, owner=view.owner.model_copy(update={"status": status}))
+    expiry, upcoming = expires_at(view.settings, data.since), next_run_at(after)
     fault = view.fault or step.fault
     values = (*readiness(after, data, fault), *conditions)
     decided = next_conditions(before, values, view.owner.metadata.generation, view.now)
-    upcoming = next_run_at(after)
-    wakes = (
-        *step.wakes,
-        upcoming,
-        expires_at(view.settings, data.since),
-        stalls_at(fault, before, view.now),
-    )
+    wakes = (*step.wakes, upcoming, expiry, stalls_at(fault, before, view.now))
     next_run = format_instant(upcoming) if upcoming is not None else None
     return Decision(
         status=status.model_copy(update={"conditions": decided, "next_run_time": next_run}),

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from snaploom.models.common import Condition
 from snaploom.models.report import RunPhase
 from snaploom.models.run import (
     CurrentPhase,
@@ -17,7 +18,11 @@ from snaploom.models.run import (
 )
 from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
 from snaploom.models.times import EpochNanos, format_instant
-from snaploom_operator.conditions import ConditionType, ConditionValue, Reason
+from snaploom_operator.conditions import (
+    ConditionType,
+    ConditionValue,
+    Reason,
+)
 from snaploom_operator.decide.runsteps import (
     Step,
     adopted,
@@ -38,10 +43,8 @@ from snaploom_operator.decide.runview import (
     due,
     is_alive,
     may_run_on_schedule,
-    reconciling,
     retry_at,
-    stalled,
-    unusable,
+    stalls_at,
 )
 from snaploom_operator.decision import (
     Action,
@@ -248,7 +251,9 @@ def advance_runs(view: RunView) -> Step:
     current = adopted(view)
     if view.is_deleting:
         return advance_deletion(view, current)
-    wanted = _startable_run(view)
+    is_held = view.settings.suspend or view.is_paused or view.fault is not None
+    impossible = view.bundle is None or view.runs.is_namespace_terminating
+    wanted = None if is_held or impossible else due(view)
     if current is not None:
         step = follow_run(view, current, wanted)
     else:
@@ -309,12 +314,6 @@ def _submitter_fault(view: RunView) -> Fault | None:
     )
 
 
-def _startable_run(view: RunView) -> Due | None:
-    is_held = view.settings.suspend or view.is_paused or view.fault is not None
-    impossible = view.bundle is None or view.runs.is_namespace_terminating
-    return None if is_held or impossible else due(view)
-
-
 def _finalizer(view: RunView) -> tuple[Action, ...]:
     wants = view.settings.deletion_policy is DeletionPolicy.DELETE
     if wants and not view.has_finalizer:
@@ -342,7 +341,8 @@ def readiness(view: RunView, data: DataState, fault: Fault | None) -> tuple[Cond
 
     The view has the new status, with the conditions as observed.
     """
-    return (*_ready(view, data, fault), *_suspended(view))
+    held = _suspended(view)
+    return (*_ready(view, data, fault), *held)
 
 
 def _ready(view: RunView, data: DataState, fault: Fault | None) -> tuple[ConditionValue, ...]:
@@ -485,3 +485,27 @@ def _failure(last: LastRun) -> str:
     reason = f" ({last.reason})" if last.reason else ""
     message = f": {last.message}" if last.message else ""
     return f"run {last.id} ended as {last.phase}{reason}{message}"
+
+
+def unusable(
+    fault: Fault, before: Iterable[Condition], now: EpochNanos
+) -> tuple[ConditionValue, ...]:
+    """The conditions of a resource with a fault: Stalled, or Reconciling in its grace period."""
+    make = stalled if stalls_at(fault, before, now) is None else reconciling
+    return make(fault.reason, fault.message)
+
+
+def stalled(reason: Reason, message: str) -> tuple[ConditionValue, ...]:
+    """The conditions of a resource that is not Ready and Stalled."""
+    return (
+        ConditionValue(ConditionType.READY, False, reason, message),
+        ConditionValue(ConditionType.STALLED, True, reason, message),
+    )
+
+
+def reconciling(reason: Reason, message: str) -> tuple[ConditionValue, ...]:
+    """The conditions of a resource that is not Ready and Reconciling."""
+    return (
+        ConditionValue(ConditionType.READY, False, reason, message),
+        ConditionValue(ConditionType.RECONCILING, True, reason, message),
+    )

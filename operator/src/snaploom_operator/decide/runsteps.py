@@ -40,11 +40,12 @@ from snaploom_operator.decide.runview import (
 from snaploom_operator.decision import Action, Create, Delete, EventType, Note, OwnedConfigMap
 from snaploom_operator.objects import (
     Application,
-    Metadata,
     has_lasted,
     is_past,
     known_instant,
     later,
+    metadata_of,
+    text_in,
 )
 from snaploom_operator.submit.applications import FORMS
 from snaploom_operator.submit.manifests import RunRequest, bundle_config_map, merged_settings
@@ -97,7 +98,7 @@ def creations(view: RunView, current: CurrentRun) -> tuple[Create, Create] | Fau
             run=current,
             started_at=known_instant(current.started_at) or view.now,
             spark=merged_settings(view.settings.spark, operator.spark),
-            bundle=Metadata.of(bundled).name,
+            bundle=text_in(metadata_of(bundled), "name"),
             settings=operator,
             secrets=secret_keys(bundle, current.action),
         )

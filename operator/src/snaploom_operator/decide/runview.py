@@ -111,30 +111,6 @@ def stalls_at(
     return later(known_instant(start) or now, GRACE_SECONDS)
 
 
-def unusable(
-    fault: Fault, before: Iterable[Condition], now: EpochNanos
-) -> tuple[ConditionValue, ...]:
-    """The conditions of a resource with a fault: Stalled, or Reconciling in its grace period."""
-    make = stalled if stalls_at(fault, before, now) is None else reconciling
-    return make(fault.reason, fault.message)
-
-
-def stalled(reason: Reason, message: str) -> tuple[ConditionValue, ...]:
-    """The conditions of a resource that is not Ready and Stalled."""
-    return (
-        ConditionValue(ConditionType.READY, False, reason, message),
-        ConditionValue(ConditionType.STALLED, True, reason, message),
-    )
-
-
-def reconciling(reason: Reason, message: str) -> tuple[ConditionValue, ...]:
-    """The conditions of a resource that is not Ready and Reconciling."""
-    return (
-        ConditionValue(ConditionType.READY, False, reason, message),
-        ConditionValue(ConditionType.RECONCILING, True, reason, message),
-    )
-
-
 def validated(observed: ObservedResource, fault: Fault | None) -> ConditionValue:
     """The condition Validated."""
     if fault is not None and not fault.is_about_tree:

@@ -51,7 +51,7 @@ from snaploom_operator.objects import Application, DriverPod, Ref, known_instant
 from snaploom_operator.store.children import newer
 from snaploom_operator.store.entries import Entry, reached
 from snaploom_operator.store.store import Store
-from snaploom_operator.verdicts import PendingVerdicts, RecordingJudge, TextVerdicts
+from snaploom_operator.verdicts import RecordingJudge, TextVerdicts
 
 KEPT = 250
 """Cached checks with a Bundle: more than are observed repeatedly at one time, and a few tens of
@@ -182,7 +182,7 @@ class Gatherer:
 
     def _basis(self, entry: Entry, resource: Resource) -> int:
         """The hash of the inputs of a check, computed anew where declarations changed."""
-        changes = self._store.declared_changes(entry.ref.namespace)
+        changes = self._store.declared_changes[entry.ref.namespace]
         known = self._bases.get(entry.ref)
         if known is None or known[0] != changes:
             basis = hash(self._context(entry, resource).basis)
@@ -327,7 +327,7 @@ class Gatherer:
             driver_pods={c.run: c.view for c in children if isinstance(c.view, DriverPod)},
             queue=self._store.queue.place_of(entry.ref),
             available=self._store.available,
-            is_namespace_terminating=was_refused or self._store.is_terminating(namespace),
+            is_namespace_terminating=was_refused or namespace in self._store.terminating,
         )
 
 
@@ -535,3 +535,62 @@ def needed(closure: Iterable[Entry], ref: Ref) -> tuple[Entry, ...]:
 
     found = reached(entries[ref].references, near)
     return tuple(entries[key] for key in sorted(found & entries.keys() - {ref}))
+
+
+class PendingVerdicts:
+    """Pending verdicts by resource; `wake` requeues one when its verdicts are known."""
+
+    def __init__(self, verdicts: TextVerdicts, wake: Callable[[Ref], None]) -> None:
+        self._verdicts = verdicts
+        self._wake = wake
+        self._asked: dict[Ref, tuple[int, RecordingJudge]] = {}
+        """By resource: the hash of its inputs, and its judge with its verdicts. It is kept until
+        the resource is checked or changes: the shared cache may be too small for all of its
+        texts."""
+        self._under_way: dict[Ref, asyncio.Task[None]] = {}
+        self._failures: dict[Ref, Exception] = {}
+
+    def is_under_way(self, ref: Ref) -> bool:
+        """Return whether verdicts of a resource are being computed."""
+        return ref in self._under_way
+
+    def judge(self, ref: Ref, basis: int) -> RecordingJudge:
+        """The judge for one check of a resource with some hash of its inputs.
+
+        Raises:
+            TextNotJudged: its last missing verdicts could not be computed.
+        """
+        failure = self._failures.pop(ref, None)
+        if failure is not None:
+            raise failure
+        kept = self._asked.get(ref)
+        if kept is None or kept[0] != basis:
+            kept = self._asked[ref] = basis, RecordingJudge(self._verdicts)
+        return kept[1]
+
+    def begin(self, ref: Ref) -> None:
+        """Compute the verdicts that the last check of a resource was missing."""
+        self._under_way[ref] = asyncio.create_task(self._fetch(ref, self._asked[ref][1]))
+
+    def forget(self, ref: Ref) -> None:
+        """Drop the state of a resource that is checked or deleted."""
+        self._asked.pop(ref, None)
+        self._failures.pop(ref, None)
+        task = self._under_way.pop(ref, None)
+        if task is not None:
+            task.cancel()
+
+    async def close(self) -> None:
+        """Cancel all pending verdicts."""
+        tasks = tuple(self._under_way.values())
+        for ref in tuple(self._under_way):
+            self.forget(ref)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _fetch(self, ref: Ref, asked: RecordingJudge) -> None:
+        try:
+            await asked.fetch_missing(ref.namespace)
+        except Exception as error:  # noqa: BLE001 - the next check of the resource raises it
+            self._failures[ref] = error
+        self._under_way.pop(ref, None)
+        self._wake(ref)

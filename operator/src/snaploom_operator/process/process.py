@@ -47,7 +47,8 @@ class Process(Generic[AnyParts]):
         self._opened = opened
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
-        self._parts: AnyParts | None = None
+        self.parts: AnyParts
+        """Its parts, between `begin` and `end`."""
         self.ending = asyncio.Event()
         """Set when the process is to end."""
         self.failure: Exception | None = None
@@ -56,16 +57,10 @@ class Process(Generic[AnyParts]):
     def __copy__(self) -> Self:
         return self
 
-    @property
-    def parts(self) -> AnyParts:
-        """Its parts, between `begin` and `end`."""
-        assert self._parts is not None
-        return self._parts
-
     async def begin(self) -> None:
         """Open its parts; returns where they failed too, with `failure` set."""
         try:
-            self._parts = await self._stack.enter_async_context(self._opened(self))
+            self.parts = await self._stack.enter_async_context(self._opened(self))
         except Exception as error:  # noqa: BLE001 - what runs the process raises it
             self.fail(error)
 
@@ -75,7 +70,6 @@ class Process(Generic[AnyParts]):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._stack.aclose()
-        self._parts = None
 
     def spawn(self, name: str, work: Coroutine[None, None, None]) -> None:
         """Run something until the process ends; if it fails, so does the process.

@@ -208,9 +208,11 @@ class Feed:
         ref = ref_of(stored)
         self._unreported.discard(ref)
         if is_deleted:
-            self._wake(self._store.remove(ref, text_in(metadata_of(stored), "uid")))
+            woken = self._store.remove(ref, text_in(metadata_of(stored), "uid"))
         else:
-            self._wake(self._store.put(stored))
+            woken = self._store.put(stored)
+        if self._store.is_synced:
+            self._on_change(woken)
 
     async def list_all(self, *, needs_all: bool = True) -> None:
         """List everything.

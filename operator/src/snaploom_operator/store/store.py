@@ -76,15 +76,16 @@ class Store:
         """By namespace: resources that stall for a missing reference."""
         self._name_changes: Counter[tuple[str, str]] = Counter()
         """Names that were added or removed, by namespace and kind."""
-        self._declared_changes: Counter[str] = Counter()
-        """Declarations that were added, changed or removed, by namespace."""
+        self.declared_changes: Counter[str] = Counter()
+        """Changes of the declarations of each namespace, which references never leave."""
         self._folders: defaultdict[str, Folders] = defaultdict(Folders)
         self._children: dict[Ref, Child] = {}
         self._children_of: defaultdict[str, dict[Ref, None]] = defaultdict(dict)
         self._unreadable: dict[Ref, None] = {}
         self._last_seen: dict[Ref, LastSeen] = {}
         self._namespaces: dict[str, int] = {}
-        self._terminating: set[str] = set()
+        self.terminating: set[str] = set()
+        """Namespaces that are being deleted."""
 
     # Writes
 
@@ -118,7 +119,7 @@ class Store:
         """
         if ref.kind == NAMESPACE_KIND:
             self._namespaces.pop(ref.name, None)
-            self._terminating.discard(ref.name)
+            self.terminating.discard(ref.name)
             return NOTHING
         held = self._entries.get(ref) or self._children.get(ref)
         if held is None or (uid and held.uid != uid):
@@ -194,10 +195,6 @@ class Store:
         """
         missing = {each.kind for each in entry.references if each not in self._entries}
         return sum(self._name_changes[entry.ref.namespace, kind] for kind in missing)
-
-    def declared_changes(self, namespace: str) -> int:
-        """Count the changes of the declarations of a namespace, which references never leave."""
-        return self._declared_changes[namespace]
 
     def resources(self) -> Iterator[tuple[Ref, Resource | Unparsable]]:
         """All cached resources of ours, as of one moment; thread-safe."""
@@ -279,10 +276,6 @@ class Store:
         """The newest observation of a DataSource in the cached reports."""
         return self._last_seen.get(source)
 
-    def is_terminating(self, namespace: str) -> bool:
-        """Return whether a namespace is known to be terminating."""
-        return namespace in self._terminating
-
     # Internals
 
     def _version_of(self, ref: Ref) -> int | None:
@@ -295,7 +288,7 @@ class Store:
         woken = {ref}
         declares_anew = declared(before) != declared(after)
         if declares_anew or _generation(before) != _generation(after):
-            self._declared_changes[ref.namespace] += 1
+            self.declared_changes[ref.namespace] += 1
         if declares_anew and before is not None:
             woken |= self._affected(before)
             self._unlink(before)
@@ -439,10 +432,10 @@ class Store:
 
     def _put_namespace(self, name: str, version: int, stored: JsonObject) -> frozenset[Ref]:
         self._namespaces[name] = version
-        was = name in self._terminating
+        was = name in self.terminating
         if (text_in(mapping_in(stored, "status"), "phase") == TERMINATING) == was:
             return NOTHING
-        self._terminating.symmetric_difference_update({name})
+        self.terminating.symmetric_difference_update({name})
         return frozenset(self._in_namespace.get(name, ()))
 
 

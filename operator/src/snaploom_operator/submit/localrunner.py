@@ -38,14 +38,14 @@ from snaploom_operator.objects import (
     text_in,
 )
 from snaploom_operator.submit import local
-from snaploom_operator.submit.applications import LocalForm, run_arguments
+from snaploom_operator.submit.applications import LocalForm
 from snaploom_operator.submit.localprocess import (
     LocalProcess,
     ProcessName,
     start_process,
     stop_orphan,
 )
-from snaploom_operator.submit.manifests import BUNDLE_KEY, COMPRESSED, found_report
+from snaploom_operator.submit.manifests import BUNDLE_KEY, COMPRESSED, found_report, run_arguments
 
 _log = logging.getLogger(__name__)
 
