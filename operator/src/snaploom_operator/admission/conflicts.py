@@ -20,6 +20,7 @@ from snaploom.planning.compatibility import Structure, merge_structures, structu
 from snaploom.planning.dependence import dependence_findings
 from snaploom.planning.graph import join_graph
 from snaploom.planning.judging.texts import TextJudge
+from snaploom.planning.reads import reads_of
 from snaploom.planning.sources.circles import cycle_findings
 from snaploom.planning.tree import plan_tree
 from snaploom.planning.validation.outputfolder import comparable_folder
@@ -28,7 +29,7 @@ from snaploom.planning.validation.validator import validate
 from snaploom.storage.fixedsettings import SETTING_PATHS, asked_by, changed_settings
 from snaploom_operator.decision import Unparsable
 from snaploom_operator.objects import Ref
-from snaploom_operator.store.entries import reached, references_of
+from snaploom_operator.store.entries import references_of
 from snaploom_operator.store.store import Store
 
 DEPENDANTS_JUDGED = 300
@@ -68,8 +69,7 @@ def review_context(resource: Resource, known: Store) -> ReviewContext:
     users = sorted(known.referrers(ref) - {ref})
     judged = _judged(users, known)
     starts = (*references_of(resource), *judged)
-    refs = reached(starts, lambda each: () if each == ref else known.references(each))
-    entries = known.entries(refs - {ref})
+    entries = known.related(ref, starts)
     readable = {
         entry.ref: entry.content for entry in entries if isinstance(entry.content, Resource)
     }
@@ -132,9 +132,8 @@ def contradictions(
 
 def _circle(source: DataSource, near: Iterable[Resource]) -> tuple[Finding, ...]:
     """The cycle of virtual sources that it closes, reported at this source."""
-    sources = {item.name: item for item in near if isinstance(item, DataSource)}
-    read = reached(source.spec.reads, lambda n: sources[n].spec.reads if n in sources else ())
-    if source.name not in read:
+    sources = {item.name: item for item in (*near, source) if isinstance(item, DataSource)}
+    if not reads_of(sources).circle(source.name):
         return ()
     return tuple(
         finding.model_copy(
@@ -143,7 +142,7 @@ def _circle(source: DataSource, near: Iterable[Resource]) -> tuple[Finding, ...]
                 "path": f"spec.{DataSource.variant_of(source.spec)}",
             }
         )
-        for finding in cycle_findings({**sources, source.name: source})
+        for finding in cycle_findings(sources)
     )
 
 

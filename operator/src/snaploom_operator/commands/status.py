@@ -7,9 +7,9 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated
 
+import networkx as nx
 from cyclopts import Parameter
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
@@ -46,7 +46,7 @@ from snaploom_operator.commands.options import (
 from snaploom_operator.conditions import EVERY_REMEDY
 from snaploom_operator.decide.decide import Configuration
 from snaploom_operator.decide.runview import has_attempts
-from snaploom_operator.store.entries import reached, references_of
+from snaploom_operator.store.entries import references_of
 
 
 @dataclass(frozen=True)
@@ -118,9 +118,10 @@ def tree_of(view: NamespaceView, identity: str) -> Tree:
 def forest_of(view: NamespaceView) -> Iterator[Tree]:
     """The trees of all outputs with their indexes, then of resources that no tree shows."""
     shown: set[str] = set()
+    below = nx.DiGraph({each: [*_children(view, view.resources[each])] for each in view.resources})
     for identity in _order(view):
         if identity not in shown:
-            shown |= reached([identity], partial(_children_of, view))
+            shown |= {identity, *nx.descendants(below, identity)}
             yield tree_of(view, identity)
     for identity, why in sorted(view.unread.items()):
         yield Tree(Text.assemble((identity, "bold"), (f"  cannot be shown: {why}", "red")))
@@ -134,11 +135,6 @@ def _order(view: NamespaceView) -> list[str]:
         view.resources,
         key=lambda each: (ranks.get(type(view.resources[each]), 2), each in read, each),
     )
-
-
-def _children_of(view: NamespaceView, identity: str) -> Iterator[str]:
-    if identity in view.resources:
-        yield from _children(view, view.resources[identity])
 
 
 def _children(view: NamespaceView, resource: AnyResource) -> Iterator[str]:

@@ -49,7 +49,7 @@ from snaploom_operator.decision import (
 )
 from snaploom_operator.objects import Application, DriverPod, Ref, known_instant
 from snaploom_operator.store.children import newer
-from snaploom_operator.store.entries import Entry, reached
+from snaploom_operator.store.entries import Entry
 from snaploom_operator.store.store import Store
 from snaploom_operator.verdicts import RecordingJudge, TextVerdicts
 
@@ -162,7 +162,7 @@ class Gatherer:
             return Unjudged()
         judge = self._pending.judge(entry.ref, basis)
         context = self._context(entry, resource)
-        faulty = await self._with_faults(needed(context.closure, entry.ref), judge)
+        faulty = await self._with_faults(self._store.needed(entry.ref), judge)
         findings = (await self._findings([entry], judge))[entry.ref]
         if judge.missing:
             self._pending.begin(entry.ref)
@@ -281,7 +281,7 @@ class Gatherer:
         outdated = self._store.outdated
         if not outdated:
             return ()
-        members = needed(self._store.closure(ref), ref)
+        members = self._store.needed(ref)
         return tuple(sorted(each.ref.identity for each in members if each.ref.kind in outdated))
 
     def _used_by(self, ref: Ref) -> UsedBy:
@@ -519,22 +519,6 @@ def check(context: ResourceContext, findings: tuple[Finding, ...]) -> Checked:
     bundle = bundle_for(resource.kind, resource.name, known)
     plan = plan_offline(bundle) if isinstance(resource, OutputDataset) else None
     return Checked(findings, (), bundle, plan, declarations_hash(bundle))
-
-
-def needed(closure: Iterable[Entry], ref: Ref) -> tuple[Entry, ...]:
-    """The entries that a resource needs, in the order of keys.
-
-    A relationship names sources that an output may not read, and an index needs only the folder of
-    an output: their references are not followed.
-    """
-    entries = {entry.ref: entry for entry in closure}
-
-    def near(key: Ref) -> frozenset[Ref]:
-        is_source = key in entries and key.kind == DataSource.__name__
-        return entries[key].references if is_source else frozenset()
-
-    found = reached(entries[ref].references, near)
-    return tuple(entries[key] for key in sorted(found & entries.keys() - {ref}))
 
 
 class PendingVerdicts:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar, get_args
+from functools import lru_cache
+from typing import get_args
 
 from pydantic import JsonValue, ValidationError
 
@@ -34,24 +35,14 @@ from snaploom_operator.objects import (
     text_in,
 )
 
-_Node = TypeVar("_Node", bound=Hashable)
-
-
-def reached(starts: Iterable[_Node], near: Callable[[_Node], Iterable[_Node]]) -> set[_Node]:
-    """The starts and everything that is reached from them, step by step."""
-    found = set(starts)
-    waiting = list(found)
-    while waiting:
-        new = set(near(waiting.pop())) - found
-        found |= new
-        waiting.extend(new)
-    return found
+_shared_ref = lru_cache(4_096)(Ref)
+"""Keys are shared: thousands of outputs of a namespace refer to the same sources."""
 
 
 def references_of(resource: Resource) -> frozenset[Ref]:
     """Every object that a spec refers to."""
     namespace = resource.metadata.namespace or ""
-    return frozenset(Ref(kind, namespace, name) for kind, name in _named(resource))
+    return frozenset(_shared_ref(kind, namespace, name) for kind, name in _named(resource))
 
 
 def _named(resource: Resource) -> Iterator[tuple[str, str]]:

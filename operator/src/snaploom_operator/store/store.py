@@ -11,7 +11,9 @@ from __future__ import annotations
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
+
+import networkx as nx
 
 from snaploom.loading.nearmisses import Guesses
 from snaploom.models.common import ResourceStatus
@@ -38,7 +40,7 @@ from snaploom_operator.objects import (
 from snaploom_operator.queues import RunQueue
 from snaploom_operator.settings import Limits
 from snaploom_operator.store.children import Child, ChildReader, take_seen
-from snaploom_operator.store.entries import Entry, reached, read_entry, read_folders, references_of
+from snaploom_operator.store.entries import Entry, read_entry, read_folders, references_of
 from snaploom_operator.submit.applications import ApplicationForm
 
 _log = logging.getLogger(__name__)
@@ -71,7 +73,12 @@ class Store:
         self._entries: dict[Ref, Entry] = {}
         self._by_uid: dict[str, Ref] = {}
         self._in_namespace: defaultdict[str, dict[Ref, None]] = defaultdict(dict)
-        self._referrers: defaultdict[Ref, set[Ref]] = defaultdict(set)
+        self._graph = nx.DiGraph()
+        """From each resource to what it refers to, whether that exists or not."""
+        # A hundred thousand nodes and edges without attributes share one mapping.
+        nothing: dict[str, object] = {}
+        self._graph.edge_attr_dict_factory = lambda: nothing
+        self._graph.node_attr_dict_factory = lambda: nothing
         self._stalled: defaultdict[str, set[Ref]] = defaultdict(set)
         """By namespace: resources that stall for a missing reference."""
         self._name_changes: Counter[tuple[str, str]] = Counter()
@@ -223,19 +230,37 @@ class Store:
 
     def referrers(self, ref: Ref) -> frozenset[Ref]:
         """The resources that refer to an object, whether it exists or not."""
-        return frozenset(self._referrers.get(ref, ()))
+        return frozenset(self._graph.predecessors(ref)) if ref in self._graph else NOTHING
 
     def dependants(self, ref: Ref) -> frozenset[Ref]:
         """The transitive referrers of an object.
 
         They include outputs that may read the files of another output.
         """
-        found = reached([ref], lambda each: self.referrers(each) | self._readers(each))
-        return frozenset(found - {ref})
+        if ref not in self._graph:
+            return NOTHING
+        edges = nx.generic_bfs_edges(
+            self._graph, ref, lambda each: iter(self.referrers(each) | self._readers(each))
+        )
+        return frozenset(user for _, user in edges)
 
     def closure(self, ref: Ref) -> tuple[Entry, ...]:
         """A resource and its transitive references, in the order of keys."""
-        return self.entries(reached([ref], self.references))
+        return self.entries({ref, *nx.descendants(self._graph, ref)} if ref in self._graph else ())
+
+    def needed(self, ref: Ref) -> tuple[Entry, ...]:
+        """The entries that a resource needs, in the order of keys.
+
+        A relationship names sources that an output may not read, and an index needs only the folder
+        of an output: their references are not followed.
+        """
+        return self.entries(self._with_reads(self.references(ref)) - {ref})
+
+    def related(self, ref: Ref, starts: Iterable[Ref]) -> tuple[Entry, ...]:
+        """Some resources and their transitive references, without those of one, and without it."""
+        graph = nx.restricted_view(self._graph, [ref], [])
+        layers = nx.bfs_layers(graph, [each for each in starts if each in graph])
+        return self.entries(chain.from_iterable(layers))
 
     def overlapping(self, output: OutputDataset) -> tuple[OutputDataset, ...]:
         """Outputs of the namespace whose folders may overlap with that of one; itself included."""
@@ -316,7 +341,7 @@ class Store:
         named, names = (NOTHING if each is None else each.references for each in (before, after))
         woken |= {reference for reference in named ^ names if reference in self._entries}
         if published(before) != published(after):
-            woken |= self._readers(ref) | self._referrers.get(ref, set())
+            woken |= self._readers(ref) | self.referrers(ref)
         if self._queue(ref, after):
             woken |= self.queue.next()
         return frozenset(woken)
@@ -331,18 +356,17 @@ class Store:
 
     def _link(self, entry: Entry) -> None:
         self._in_namespace[entry.ref.namespace][entry.ref] = None
-        for reference in entry.references:
-            self._referrers[reference].add(entry.ref)
+        self._graph.add_node(entry.ref)
+        self._graph.add_edges_from((entry.ref, reference) for reference in entry.references)
         self._folders[entry.ref.namespace].add(entry.ref, entry.folders)
 
     def _unlink(self, entry: Entry) -> None:
         del self._in_namespace[entry.ref.namespace][entry.ref]
         if self._by_uid.get(entry.uid) == entry.ref:
             del self._by_uid[entry.uid]
-        for reference in entry.references:
-            self._referrers[reference].discard(entry.ref)
-            if not self._referrers[reference]:
-                del self._referrers[reference]
+        self._graph.remove_edges_from([(entry.ref, reference) for reference in entry.references])
+        left = [each for each in (entry.ref, *entry.references) if not self._graph.degree(each)]
+        self._graph.remove_nodes_from(left)
         self._folders[entry.ref.namespace].discard(entry.ref, entry.folders)
 
     def _affected(self, entry: Entry) -> set[Ref]:
@@ -380,19 +404,24 @@ class Store:
         return {user for source in sources for user in self._users(source)}
 
     def _users(self, source: Ref) -> set[Ref]:
-        def virtual(ref: Ref) -> set[Ref]:
-            return {each for each in self.referrers(ref) if each.kind == DataSource.__name__}
+        def virtual(ref: Ref) -> Iterator[Ref]:
+            return (each for each in self.referrers(ref) if each.kind == DataSource.__name__)
 
-        sources = reached([source], virtual)
+        edges = nx.generic_bfs_edges(self._graph, source, virtual)
+        sources = (source, *(reader for _, reader in edges))
         return {u for each in sources for u in self.referrers(each) if u.kind in RUNNABLE}
 
     def _sources_of(self, output: OutputDataset) -> tuple[DataSource, ...]:
-        def virtual(ref: Ref) -> frozenset[Ref]:
-            return self.references(ref) if ref.kind == DataSource.__name__ else NOTHING
-
         # The output may be one that is not stored yet.
-        contents = map(self.get, sorted(reached(references_of(output), virtual)))
+        contents = map(self.get, sorted(self._with_reads(references_of(output))))
         return tuple(content for content in contents if isinstance(content, DataSource))
+
+    def _with_reads(self, refs: Iterable[Ref]) -> set[Ref]:
+        """Some resources, and all that the sources among them refer to."""
+        named = set(refs)
+        known = (each for each in named if each in self._graph)
+        sources = [each for each in known if each.kind == DataSource.__name__]
+        return named.union(*nx.bfs_layers(self._graph, sources))
 
     def _queue(self, ref: Ref, entry: Entry | None) -> bool:
         if ref.kind not in RUNNABLE:
