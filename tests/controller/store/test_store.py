@@ -36,6 +36,7 @@ INDEX = document(
 
 def filled(*objects: Any) -> Store:
     store = Store()
+    store.is_synced = True
     for each in objects or (CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT):
         store.put(each)
     return store

@@ -53,10 +53,10 @@ from snaploom_operator.store.entries import Entry
 from snaploom_operator.store.store import Store
 from snaploom_operator.verdicts import RecordingJudge, TextVerdicts
 
-KEPT = 250
-"""Cached checks with a Bundle: more than are observed repeatedly at one time, and a few tens of
-megabytes. Checks without one are small and cached for every resource, which is observed again right
-after its status was written."""
+KEPT = 100
+"""Cached checks with a Bundle: more than are observed repeatedly at one time, and some megabytes.
+Checks without one are small and cached for every resource, which is observed again right after its
+status was written."""
 AT_ONCE = 40
 """Resources that are checked in one turn of a thread: about 20 ms for ordinary ones."""
 SMALL = 5_000

@@ -370,6 +370,8 @@ class Store:
         self._folders[entry.ref.namespace].discard(entry.ref, entry.folders)
 
     def _affected(self, entry: Entry) -> set[Ref]:
+        if not self.is_synced:  # every resource is due then
+            return set()
         affected = set(self.dependants(entry.ref))
         if isinstance(entry.content, OutputDataset):
             affected |= self._folders[entry.ref.namespace].overlapping(entry.content)
