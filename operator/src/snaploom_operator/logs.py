@@ -20,13 +20,7 @@ _QUIET = {
 
 
 def set_up_logs(form: Literal["json", "text"], level: str, stream: TextIO | None = None) -> None:
-    """Log everything to one stream, by default standard error.
-
-    Args:
-        form: `json` or `text`.
-        level: `debug`, `info`, `warning` or `error`.
-        stream: the stream; None for standard error.
-    """
+    """Log from a level on, as JSON or text, to one stream; None for standard error."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     root = logging.getLogger()

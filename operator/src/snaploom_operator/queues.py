@@ -121,12 +121,6 @@ class WorkQueue(Generic[Key]):
             self._changed.set()
 
     @property
-    def ready(self) -> tuple[Key, ...]:
-        """Due keys, in order."""
-        self._promote()
-        return tuple(self._ready)
-
-    @property
     def depth(self) -> int:
         """Number of due keys; thread-safe."""
         now, due = self._clock(), self._due.copy()
@@ -137,16 +131,6 @@ class WorkQueue(Generic[Key]):
         """Seconds that the longest waiting key has been due; 0 without one. Thread-safe."""
         since = min((*self._ready.copy().values(), *self._again.copy().values()), default=None)
         return 0.0 if since is None else max(0.0, self._clock() - since)
-
-    @property
-    def is_idle(self) -> bool:
-        """True if no key is due or being processed."""
-        return not self._busy and self.depth == 0
-
-    @property
-    def next_due(self) -> float | None:
-        """Seconds until the next delayed key is due; None without one."""
-        return min(self._due.values()) - self._clock() if self._due else None
 
     def _promote(self) -> None:
         now = self._clock()

@@ -102,11 +102,12 @@ def _judged(users: Sequence[Ref], known: Store) -> list[Ref]:
 def users_of(ref: Ref, known: Store) -> tuple[str, ...]:
     """Identities of the resources that refer to one and are not being deleted."""
     users = known.entries(known.referrers(ref) - {ref})
-    return tuple(each.ref.identity for each in users if not _is_deleted(each.content))
-
-
-def _is_deleted(content: Resource | Unparsable) -> bool:
-    return isinstance(content, Resource) and content.metadata.deletion_timestamp is not None
+    contents = ((each.ref.identity, each.content) for each in users)
+    return tuple(
+        identity
+        for identity, content in contents
+        if isinstance(content, Unparsable) or content.metadata.deletion_timestamp is None
+    )
 
 
 FIXED_REASON = "ImmutableSettingChanged"

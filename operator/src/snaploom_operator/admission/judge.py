@@ -280,16 +280,8 @@ class Judge:
         self._verdicts = verdicts
         self._under_way: Counter[str] = Counter()
 
-    def under_way(self, namespace: str) -> int:
-        """Reviews of a namespace in progress."""
-        return self._under_way[namespace]
-
     async def judge(self, body: bytes, dispatch: Dispatch = directly) -> Judgement:
-        """Answer a review.
-
-        Args:
-            body: the AdmissionReview.
-            dispatch: begins the judgement of a request that must be judged.
+        """Answer the body of a review; `dispatch` begins the judgement of one that must be judged.
 
         Raises:
             ReviewUnreadable: the body is not an AdmissionReview.

@@ -96,13 +96,10 @@ class _Reply:
 
 
 class Webhook:
-    """Handles HTTP requests.
+    """Handles HTTP requests, so many reviews at a time; `judge` answers the body of one.
 
     Args:
-        judge: answers the body of a review.
-        metrics: the webhook's metrics.
         deadline: time limit of a review in seconds.
-        most: limit of concurrent reviews.
     """
 
     def __init__(

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -245,23 +244,16 @@ STOP_SECONDS = 5.0
 """Seconds in which those that wait are posted at the end of the process."""
 
 
-class _Waiting(NamedTuple):
-    resource: Ref
-    uid: str
-    note: Note
-    at: EpochNanos
-
-
 class EventQueue:
     """A recorder that does not wait until its events are posted; made by `queued_events`."""
 
     def __init__(self, recorder: EventRecorder) -> None:
         self._recorder = recorder
-        self._waiting: asyncio.Queue[_Waiting] = asyncio.Queue(QUEUED)
+        self._waiting: asyncio.Queue[tuple[Ref, str, Note, EpochNanos]] = asyncio.Queue(QUEUED)
 
     async def record(self, resource: Ref, uid: str, note: Note) -> None:
         """Have one event posted; its time is now."""
-        await self._waiting.put(_Waiting(resource, uid, note, now()))
+        await self._waiting.put((resource, uid, note, now()))
 
     async def run(self) -> None:
         """Post events until cancelled."""

@@ -276,10 +276,6 @@ CHECK_SECONDS = 60.0
 rotation are that far apart."""
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class CertificateRotator:
     """Reconciles the Secret and the ValidatingWebhookConfiguration periodically.
 
@@ -293,7 +289,7 @@ class CertificateRotator:
         settings: OperatorSettings,
         on_expiry: Callable[[float], None] = lambda seconds: None,
         on_renewed: Callable[[], None] = lambda: None,
-        clock: Callable[[], datetime] = _now,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._cluster = cluster

@@ -199,7 +199,8 @@ class KubernetesCluster:
         self, resource: ApiResource, *, namespace: str | None = None, selector: str = ""
     ) -> AsyncGenerator[Page, None]:
         """See `Cluster.pages`."""
-        request = Request("list", resource, namespace, query=_selected(selector))
+        query = (("labelSelector", selector),) if selector else ()
+        request = Request("list", resource, namespace, query=query)
         for _ in range(PAGED_TRIES):
             try:
                 async with aclosing(self._paged(request)) as pages:
@@ -254,12 +255,6 @@ class KubernetesCluster:
     ) -> tuple[str, ...]:
         """Names of the field managers of a field.
 
-        Args:
-            resource: kind of the object.
-            namespace: its namespace.
-            name: its name.
-            path: path of the field.
-
         Raises:
             ObjectMissing: there is no such object.
         """
@@ -311,17 +306,11 @@ class KubernetesCluster:
 @asynccontextmanager
 async def open_cluster(
     kubeconfig: Path | None = None,
-    observer: Observer = lambda exchange: None,
+    observer: Observer = lambda *_: None,
     context: str | None = None,
     user_agent: str = USER_AGENT,
 ) -> AsyncIterator[KubernetesCluster]:
-    """Connect to a cluster; connections are closed at the end of the context.
-
-    Args:
-        kubeconfig: see `connection.connect`.
-        observer: called after every request, for metrics.
-        context: context of the kubeconfig; None for its current one.
-        user_agent: the tool that connects.
+    """Connect as `connect` does, until the end of the context; every request is observed.
 
     Raises:
         SettingsInvalid: no cluster is configured.
@@ -331,10 +320,6 @@ async def open_cluster(
         yield KubernetesCluster(Requests(client, observer))
     finally:
         await client.close()
-
-
-def _selected(selector: str) -> tuple[tuple[str, str], ...]:
-    return (("labelSelector", selector),) if selector else ()
 
 
 def _page(resource: ApiResource, answer: JsonObject, *, is_first: bool) -> Page:
@@ -369,15 +354,9 @@ class Hear(Protocol):
 async def watching_session(
     kubeconfig: Path | None, context: str | None, user_agent: str, hear: Hear
 ) -> tuple[str, ClientSession]:
-    """Open a session with the credentials of `connect`; the URL of the API server, and the session.
+    """Open a session as `connect` does, which hears its watches; the server's URL, and the session.
 
     Tokens are read for every request, since those of service accounts are renewed every hour.
-
-    Args:
-        kubeconfig: see `connect`.
-        context: see `connect`.
-        user_agent: see `connect`.
-        hear: called for each watch that starts, and whenever it receives something.
 
     Raises:
         SettingsInvalid: no cluster is configured.
@@ -426,12 +405,7 @@ class _Response(ClientResponse):
 
 
 class _Lines:
-    """The content of a watch, of which every line can be parsed.
-
-    Args:
-        content: the content as it was received.
-        heard: called whenever something was received.
-    """
+    """The content of a watch, of which every line can be parsed; `heard` is called for each."""
 
     def __init__(self, content: StreamReader, heard: Callable[[], None]) -> None:
         self._content = content
@@ -441,11 +415,7 @@ class _Lines:
         return getattr(self._content, name)
 
     async def iter_chunked(self, size: int) -> AsyncIterator[bytes]:
-        """Yield whole lines, some at a time.
-
-        Args:
-            size: bytes that are read at a time.
-        """
+        """Yield whole lines, of so many bytes at a time."""
         begun = b""
         async for chunk in self._content.iter_chunked(size):
             self._heard()
@@ -517,7 +487,7 @@ async def pod_log(
         given = ((name, value) for name, value in asked.items() if value is not None)
         query = (("timestamps", "true"), *given)
         request = Request("get", PODS, namespace, pod, "log", query=query)
-        async with Requests(client, lambda exchange: None).lines(request, _READ_SECONDS) as lines:
+        async with Requests(client, lambda *_: None).lines(request, _READ_SECONDS) as lines:
             async for line in lines:
                 yield _timed(line.decode(errors="replace"))
     finally:

@@ -142,14 +142,10 @@ class LeaderElector:
     """A participant of the leader election; use it with `leading`.
 
     Args:
-        cluster: the cluster.
-        namespace: namespace of the Lease.
-        name: its name.
         identity: unique name of this process, also within its pod.
         owner: owner reference of a created Lease.
         clock: the time that is written, for information only.
         monotonic: monotonic seconds, by which everything is decided.
-        pause: sleeps.
     """
 
     def __init__(

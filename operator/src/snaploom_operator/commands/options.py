@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -25,6 +25,7 @@ from snaploom_operator.cluster.client import (
 )
 from snaploom_operator.cluster.port import OURS, Cluster
 from snaploom_operator.decision import Unparsable
+from snaploom_operator.process.process import AnyParts, Process
 from snaploom_operator.store.entries import parse_resource
 
 RUNNABLE = ("OutputDataset", "SkippingIndex")
@@ -201,3 +202,18 @@ def not_found_error(named: Named, view: NamespaceView) -> InvalidDeclarations:
             hint=did_you_mean(identity, known) or "name another namespace with `-n`",
         )
     return InvalidDeclarations([finding])
+
+
+@asynccontextmanager
+async def connected(
+    kubeconfig: Path | None,
+    user_agent: str,
+    running: Callable[[Process[AnyParts], Cluster], AbstractAsyncContextManager[AnyParts]],
+    process: Process[AnyParts],
+) -> AsyncIterator[AnyParts]:
+    """Run the parts of a process over its own connection to the cluster."""
+    async with (
+        open_cluster(kubeconfig, user_agent=user_agent) as cluster,
+        running(process, cluster) as parts,
+    ):
+        yield parts

@@ -12,7 +12,7 @@ from snaploom.models.datasource import DataSource, DataSourceStatus
 from snaploom.models.fieldtransformer import FieldTransformer, FieldTransformerStatus
 from snaploom.models.metadataapplicator import MetadataApplicator, MetadataApplicatorStatus
 from snaploom.models.outputdataset import OutputDatasetStatus, PlannedJoin, PlanStatus
-from snaploom.models.report import Exclusion, LatestSnapshot, ManifestPointer, Report, RunPhase
+from snaploom.models.report import LatestSnapshot, ManifestPointer, Report, RunPhase
 from snaploom.models.run import CurrentPhase, LastPhase, LastRun, RunAction, RunSettings
 from snaploom.models.skippingindex import IndexState, SkippingIndexStatus
 from snaploom.models.times import EpochNanos, format_instant
@@ -258,19 +258,19 @@ def with_published(
 
 
 def _bounded(newest: LatestSnapshot) -> LatestSnapshot:
+    excluded = (
+        each.model_copy(update={"message": fit_text(each.message, _MESSAGE_BYTES)})
+        for each in newest.excluded[:_MOST]
+    )
     return newest.model_copy(
         update={
             "partition": fit_text(newest.partition, _TEXT_BYTES),
             "sources": fit_items(newest.sources[:_MOST], _SOURCES_BYTES),
-            "excluded": fit_items(map(_shortened, newest.excluded[:_MOST]), _EXCLUDED_BYTES),
+            "excluded": fit_items(excluded, _EXCLUDED_BYTES),
             "joins": fit_items(newest.joins[:_MOST], _JOINS_BYTES),
             "warnings": fit_texts(newest.warnings[:_MOST], _WARNINGS_BYTES, _TEXT_BYTES),
         }
     )
-
-
-def _shortened(exclusion: Exclusion) -> Exclusion:
-    return exclusion.model_copy(update={"message": fit_text(exclusion.message, _MESSAGE_BYTES)})
 
 
 def _pointer(manifest: ManifestPointer) -> ManifestPointer:

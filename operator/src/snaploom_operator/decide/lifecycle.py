@@ -357,7 +357,8 @@ def _ready(view: RunView, data: DataState, fault: Fault | None) -> tuple[Conditi
 
 def _realised(view: RunView, data: DataState) -> tuple[ConditionValue, ...]:
     last = view.last
-    trouble = _failure(last) if last is not None and _has_failed(last) else ""
+    is_over = last is None or last.phase is LastPhase.SUCCEEDED or _is_replaced(last)
+    trouble = "" if last is None or is_over else _failure(last)
     reason, outlook = _outlook(view, last) if last is not None and trouble else (data.reason, "")
     if data.overdue:
         message = "; ".join(text for text in (data.overdue, trouble, outlook) if text)
@@ -471,10 +472,6 @@ def _text(current: CurrentRun) -> str:
         doing = f"is being stopped ({current.stopping})"
     waits = f"; it waits for {current.waiting_for}" if current.waiting_for else ""
     return f"run {current.name} {doing}{waits}"
-
-
-def _has_failed(last: LastRun) -> bool:
-    return last.phase is not LastPhase.SUCCEEDED and not _is_replaced(last)
 
 
 def _is_replaced(last: LastRun) -> bool:

@@ -248,7 +248,9 @@ class Gatherer:
     def _observed(
         self, entry: Entry, resource: Resource, checked: Checked, refusal: Refusal | None
     ) -> ObservedResource:
-        now, used_by = self._clock(), self._used_by(entry.ref)
+        now, users = self._clock(), self._store.referrers(entry.ref)
+        names = tuple(user.identity for user in nsmallest(USERS_NAMED, users))
+        used_by = UsedBy(count=len(users), names=names)
         findings, faulty = checked.findings, checked.faulty or self._incomplete(entry.ref)
         outdated = self._store.outdated.get(entry.ref.kind, "")
         if not isinstance(resource, OutputDataset | SkippingIndex):
@@ -283,11 +285,6 @@ class Gatherer:
             return ()
         members = self._store.needed(ref)
         return tuple(sorted(each.ref.identity for each in members if each.ref.kind in outdated))
-
-    def _used_by(self, ref: Ref) -> UsedBy:
-        users = self._store.referrers(ref)
-        names = tuple(user.identity for user in nsmallest(USERS_NAMED, users))
-        return UsedBy(count=len(users), names=names)
 
     def _last_seen(self, ref: Ref, resource: Resource) -> LastSeen | None:
         if not isinstance(resource, DataSource):

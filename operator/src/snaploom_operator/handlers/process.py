@@ -55,15 +55,7 @@ def serve(
     registry: kopf.OperatorRegistry | None = None,
     server: kopf.WebhookServerProtocol | None = None,
 ) -> None:
-    """Run a process until SIGTERM or Ctrl-C.
-
-    Args:
-        process: the process.
-        connection: how it reaches the API server.
-        settings: the operator's settings.
-        kinds: the kinds that it watches.
-        registry: its further handlers.
-        server: serves reviews, by kopf's protocol; None for nothing.
+    """Run a process, with further handlers and a server of reviews, until SIGTERM or Ctrl-C.
 
     Raises:
         SettingsInvalid: no cluster is configured, or a port is in use.

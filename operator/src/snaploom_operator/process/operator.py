@@ -33,7 +33,6 @@ from snaploom_operator.cluster.certificates import CertificateRotator
 from snaploom_operator.cluster.client import account_reference, is_in_pod, open_cluster
 from snaploom_operator.cluster.lease import LeaderElector, leading
 from snaploom_operator.cluster.port import OURS, Cluster
-from snaploom_operator.cluster.requests import Exchange
 from snaploom_operator.decide.decide import decide
 from snaploom_operator.decide.runview import DecideSettings
 from snaploom_operator.errors import ApiUnavailable, ClusterError, NotAllowed, ResourceUnknown
@@ -77,13 +76,7 @@ class Operator:
     """The composed operator.
 
     Args:
-        cluster: the cluster.
-        settings: the operator's settings.
-        recorder: posts events.
-        metrics: the operator's metrics.
-        verdicts: computes verdicts.
         is_local: whether it runs jobs itself (rule R10).
-        clocks: the clocks.
         chance: random numbers between 0 and 1, for jitter.
     """
 
@@ -117,7 +110,8 @@ class Operator:
             clocks.seconds,
             on_change=self.queue.add_all,
             submitters=allowed,
-            observer=metrics.recoveries,
+            on_watch=metrics.recoveries.watch_began,
+            on_missed=metrics.recoveries.watch_missed,
         )
         refresh = StoreRefresh(self.store, cluster, self.queue.add_all)
         actions = ActionBackoff(
@@ -262,12 +256,6 @@ async def running_operator(
 ) -> AsyncIterator[Running]:
     """Run the operator until the end of the context, then finish the current passes.
 
-    Args:
-        process: runs what goes on beside; ends when the Lease is lost.
-        settings: the operator's settings.
-        options: the cluster, and how to run.
-        clocks: the clocks; None for those of this machine.
-
     Raises:
         SettingsInvalid: no cluster is configured, or a port is in use.
         ClusterError: a request failed, or our kinds are not installed.
@@ -275,7 +263,7 @@ async def running_operator(
     metrics = Metrics(CollectorRegistry())
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(
-            open_cluster(options.kubeconfig, partial(_count, metrics), options.context)
+            open_cluster(options.kubeconfig, metrics.requested, options.context)
         )
         identity = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         recorder = EventRecorder(cluster, socket.gethostname(), metrics.posted)
@@ -288,7 +276,9 @@ async def running_operator(
             is_local=options.is_local,
             clocks=clocks,
         )
-        ready = readiness_application(partial(_unready, operator))
+        ready = readiness_application(
+            lambda: "" if operator.store.is_synced else "the cache is not filled yet"
+        )
         ports = []
         for name, application, port in (
             ("readiness", ready, settings.readiness_port),
@@ -385,11 +375,3 @@ def _rotator(cluster: Cluster, settings: OperatorSettings, metrics: Metrics) -> 
     )
     ends.set(math.nan)  # unknown if the certificate is managed elsewhere
     return CertificateRotator(cluster, settings, ends.set, metrics.recoveries.certificate_renewed)
-
-
-def _count(metrics: Metrics, exchange: Exchange) -> None:
-    metrics.requested(exchange.verb, exchange.resource, exchange.code, exchange.seconds)
-
-
-def _unready(operator: Operator) -> str:
-    return "" if operator.store.is_synced else "the cache is not filled yet"

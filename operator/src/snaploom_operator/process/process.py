@@ -35,11 +35,7 @@ AnyParts = TypeVar("AnyParts", bound=Parts)
 
 
 class Process(Generic[AnyParts]):
-    """A process from its start to its end.
-
-    Args:
-        opened: opens its parts; closes them at the end.
-    """
+    """A process from its start to its end; `opened` opens its parts, and closes them at the end."""
 
     def __init__(
         self, opened: Callable[[Process[AnyParts]], AbstractAsyncContextManager[AnyParts]]
@@ -72,12 +68,7 @@ class Process(Generic[AnyParts]):
         await self._stack.aclose()
 
     def spawn(self, name: str, work: Coroutine[None, None, None]) -> None:
-        """Run something until the process ends; if it fails, so does the process.
-
-        Args:
-            name: for the log.
-            work: what to run.
-        """
+        """Run something until the process ends; if it fails, so does the process."""
 
         def ended(task: asyncio.Task[None]) -> None:
             error = None if task.cancelled() else task.exception()

@@ -61,14 +61,7 @@ HEARTBEAT = 15.0
 
 
 class Controller:
-    """Reconciles resources.
-
-    Args:
-        reconciler: makes passes.
-        queue: the work queue.
-        clock: monotonic seconds, the same as the queue's.
-        metrics: the operator's metrics.
-    """
+    """Reconciles resources; its clock is the queue's, in monotonic seconds."""
 
     def __init__(
         self,
@@ -100,11 +93,7 @@ class Controller:
             self._workers.add(task)
 
     async def stop(self, timeout: float) -> None:
-        """Finish the current passes, and start no others.
-
-        Args:
-            timeout: seconds after which passes are cancelled; every step can be resumed.
-        """
+        """Finish the current passes, and start no others; cancel them after some seconds."""
         self._is_stopping = True
         for task in self._idle:
             task.cancel()

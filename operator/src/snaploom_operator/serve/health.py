@@ -42,12 +42,7 @@ class AnswerCache(Generic[_Answer]):
         return len(self._held)
 
     async def get(self, key: tuple[str, ...], ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
-        """The answer; a failure is not remembered.
-
-        Args:
-            key: what is asked.
-            ask: asks it.
-        """
+        """The answer to what is asked; a failure is not remembered."""
         held = self._held.get(key)
         if held is None or held.until <= self._clock():
             self._held.pop(key, None)
@@ -88,11 +83,7 @@ def metrics_application(registry: CollectorRegistry) -> web.Application:
 
 
 def readiness_application(unready: Trouble) -> web.Application:
-    """`/readyz`.
-
-    Args:
-        unready: returns why the process is not ready.
-    """
+    """`/readyz`; `unready` returns why the process is not ready."""
     application = web.Application()
 
     async def answer(_: web.Request) -> web.StreamResponse:
@@ -105,10 +96,7 @@ def readiness_application(unready: Trouble) -> web.Application:
 
 
 def liveness_endpoint(port: int) -> str:
-    """The URL at which kopf answers liveness probes.
-
-    Args:
-        port: the port; 0 for any that is free.
+    """The URL at which kopf answers liveness probes; with port 0 at any that is free.
 
     Raises:
         SettingsInvalid: the port is in use or not allowed.
@@ -133,13 +121,7 @@ def _has_ipv4() -> bool:
 
 
 class Readiness:
-    """The readiness of a server.
-
-    Args:
-        feed: fills its cache.
-        certificate: its certificate; None where it serves without TLS.
-        age_limit: largest age of the cache in seconds.
-    """
+    """The readiness of a server, whose cache has a largest age in seconds."""
 
     def __init__(self, feed: Feed, certificate: ServedCertificate | None, age_limit: float) -> None:
         self._feed = feed

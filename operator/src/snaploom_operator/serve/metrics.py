@@ -7,7 +7,6 @@ import time
 from collections import Counter as Tally
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import product
 
@@ -30,36 +29,6 @@ from snaploom_operator.queues import WorkQueue
 from snaploom_operator.store.store import Store
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class EndedRun:
-    """A run that ended."""
-
-    phase: LastPhase
-    reason: str
-    """Reason of a failure; empty for none."""
-    seconds: float | None
-    """Its duration; None if its end was not observed."""
-    published: int = 0
-    """Snapshots."""
-    rows: int = 0
-    """Their rows."""
-    bytes: int = 0
-    """Their size."""
-
-
-def ended_run(before: ResourceStatus | None, after: ResourceStatus) -> EndedRun | None:
-    """The run that ended between two statuses of one resource."""
-    was, now = _last(before), _last(after)
-    if now is None or (was is not None and (was.id, was.attempt) == (now.id, now.attempt)):
-        return None
-    reason = now.reason if now.phase is not LastPhase.SUCCEEDED else ""
-    seconds = None
-    if now.finished_at is not None:
-        nanos = parse_instant(now.finished_at) - parse_instant(now.started_at)
-        seconds = max(0.0, nanos / NANOS_PER_SECOND)
-    return EndedRun(now.phase, reason, seconds, now.published, now.rows, now.bytes)
 
 
 def _last(status: ResourceStatus | None) -> LastRun | None:
@@ -414,10 +383,16 @@ class Metrics:
         self, resource: Ref, before: ResourceStatus | None, after: ResourceStatus
     ) -> None:
         """Count the run that ended between two statuses of a resource, and what it published."""
-        ended = ended_run(before, after)
-        if ended is None:
+        was, ended = _last(before), _last(after)
+        if ended is None or (
+            was is not None and (was.id, was.attempt) == (ended.id, ended.attempt)
+        ):
             return
-        self.run_ended(resource.kind, ended.phase, ended.reason, ended.seconds)
+        seconds = None
+        if ended.finished_at is not None:
+            nanos = parse_instant(ended.finished_at) - parse_instant(ended.started_at)
+            seconds = max(0.0, nanos / NANOS_PER_SECOND)
+        self.run_ended(resource.kind, ended.phase, ended.reason, seconds)
         if ended.published:
             place = resource.namespace, resource.name
             self._snapshots.labels(*place).inc(ended.published)
@@ -447,14 +422,7 @@ class Metrics:
 
 
 class StateCollector(Collector):
-    """Gauges that are computed from the store at scrape time.
-
-    Args:
-        store: the observed objects.
-        queue: the work queue.
-        watch_ages: seconds since the last event of each watch, by kind.
-        clock: the current time.
-    """
+    """Gauges that are computed from the store at scrape time; `watch_ages` are by kind."""
 
     def __init__(
         self,

@@ -225,7 +225,9 @@ class PageServer:
         """An answer to every request, of one sentence where there is no page."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                request[_USER] = await self._access.user(_token(request))
+                scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+                given = token.strip() if scheme.lower() == "bearer" else ""
+                request[_USER] = await self._access.user(given)
                 if trouble := self._trouble():
                     return _sentence(HTTPStatus.SERVICE_UNAVAILABLE, f"Not ready: {trouble}.")
                 return await handler(request)
@@ -334,11 +336,6 @@ class PageServer:
         entries = (self._store.entry(ref) for ref in refs)
         known = sorted((each.uid, each.version) for each in entries if each is not None)
         return hashlib.sha256(repr(known).encode()).hexdigest()[:32]
-
-
-def _token(request: web.Request) -> str:
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _page(document: str, version: str) -> web.Response:

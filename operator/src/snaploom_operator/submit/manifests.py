@@ -331,13 +331,9 @@ def _either(own: object, below: object, keys: tuple[str, ...]) -> object:
     if isinstance(own, Mapping) and isinstance(below, Mapping):
         return {**below, **own}
     if keys and isinstance(own, tuple) and isinstance(below, tuple):
-        return tuple({_key(member, keys): member for member in (*below, *own)}.values())
+        dumped = ((member.dump(), member) for member in (*below, *own))
+        return tuple({tuple(raw[key] for key in keys): member for raw, member in dumped}.values())
     return own
-
-
-def _key(member: ApiModel, keys: tuple[str, ...]) -> tuple[object, ...]:
-    written = member.dump()
-    return tuple(written[key] for key in keys)
 
 
 DRIVER = "driver"
