@@ -1,4 +1,4 @@
-"""Log formats, and the fields that a log line has besides its message."""
+"""Log formats: JSON lines or text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""TODO."""
+"""The work queue of keys, and the queue of runs.
+
+The first is as in client-go: never two passes for one key at a time, and none is lost that is added
+meanwhile. Failures delay a key exponentially, with jitter.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Performs actions: with the status writer the only part of a pass that changes the cluster."""
+"""Performs actions and writes statuses: the only part of a pass that changes the cluster."""
 
 from __future__ import annotations
 

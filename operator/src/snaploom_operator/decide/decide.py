@@ -1,4 +1,4 @@
-"""`decide`: the decision about one resource from its observation."""
+"""`decide`: the decision about a resource of any kind from its observation."""
 
 from __future__ import annotations
 

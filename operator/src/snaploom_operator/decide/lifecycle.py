@@ -1,4 +1,4 @@
-"""The lifecycle of the runs of one resource: start, history, and deletion with its data."""
+"""The lifecycle of the runs of a resource, deletion included, and the conditions about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The next step of a run in flight, from its recorded phase and its observation."""
+"""The next step of a run in flight, and its outcome, from its phase and its observation."""
 
 from __future__ import annotations
 

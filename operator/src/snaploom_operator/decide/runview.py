@@ -1,4 +1,4 @@
-"""The inputs of a run's decision: faults, settings, schedule, and whether a run is due."""
+"""Inputs of a run's decision: faults, schedule, observed state, and whether a run is due."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds the observation of one resource from the store."""
+"""Builds the observation of one resource from the store, and checks its declarations."""
 
 from __future__ import annotations
 

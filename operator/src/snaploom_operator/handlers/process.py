@@ -1,4 +1,4 @@
-"""Runs a process of the operator by kopf: its start, its end, its login and its liveness."""
+"""Runs a process by kopf: start, end, login, liveness, and the events of what it watches."""
 
 from __future__ import annotations
 
@@ -197,6 +197,10 @@ def add_event_handlers(registry: kopf.OperatorRegistry, kinds: Iterable[Watched]
 
 
 async def changed(event: kopf.RawEvent, memo: Process[Parts], **_: object) -> None:
-    """Put a listed or changed object into the store, or remove a deleted one."""
+    """Put a listed or changed object into the store, or remove a deleted one.
+
+    It awaits nothing: kopf handles the events of one object one after the other, so that a pass
+    here would decide on a store that has not seen the object's later events.
+    """
     stored = cast("JsonObject", event["object"])
     memo.parts.feed.take(stored, is_deleted=event["type"] == "DELETED")

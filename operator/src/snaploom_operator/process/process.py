@@ -1,8 +1,4 @@
-"""One process of the operator: what its handlers share, opened at its start and closed at its end.
-
-kopf gives it to every handler as its memo, and copies a memo for each object: this one stays the
-same.
-"""
+"""One process of the operator: the memo of its handlers, of which kopf makes no copies."""
 
 from __future__ import annotations
 
@@ -23,12 +19,10 @@ class Parts(Protocol):
     @property
     def feed(self) -> Feed:
         """Takes what watches report."""
-        ...
 
     @property
     def trouble(self) -> str:
         """The reason to restart the process; empty if it works."""
-        ...
 
 
 AnyParts = TypeVar("AnyParts", bound=Parts)

@@ -91,7 +91,7 @@ async def running_webhook(
     drain: float = DRAIN_SECONDS,
     clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[Admission]:
-    """Run what the webhook answers from until the end of the context, at an address or all.
+    """Run the parts of the webhook until the end of the context, at an address or all.
 
     Raises:
         SettingsInvalid: a port is in use or not allowed.

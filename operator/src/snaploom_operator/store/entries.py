@@ -1,4 +1,4 @@
-"""Cached resources: keys and references, parsing, and the parts that others depend on."""
+"""Cached resources: parsing, references and folders."""
 
 from __future__ import annotations
 

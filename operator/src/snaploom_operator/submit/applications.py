@@ -1,4 +1,4 @@
-"""The port of submitters, and what their applications have in common."""
+"""Applications of all submitters: Kubeflow's Spark operator, Apache's, and the operator itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Objects of a run: its request, ConfigMaps, and pods within restricted pod security."""
 
 from __future__ import annotations
 
