@@ -12,10 +12,10 @@ from prometheus_client.metrics import MetricWrapperBase
 from generation.markdown import NOTE, table
 from snaploom.models.times import now
 from snaploom_operator.admission.webhook import AdmissionMetrics
+from snaploom_operator.queues import WorkQueue
 from snaploom_operator.serve.metrics import Metrics, StateCollector
 from snaploom_operator.serve.pages import PagesMetrics
 from snaploom_operator.store.store import Store
-from snaploom_operator.workqueue import WorkQueue
 
 _SUFFIXES = {"counter": "_total"}
 """What Prometheus' text adds to a name, by type; a histogram adds three, which the page lists."""

@@ -17,10 +17,10 @@ from snaploom.models.times import now
 from snaploom_operator.admission.webhook import AdmissionMetrics
 from snaploom_operator.apply.events import Posting
 from snaploom_operator.conditions import Reason
+from snaploom_operator.queues import WorkQueue
 from snaploom_operator.serve.metrics import EVENT_OUTCOMES, Metrics, StateCollector
 from snaploom_operator.serve.pages import PagesMetrics
 from snaploom_operator.store.store import Store
-from snaploom_operator.workqueue import WorkQueue
 
 SUFFIXES = {
     "histogram": ("_bucket", "_count", "_sum"),

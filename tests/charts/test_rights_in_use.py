@@ -47,7 +47,7 @@ from snaploom_operator.decision import Create, Ensure, EventType, Note, RemoveFi
 from snaploom_operator.errors import NameTaken
 from snaploom_operator.objects import Metadata, Ref
 from snaploom_operator.settings import OperatorSettings
-from snaploom_operator.submit.forms import SparkOperatorForm
+from snaploom_operator.submit.applications import SparkOperatorForm
 
 JOBS_NAMESPACE = "jobs"
 """Where resources are."""

@@ -13,7 +13,7 @@ from support.operator.runrequests import OUTPUT, a_request
 
 from snaploom.models.outputdataset import OutputDataset
 from snaploom_operator.objects import ApplicationState
-from snaploom_operator.submit.forms import SparkOperatorForm
+from snaploom_operator.submit.applications import SparkOperatorForm
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -21,8 +21,8 @@ from snaploom_operator.admission.judge import MOST_OF_A_NAMESPACE, Judge, Judgem
 from snaploom_operator.decision import ObservedResource
 from snaploom_operator.errors import TooManyReviews
 from snaploom_operator.gather.gatherer import Gatherer, Unjudged
+from snaploom_operator.objects import ref_of
 from snaploom_operator.settings import AdmissionSettings
-from snaploom_operator.store.entries import ref_of
 from snaploom_operator.verdicts import TextVerdicts, TextWorkers
 
 STUCK = """
@@ -156,15 +156,15 @@ async def test_one_namespace_does_not_take_all_reviews() -> None:
     async with judging(Never()) as judge:
         first = body("transformer expression", "value + 1", "bad")
         hostile = [asyncio.create_task(judge.judge(first)) for _ in range(MOST_OF_A_NAMESPACE)]
-        while judge.under_way("bad") < MOST_OF_A_NAMESPACE:
+        while judge._under_way["bad"] < MOST_OF_A_NAMESPACE:
             await asyncio.sleep(0)
         with pytest.raises(TooManyReviews, match="bad"):
             await judge.judge(first)
         others = asyncio.create_task(judge.judge(body("check", "true", "good")))
-        while not judge.under_way("good"):
+        while not judge._under_way["good"]:
             await asyncio.sleep(0)
         await cancelled([*hostile, others])
-        assert judge.under_way("bad") == 0
+        assert judge._under_way["bad"] == 0
 
 
 async def test_the_operator_judges_nothing_in_its_own_process(

@@ -13,7 +13,7 @@ from snaploom.cli.main import run_command
 from snaploom.jobs.declarations.bundlefile import refuse_invalid
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.planning.bundles import bundle_for
-from snaploom_operator.gather.checks import cluster_findings
+from snaploom_operator.gather.gatherer import cluster_findings
 
 CANARY = "c4nary-hunter2"
 PLACES: dict[str, tuple[int, str, Any, str]] = {

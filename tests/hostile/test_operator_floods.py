@@ -19,8 +19,8 @@ from snaploom_operator.cluster.port import CONFIG_MAPS, EVENTS, SPARK_APPLICATIO
 from snaploom_operator.conditions import MOST_BYTES
 from snaploom_operator.decision import EventType, Note
 from snaploom_operator.objects import Ref
+from snaploom_operator.queues import WorkQueue
 from snaploom_operator.serve.metrics import OTHER_REASON, Metrics
-from snaploom_operator.workqueue import WorkQueue
 
 WIDE = "OutputDataset/wide"
 LONGEST_LINE = 64 * 1024

@@ -23,7 +23,7 @@ from snaploom.jobs.joblog import JobLog
 from snaploom.models.run import Submitter
 from snaploom.planning.secretvariables import SecretKey
 from snaploom_operator.settings import ApiKey, LineageSettings
-from snaploom_operator.submit.forms import FORMS
+from snaploom_operator.submit.applications import FORMS
 
 SECRET = canary("misplaced")
 

@@ -15,8 +15,6 @@ from snaploom.models.remedies.remedy import Remedy
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom_operator.errors import CLUSTER
 
-# Size limits of statuses (rule R13).
-
 MOST_BYTES = 32 * 1024
 """Most bytes of a whole status, as JSON."""
 _MORE = "…"
@@ -67,8 +65,6 @@ def joined(*parts: str) -> str:
 def _bytes(text: str) -> int:
     return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
-
-# Status conditions: their types, their documented reasons, and their transitions.
 
 LONGEST_MESSAGE = 1_200
 """Bytes of a condition's message, as JSON: six of them leave a status below 32 KB."""
@@ -241,8 +237,6 @@ def _condition(
     )
 
 
-# Remedies of the reasons that conditions have, in the order of the enum.
-
 _NOTHING = "Nothing to do."
 
 CONDITIONS = {
@@ -398,8 +392,6 @@ CONDITIONS = {
 """By reason; `Ready`, `Reconciling` and `Stalled` share one."""
 
 
-# Remedies of the reasons that only events and `status.lastRun` have.
-
 EVENTS = {
     Reason.RUN_STARTED: Remedy("The message has the reason why a run was due.", "Nothing to do."),
     Reason.RUN_SUCCEEDED: Remedy("The message counts what was published.", "Nothing to do."),
@@ -451,8 +443,6 @@ EVENTS = {
 }
 """By reason."""
 
-
-# Remedies: cause and fix of every condition reason and of cluster errors.
 
 REMEDIES: Mapping[Reason, Remedy] = {**CONDITIONS, **EVENTS}
 """Remedy of every `Reason`."""

@@ -12,7 +12,7 @@ from snaploom.models.finding import Finding
 from snaploom.models.kinds import AnyResource
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
-from snaploom.models.run import LastPhase, LastRun, Retry, Submitter
+from snaploom.models.run import Submitter
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
@@ -20,8 +20,6 @@ from snaploom.planning.plan import RunPlan
 from snaploom_operator.cluster.port import ApiResource
 from snaploom_operator.errors import NamespaceTerminating
 from snaploom_operator.objects import Application, DriverPod, FoundReport, JsonObject, Ref
-
-# Observations: the frozen inputs of one decision.
 
 NOT_USED = UsedBy(count=0)
 
@@ -177,9 +175,6 @@ class ObservedIndex(ObservedRunnable):
     """True if the output that is indexed published since the last refresh."""
 
 
-# The effects of a decision on the cluster, as data; `apply` performs it, tests compare it.
-
-
 @dataclass(frozen=True)
 class Create:
     """Create a child object.
@@ -222,9 +217,6 @@ class RemoveFinalizer:
 Action = Create | Ensure | Delete | AddFinalizer | RemoveFinalizer
 
 
-# The decision of one reconcile pass: actions, status and events; data without effects.
-
-
 class EventType(StrEnum):
     """Type of a Kubernetes event."""
 
@@ -257,12 +249,3 @@ class Decision:
     notes: tuple[Note, ...] = ()
     requeue_after: float | None = None
     """Seconds until the resource is reconciled again without an event."""
-
-
-# The retry rule, shared by the operator, its metrics and `snaploom status`.
-
-
-def has_attempts(last: LastRun, retry: Retry) -> bool:
-    """Return whether a run failed and has retries left."""
-    failed = last.phase is not LastPhase.SUCCEEDED and last.retryable
-    return failed and last.attempt < retry.limit

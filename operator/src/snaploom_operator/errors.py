@@ -1,29 +1,4 @@
-"""Errors of the operator, a branch of the one tree of `snaploom.errors`.
-
-```
-OperatorError
-├── SettingsInvalid           the operator's own settings file is wrong
-├── ClusterError              the API server answered with a failure, or not at all
-│   ├── ObjectMissing         404
-│   ├── ObjectExists          409 to a create
-│   ├── ObjectChanged         409 to a write of an outdated version
-│   ├── ObjectRefused         400, 413, 422, an admission webhook or a quota
-│   ├── NamespaceTerminating  the namespace is being deleted
-│   ├── NotAllowed            401, 403: rights are missing
-│   ├── ResourceUnknown       the cluster has no such kind: a CRD is missing
-│   ├── WatchExpired          410: the version is too old; list again
-│   ├── TooManyRequests       429, with the seconds to wait
-│   └── ApiUnavailable        5xx, a time-out, a broken connection
-├── ReviewUnreadable          the request is not an AdmissionReview
-├── TooManyReviews            the limit of concurrent reviews of a namespace
-├── TextNotJudged              no process could analyse a text
-├── NotAuthenticated          a request for a page has no valid token
-├── NameTaken                 an object of the run's name belongs to another run or owner
-├── BundleTooLarge            the declarations do not fit into one ConfigMap
-├── SecretInBundle            a password stands in a spec (rule R16)
-└── SparkSettingsRefused      settings of the Spark application that leave its sandbox
-```
-"""
+"""Errors of the operator, a branch of the one tree of `snaploom.errors`."""
 
 from __future__ import annotations
 
@@ -176,8 +151,6 @@ def in_one_line(error: ClusterError | TimeoutError) -> str:
     """The failure of a request, for a line of the log."""
     return error.message if isinstance(error, ClusterError) else "no answer in time"
 
-
-# Remedies of the operator's own errors, by the reason in logs and metrics.
 
 _AGAIN = "Nothing: it is retried, at growing intervals up to five minutes."
 

@@ -1,28 +1,16 @@
-"""Log formats, and the fields that a log line has besides its message."""
+"""Log formats: JSON lines or text."""
 
 from __future__ import annotations
 
 import json
 import logging
 import sys
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Literal, TextIO
-
-from snaploom_operator.objects import Ref
-
-# Fields of a log line besides its message.
 
 FIELDS = ("resource", "run", "reason")
 """Fields of a line besides its message, in this order."""
 
-
-def about(resource: Ref, *, reason: str = "") -> Mapping[str, str]:
-    """The `extra` of a log line about a resource, with a stable CamelCase reason."""
-    return {"resource": str(resource), **({"reason": reason} if reason else {})}
-
-
-# Log formats: JSON lines or text.
 
 _QUIET = {
     **dict.fromkeys(("aiohttp.access", "kubernetes", "urllib3", "asyncio"), logging.WARNING),
@@ -32,13 +20,7 @@ _QUIET = {
 
 
 def set_up_logs(form: Literal["json", "text"], level: str, stream: TextIO | None = None) -> None:
-    """Log everything to one stream, by default standard error.
-
-    Args:
-        form: `json` or `text`.
-        level: `debug`, `info`, `warning` or `error`.
-        stream: the stream; None for standard error.
-    """
+    """Log from a level on, as JSON or text, to one stream; None for standard error."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     root = logging.getLogger()

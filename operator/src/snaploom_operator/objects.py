@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from snaploom.models.common import GROUP
 from snaploom.models.report import Report
 from snaploom.models.resource import Resource
 from snaploom.models.run import RunAction, Submitter, Trigger
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, parse_instant
-
-# Keys, labels and frozen views of cluster objects.
 
 JsonObject = Mapping[str, JsonValue]
 """An object as the API server writes it; read only."""
@@ -141,8 +140,6 @@ class FoundReport:
     """The cause if it cannot be parsed; empty if it can."""
 
 
-# Metadata of Kubernetes objects, and typed access to fields of raw objects.
-
 _DIGITS = 20
 """Digits that no number of 64 bits has; Python refuses to read thousands."""
 
@@ -235,9 +232,6 @@ def _texts(values: JsonObject) -> Mapping[str, str]:
     return {key: value for key, value in values.items() if isinstance(value, str)}
 
 
-# Times of statuses, parsed leniently: users and older versions can write statuses too.
-
-
 def known_instant(text: str | None) -> EpochNanos | None:
     """The parsed instant of a status field; None when it is missing or invalid."""
     if text is None:
@@ -276,3 +270,33 @@ def seconds_until(instants: Iterable[EpochNanos | None], now: EpochNanos) -> flo
     """Seconds until the first of some instants that are not past; None when there is none."""
     ahead = [instant for instant in instants if instant is not None and instant > now]
     return (min(ahead) - now) / NANOS_PER_SECOND if ahead else None
+
+
+def about(resource: Ref, *, reason: str = "") -> Mapping[str, str]:
+    """The `extra` of a log line about a resource, with a stable CamelCase reason."""
+    return {"resource": str(resource), **({"reason": reason} if reason else {})}
+
+
+def version_of(stored: JsonObject) -> int:
+    """Its resourceVersion, an increasing number of etcd; -1 without one."""
+    return number_of(text_in(metadata_of(stored), "resourceVersion"))
+
+
+def group_of(stored: JsonObject) -> str:
+    """Its API group; empty for the core group."""
+    return text_in(stored, "apiVersion").rpartition("/")[0]
+
+
+def ref_of(stored: JsonObject) -> Ref:
+    """The key of an object; kinds of other groups include the group, since kind names repeat."""
+    metadata = metadata_of(stored)
+    return Ref(
+        kind_key(group_of(stored), text_in(stored, "kind")),
+        text_in(metadata, "namespace"),
+        text_in(metadata, "name"),
+    )
+
+
+def kind_key(group: str, kind: str) -> str:
+    """A kind in keys: `DataSource`, `Pod`, `SparkApplication.sparkoperator.k8s.io`."""
+    return kind if group in ("", GROUP) else f"{kind}.{group}"

@@ -18,8 +18,6 @@ from snaploom.models.common import ResourceName, ShortText
 from snaploom.models.run import DriverSettings, ExecutorSettings, SparkSettings, Submitter
 from snaploom_operator.errors import SettingsInvalid
 
-# The operator's settings, as models of one YAML file.
-
 Port = Annotated[int, Ge(0), Le(65535)]
 LogFormat = Literal["json", "text"]
 ServerUrl = Annotated[str, Field(max_length=2048, pattern=r"^(https?://[^\s@?#/]+(/[^\s?#]*)?)?$")]
@@ -154,9 +152,6 @@ class OperatorSettings(ApiModel):
     """The server to which jobs send lineage."""
     cluster_domain: ShortText = Field(default="cluster.local")
     """Domain of Services."""
-
-
-# Reads the operator's settings file, with the line of a fault.
 
 
 def read_settings(path: Path | None) -> OperatorSettings:

@@ -23,8 +23,6 @@ from snaploom_operator.errors import TextNotJudged
 _log = logging.getLogger(__name__)
 
 
-# A bounded cache of verdicts about texts.
-
 LARGEST_CACHE = 8_000_000
 """Approximate bytes of cached texts and verdicts: some 10,000 ordinary ones."""
 _OF_ONE = 500
@@ -81,8 +79,6 @@ def _size(text: JudgedText, verdict: Verdict) -> int:
     return size
 
 
-# Verdicts about SQL and regular expressions, which worker processes compute.
-
 _NOT_YET = SqlFault("it is not analysed yet")
 _NONE_YET = RegexVerdict(())
 """Placeholders of missing verdicts; findings with them are discarded."""
@@ -134,8 +130,6 @@ class RecordingJudge:
         self._fetched.update(await self._verdicts.judged(namespace, self.missing))
         self.missing = set()
 
-
-# A pool of worker processes that analyse SQL and regular expressions of users.
 
 PROCESSES = 2
 """One namespace can occupy one of them; the other is for the rest."""

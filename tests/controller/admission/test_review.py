@@ -23,7 +23,7 @@ from support.operator.reviews import DENY, a_request, answered, codes, response,
 from snaploom.planning.judging.texts import judge
 from snaploom_operator.admission.request import Answer
 from snaploom_operator.decision import Unparsable
-from snaploom_operator.gather import checks as checking
+from snaploom_operator.gather import gatherer as checking
 from snaploom_operator.store.entries import size_of
 
 OTHERS = "spec.dataModel.otherDataSources"

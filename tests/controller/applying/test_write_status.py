@@ -15,7 +15,7 @@ from snaploom.models.fieldtransformer import FieldTransformer, FieldTransformerS
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import LastRun
 from snaploom.models.times import EpochNanos
-from snaploom_operator.apply.status import cut_to_size, write_status
+from snaploom_operator.apply.actions import cut_to_size, write_status
 from snaploom_operator.cluster.port import difference
 from snaploom_operator.decision import Unparsable
 from snaploom_operator.errors import ObjectChanged, ObjectMissing

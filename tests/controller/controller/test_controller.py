@@ -24,8 +24,8 @@ from snaploom_operator.errors import ApiUnavailable, NotAllowed, ObjectRefused, 
 from snaploom_operator.objects import ApplicationState as State
 from snaploom_operator.objects import Ref
 from snaploom_operator.process.reconciler import HEARTBEAT, SENTINEL
+from snaploom_operator.queues import LONGEST_BACKOFF
 from snaploom_operator.settings import Limits, OperatorSettings
-from snaploom_operator.workqueue import LONGEST_BACKOFF
 
 WIDE = "OutputDataset/wide"
 KEY = Ref("OutputDataset", "default", "wide")

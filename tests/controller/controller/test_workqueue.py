@@ -5,8 +5,9 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.operator.operatorharness import is_idle, next_due, ready
 
-from snaploom_operator.workqueue import Backoff, WorkQueue
+from snaploom_operator.queues import Backoff, WorkQueue
 
 
 class Clock:
@@ -53,7 +54,7 @@ async def test_a_key_that_was_not_added_meanwhile_is_not_given_out_again() -> No
     work = queue()
     work.add("a")
     work.done(await work.take())
-    assert work.is_idle
+    assert is_idle(work)
 
 
 async def test_a_waiting_worker_gets_a_new_key() -> None:
@@ -78,10 +79,10 @@ async def test_of_several_delays_the_earliest_counts_and_only_once() -> None:
     work = queue(clock)
     for seconds in (30, 10, 20):
         work.add_after("a", seconds)
-    assert work.next_due == 10.0
+    assert next_due(work) == 10.0
     clock.now = 40.0
     assert await drained(work) == ["a"]
-    assert work.next_due is None
+    assert next_due(work) is None
 
 
 async def test_a_delay_ends_during_a_wait() -> None:
@@ -137,7 +138,7 @@ async def test_no_key_is_lost_and_none_is_given_out_twice(
             wanted.add(key)
         elif step == "take" and work.depth > 0 and wanted - busy:
             clock.now += 1_000.0
-            taken = await work.take() if set(work.ready) else ""
+            taken = await work.take() if set(ready(work)) else ""
             assert taken not in busy
             busy |= {taken} - {""}
             wanted.discard(taken)

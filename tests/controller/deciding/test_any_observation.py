@@ -29,7 +29,7 @@ from snaploom_operator.decision import (
     RemoveFinalizer,
 )
 from snaploom_operator.objects import FINALIZER, JsonObject
-from snaploom_operator.submit.forms import FORMS
+from snaploom_operator.submit.applications import FORMS
 
 Observed = ObservedOutput | ObservedIndex
 ANY: st.SearchStrategy[Observed] = st.one_of(outputs(), indexes())

@@ -8,7 +8,7 @@ from support.declared.declarations import document
 from snaploom.models.allowances import Allowances
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.planning.validation.validator import validate
-from snaploom_operator.gather.checks import cluster_findings
+from snaploom_operator.gather.gatherer import cluster_findings
 
 
 def an_index(host: str) -> SkippingIndex:

@@ -18,7 +18,6 @@ from snaploom.planning.judging.texts import JudgedText, Verdict
 from snaploom_operator.decision import ObservedResource
 from snaploom_operator.errors import TextNotJudged
 from snaploom_operator.gather import gatherer as gather
-from snaploom_operator.gather.checks import needed
 from snaploom_operator.gather.gatherer import Gatherer, Unjudged
 from snaploom_operator.objects import Ref
 from snaploom_operator.store.entries import Entry
@@ -128,12 +127,13 @@ async def test_a_resource_that_always_changes_gives_its_turn_to_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looks = Looks([TABLE], VerdictsInProcess())
+    needed = looks.store.needed
 
-    def needed_while_it_changes(*arguments: Any) -> tuple[Entry, ...]:
+    def needed_while_it_changes(ref: Ref) -> tuple[Entry, ...]:
         looks.store.put(newer(TABLE, generation=2))
-        return needed(*arguments)
+        return needed(ref)
 
-    monkeypatch.setattr(gather, "needed", needed_while_it_changes)
+    monkeypatch.setattr(looks.store, "needed", needed_while_it_changes)
     assert isinstance(await looks.gatherer.observe(key(TABLE)), Unjudged)
     assert looks.woken.get_nowait() == key(TABLE)
 

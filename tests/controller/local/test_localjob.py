@@ -18,9 +18,9 @@ from snaploom.planning.bundles import bundle_for
 from snaploom_operator.cluster.client import open_cluster
 from snaploom_operator.cluster.port import CONFIG_MAPS, OURS, Cluster
 from snaploom_operator.objects import Application, ApplicationState, Metadata
-from snaploom_operator.submit.configmaps import bundle_config_map, uid_of
-from snaploom_operator.submit.forms import FORMS
+from snaploom_operator.submit.applications import FORMS
 from snaploom_operator.submit.localrunner import Intervals, LocalRunner, job_environment
+from snaploom_operator.submit.manifests import bundle_config_map, uid_of
 
 Raw = dict[str, Any]
 RUN = "ods-wide-0a1b2c3d"

@@ -319,7 +319,7 @@ async def test_end_is_reported_when_the_cluster_answers_again(runs: LocalRuns) -
 
 async def until_idle(runner: LocalRunner) -> None:
     async def is_idle() -> bool:
-        return not runner.is_busy
+        return not runner._jobs
 
     await until(is_idle)
 

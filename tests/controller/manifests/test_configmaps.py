@@ -15,7 +15,7 @@ from snaploom.models.datasource import DataSource
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.plan import plan_offline
 from snaploom_operator.errors import BundleTooLarge, SecretInBundle
-from snaploom_operator.submit.configmaps import (
+from snaploom_operator.submit.manifests import (
     MOST_BYTES,
     bundle_config_map,
     plan_config_map,

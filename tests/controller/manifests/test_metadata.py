@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.operator.runrequests import UID, an_output
 
-from snaploom_operator.submit.configmaps import (
+from snaploom_operator.submit.manifests import (
     child_labels,
     child_metadata,
     label_value,

@@ -10,7 +10,14 @@ from support.declared.declarations import files, model
 from support.operator.clusters import until
 from support.operator.fakecluster import BUILT_IN, CUSTOM, Change, ChangeType, FakeCluster
 from support.operator.faultycluster import Fault, FaultyCluster
-from support.operator.operatorharness import Clock, FakeHarness, deliver, has_reason, is_ready
+from support.operator.operatorharness import (
+    Clock,
+    FakeHarness,
+    deliver,
+    has_reason,
+    is_ready,
+    ready,
+)
 
 from snaploom.models.run import Submitter
 from snaploom_operator.cluster.port import OURS, PODS, SPARK_APPLICATIONS, Cluster
@@ -38,7 +45,7 @@ async def test_the_first_list_has_everything_looked_at() -> None:
     harness = FakeHarness()
     await harness.apply(*model())
     await harness.operator.feed.list_all()
-    assert set(harness.operator.queue.ready) == set(harness.operator.store.refs())
+    assert set(ready(harness.operator.queue)) == set(harness.operator.store.refs())
 
 
 async def test_nothing_is_reconciled_before_everything_was_listed() -> None:
@@ -58,7 +65,7 @@ async def test_a_later_list_queues_only_what_changed() -> None:
     harness.kill()
     await harness.apply(files("customer", format="orc"))
     await harness.operator.feed.list_all()
-    woken = {str(ref) for ref in harness.operator.queue.ready}
+    woken = {str(ref) for ref in ready(harness.operator.queue)}
     assert woken == {
         "DataSource/default/customer",
         "DataRelationship/default/customer-id",

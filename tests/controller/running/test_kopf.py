@@ -29,8 +29,13 @@ from support.operator.scriptedapi import write_plain_kubeconfig
 from snaploom_operator.cluster.client import open_cluster, watching_session
 from snaploom_operator.cluster.port import LEASES, OURS
 from snaploom_operator.handlers import process as handlers
-from snaploom_operator.handlers.process import Endless, add_process_handlers, kopf_settings
-from snaploom_operator.handlers.resources import add_event_handlers, changed
+from snaploom_operator.handlers.process import (
+    Endless,
+    add_event_handlers,
+    add_process_handlers,
+    changed,
+    kopf_settings,
+)
 from snaploom_operator.objects import Ref
 from snaploom_operator.process.operator import operator_kinds
 from snaploom_operator.process.process import Process

@@ -14,8 +14,8 @@ from support.operator.jobdouble import JobDouble
 from support.operator.jobscripts import completes, fails, in_turn
 from support.operator.operatorharness import FakeHarness, is_ready
 
-from snaploom_operator.logs import about, set_up_logs
-from snaploom_operator.objects import Ref
+from snaploom_operator.logs import set_up_logs
+from snaploom_operator.objects import Ref, about
 from snaploom_operator.serve.health import metrics_application, readiness_application
 
 

@@ -18,8 +18,8 @@ from support.operator.controllerobjects import (
 from snaploom.models.run import CurrentRun, Submitter
 from snaploom_operator.decision import Unparsable
 from snaploom_operator.objects import Ref
+from snaploom_operator.queues import RunQueue
 from snaploom_operator.settings import Limits
-from snaploom_operator.store.indexes import RunQueue
 from snaploom_operator.store.store import Store
 
 CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT = (stored(raw) for raw in model())
@@ -36,6 +36,7 @@ INDEX = document(
 
 def filled(*objects: Any) -> Store:
     store = Store()
+    store.is_synced = True
     for each in objects or (CUSTOMER, ADDRESS, RELATIONSHIP, OUTPUT):
         store.put(each)
     return store
@@ -170,13 +171,13 @@ def test_a_status_that_is_removed_is_gone() -> None:
 
 def test_declarations_of_a_namespace_count_as_changed_with_their_spec_only() -> None:
     store = filled()
-    before = store.declared_changes(OUTPUT["metadata"]["namespace"])
+    before = store.declared_changes[OUTPUT["metadata"]["namespace"]]
     store.put(newer(spoilt(OUTPUT, "status", {"snapshotCount": 3})))
-    assert store.declared_changes(OUTPUT["metadata"]["namespace"]) == before
+    assert store.declared_changes[OUTPUT["metadata"]["namespace"]] == before
     store.put(changed(OUTPUT, "spec.outputFolder.folderUri", "/elsewhere/"))
-    assert store.declared_changes(OUTPUT["metadata"]["namespace"]) == before + 1
+    assert store.declared_changes[OUTPUT["metadata"]["namespace"]] == before + 1
     store.remove(key(OUTPUT))
-    assert store.declared_changes(OUTPUT["metadata"]["namespace"]) == before + 2
+    assert store.declared_changes[OUTPUT["metadata"]["namespace"]] == before + 2
 
 
 def test_a_new_publication_queues_indexes_and_readers_of_the_folder() -> None:
@@ -280,7 +281,7 @@ def test_a_namespace_that_is_being_deleted_queues_its_resources() -> None:
         "status": {"phase": "Terminating"},
     }
     assert store.put(namespace) == {key(CUSTOMER), key(OUTPUT)}
-    assert store.is_terminating(NAMESPACE)
+    assert NAMESPACE in store.terminating
 
 
 def test_submitters_that_come_or_go_wake_what_can_run() -> None:

@@ -5,7 +5,7 @@ from support.cluster.sparkcrds import STATE
 from support.operator.runrequests import RUN, a_request, an_output, stored
 
 from snaploom_operator.objects import ApplicationState
-from snaploom_operator.submit.forms import ApacheSparkForm
+from snaploom_operator.submit.applications import ApacheSparkForm
 
 FORM = ApacheSparkForm()
 S = ApplicationState

@@ -20,9 +20,8 @@ from snaploom.planning.sources.databases.urls import ALLOW_URL_VARIABLE
 from snaploom_operator.errors import SparkSettingsRefused
 from snaploom_operator.objects import ApplicationState
 from snaploom_operator.settings import ApiKey, LineageSettings, OperatorSettings
-from snaploom_operator.submit.applications import ApplicationForm, RunRequest
-from snaploom_operator.submit.forms import FORMS
-from snaploom_operator.submit.pods import PROTECTION, merged_settings
+from snaploom_operator.submit.applications import FORMS, ApplicationForm
+from snaploom_operator.submit.manifests import PROTECTION, RunRequest, merged_settings
 
 Raw = dict[str, Any]
 every_form = pytest.mark.parametrize("form", FORMS.values(), ids=str)

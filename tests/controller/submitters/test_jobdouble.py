@@ -21,7 +21,7 @@ from snaploom_operator.cluster.port import CONFIG_MAPS, OURS, PODS, Cluster
 from snaploom_operator.errors import ObjectMissing
 from snaploom_operator.objects import Application, ApplicationState, DriverPod, FoundReport
 from snaploom_operator.store.children import ChildReader
-from snaploom_operator.submit.forms import FORMS
+from snaploom_operator.submit.applications import FORMS
 
 S = ApplicationState
 Raw = dict[str, Any]

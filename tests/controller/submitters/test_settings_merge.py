@@ -7,7 +7,7 @@ from support.runner.quick import examples
 
 from snaploom.models.run import SparkSettings
 from snaploom_operator.settings import OperatorSettings
-from snaploom_operator.submit.pods import merged_settings
+from snaploom_operator.submit.manifests import merged_settings
 
 SLOW = settings(max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow])
 

@@ -4,8 +4,8 @@ import pytest
 from support.operator.runrequests import a_request, an_output, stored
 
 from snaploom_operator.objects import ApplicationState
-from snaploom_operator.submit.forms import SparkOperatorForm
-from snaploom_operator.submit.pods import PROTECTION
+from snaploom_operator.submit.applications import SparkOperatorForm
+from snaploom_operator.submit.manifests import PROTECTION
 
 FORM = SparkOperatorForm()
 

@@ -46,9 +46,8 @@ from snaploom.models.run import Submitter
 from snaploom_operator.cluster.port import CONFIG_MAPS, PODS, Cluster
 from snaploom_operator.errors import ObjectExists, ObjectMissing, ResourceUnknown
 from snaploom_operator.objects import Application, ApplicationState
-from snaploom_operator.submit.applications import ApplicationForm
-from snaploom_operator.submit.configmaps import report_name
-from snaploom_operator.submit.forms import FORMS
+from snaploom_operator.submit.applications import FORMS, ApplicationForm
+from snaploom_operator.submit.manifests import report_name
 
 Raw = dict[str, Any]
 MOST_STEPS = 10_000

@@ -21,7 +21,7 @@ from snaploom.models.run import Submitter
 from snaploom_operator.cluster.port import CONFIG_MAPS, OURS
 from snaploom_operator.errors import ObjectMissing
 from snaploom_operator.objects import Application, ApplicationState
-from snaploom_operator.submit.forms import FORMS
+from snaploom_operator.submit.applications import FORMS
 from snaploom_operator.submit.localrunner import Intervals, LocalRunner
 
 Raw = dict[str, Any]

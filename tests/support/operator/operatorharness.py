@@ -33,7 +33,7 @@ from snaploom_operator.cluster.port import OURS, ApiResource, Cluster
 from snaploom_operator.decision import Note
 from snaploom_operator.errors import ObjectChanged, ObjectExists, ObjectMissing
 from snaploom_operator.handlers.process import Connection, serve
-from snaploom_operator.objects import Ref
+from snaploom_operator.objects import Ref, ref_of
 from snaploom_operator.process.operator import (
     Clocks,
     Operator,
@@ -43,9 +43,9 @@ from snaploom_operator.process.operator import (
     running_operator,
 )
 from snaploom_operator.process.process import Process
+from snaploom_operator.queues import Key, WorkQueue
 from snaploom_operator.serve.metrics import Metrics
 from snaploom_operator.settings import OperatorSettings
-from snaploom_operator.store.entries import ref_of
 
 Raw = dict[str, Any]
 Predicate = Callable[[Raw], bool]
@@ -219,19 +219,19 @@ class FakeHarness(OperatorHarness):
         """Make passes until there is nothing to do now; how many there were."""
         queue = self.operator.queue
         for passes in range(MOST_PASSES):
-            if not queue.ready:
+            if not ready(queue):
                 return passes
             key = await queue.take()
             try:
                 await self.operator.controller.reconcile(key)
             finally:
                 queue.done(key)
-        raise AssertionError(f"it never settles: {queue.ready}")
+        raise AssertionError(f"it never settles: {ready(queue)}")
 
     async def advance(self, seconds: float) -> None:
         """Let time pass, with everything that is due on the way."""
         end = self.clock.elapsed + seconds
-        while (due := self.operator.queue.next_due) is not None:
+        while (due := next_due(self.operator.queue)) is not None:
             if self.clock.elapsed + due > end:
                 break
             self.clock.elapsed += max(due, 0.0)
@@ -419,6 +419,22 @@ def real_settings(namespace: str, **changes: Any) -> OperatorSettings:
         "admission": {"isCertificateRotated": False},
     }
     return OperatorSettings.parse(usual | changes)
+
+
+def ready(queue: WorkQueue[Key]) -> tuple[Key, ...]:
+    """Due keys, in order."""
+    queue._promote()
+    return tuple(queue._ready)
+
+
+def next_due(queue: WorkQueue[Key]) -> float | None:
+    """Seconds until the next delayed key is due; None without one."""
+    return min(queue._due.values()) - queue._clock() if queue._due else None
+
+
+def is_idle(queue: WorkQueue[Key]) -> bool:
+    """Whether no key is due or being processed."""
+    return not queue._busy and queue.depth == 0
 
 
 def condition(raw: Raw, type_: str) -> Raw:

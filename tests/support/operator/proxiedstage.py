@@ -19,6 +19,7 @@ from support.operator.operatorharness import (
     OperatorHarness,
     OperatorThread,
     Predicate,
+    is_idle,
     real_settings,
 )
 from support.operator.scriptedapi import write_plain_kubeconfig
@@ -164,8 +165,8 @@ class ProxiedStage(OperatorHarness):
         while True:
             ended = await ending(story, self, self.proxy.created)
             thread = None if self.proxy.is_dead else self._thread
-            is_idle = thread is not None and thread.running.operator.queue.is_idle
-            if (is_idle and wanted in (None, ended)) or time.monotonic() > deadline:
+            is_still = thread is not None and is_idle(thread.running.operator.queue)
+            if (is_still and wanted in (None, ended)) or time.monotonic() > deadline:
                 return ended
             await self.go_on()
 

@@ -13,8 +13,7 @@ from snaploom.models.run import CurrentPhase, CurrentRun, SparkSettings, Trigger
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import parse_instant
 from snaploom_operator.settings import OperatorSettings
-from snaploom_operator.submit.applications import RunRequest
-from snaploom_operator.submit.pods import merged_settings
+from snaploom_operator.submit.manifests import RunRequest, merged_settings
 
 RUN = "ods-orders-0a1b2c3d"
 UID = "0f0e0d0c-1111-2222-3333-444455556666"

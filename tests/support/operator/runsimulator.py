@@ -37,7 +37,7 @@ from snaploom_operator.objects import (
     DriverPod,
     FoundReport,
 )
-from snaploom_operator.submit.forms import FORMS
+from snaploom_operator.submit.applications import FORMS
 
 MOST_PASSES = 40
 """Looks after one event until nothing changes; more of them never end."""

@@ -20,6 +20,7 @@ from snaploom.planning.compatibility import Structure, merge_structures, structu
 from snaploom.planning.dependence import dependence_findings
 from snaploom.planning.graph import join_graph
 from snaploom.planning.judging.texts import TextJudge
+from snaploom.planning.reads import reads_of
 from snaploom.planning.sources.circles import cycle_findings
 from snaploom.planning.tree import plan_tree
 from snaploom.planning.validation.outputfolder import comparable_folder
@@ -28,10 +29,8 @@ from snaploom.planning.validation.validator import validate
 from snaploom.storage.fixedsettings import SETTING_PATHS, asked_by, changed_settings
 from snaploom_operator.decision import Unparsable
 from snaploom_operator.objects import Ref
-from snaploom_operator.store.entries import reached, references_of
+from snaploom_operator.store.entries import references_of
 from snaploom_operator.store.store import Store
-
-# The related resources of a review, collected from the store at one moment.
 
 DEPENDANTS_JUDGED = 300
 """Dependants that are checked for breaking changes; so many take about a second, and the API server
@@ -70,8 +69,7 @@ def review_context(resource: Resource, known: Store) -> ReviewContext:
     users = sorted(known.referrers(ref) - {ref})
     judged = _judged(users, known)
     starts = (*references_of(resource), *judged)
-    refs = reached(starts, lambda each: () if each == ref else known.references(each))
-    entries = known.entries(refs - {ref})
+    entries = known.related(ref, starts)
     readable = {
         entry.ref: entry.content for entry in entries if isinstance(entry.content, Resource)
     }
@@ -104,14 +102,13 @@ def _judged(users: Sequence[Ref], known: Store) -> list[Ref]:
 def users_of(ref: Ref, known: Store) -> tuple[str, ...]:
     """Identities of the resources that refer to one and are not being deleted."""
     users = known.entries(known.referrers(ref) - {ref})
-    return tuple(each.ref.identity for each in users if not _is_deleted(each.content))
+    contents = ((each.ref.identity, each.content) for each in users)
+    return tuple(
+        identity
+        for identity, content in contents
+        if isinstance(content, Unparsable) or content.metadata.deletion_timestamp is None
+    )
 
-
-def _is_deleted(content: Resource | Unparsable) -> bool:
-    return isinstance(content, Resource) and content.metadata.deletion_timestamp is not None
-
-
-# Conflicts with existing resources that are denied: cycles, overlapping folders, fixed settings.
 
 FIXED_REASON = "ImmutableSettingChanged"
 """Reason of a run that preflight refuses for the same (`snaploom.errors`)."""
@@ -136,9 +133,8 @@ def contradictions(
 
 def _circle(source: DataSource, near: Iterable[Resource]) -> tuple[Finding, ...]:
     """The cycle of virtual sources that it closes, reported at this source."""
-    sources = {item.name: item for item in near if isinstance(item, DataSource)}
-    read = reached(source.spec.reads, lambda n: sources[n].spec.reads if n in sources else ())
-    if source.name not in read:
+    sources = {item.name: item for item in (*near, source) if isinstance(item, DataSource)}
+    if not reads_of(sources).circle(source.name):
         return ()
     return tuple(
         finding.model_copy(
@@ -147,7 +143,7 @@ def _circle(source: DataSource, near: Iterable[Resource]) -> tuple[Finding, ...]
                 "path": f"spec.{DataSource.variant_of(source.spec)}",
             }
         )
-        for finding in cycle_findings({**sources, source.name: source})
+        for finding in cycle_findings(sources)
     )
 
 
@@ -192,8 +188,6 @@ def manifest_of(output: OutputDataset, before: Resource | None) -> ManifestPoint
         return None
     return manifest
 
-
-# Breaking changes: errors of other resources that a change introduces.
 
 _MISSING = "SL130"
 """A missing reference: only a warning here, but the resource stalls."""

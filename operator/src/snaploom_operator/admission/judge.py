@@ -45,14 +45,12 @@ from snaploom_operator.admission.request import (
 )
 from snaploom_operator.admission.shares import RefusalThrottle, SharedThreads
 from snaploom_operator.errors import TooManyReviews
-from snaploom_operator.gather.checks import cluster_findings
+from snaploom_operator.gather.gatherer import cluster_findings
 from snaploom_operator.objects import JsonObject, Ref, metadata_of, text_in
 from snaploom_operator.settings import AdmissionSettings, ProtectDependants
 from snaploom_operator.store.entries import parse_resource
 from snaploom_operator.store.store import Store
 from snaploom_operator.verdicts import RecordingJudge, TextVerdicts
-
-# The review of one object: errors that deny it, and warnings.
 
 NAMES_SHOWN = 5
 """Names of dependants in one sentence."""
@@ -282,16 +280,8 @@ class Judge:
         self._verdicts = verdicts
         self._under_way: Counter[str] = Counter()
 
-    def under_way(self, namespace: str) -> int:
-        """Reviews of a namespace in progress."""
-        return self._under_way[namespace]
-
     async def judge(self, body: bytes, dispatch: Dispatch = directly) -> Judgement:
-        """Answer a review.
-
-        Args:
-            body: the AdmissionReview.
-            dispatch: begins the judgement of a request that must be judged.
+        """Answer the body of a review; `dispatch` begins the judgement of one that must be judged.
 
         Raises:
             ReviewUnreadable: the body is not an AdmissionReview.

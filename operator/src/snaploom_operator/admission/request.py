@@ -18,8 +18,6 @@ from snaploom.models.kinds import KIND_BY_NAME
 from snaploom_operator.errors import ReviewUnreadable
 from snaploom_operator.objects import JsonObject, metadata_of
 
-# The AdmissionReview request, parsed once.
-
 REVIEW_VERSION = "admission.k8s.io/v1"
 LARGEST_BODY = 3 * 1024 * 1024
 """Bytes of a review. The API server takes objects up to 1.5 MiB, and an update sends two."""
@@ -135,8 +133,6 @@ def passes_unread(request: AdmissionRequest, passed_users: Container[str]) -> bo
     old = request.old if request.operation is Operation.UPDATE else None
     return old is not None and "spec" in old and old["spec"] == request.new.get("spec")
 
-
-# Admission responses: allowed or denied, with warnings, within the API server's limits.
 
 LONGEST_WARNING = 256
 """Characters of one warning; the API server truncates longer ones."""

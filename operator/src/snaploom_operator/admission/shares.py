@@ -10,8 +10,6 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import TypeVar
 
-# A thread pool with a limit per name, for work that cannot be cancelled.
-
 _Result = TypeVar("_Result")
 
 
@@ -54,8 +52,6 @@ class SharedThreads:
         if not share.users:
             del self._shares[name]
 
-
-# Throttles namespaces with many denied reviews.
 
 HALF_LIFE_SECONDS = 10.0
 """Half-life of a denial's weight."""

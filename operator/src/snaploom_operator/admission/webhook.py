@@ -21,8 +21,6 @@ from snaploom_operator.serve.http import NoTurn, Turns, peer_of
 _log = logging.getLogger(__name__)
 
 
-# The webhook's Prometheus metrics.
-
 REVIEW_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Seconds: most reviews take a few milliseconds, and the API server waits for five seconds."""
 
@@ -77,8 +75,6 @@ class AdmissionMetrics:
         self._expiry.set(seconds)
 
 
-# The webhook's HTTPS endpoint.
-
 REVIEW_SECONDS = 4.0
 """Deadline of a review; the API server waits for five seconds (`timeoutSeconds`)."""
 MOST_AT_ONCE = 64
@@ -100,13 +96,10 @@ class _Reply:
 
 
 class Webhook:
-    """Handles HTTP requests.
+    """Handles HTTP requests, so many reviews at a time; `judge` answers the body of one.
 
     Args:
-        judge: answers the body of a review.
-        metrics: the webhook's metrics.
         deadline: time limit of a review in seconds.
-        most: limit of concurrent reviews.
     """
 
     def __init__(

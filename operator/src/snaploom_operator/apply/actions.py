@@ -1,18 +1,24 @@
-"""Performs actions: with the status writer the only part of a pass that changes the cluster."""
+"""Performs actions and writes statuses: the only part of a pass that changes the cluster."""
 
 from __future__ import annotations
 
+import copy
+import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
+from pydantic import JsonValue
+
 from snaploom.errors import SnaploomError
 from snaploom.models.common import ResourceStatus
+from snaploom.models.kinds import AnyResource
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndexStatus
 from snaploom_operator.cluster.port import CONFIG_MAPS, OURS, ApiResource, Cluster, difference
+from snaploom_operator.conditions import MOST_BYTES
 from snaploom_operator.decision import (
     Action,
     AddFinalizer,
@@ -23,8 +29,7 @@ from snaploom_operator.decision import (
     RemoveFinalizer,
     Unparsable,
 )
-from snaploom_operator.errors import NameTaken, ObjectExists, ObjectMissing
-from snaploom_operator.logs import about
+from snaploom_operator.errors import NameTaken, ObjectChanged, ObjectExists, ObjectMissing
 from snaploom_operator.objects import (
     FINALIZER,
     LABEL_OWNER,
@@ -32,15 +37,15 @@ from snaploom_operator.objects import (
     JsonObject,
     Metadata,
     Ref,
+    about,
     mapping_in,
+    ref_of,
 )
-from snaploom_operator.store.entries import parse_resource, ref_of
+from snaploom_operator.store.entries import parse_resource
 from snaploom_operator.store.store import Store
 
 _log = logging.getLogger(__name__)
 
-
-# Performs actions: with the status writer the only part of a pass that changes the cluster.
 
 RUN_LABELS = (LABEL_OWNER, LABEL_RUN)
 """Labels that identify the run of an object."""
@@ -163,9 +168,6 @@ def _shown(labels: Mapping[str, str]) -> str:
     return ", ".join(f"{label}={labels.get(label, '')}" for label in RUN_LABELS)
 
 
-# Takes objects that we wrote or read ourselves into the store, before a watch reports them.
-
-
 class StoreRefresh:
     """Refreshes the store; `wake` requeues the resources that a refreshed object affects."""
 
@@ -208,9 +210,6 @@ class StoreRefresh:
             _log.info("cannot refresh: %s", error.message, extra=about(key))
         else:
             self.put(stored)
-
-
-# Performs the actions of one decision, in order.
 
 
 @dataclass(frozen=True)
@@ -263,3 +262,110 @@ class ActionRunner:
                 owner = content
                 done = replace(done, owner=content)
         return done
+
+
+SHORTEST_TEXT = 64
+"""Characters below which a text is not truncated: names and times."""
+KEPT = "conditions"
+
+
+def cut_to_size(status: JsonObject, most: int = MOST_BYTES) -> dict[str, JsonValue]:
+    """The status, truncated to some bytes of compact JSON."""
+    result = copy.deepcopy(dict(status))
+    while _size(result) > most and (_halve_list(result) or _halve_text(result)):
+        pass
+    return result
+
+
+def _halve_list(status: dict[str, JsonValue]) -> bool:
+    lists = [value for _, key, value in _parts(status) if isinstance(value, list) and key != KEPT]
+    longest = max(lists, key=_size, default=[])
+    is_shorter = bool(longest)
+    del longest[len(longest) // 2 :]
+    return is_shorter
+
+
+def _halve_text(status: dict[str, JsonValue]) -> bool:
+    texts = [part for part in _parts(status) if isinstance(part[2], str)]
+    longest = max(texts, key=lambda part: _size(part[2]), default=None)
+    if longest is None or len(str(longest[2])) < SHORTEST_TEXT:
+        return False
+    holder, key, text = longest
+    holder[key] = str(text)[: len(str(text)) // 2 - 1] + "…"
+    return True
+
+
+def _parts(
+    value: JsonValue | dict[str, JsonValue],
+) -> Iterator[tuple[dict[str, JsonValue], str, JsonValue]]:
+    """Every member of every mapping: the mapping, the key, the value."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _parts(item)
+    elif isinstance(value, dict):
+        for key, member in list(value.items()):
+            yield value, key, member
+            yield from _parts(member)
+
+
+def _size(value: JsonValue | dict[str, JsonValue]) -> int:
+    return len(
+        json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="surrogatepass")
+    )
+
+
+async def write_status(
+    held: Resource | ObservedResource | Unparsable, status: ResourceStatus, cluster: Cluster
+) -> JsonObject | None:
+    """Write the status of a resource if it changed, truncated if it is too large.
+
+    Returns:
+        The resource as it is stored now; None if nothing was written.
+
+    Raises:
+        ObjectChanged: the resource was changed or recreated since.
+        ObjectMissing: it is gone.
+    """
+    wanted = cut_to_size(status.dump())
+    if isinstance(held, Unparsable):
+        return await _write_over_unparsable(held, wanted, cluster)
+    resource = held.resource if isinstance(held, ObservedResource) else held
+    assert isinstance(resource, AnyResource)  # there are no other kinds
+    before = resource.status.dump() if resource.status is not None else {}
+    stored: JsonObject = {"metadata": resource.metadata.dump(), "status": before}
+    ref = Ref.to(resource)
+    written = await _write(ref, stored, wanted, cluster)
+    if resource.status is None:
+        # A status that our models refuse was read as missing; remove its other fields.
+        written = await _write(ref, written, wanted, cluster)
+    return _if_changed(stored, written)
+
+
+async def _write_over_unparsable(
+    held: Unparsable, wanted: JsonObject, cluster: Cluster
+) -> JsonObject | None:
+    if held.status is not None and not difference(held.status.dump(), wanted):
+        return None
+    ref = held.ref
+    stored = await cluster.get(OURS[ref.kind], ref.namespace, ref.name)
+    if Metadata.of(stored).uid != held.uid:
+        raise ObjectChanged(
+            f"{ref} was recreated", hint="nothing: the new object is reconciled by itself"
+        )
+    return _if_changed(stored, await _write(ref, stored, wanted, cluster))
+
+
+async def _write(ref: Ref, stored: JsonObject, wanted: JsonObject, cluster: Cluster) -> JsonObject:
+    patch = difference(mapping_in(stored, "status"), wanted)
+    if not patch:
+        return stored
+    held = Metadata.of(stored)
+    metadata: JsonObject = {"resourceVersion": held.resource_version, "uid": held.uid}
+    body: JsonObject = {"metadata": dict(metadata), "status": patch}
+    return await cluster.patch(OURS[ref.kind], ref.namespace, ref.name, body, subresource="status")
+
+
+def _if_changed(before: JsonObject, after: JsonObject) -> JsonObject | None:
+    """The written object; None if pruning by the schema left it unchanged."""
+    is_same = Metadata.of(before).resource_version == Metadata.of(after).resource_version
+    return None if is_same else after

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -32,8 +31,6 @@ from snaploom_operator.objects import JsonObject, Ref, mapping_in
 
 _log = logging.getLogger(__name__)
 
-
-# Posts Kubernetes events about our resources.
 
 CONTROLLER = "snaploom.io/operator"
 ACTION = "Reconcile"
@@ -241,19 +238,10 @@ def _truncated(message: str) -> str:
     return data[: LONGEST_NOTE - len("…".encode())].decode(errors="ignore") + "…"
 
 
-# Posts events beside the passes, so that statuses do not wait for them.
-
 QUEUED = 2_000
 """Events that may wait: two of each of a thousand runs, a megabyte."""
 STOP_SECONDS = 5.0
 """Seconds in which those that wait are posted at the end of the process."""
-
-
-class _Waiting(NamedTuple):
-    resource: Ref
-    uid: str
-    note: Note
-    at: EpochNanos
 
 
 class EventQueue:
@@ -261,11 +249,11 @@ class EventQueue:
 
     def __init__(self, recorder: EventRecorder) -> None:
         self._recorder = recorder
-        self._waiting: asyncio.Queue[_Waiting] = asyncio.Queue(QUEUED)
+        self._waiting: asyncio.Queue[tuple[Ref, str, Note, EpochNanos]] = asyncio.Queue(QUEUED)
 
     async def record(self, resource: Ref, uid: str, note: Note) -> None:
         """Have one event posted; its time is now."""
-        await self._waiting.put(_Waiting(resource, uid, note, now()))
+        await self._waiting.put((resource, uid, note, now()))
 
     async def run(self) -> None:
         """Post events until cancelled."""

@@ -10,8 +10,7 @@ from typing import Protocol
 from snaploom.errors import SnaploomError
 from snaploom.models.common import ResourceStatus
 from snaploom.models.resource import Resource
-from snaploom_operator.apply.actions import ActionRunner, Done, StoreRefresh
-from snaploom_operator.apply.status import write_status
+from snaploom_operator.apply.actions import ActionRunner, Done, StoreRefresh, write_status
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.decision import (
     Action,
@@ -30,16 +29,13 @@ from snaploom_operator.errors import (
     ObjectMissing,
     TooManyRequests,
 )
-from snaploom_operator.logs import about
-from snaploom_operator.objects import JsonObject, Ref
+from snaploom_operator.objects import JsonObject, Ref, about
+from snaploom_operator.queues import LONGEST_BACKOFF, WorkQueue
 from snaploom_operator.serve.metrics import Metrics, Outcome
 from snaploom_operator.store.store import Store
-from snaploom_operator.workqueue import LONGEST_BACKOFF, WorkQueue
 
 _log = logging.getLogger(__name__)
 
-
-# Backoff of actions that failed: until when they wait, and which refusal the status shows.
 
 _TRANSIENT = (ApiUnavailable, ObjectChanged, TooManyRequests)
 """Temporary failures, which are not shown in the status."""

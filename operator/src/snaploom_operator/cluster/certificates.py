@@ -25,8 +25,6 @@ from snaploom_operator.settings import OperatorSettings
 _log = logging.getLogger(__name__)
 
 
-# Issues a server certificate, signed by a certificate authority of its own.
-
 LIFE = timedelta(days=90)
 """Validity of a certificate; the last third is left to notice a failing renewal."""
 CLOCK_SKEW = timedelta(hours=1)
@@ -114,8 +112,6 @@ def _usage(*, is_authority: bool) -> x509.KeyUsage:
         decipher_only=False,
     )
 
-
-# The desired content of the certificate's Secret, from its current content and the time.
 
 TRUST_DELAY = timedelta(minutes=10)
 """Delay between issuing and using a certificate: ample for all API servers of a cluster to load its
@@ -275,15 +271,9 @@ def _parsed(certificates: bytes) -> list[x509.Certificate]:
         return []
 
 
-# Rotates the webhook's certificate: its Secret and the `caBundle` of the webhook configuration.
-
 CHECK_SECONDS = 60.0
 """Interval of checks: a deleted certificate is restored within a minute, and the steps of a
 rotation are that far apart."""
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 class CertificateRotator:
@@ -299,7 +289,7 @@ class CertificateRotator:
         settings: OperatorSettings,
         on_expiry: Callable[[float], None] = lambda seconds: None,
         on_renewed: Callable[[], None] = lambda: None,
-        clock: Callable[[], datetime] = _now,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._cluster = cluster

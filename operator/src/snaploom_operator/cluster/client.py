@@ -58,8 +58,6 @@ from snaploom_operator.objects import (
 _log = logging.getLogger(__name__)
 
 
-# Connects to the API server by a kubeconfig or the pod's service account.
-
 KUBECONFIG = "KUBECONFIG"
 SERVICE_HOST = "KUBERNETES_SERVICE_HOST"
 """Kubernetes sets it in every pod."""
@@ -167,8 +165,6 @@ def _no_cluster(found: str) -> SettingsInvalid:
     )
 
 
-# The adapter of the port `Cluster` for a real API server.
-
 PAGE = 500
 """Objects per page, as in kubectl and client-go."""
 PAGED_TRIES = 3
@@ -203,7 +199,8 @@ class KubernetesCluster:
         self, resource: ApiResource, *, namespace: str | None = None, selector: str = ""
     ) -> AsyncGenerator[Page, None]:
         """See `Cluster.pages`."""
-        request = Request("list", resource, namespace, query=_selected(selector))
+        query = (("labelSelector", selector),) if selector else ()
+        request = Request("list", resource, namespace, query=query)
         for _ in range(PAGED_TRIES):
             try:
                 async with aclosing(self._paged(request)) as pages:
@@ -258,12 +255,6 @@ class KubernetesCluster:
     ) -> tuple[str, ...]:
         """Names of the field managers of a field.
 
-        Args:
-            resource: kind of the object.
-            namespace: its namespace.
-            name: its name.
-            path: path of the field.
-
         Raises:
             ObjectMissing: there is no such object.
         """
@@ -315,17 +306,11 @@ class KubernetesCluster:
 @asynccontextmanager
 async def open_cluster(
     kubeconfig: Path | None = None,
-    observer: Observer = lambda exchange: None,
+    observer: Observer = lambda *_: None,
     context: str | None = None,
     user_agent: str = USER_AGENT,
 ) -> AsyncIterator[KubernetesCluster]:
-    """Connect to a cluster; connections are closed at the end of the context.
-
-    Args:
-        kubeconfig: see `connection.connect`.
-        observer: called after every request, for metrics.
-        context: context of the kubeconfig; None for its current one.
-        user_agent: the tool that connects.
+    """Connect as `connect` does, until the end of the context; every request is observed.
 
     Raises:
         SettingsInvalid: no cluster is configured.
@@ -335,10 +320,6 @@ async def open_cluster(
         yield KubernetesCluster(Requests(client, observer))
     finally:
         await client.close()
-
-
-def _selected(selector: str) -> tuple[tuple[str, str], ...]:
-    return (("labelSelector", selector),) if selector else ()
 
 
 def _page(resource: ApiResource, answer: JsonObject, *, is_first: bool) -> Page:
@@ -362,9 +343,6 @@ def _read(resource: ApiResource, stored: JsonObject) -> JsonObject:
     return {"apiVersion": resource.api_version, "kind": resource.kind} | dict(stored)
 
 
-# The session with which kopf reads the API server.
-
-
 class Hear(Protocol):
     """Takes note of a line that a watch received."""
 
@@ -376,15 +354,9 @@ class Hear(Protocol):
 async def watching_session(
     kubeconfig: Path | None, context: str | None, user_agent: str, hear: Hear
 ) -> tuple[str, ClientSession]:
-    """Open a session with the credentials of `connect`; the URL of the API server, and the session.
+    """Open a session as `connect` does, which hears its watches; the server's URL, and the session.
 
     Tokens are read for every request, since those of service accounts are renewed every hour.
-
-    Args:
-        kubeconfig: see `connect`.
-        context: see `connect`.
-        user_agent: see `connect`.
-        hear: called for each watch that starts, and whenever it receives something.
 
     Raises:
         SettingsInvalid: no cluster is configured.
@@ -433,12 +405,7 @@ class _Response(ClientResponse):
 
 
 class _Lines:
-    """The content of a watch, of which every line can be parsed.
-
-    Args:
-        content: the content as it was received.
-        heard: called whenever something was received.
-    """
+    """The content of a watch, of which every line can be parsed; `heard` is called for each."""
 
     def __init__(self, content: StreamReader, heard: Callable[[], None]) -> None:
         self._content = content
@@ -448,11 +415,7 @@ class _Lines:
         return getattr(self._content, name)
 
     async def iter_chunked(self, size: int) -> AsyncIterator[bytes]:
-        """Yield whole lines, some at a time.
-
-        Args:
-            size: bytes that are read at a time.
-        """
+        """Yield whole lines, of so many bytes at a time."""
         begun = b""
         async for chunk in self._content.iter_chunked(size):
             self._heard()
@@ -462,8 +425,6 @@ class _Lines:
         if begun:
             yield readable_json(begun)
 
-
-# The service account of this process, as the owner of objects that it creates for itself.
 
 TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 """Kubernetes puts it into every pod that has a service account."""
@@ -492,8 +453,6 @@ def _payload(token: Path) -> JsonObject:
         return {}
     return claims if isinstance(claims, dict) else {}
 
-
-# Streams pod logs line by line, for the command line.
 
 _READ_SECONDS = 24 * 3600.0
 """Read timeout of a followed log."""
@@ -528,7 +487,7 @@ async def pod_log(
         given = ((name, value) for name, value in asked.items() if value is not None)
         query = (("timestamps", "true"), *given)
         request = Request("get", PODS, namespace, pod, "log", query=query)
-        async with Requests(client, lambda exchange: None).lines(request, _READ_SECONDS) as lines:
+        async with Requests(client, lambda *_: None).lines(request, _READ_SECONDS) as lines:
             async for line in lines:
                 yield _timed(line.decode(errors="replace"))
     finally:

@@ -25,8 +25,6 @@ from snaploom_operator.objects import JsonObject, Metadata, mapping_in, text_in
 _log = logging.getLogger(__name__)
 
 
-# A Kubernetes Lease, to be read, and compared and swapped by `snaploom.storage.leases`.
-
 LONGEST_PROMISE = 3_600
 """Seconds; a Lease with more was written by nobody who leads, and would be waited for for years."""
 _MOST_TRANSITIONS = 2**31 - 1
@@ -132,8 +130,6 @@ class LeaseObject:
         )
 
 
-# Leader election by a Kubernetes Lease.
-
 LEASE_DURATION = 15
 """Seconds without renewal after which others may acquire it, as in Kubernetes' own controllers."""
 RENEW_DEADLINE = 10.0
@@ -146,14 +142,10 @@ class LeaderElector:
     """A participant of the leader election; use it with `leading`.
 
     Args:
-        cluster: the cluster.
-        namespace: namespace of the Lease.
-        name: its name.
         identity: unique name of this process, also within its pod.
         owner: owner reference of a created Lease.
         clock: the time that is written, for information only.
         monotonic: monotonic seconds, by which everything is decided.
-        pause: sleeps.
     """
 
     def __init__(

@@ -15,8 +15,6 @@ from snaploom.models.kinds import KINDS
 from snaploom.models.times import NANOS_PER_MICROSECOND, EpochNanos
 from snaploom_operator.objects import JsonObject
 
-# The port to the Kubernetes API: the verbs that the operator uses, and their errors.
-
 
 @dataclass(frozen=True)
 class ApiResource:
@@ -136,8 +134,6 @@ class Cluster(Protocol):
         ...
 
 
-# The kinds that the operator uses, as in API paths.
-
 OURS = {
     kind.name: ApiResource(GROUP, API_VERSION.rpartition("/")[2], kind.plural, kind.name)
     for kind in KINDS
@@ -175,9 +171,6 @@ ACCESS_REVIEWS = ApiResource(
 """A question to the API server, which stores nothing: whether a user has a right."""
 
 
-# JSON merge patches (RFC 7396).
-
-
 def difference(before: JsonObject, after: JsonObject) -> dict[str, JsonValue]:
     """The merge patch from one object to another; empty if they are equal.
 
@@ -203,8 +196,6 @@ def _is_same(before: JsonValue, after: JsonValue) -> bool:
         return before == after
     return json.dumps(before, sort_keys=True) == json.dumps(after, sort_keys=True)
 
-
-# Times with exactly six fractional digits, as events and leases want them (`MicroTime`).
 
 _MICROS_PER_SECOND = 1_000_000
 

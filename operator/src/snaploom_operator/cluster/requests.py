@@ -35,8 +35,6 @@ from snaploom_operator.errors import (
 )
 from snaploom_operator.objects import JsonObject, mapping_in, objects_in, text_in
 
-# Maps error responses of the API server to `snaploom_operator.errors`.
-
 LONGEST_MESSAGE = 1_000
 """Characters of the server's message in an error: schema violations can be endless."""
 SHORTEST_WAIT = 1.0
@@ -190,8 +188,6 @@ def _truncated(message: str) -> str:
     return message if len(message) <= LONGEST_MESSAGE else message[: LONGEST_MESSAGE - 1] + "…"
 
 
-# Sends requests to the API server: JSON, timeouts, and retries of what is safe to retry.
-
 REQUEST_SECONDS = 30.0
 """Timeout of one request; the API server's own is 60."""
 CONNECT_SECONDS = 10.0
@@ -266,20 +262,8 @@ class Request:
         return f"{path}?{urlencode(self.query, quote_via=quote)}" if self.query else path
 
 
-@dataclass(frozen=True)
-class Exchange:
-    """One request and its outcome, for metrics."""
-
-    verb: str
-    resource: str
-    """Plural of the kind."""
-    code: int
-    """HTTP status; 0 without an answer."""
-    seconds: float
-    """Seconds until the response headers."""
-
-
-Observer = Callable[[Exchange], None]
+Observer = Callable[[str, str, int, float], None]
+"""Takes verb, plural, HTTP status (0 without an answer), and seconds until the response headers."""
 
 
 class _NotConnected(ApiUnavailable):
@@ -317,11 +301,7 @@ class Requests:
     async def lines(
         self, request: Request, read_timeout: float
     ) -> AsyncGenerator[AsyncGenerator[bytes, None], None]:
-        """Stream the lines of a response.
-
-        Args:
-            request: the request.
-            read_timeout: seconds without data after which it fails.
+        """Stream the lines of a response, with a limit in seconds of waiting for more.
 
         Raises:
             ClusterError: an error response, none, or no data within the timeout.
@@ -371,7 +351,7 @@ class Requests:
                 return response
         finally:
             seconds = time.monotonic() - started
-            self._observer(Exchange(request.verb, request.resource.plural, code, seconds))
+            self._observer(request.verb, request.resource.plural, code, seconds)
 
     async def _request(self, request: Request, timeout: ClientTimeout) -> RESTResponse:
         client = self._client

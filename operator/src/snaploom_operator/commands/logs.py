@@ -45,8 +45,7 @@ from snaploom_operator.objects import (
     text_in,
 )
 from snaploom_operator.submit import local
-
-# The log of a local run, which the operator executes as a process.
+from snaploom_operator.submit.applications import LocalForm
 
 
 async def local_run(
@@ -61,7 +60,7 @@ async def local_run(
         stored = await cluster.get(CONFIG_MAPS, namespace, run)
     except ObjectMissing:
         return None
-    application = local.LocalForm().read(stored)
+    application = LocalForm().read(stored)
     if application is None:
         return None
     data = mapping_in(stored, "data")
@@ -75,8 +74,6 @@ async def local_run(
     lines = (*head, *(("end of its stderr:", *(f"  {line}" for line in output)) if output else ()))
     return lines, application.state.is_terminal
 
-
-# Log lines of driver and operator: parsed, filtered, and merged by time.
 
 DRIVER, OPERATOR = "driver", "operator"
 MERGE_SECONDS = 0.5
@@ -164,8 +161,6 @@ async def _feed(log: AsyncIterator[Line], waiting: list[Line]) -> None:
     async for line in log:
         heappush(waiting, line)
 
-
-# Events about a deleted resource: how its deletion ended, and what data was kept.
 
 EVENT = "event"
 NAMESPACE, DEFAULT = "Namespace", "default"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -25,9 +25,8 @@ from snaploom_operator.cluster.client import (
 )
 from snaploom_operator.cluster.port import OURS, Cluster
 from snaploom_operator.decision import Unparsable
+from snaploom_operator.process.process import AnyParts, Process
 from snaploom_operator.store.entries import parse_resource
-
-# Parses resource names of the command line: `ods/flights`, `OutputDataset/flights`, `flights`.
 
 RUNNABLE = ("OutputDataset", "SkippingIndex")
 """Kinds that have runs."""
@@ -91,8 +90,6 @@ def parse_runnable(text: str) -> Named:
     )
     raise InvalidDeclarations([finding])
 
-
-# Options of the commands that use a cluster or run a process, named as in kubectl.
 
 SettingsFile = Annotated[
     Path | None, Parameter(help="Settings file (YAML); default: built-in defaults.")
@@ -162,9 +159,6 @@ class NamespaceView:
     """The cause if a resource cannot be parsed, by `Kind/name`."""
 
 
-# Reads the resources of one namespace for commands.
-
-
 async def read_view(cluster: Cluster, namespace: str, now: EpochNanos) -> NamespaceView:
     """Read all resources of a namespace; unparsable ones are listed separately.
 
@@ -208,3 +202,18 @@ def not_found_error(named: Named, view: NamespaceView) -> InvalidDeclarations:
             hint=did_you_mean(identity, known) or "name another namespace with `-n`",
         )
     return InvalidDeclarations([finding])
+
+
+@asynccontextmanager
+async def connected(
+    kubeconfig: Path | None,
+    user_agent: str,
+    running: Callable[[Process[AnyParts], Cluster], AbstractAsyncContextManager[AnyParts]],
+    process: Process[AnyParts],
+) -> AsyncIterator[AnyParts]:
+    """Run the parts of a process over its own connection to the cluster."""
+    async with (
+        open_cluster(kubeconfig, user_agent=user_agent) as cluster,
+        running(process, cluster) as parts,
+    ):
+        yield parts

@@ -16,8 +16,6 @@ from snaploom.planning.builtinlists import BUILT_IN_LISTS
 from snaploom_operator.commands.options import Form, OutputForm
 from snaploom_operator.settings import OperatorSettings, read_settings
 
-# `snaploom operator settings`: shows the effective settings and allow lists.
-
 HIDDEN = "(hidden)"
 """Replaces values that may be secret."""
 _TEXT_WIDTH = 98
@@ -69,7 +67,10 @@ def shown_settings(settings: OperatorSettings, *, is_long: bool) -> dict[str, Js
 def _without_secrets(value: JsonValue, key: str = "") -> JsonValue:
     if isinstance(value, list):
         if key == "env":
-            return [_without_value(each) for each in value]
+            return [
+                {**each, "value": HIDDEN} if isinstance(each, Mapping) and "value" in each else each
+                for each in value
+            ]
         return [_without_secrets(each) for each in value]
     if not isinstance(value, dict):
         return value
@@ -77,9 +78,3 @@ def _without_secrets(value: JsonValue, key: str = "") -> JsonValue:
         known = BUILT_IN_LISTS[key]
         return {name: text if name in known else HIDDEN for name, text in value.items()}
     return {name: _without_secrets(inner, name) for name, inner in value.items()}
-
-
-def _without_value(variable: JsonValue) -> JsonValue:
-    if not isinstance(variable, Mapping) or "value" not in variable:
-        return variable
-    return {**variable, "value": HIDDEN}

@@ -7,9 +7,9 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated
 
+import networkx as nx
 from cyclopts import Parameter
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
@@ -31,7 +31,7 @@ from snaploom.storage.folder import open_folder
 from snaploom.storage.statussummary import manifest_pointer, newest_snapshot, published_snapshots
 from snaploom.storage.stores import open_store
 from snaploom.visibletext import in_ascii, json_visible, visible_lines
-from snaploom_operator.apply.status import write_status
+from snaploom_operator.apply.actions import write_status
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.commands.options import (
     ClusterOptions,
@@ -45,10 +45,8 @@ from snaploom_operator.commands.options import (
 )
 from snaploom_operator.conditions import EVERY_REMEDY
 from snaploom_operator.decide.decide import Configuration
-from snaploom_operator.decision import has_attempts
-from snaploom_operator.store.entries import reached, references_of
-
-# Drawings in the tree of `snaploom status`: as wide as the terminal, in ASCII where it must be.
+from snaploom_operator.decide.runview import has_attempts
+from snaploom_operator.store.entries import references_of
 
 
 @dataclass(frozen=True)
@@ -66,8 +64,6 @@ class Drawing:
             in_ascii(drawn) if options.ascii_only else drawn, no_wrap=True, overflow="ellipsis"
         )
 
-
-# Durations as `kubectl` prints them: one or two units.
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
@@ -98,8 +94,6 @@ def ago(time: str, now: EpochNanos) -> str:
     return f"in {duration_text(-seconds)}" if seconds < 0 else f"{duration_text(seconds)} ago"
 
 
-# The tree of `snaploom status`: join tree, sources, runs and snapshots of an output.
-
 _SHOWN_SNAPSHOTS = 5
 """Snapshots that are listed; the others are counted."""
 _WAITING = ("Ready", "Reconciling", "Stalled", "Suspended", "SnapshotFresh", "IndexFresh")
@@ -124,9 +118,10 @@ def tree_of(view: NamespaceView, identity: str) -> Tree:
 def forest_of(view: NamespaceView) -> Iterator[Tree]:
     """The trees of all outputs with their indexes, then of resources that no tree shows."""
     shown: set[str] = set()
+    below = nx.DiGraph({each: [*_children(view, view.resources[each])] for each in view.resources})
     for identity in _order(view):
         if identity not in shown:
-            shown |= reached([identity], partial(_children_of, view))
+            shown |= {identity, *nx.descendants(below, identity)}
             yield tree_of(view, identity)
     for identity, why in sorted(view.unread.items()):
         yield Tree(Text.assemble((identity, "bold"), (f"  cannot be shown: {why}", "red")))
@@ -140,11 +135,6 @@ def _order(view: NamespaceView) -> list[str]:
         view.resources,
         key=lambda each: (ranks.get(type(view.resources[each]), 2), each in read, each),
     )
-
-
-def _children_of(view: NamespaceView, identity: str) -> Iterator[str]:
-    if identity in view.resources:
-        yield from _children(view, view.resources[identity])
 
 
 def _children(view: NamespaceView, resource: AnyResource) -> Iterator[str]:
@@ -375,9 +365,6 @@ def _condition_line(condition: Condition, now: EpochNanos) -> Text:
     length = elapsed(condition.last_transition_time, now)
     return Text.assemble((f"{condition.type}={condition.status}", style),
                          f" for {length}: {condition.message}")  # fmt: skip
-
-
-# `snaploom status --rebuild`: restores the published snapshots of a status from the manifest.
 
 
 def output_named(named: Named | None) -> Named:

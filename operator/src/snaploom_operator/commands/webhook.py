@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from snaploom_operator.cluster.client import WEBHOOK, open_cluster
-from snaploom_operator.commands.options import Kubeconfig, SettingsFile
+from snaploom_operator.cluster.client import WEBHOOK
+from snaploom_operator.commands.options import Kubeconfig, SettingsFile, connected
 from snaploom_operator.handlers.admission import ReviewServer, admission_registry
 from snaploom_operator.handlers.process import Connection, serve
 from snaploom_operator.logs import set_up_logs
 from snaploom_operator.process.process import Process
 from snaploom_operator.process.webhook import DRAIN_SECONDS, Admission, running_webhook
-from snaploom_operator.settings import OperatorSettings, read_settings
+from snaploom_operator.settings import read_settings
 from snaploom_operator.store.feed import DECLARATIONS
 
 
@@ -33,9 +30,8 @@ def webhook(
     """Run the admission webhook until SIGTERM or Ctrl-C."""
     read = read_settings(settings)
     set_up_logs(read.log_format, read.log_level)
-    process = Process[Admission](
-        partial(_opened, settings=read, kubeconfig=kubeconfig, drain=drain)
-    )
+    running = partial(running_webhook, settings=read, drain=drain)
+    process = Process[Admission](partial(connected, kubeconfig, WEBHOOK, running))
     server = ReviewServer(process)
     serve(
         process,
@@ -46,14 +42,3 @@ def webhook(
         server,
     )
     return 0
-
-
-@asynccontextmanager
-async def _opened(
-    process: Process[Admission], settings: OperatorSettings, kubeconfig: Path | None, drain: float
-) -> AsyncIterator[Admission]:
-    async with (
-        open_cluster(kubeconfig, user_agent=WEBHOOK) as cluster,
-        running_webhook(process, cluster, settings, drain=drain) as admission,
-    ):
-        yield admission

@@ -1,11 +1,12 @@
-"""The lifecycle of the runs of one resource: start, history, and deletion with its data."""
+"""The lifecycle of the runs of a resource, deletion included, and the conditions about them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from snaploom.models.common import Condition
 from snaploom.models.report import RunPhase
 from snaploom.models.run import (
     CurrentPhase,
@@ -16,9 +17,12 @@ from snaploom.models.run import (
     RunAction,
 )
 from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
-from snaploom.models.times import EpochNanos
-from snaploom_operator.conditions import Reason
-from snaploom_operator.decide.outcomes import is_alive
+from snaploom.models.times import EpochNanos, format_instant
+from snaploom_operator.conditions import (
+    ConditionType,
+    ConditionValue,
+    Reason,
+)
 from snaploom_operator.decide.runsteps import (
     Step,
     adopted,
@@ -37,7 +41,10 @@ from snaploom_operator.decide.runview import (
     RunView,
     changed,
     due,
+    is_alive,
+    may_run_on_schedule,
     retry_at,
+    stalls_at,
 )
 from snaploom_operator.decision import (
     Action,
@@ -48,9 +55,13 @@ from snaploom_operator.decision import (
     ObservedRunnable,
     RemoveFinalizer,
 )
-from snaploom_operator.objects import ApplicationState, is_past, known_instant, later
-
-# Deletes objects of finished runs beyond `run.historyLimit`, the oldest first.
+from snaploom_operator.objects import (
+    ANNOTATION_PAUSED,
+    ApplicationState,
+    is_past,
+    known_instant,
+    later,
+)
 
 _MOST_AT_ONCE = 40
 """Objects deleted in one pass; the next pass continues."""
@@ -121,8 +132,6 @@ def _finished(view: RunView) -> list[_Finished]:
             found[run] = _Finished(started, run, report.phase is RunPhase.SUCCEEDED)
     return sorted(found.values(), reverse=True)
 
-
-# Deletion of a resource with the finalizer: its published data is deleted first.
 
 STOP_LIMIT_SECONDS = 120.0
 """Longest wait of the deletion for the current run to end: a pod has thirty seconds by default, and
@@ -237,15 +246,14 @@ def _data_left(why: str, type_: EventType = EventType.WARNING) -> Note:
     return Note(type_, Reason.DATA_LEFT, f"what was published stays: {why}")
 
 
-# The lifecycle of the runs of one resource, for outputs and indexes.
-
-
 def advance_runs(view: RunView) -> Step:
     """The step of a resource's runs in this pass."""
     current = adopted(view)
     if view.is_deleting:
         return advance_deletion(view, current)
-    wanted = _startable_run(view)
+    is_held = view.settings.suspend or view.is_paused or view.fault is not None
+    impossible = view.bundle is None or view.runs.is_namespace_terminating
+    wanted = None if is_held or impossible else due(view)
     if current is not None:
         step = follow_run(view, current, wanted)
     else:
@@ -306,12 +314,6 @@ def _submitter_fault(view: RunView) -> Fault | None:
     )
 
 
-def _startable_run(view: RunView) -> Due | None:
-    is_held = view.settings.suspend or view.is_paused or view.fault is not None
-    impossible = view.bundle is None or view.runs.is_namespace_terminating
-    return None if is_held or impossible else due(view)
-
-
 def _finalizer(view: RunView) -> tuple[Action, ...]:
     wants = view.settings.deletion_policy is DeletionPolicy.DELETE
     if wants and not view.has_finalizer:
@@ -319,3 +321,188 @@ def _finalizer(view: RunView) -> tuple[Action, ...]:
     if view.has_finalizer and not wants:
         return (RemoveFinalizer(),)
     return ()
+
+
+@dataclass(frozen=True)
+class DataState:
+    """The state of what was published or built."""
+
+    reason: Reason
+    """Reason of Ready without a problem."""
+    message: str
+    overdue: str
+    """Message that it is stale; empty if it is fresh."""
+    since: str | None
+    """Time of the last publication or build; None for never."""
+
+
+def readiness(view: RunView, data: DataState, fault: Fault | None) -> tuple[ConditionValue, ...]:
+    """The conditions that runs decide.
+
+    The view has the new status, with the conditions as observed.
+    """
+    held = _suspended(view)
+    return (*_ready(view, data, fault), *held)
+
+
+def _ready(view: RunView, data: DataState, fault: Fault | None) -> tuple[ConditionValue, ...]:
+    if view.is_deleting:
+        return _deleting(view)
+    if fault is None and view.refusal is not None and view.refusal.reason == Reason.NAME_TAKEN:
+        fault = Fault(Reason.NAME_TAKEN, view.refusal.message)
+    if fault is not None:
+        return unusable(fault, view.conditions, view.now)
+    return _realised(view, data) if view.is_realised else _unrealised(view)
+
+
+def _realised(view: RunView, data: DataState) -> tuple[ConditionValue, ...]:
+    last = view.last
+    is_over = last is None or last.phase is LastPhase.SUCCEEDED or _is_replaced(last)
+    trouble = "" if last is None or is_over else _failure(last)
+    reason, outlook = _outlook(view, last) if last is not None and trouble else (data.reason, "")
+    if data.overdue:
+        message = "; ".join(text for text in (data.overdue, trouble, outlook) if text)
+        goes_on = view.current is not None or next_run_at(view) is not None
+        make = reconciling if goes_on and not view.is_paused else stalled
+        return make(Reason.STALE, message)
+    message = f"{trouble}; {outlook}" if trouble else data.message
+    return (ConditionValue(ConditionType.READY, True, reason, message),)
+
+
+def _unrealised(view: RunView) -> tuple[ConditionValue, ...]:
+    last, current = view.last, view.current
+    if current is not None:
+        return reconciling(_phase_reason(current.phase), _text(current))
+    if held := _hold(view):
+        reason = Reason.PAUSED if view.is_paused else Reason.SUSPENDED
+        return (ConditionValue(ConditionType.READY, False, reason, held),)
+    is_about_today = last is not None and last.trigger.declarations == view.declarations
+    if last is not None and is_about_today and last.phase is not LastPhase.SUCCEEDED:
+        return _failed(view, last)
+    if view.unpublished:
+        names = ", ".join(f"OutputDataset/{name}" for name in view.unpublished[:5])
+        return reconciling(Reason.WAITING, f"waits for the first snapshot of {names}")
+    return reconciling(Reason.WAITING, "a run is about to start")
+
+
+def _failed(view: RunView, last: LastRun) -> tuple[ConditionValue, ...]:
+    reason, outlook = _outlook(view, last)
+    message = f"{_failure(last)}; {outlook}"
+    if reason is not Reason.LAST_RUN_FAILED:
+        return stalled(reason, message)
+    is_retried = not _is_replaced(last)
+    return reconciling(Reason.RUN_WILL_BE_RETRIED if is_retried else Reason.WAITING, message)
+
+
+def _outlook(view: RunView, last: LastRun) -> tuple[Reason, str]:
+    """The prospect after a failed run; the reason is `LastRunFailed` if it is retried."""
+    if view.current is not None:
+        return Reason.LAST_RUN_FAILED, _text(view.current)
+    held, again = _hold(view), retry_at(view, last)
+    is_replaced = _is_replaced(last)
+    if held and (again is not None or is_replaced):
+        return Reason.LAST_RUN_FAILED, f"no retry while {held}"
+    if again is not None:
+        attempts = f"attempt {last.attempt + 2} of {view.settings.retry.limit + 1}"
+        return Reason.LAST_RUN_FAILED, f"{attempts} follows at {format_instant(again)}"
+    if is_replaced:
+        return Reason.LAST_RUN_FAILED, "a run is about to start"
+    chance = _next_chance(view, last, held)
+    if not last.retryable:
+        return Reason.RUN_REFUSED, f"a retry would fail again, so there is none{chance}"
+    count = last.attempt + 1
+    which = f"the last of {count} attempts" if count > 1 else "the only attempt"
+    return Reason.RETRIES_EXHAUSTED, f"it was {which}, and none follows{chance}"
+
+
+def _hold(view: RunView) -> str:
+    """The setting that keeps every run from starting; empty for none."""
+    if view.is_paused:
+        return f"the annotation {ANNOTATION_PAUSED} is set"
+    return "run.suspend is set" if view.settings.suspend else ""
+
+
+def _next_chance(view: RunView, last: LastRun, held: str) -> str:
+    if held:
+        return f"; no run starts while {held}"
+    tick = view.ticks.next
+    if tick is not None and may_run_on_schedule(last):
+        return f" before the scheduled run at {format_instant(tick)}"
+    short = view.owner.name if view.owner.kind == "OutputDataset" else str(view.owner.identity)
+    command = f"snaploom trigger {short} -n {view.owner.metadata.namespace}"
+    return f" until the declarations change or a run is requested: `{command}`"
+
+
+def _deleting(view: RunView) -> tuple[ConditionValue, ...]:
+    last, current = view.last, view.current
+    if last is not None and is_stuck(view, current, last):
+        reason = Reason.RETRIES_EXHAUSTED if last.retryable else Reason.RUN_REFUSED
+        way_out = "set run.deletionPolicy to Retain to delete the resource and keep the data"
+        return stalled(reason, f"{_failure(last)}; {way_out}")
+    run = "" if current is None else f"; {_text(current)}"
+    return reconciling(Reason.DELETING, f"the resource is being deleted{run}")
+
+
+def _suspended(view: RunView) -> tuple[ConditionValue, ...]:
+    held = _hold(view)
+    if not held:
+        return ()
+    reason, effect = Reason.SUSPENDED, "no run is started"
+    if view.is_paused:
+        reason, effect = Reason.PAUSED, "only the status is updated"
+    return (ConditionValue(ConditionType.SUSPENDED, True, reason, f"{held}: {effect}"),)
+
+
+def _phase_reason(phase: CurrentPhase) -> Reason:
+    if phase is CurrentPhase.QUEUED:
+        return Reason.RUN_QUEUED
+    is_submitted = phase in (CurrentPhase.SUBMITTING, CurrentPhase.SUBMITTED)
+    return Reason.RUN_SUBMITTED if is_submitted else Reason.RUN_RUNNING
+
+
+def _text(current: CurrentRun) -> str:
+    doing = {
+        CurrentPhase.QUEUED: "is queued",
+        CurrentPhase.SUBMITTING: "is being submitted",
+        CurrentPhase.SUBMITTED: "has not started",
+        CurrentPhase.RUNNING: "is running",
+        CurrentPhase.ENDING: "is ending",
+    }[current.phase]
+    if current.stopping is not None:
+        doing = f"is being stopped ({current.stopping})"
+    waits = f"; it waits for {current.waiting_for}" if current.waiting_for else ""
+    return f"run {current.name} {doing}{waits}"
+
+
+def _is_replaced(last: LastRun) -> bool:
+    return last.phase is LastPhase.STOPPED and not last.retryable
+
+
+def _failure(last: LastRun) -> str:
+    reason = f" ({last.reason})" if last.reason else ""
+    message = f": {last.message}" if last.message else ""
+    return f"run {last.id} ended as {last.phase}{reason}{message}"
+
+
+def unusable(
+    fault: Fault, before: Iterable[Condition], now: EpochNanos
+) -> tuple[ConditionValue, ...]:
+    """The conditions of a resource with a fault: Stalled, or Reconciling in its grace period."""
+    make = stalled if stalls_at(fault, before, now) is None else reconciling
+    return make(fault.reason, fault.message)
+
+
+def stalled(reason: Reason, message: str) -> tuple[ConditionValue, ...]:
+    """The conditions of a resource that is not Ready and Stalled."""
+    return (
+        ConditionValue(ConditionType.READY, False, reason, message),
+        ConditionValue(ConditionType.STALLED, True, reason, message),
+    )
+
+
+def reconciling(reason: Reason, message: str) -> tuple[ConditionValue, ...]:
+    """The conditions of a resource that is not Ready and Reconciling."""
+    return (
+        ConditionValue(ConditionType.READY, False, reason, message),
+        ConditionValue(ConditionType.RECONCILING, True, reason, message),
+    )

@@ -1,4 +1,4 @@
-"""The inputs of a run's decision: faults, settings, schedule, and whether a run is due."""
+"""Inputs of a run's decision: faults, schedule, observed state, and whether a run is due."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from cronsim import CronSimError
 from snaploom.models.common import Condition, ConditionStatus
 from snaploom.models.finding import Finding, errors_of
 from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.report import Report, RunPhase
 from snaploom.models.run import (
     CurrentPhase,
     CurrentRun,
     LastPhase,
     LastRun,
+    Retry,
     RunAction,
     RunSettings,
     Schedule,
@@ -28,27 +30,25 @@ from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.cron import CronTicks
-from snaploom_operator.conditions import ConditionType, ConditionValue, Reason
-from snaploom_operator.decision import (
-    EventType,
-    Note,
-    ObservedResource,
-    ObservedRuns,
-    Refusal,
-    has_attempts,
+from snaploom_operator.conditions import (
+    ConditionType,
+    ConditionValue,
+    Reason,
+    joined,
 )
+from snaploom_operator.decision import EventType, Note, ObservedResource, ObservedRuns, Refusal
 from snaploom_operator.objects import (
     ANNOTATION_RUN,
     FINALIZER,
     Application,
+    ApplicationState,
+    DriverPod,
     is_past,
     is_pause,
     known_instant,
     later,
 )
 from snaploom_operator.settings import OperatorSettings
-
-# The most severe fault of declarations, as a reason and a message with the fix.
 
 _REASONS = {
     "SL130": Reason.REFERENCE_MISSING,
@@ -111,30 +111,6 @@ def stalls_at(
     return later(known_instant(start) or now, GRACE_SECONDS)
 
 
-def unusable(
-    fault: Fault, before: Iterable[Condition], now: EpochNanos
-) -> tuple[ConditionValue, ...]:
-    """The conditions of a resource with a fault: Stalled, or Reconciling in its grace period."""
-    make = stalled if stalls_at(fault, before, now) is None else reconciling
-    return make(fault.reason, fault.message)
-
-
-def stalled(reason: Reason, message: str) -> tuple[ConditionValue, ...]:
-    """The conditions of a resource that is not Ready and Stalled."""
-    return (
-        ConditionValue(ConditionType.READY, False, reason, message),
-        ConditionValue(ConditionType.STALLED, True, reason, message),
-    )
-
-
-def reconciling(reason: Reason, message: str) -> tuple[ConditionValue, ...]:
-    """The conditions of a resource that is not Ready and Reconciling."""
-    return (
-        ConditionValue(ConditionType.READY, False, reason, message),
-        ConditionValue(ConditionType.RECONCILING, True, reason, message),
-    )
-
-
 def validated(observed: ObservedResource, fault: Fault | None) -> ConditionValue:
     """The condition Validated."""
     if fault is not None and not fault.is_about_tree:
@@ -167,8 +143,6 @@ def _faulty_text(names: tuple[str, ...]) -> str:
     return f"{shown}{more} cannot be used; see their conditions"
 
 
-# Events about changed conditions, posted once per change.
-
 FINAL = (Reason.RETRIES_EXHAUSTED, Reason.RUN_REFUSED)
 """Reasons of failed runs that are not retried."""
 
@@ -192,9 +166,6 @@ def condition_notes(
     return tuple(notes)
 
 
-# The part of the operator's settings that decisions use.
-
-
 @dataclass(frozen=True)
 class DecideSettings:
     """Settings that are the same for all resources."""
@@ -208,9 +179,6 @@ class DecideSettings:
         """Derive them from the settings; with `--local` the operator itself is the submitter."""
         first = next(iter(settings.submitters), Submitter.SPARK_OPERATOR)
         return cls(settings, Submitter.LOCAL if is_local else first)
-
-
-# Ticks of a schedule: the latest past one, and the next.
 
 
 @dataclass(frozen=True)
@@ -236,8 +204,6 @@ def ticks(schedule: Schedule | None, now: EpochNanos) -> Ticks:
     except (CronSimError, KeyError, ValueError, OSError, OverflowError):
         return NO_TICKS
 
-
-# The inputs of a run's decision, for any kind with runs.
 
 UNSUBMITTED = (CurrentPhase.QUEUED, CurrentPhase.SUBMITTING)
 """Phases of a run of which no application was observed."""
@@ -384,8 +350,6 @@ class RunView:
         return None
 
 
-# The run that is due, its cause, and the time of the next one.
-
 DECLARED = frozenset({"Invalid", "NoUniqueJoinTree", "NotSupported", "IndexNotPossible"})
 """Reasons of failures that only a change of the declarations can fix."""
 
@@ -466,3 +430,102 @@ def _has_ticked(view: RunView, answered: Trigger, started_at: str) -> bool:
     before = (known_instant(answered.scheduled), known_instant(started_at))
     # A time in the future was written before a clock was set back: ignore it.
     return all(tick > instant for instant in before if instant is not None and instant <= view.now)
+
+
+_ALREADY_THERE = ("already exists", "alreadyexists")
+_ALIVE = ("Pending", "Running")
+_ENDING = (ApplicationState.SUCCEEDING, ApplicationState.FAILING)
+_UNCLEAR = (
+    ApplicationState.UNKNOWN,
+    ApplicationState.SUSPENDING,
+    ApplicationState.SUSPENDED,
+    ApplicationState.RESUMING,
+)
+"""States without information about the job's progress."""
+_UNSEEN = "a Spark operator that watches this namespace to pick up its application"
+_UNSEEN_HERE = "a free worker for local jobs"
+
+
+@dataclass(frozen=True)
+class RunObservation:
+    """The observed state of a run."""
+
+    phase: CurrentPhase | None
+    """Its phase; None if it is unknown."""
+    waiting_for: str
+    """The object of its wait; empty while it is running."""
+    has_ended: bool = False
+    """True if its application has ended."""
+    has_succeeded: bool = False
+    """True if its application succeeded."""
+
+
+def observe_run(application: Application, pod: DriverPod | None) -> RunObservation:
+    """The state of a run by its application and driver pod."""
+    state, message = application.state, application.message
+    trouble = pod.trouble if pod is not None else ""
+    if application.is_deleting and not state.is_terminal:
+        return RunObservation(CurrentPhase.ENDING, "its application to be deleted")
+    is_there = any(text in message.lower() for text in _ALREADY_THERE)
+    if state is ApplicationState.FAILED and is_there:
+        return _behind_failure(message, pod)
+    if state.is_terminal:
+        return RunObservation(None, "", True, state is ApplicationState.COMPLETED)
+    if state in _UNCLEAR:
+        return RunObservation(None, joined(f"its application, which is {state}", message, trouble))
+    if state in _ENDING:
+        return RunObservation(CurrentPhase.ENDING, "its application to end")
+    if state is ApplicationState.RUNNING:
+        return RunObservation(CurrentPhase.RUNNING, "")
+    unseen = _UNSEEN_HERE if application.submitter is Submitter.LOCAL else _UNSEEN
+    begun = f"its application, which is {state}" if state else unseen
+    return RunObservation(CurrentPhase.SUBMITTED, joined(begun, message, trouble))
+
+
+def final_report(view: RunView, run: str) -> Report | None:
+    """The final report of a run; reports of other resources or runs are ignored."""
+    report = any_report(view, run)
+    return report if report is not None and report.phase is not RunPhase.RUNNING else None
+
+
+def any_report(view: RunView, run: str) -> Report | None:
+    """The report of a run, whether or not it has ended."""
+    found = view.runs.reports.get(run)
+    if found is None or found.report is None:
+        return None
+    report = found.report
+    return report if report.uid == view.uid and report.run_id == run else None
+
+
+def report_trouble(view: RunView, run: str) -> str:
+    """The cause if the report of a run is ignored; empty if it is valid or missing."""
+    found = view.runs.reports.get(run)
+    if found is None:
+        return ""
+    if found.report is None:
+        return f"its report cannot be read: {found.trouble}"
+    if any_report(view, run) is None:
+        return "its report belongs to another run"
+    return ""
+
+
+def _behind_failure(message: str, pod: DriverPod | None) -> RunObservation:
+    """The state of a submission that failed because of an earlier one."""
+    if pod is None:
+        return RunObservation(None, "", True, False)
+    if is_alive(pod):
+        phase = CurrentPhase.RUNNING if pod.phase == "Running" else CurrentPhase.SUBMITTED
+        why = f"the driver of an earlier submission, pod {pod.name}, is {pod.phase}"
+        return RunObservation(phase, joined(why, pod.trouble))
+    return RunObservation(None, "", True, pod.phase == "Succeeded")
+
+
+def is_alive(pod: DriverPod | None) -> bool:
+    """Return whether a driver may still be running."""
+    return pod is not None and pod.phase in _ALIVE
+
+
+def has_attempts(last: LastRun, retry: Retry) -> bool:
+    """Return whether a run failed and has retries left."""
+    failed = last.phase is not LastPhase.SUCCEEDED and last.retryable
+    return failed and last.attempt < retry.limit

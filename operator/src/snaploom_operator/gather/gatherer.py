@@ -1,4 +1,4 @@
-"""Builds the observation of one resource from the store."""
+"""Builds the observation of one resource from the store, and checks its declarations."""
 
 from __future__ import annotations
 
@@ -13,14 +13,30 @@ from heapq import nsmallest
 from itertools import islice
 from typing import NamedTuple
 
+from pydantic import JsonValue
+
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource, LastSeen, UsedBy
-from snaploom.models.finding import Finding, errors_of
+from snaploom.models.fieldtransformer import FieldTransformer
+from snaploom.models.finding import Finding, Severity, errors_of
+from snaploom.models.metadataapplicator import MetadataApplicator
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import EpochNanos
-from snaploom.planning.dependence import upstream_outputs
+from snaploom.planning.addresses import job_rules
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.bundles import bundle_for
+from snaploom.planning.commonchecks.scope import NamesOfKind, no_names
+from snaploom.planning.dependence import dependence_findings, upstream_outputs
+from snaploom.planning.judging.texts import TextJudge
+from snaploom.planning.plan import RunPlan, plan_offline
+from snaploom.planning.secretdetection import SECRET_CODE, secret_findings
+from snaploom.planning.sources.registry import declared
+from snaploom.planning.validation.overlaps import overlap_findings
+from snaploom.planning.validation.skippingindex import server_findings
+from snaploom.planning.validation.validator import validate
 from snaploom_operator.decision import (
     ObservedIndex,
     ObservedOutput,
@@ -31,88 +47,16 @@ from snaploom_operator.decision import (
     Refusal,
     Unparsable,
 )
-from snaploom_operator.gather.checks import (
-    Checked,
-    ResourceContext,
-    check,
-    is_runnable,
-    needed,
-    own_findings,
-)
 from snaploom_operator.objects import Application, DriverPod, Ref, known_instant
+from snaploom_operator.store.children import newer
 from snaploom_operator.store.entries import Entry
-from snaploom_operator.store.indexes import newer
 from snaploom_operator.store.store import Store
 from snaploom_operator.verdicts import RecordingJudge, TextVerdicts
 
-# Verdicts that are computed in the background; the resource is requeued afterwards.
-
-
-class PendingVerdicts:
-    """Pending verdicts by resource; `wake` requeues one when its verdicts are known."""
-
-    def __init__(self, verdicts: TextVerdicts, wake: Callable[[Ref], None]) -> None:
-        self._verdicts = verdicts
-        self._wake = wake
-        self._asked: dict[Ref, tuple[int, RecordingJudge]] = {}
-        """By resource: the hash of its inputs, and its judge with its verdicts. It is kept until
-        the resource is checked or changes: the shared cache may be too small for all of its
-        texts."""
-        self._under_way: dict[Ref, asyncio.Task[None]] = {}
-        self._failures: dict[Ref, Exception] = {}
-
-    def is_under_way(self, ref: Ref) -> bool:
-        """Return whether verdicts of a resource are being computed."""
-        return ref in self._under_way
-
-    def judge(self, ref: Ref, basis: int) -> RecordingJudge:
-        """The judge for one check of a resource with some hash of its inputs.
-
-        Raises:
-            TextNotJudged: its last missing verdicts could not be computed.
-        """
-        failure = self._failures.pop(ref, None)
-        if failure is not None:
-            raise failure
-        kept = self._asked.get(ref)
-        if kept is None or kept[0] != basis:
-            kept = self._asked[ref] = basis, RecordingJudge(self._verdicts)
-        return kept[1]
-
-    def begin(self, ref: Ref) -> None:
-        """Compute the verdicts that the last check of a resource was missing."""
-        self._under_way[ref] = asyncio.create_task(self._fetch(ref, self._asked[ref][1]))
-
-    def forget(self, ref: Ref) -> None:
-        """Drop the state of a resource that is checked or deleted."""
-        self._asked.pop(ref, None)
-        self._failures.pop(ref, None)
-        task = self._under_way.pop(ref, None)
-        if task is not None:
-            task.cancel()
-
-    async def close(self) -> None:
-        """Cancel all pending verdicts."""
-        tasks = tuple(self._under_way.values())
-        for ref in tuple(self._under_way):
-            self.forget(ref)
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _fetch(self, ref: Ref, asked: RecordingJudge) -> None:
-        try:
-            await asked.fetch_missing(ref.namespace)
-        except Exception as error:  # noqa: BLE001 - the next check of the resource raises it
-            self._failures[ref] = error
-        self._under_way.pop(ref, None)
-        self._wake(ref)
-
-
-# Builds the observation of one resource from the store.
-
-KEPT = 250
-"""Cached checks with a Bundle: more than are observed repeatedly at one time, and a few tens of
-megabytes. Checks without one are small and cached for every resource, which is observed again right
-after its status was written."""
+KEPT = 100
+"""Cached checks with a Bundle: more than are observed repeatedly at one time, and some megabytes.
+Checks without one are small and cached for every resource, which is observed again right after its
+status was written."""
 AT_ONCE = 40
 """Resources that are checked in one turn of a thread: about 20 ms for ordinary ones."""
 SMALL = 5_000
@@ -218,7 +162,7 @@ class Gatherer:
             return Unjudged()
         judge = self._pending.judge(entry.ref, basis)
         context = self._context(entry, resource)
-        faulty = await self._with_faults(needed(context.closure, entry.ref), judge)
+        faulty = await self._with_faults(self._store.needed(entry.ref), judge)
         findings = (await self._findings([entry], judge))[entry.ref]
         if judge.missing:
             self._pending.begin(entry.ref)
@@ -238,7 +182,7 @@ class Gatherer:
 
     def _basis(self, entry: Entry, resource: Resource) -> int:
         """The hash of the inputs of a check, computed anew where declarations changed."""
-        changes = self._store.declared_changes(entry.ref.namespace)
+        changes = self._store.declared_changes[entry.ref.namespace]
         known = self._bases.get(entry.ref)
         if known is None or known[0] != changes:
             basis = hash(self._context(entry, resource).basis)
@@ -304,7 +248,9 @@ class Gatherer:
     def _observed(
         self, entry: Entry, resource: Resource, checked: Checked, refusal: Refusal | None
     ) -> ObservedResource:
-        now, used_by = self._clock(), self._used_by(entry.ref)
+        now, users = self._clock(), self._store.referrers(entry.ref)
+        names = tuple(user.identity for user in nsmallest(USERS_NAMED, users))
+        used_by = UsedBy(count=len(users), names=names)
         findings, faulty = checked.findings, checked.faulty or self._incomplete(entry.ref)
         outdated = self._store.outdated.get(entry.ref.kind, "")
         if not isinstance(resource, OutputDataset | SkippingIndex):
@@ -337,13 +283,8 @@ class Gatherer:
         outdated = self._store.outdated
         if not outdated:
             return ()
-        members = needed(self._store.closure(ref), ref)
+        members = self._store.needed(ref)
         return tuple(sorted(each.ref.identity for each in members if each.ref.kind in outdated))
-
-    def _used_by(self, ref: Ref) -> UsedBy:
-        users = self._store.referrers(ref)
-        names = tuple(user.identity for user in nsmallest(USERS_NAMED, users))
-        return UsedBy(count=len(users), names=names)
 
     def _last_seen(self, ref: Ref, resource: Resource) -> LastSeen | None:
         if not isinstance(resource, DataSource):
@@ -383,7 +324,7 @@ class Gatherer:
             driver_pods={c.run: c.view for c in children if isinstance(c.view, DriverPod)},
             queue=self._store.queue.place_of(entry.ref),
             available=self._store.available,
-            is_namespace_terminating=was_refused or self._store.is_terminating(namespace),
+            is_namespace_terminating=was_refused or namespace in self._store.terminating,
         )
 
 
@@ -410,3 +351,227 @@ def _is_overdue(index: SkippingIndex, output: OutputDataset) -> bool:
     refreshed = known_instant(index.status.last_refreshed if index.status is not None else None)
     published = known_instant(latest.published_at if latest is not None else None)
     return refreshed is not None and published is not None and published > refreshed
+
+
+def cluster_findings(
+    resource: Resource,
+    validated: Iterable[Finding] | None = None,
+    *,
+    allow_jdbc_url: bool = False,
+    allow: Allowances = NO_ALLOWANCES,
+) -> tuple[Finding, ...]:
+    """An error for everything in a resource that this cluster does not accept.
+
+    `validated` are its findings of `validate`, secrets included; None if it was not validated.
+    """
+    if validated is None:
+        validated = secret_findings(resource)
+    secrets = _as_errors(each for each in validated if each.code == SECRET_CODE)
+    if isinstance(resource, SkippingIndex):
+        return (*server_findings(resource, job_rules(allow)), *secrets)
+    if not isinstance(resource, DataSource):
+        return secrets
+    of_kind = declared(resource).cluster_findings(allow_jdbc_url=allow_jdbc_url)
+    return (*_as_errors(of_kind), *secrets)
+
+
+def _as_errors(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(each.model_copy(update={"severity": Severity.ERROR}) for each in findings)
+
+
+Declared = DataSource | DataRelationship | MetadataApplicator | FieldTransformer
+
+
+def declarations_hash(bundle: Bundle) -> str:
+    """SHA-256 in hexadecimal."""
+    indexed = bundle.indexed_output
+    members: tuple[Declared, ...] = (
+        *bundle.data_sources,
+        *bundle.data_relationships,
+        *bundle.metadata_applicators,
+        *bundle.field_transformers,
+    )
+    parts: list[JsonValue] = [
+        _without_run(bundle.runnable),
+        None if indexed is None else indexed.spec.output_folder.dump(),
+        [[member.identity, member.spec.dump()] for member in members],
+    ]
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _without_run(resource: OutputDataset | SkippingIndex) -> JsonValue:
+    """Its spec, with only those fields of `run` that change the result."""
+    spec = resource.spec.dump()
+    spec.pop("run", None)
+    run = resource.spec.run
+    return [resource.identity, spec, run.accept_root_change, run.adopt_folder]
+
+
+Basis = tuple[tuple[Ref, str, int] | int, ...]
+"""Key, UID and generation of all inputs of a check, and `ResourceContext.name_changes`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The result of checking declarations."""
+
+    findings: tuple[Finding, ...]
+    """About the resource itself."""
+    faulty: tuple[str, ...]
+    """`Kind/name` of invalid references."""
+    bundle: Bundle | None = None
+    """None unless it is runnable, and all references exist and are valid."""
+    plan: RunPlan | None = None
+    """Plan of an output with a bundle."""
+    declarations: str = ""
+    """Hash; empty without a bundle."""
+
+
+@dataclass(frozen=True)
+class ResourceContext:
+    """One resource with all declarations that its check reads."""
+
+    resource: Resource
+    closure: tuple[Entry, ...]
+    """The resource and its transitive references."""
+    neighbours: tuple[OutputDataset, ...] = ()
+    """Outputs whose folder may overlap with its own."""
+    upstream: tuple[OutputDataset, ...] = ()
+    """Outputs whose files it may read, directly or not; itself in a cycle."""
+    upstream_sources: tuple[DataSource, ...] = ()
+    """The sources of those outputs."""
+    others: NamesOfKind = no_names
+    """Names of the namespace by kind, for suggestions about misspelt references."""
+    name_changes: int = 0
+    """Differs when the names differ that a missing reference is compared with."""
+
+    @property
+    def basis(self) -> Basis:
+        """The inputs of `check`; equal inputs have equal results."""
+        others = (*self.neighbours, *self.upstream, *self.upstream_sources)
+        return (
+            self.name_changes,
+            *((entry.ref, entry.uid, entry.generation) for entry in self.closure),
+            *((Ref.to(r), r.metadata.uid or "", r.metadata.generation or 0) for r in others),
+        )
+
+
+def own_findings(
+    context: ResourceContext,
+    *,
+    judge_text: TextJudge,
+    allow_jdbc_url: bool = False,
+    allow: Allowances = NO_ALLOWANCES,
+) -> tuple[Finding, ...]:
+    """Errors and warnings about one resource itself."""
+    contents = [entry.content for entry in context.closure]
+    known = [content for content in contents if isinstance(content, Resource)]
+    refused = frozenset(c.ref.identity for c in contents if isinstance(c, Unparsable))
+    resource, about = context.resource, {context.resource.identity}
+    found = [
+        *validate(
+            known,
+            broken=refused,
+            missing_reference=Severity.ERROR,
+            about=about,
+            allow=allow,
+            judge_text=judge_text,
+            others=context.others,
+        ),
+        *_folder_findings(context),
+    ]
+    strict = cluster_findings(resource, found, allow_jdbc_url=allow_jdbc_url, allow=allow)
+    replaced = {(finding.code, finding.path) for finding in strict}
+    kept = (finding for finding in found if (finding.code, finding.path) not in replaced)
+    return (*strict, *kept)
+
+
+def _folder_findings(context: ResourceContext) -> tuple[Finding, ...]:
+    """Findings about folders: overlapping outputs, and outputs that read their own publications."""
+    output = context.resource
+    if not isinstance(output, OutputDataset):
+        return ()
+    others = (each for each in context.neighbours if each.name != output.name)
+    overlaps = overlap_findings((output, *others))
+    found = tuple(finding for finding in overlaps if finding.resource == output.identity)
+    upstream = {each.name: each for each in context.upstream}
+    if output.name not in upstream:
+        return found
+    sources = {each.name: each for each in context.upstream_sources}
+    return (*found, *dependence_findings((output,), upstream, sources))
+
+
+def is_runnable(resource: Resource, findings: tuple[Finding, ...], faulty: tuple[str, ...]) -> bool:
+    """Return whether a resource is of a kind with runs, and valid with all that it needs."""
+    is_of_kind = isinstance(resource, OutputDataset | SkippingIndex)
+    return is_of_kind and not faulty and not errors_of(findings)
+
+
+def check(context: ResourceContext, findings: tuple[Finding, ...]) -> Checked:
+    """Bundle and plan one resource that `is_runnable`."""
+    resource = context.resource
+    contents = (entry.content for entry in context.closure)
+    known = (content for content in contents if isinstance(content, Resource))
+    bundle = bundle_for(resource.kind, resource.name, known)
+    plan = plan_offline(bundle) if isinstance(resource, OutputDataset) else None
+    return Checked(findings, (), bundle, plan, declarations_hash(bundle))
+
+
+class PendingVerdicts:
+    """Pending verdicts by resource; `wake` requeues one when its verdicts are known."""
+
+    def __init__(self, verdicts: TextVerdicts, wake: Callable[[Ref], None]) -> None:
+        self._verdicts = verdicts
+        self._wake = wake
+        self._asked: dict[Ref, tuple[int, RecordingJudge]] = {}
+        """By resource: the hash of its inputs, and its judge with its verdicts. It is kept until
+        the resource is checked or changes: the shared cache may be too small for all of its
+        texts."""
+        self._under_way: dict[Ref, asyncio.Task[None]] = {}
+        self._failures: dict[Ref, Exception] = {}
+
+    def is_under_way(self, ref: Ref) -> bool:
+        """Return whether verdicts of a resource are being computed."""
+        return ref in self._under_way
+
+    def judge(self, ref: Ref, basis: int) -> RecordingJudge:
+        """The judge for one check of a resource with some hash of its inputs.
+
+        Raises:
+            TextNotJudged: its last missing verdicts could not be computed.
+        """
+        failure = self._failures.pop(ref, None)
+        if failure is not None:
+            raise failure
+        kept = self._asked.get(ref)
+        if kept is None or kept[0] != basis:
+            kept = self._asked[ref] = basis, RecordingJudge(self._verdicts)
+        return kept[1]
+
+    def begin(self, ref: Ref) -> None:
+        """Compute the verdicts that the last check of a resource was missing."""
+        self._under_way[ref] = asyncio.create_task(self._fetch(ref, self._asked[ref][1]))
+
+    def forget(self, ref: Ref) -> None:
+        """Drop the state of a resource that is checked or deleted."""
+        self._asked.pop(ref, None)
+        self._failures.pop(ref, None)
+        task = self._under_way.pop(ref, None)
+        if task is not None:
+            task.cancel()
+
+    async def close(self) -> None:
+        """Cancel all pending verdicts."""
+        tasks = tuple(self._under_way.values())
+        for ref in tuple(self._under_way):
+            self.forget(ref)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _fetch(self, ref: Ref, asked: RecordingJudge) -> None:
+        try:
+            await asked.fetch_missing(ref.namespace)
+        except Exception as error:  # noqa: BLE001 - the next check of the resource raises it
+            self._failures[ref] = error
+        self._under_way.pop(ref, None)
+        self._wake(ref)

@@ -36,11 +36,7 @@ _VERSION = API_VERSION.rpartition("/")[2]
 
 
 class ReviewServer:
-    """Serves reviews by kopf's protocol for servers.
-
-    Args:
-        process: the process, whose parts judge.
-    """
+    """Serves reviews by kopf's protocol for servers; the parts of the process judge them."""
 
     def __init__(self, process: Process[Admission]) -> None:
         self._process = process
@@ -48,11 +44,7 @@ class ReviewServer:
         self._open: dict[str, _Review] = {}
 
     async def __call__(self, fn: kopf.WebhookFn) -> AsyncIterator[kopf.WebhookClientConfig]:
-        """Answer reviews until cancelled.
-
-        Args:
-            fn: dispatches a review to the handlers.
-        """
+        """Answer reviews, which `fn` dispatches to the handlers, until cancelled."""
         parts = self._process.parts
         judge = partial(parts.judge.judge, dispatch=partial(self._dispatch, fn))
         async with parts.answering(judge) as port:

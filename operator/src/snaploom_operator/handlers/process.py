@@ -1,10 +1,10 @@
-"""Runs a process of the operator by kopf: its start, its end, its login and its liveness."""
+"""Runs a process by kopf: start, end, login, liveness, and the events of what it watches."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -14,8 +14,8 @@ import kopf
 from snaploom_operator.cluster.client import watching_session
 from snaploom_operator.cluster.port import NAMESPACES
 from snaploom_operator.errors import ClusterError
-from snaploom_operator.handlers.resources import add_event_handlers
-from snaploom_operator.process.process import AnyParts, Process
+from snaploom_operator.objects import JsonObject
+from snaploom_operator.process.process import AnyParts, Parts, Process
 from snaploom_operator.serve.health import liveness_endpoint
 from snaploom_operator.settings import OperatorSettings
 from snaploom_operator.store.feed import Watched
@@ -55,15 +55,7 @@ def serve(
     registry: kopf.OperatorRegistry | None = None,
     server: kopf.WebhookServerProtocol | None = None,
 ) -> None:
-    """Run a process until SIGTERM or Ctrl-C.
-
-    Args:
-        process: the process.
-        connection: how it reaches the API server.
-        settings: the operator's settings.
-        kinds: the kinds that it watches.
-        registry: its further handlers.
-        server: serves reviews, by kopf's protocol; None for nothing.
+    """Run a process, with further handlers and a server of reviews, until SIGTERM or Ctrl-C.
 
     Raises:
         SettingsInvalid: no cluster is configured, or a port is in use.
@@ -195,3 +187,20 @@ class Unprogressed(kopf.ProgressStorage):
     def clear(self, *, essence: kopf.BodyEssence) -> kopf.BodyEssence:
         """Leave it as it is."""
         return essence
+
+
+def add_event_handlers(registry: kopf.OperatorRegistry, kinds: Iterable[Watched]) -> None:
+    """Register a handler for the events of each kind."""
+    for kind in kinds:
+        resource = kind.resource
+        kopf.on.event(resource.group, resource.version, resource.plural, registry=registry)(changed)
+
+
+async def changed(event: kopf.RawEvent, memo: Process[Parts], **_: object) -> None:
+    """Put a listed or changed object into the store, or remove a deleted one.
+
+    It awaits nothing: kopf handles the events of one object one after the other, so that a pass
+    here would decide on a store that has not seen the object's later events.
+    """
+    stored = cast("JsonObject", event["object"])
+    memo.parts.feed.take(stored, is_deleted=event["type"] == "DELETED")

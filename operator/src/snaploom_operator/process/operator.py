@@ -33,7 +33,6 @@ from snaploom_operator.cluster.certificates import CertificateRotator
 from snaploom_operator.cluster.client import account_reference, is_in_pod, open_cluster
 from snaploom_operator.cluster.lease import LeaderElector, leading
 from snaploom_operator.cluster.port import OURS, Cluster
-from snaploom_operator.cluster.requests import Exchange
 from snaploom_operator.decide.decide import decide
 from snaploom_operator.decide.runview import DecideSettings
 from snaploom_operator.errors import ApiUnavailable, ClusterError, NotAllowed, ResourceUnknown
@@ -41,6 +40,7 @@ from snaploom_operator.gather.gatherer import Gatherer
 from snaploom_operator.objects import Ref
 from snaploom_operator.process.process import Process
 from snaploom_operator.process.reconciler import Controller, Reconciler
+from snaploom_operator.queues import WorkQueue
 from snaploom_operator.serve.health import (
     HEARTBEAT_TIMEOUT,
     metrics_application,
@@ -51,15 +51,12 @@ from snaploom_operator.serve.metrics import Metrics, StateCollector
 from snaploom_operator.settings import OperatorSettings
 from snaploom_operator.store.feed import Feed, Watched, compare_kinds, watched_kinds
 from snaploom_operator.store.store import Store
-from snaploom_operator.submit.forms import FORMS
+from snaploom_operator.submit.applications import FORMS
 from snaploom_operator.submit.localrunner import LocalRunner, job_environment
 from snaploom_operator.verdicts import TextVerdicts, running_workers
-from snaploom_operator.workqueue import WorkQueue
 
 _log = logging.getLogger(__name__)
 
-
-# Composes the operator over any cluster.
 
 STOP_SECONDS = 20.0
 """Seconds to finish the current passes at shutdown: less than the thirty of a pod."""
@@ -79,13 +76,7 @@ class Operator:
     """The composed operator.
 
     Args:
-        cluster: the cluster.
-        settings: the operator's settings.
-        recorder: posts events.
-        metrics: the operator's metrics.
-        verdicts: computes verdicts.
         is_local: whether it runs jobs itself (rule R10).
-        clocks: the clocks.
         chance: random numbers between 0 and 1, for jitter.
     """
 
@@ -119,7 +110,8 @@ class Operator:
             clocks.seconds,
             on_change=self.queue.add_all,
             submitters=allowed,
-            observer=metrics.recoveries,
+            on_watch=metrics.recoveries.watch_began,
+            on_missed=metrics.recoveries.watch_missed,
         )
         refresh = StoreRefresh(self.store, cluster, self.queue.add_all)
         actions = ActionBackoff(
@@ -212,8 +204,6 @@ def operator_kinds(settings: OperatorSettings, *, is_local: bool) -> tuple[Watch
     return watched_kinds(forms, is_namespaced=bool(settings.watch_namespaces))
 
 
-# The operator process: the operator with its endpoint, leader election and shutdown.
-
 CLOCK_CHECK_SECONDS = 20.0
 """Interval of checking for clock changes."""
 
@@ -266,12 +256,6 @@ async def running_operator(
 ) -> AsyncIterator[Running]:
     """Run the operator until the end of the context, then finish the current passes.
 
-    Args:
-        process: runs what goes on beside; ends when the Lease is lost.
-        settings: the operator's settings.
-        options: the cluster, and how to run.
-        clocks: the clocks; None for those of this machine.
-
     Raises:
         SettingsInvalid: no cluster is configured, or a port is in use.
         ClusterError: a request failed, or our kinds are not installed.
@@ -279,7 +263,7 @@ async def running_operator(
     metrics = Metrics(CollectorRegistry())
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(
-            open_cluster(options.kubeconfig, partial(_count, metrics), options.context)
+            open_cluster(options.kubeconfig, metrics.requested, options.context)
         )
         identity = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         recorder = EventRecorder(cluster, socket.gethostname(), metrics.posted)
@@ -292,7 +276,9 @@ async def running_operator(
             is_local=options.is_local,
             clocks=clocks,
         )
-        ready = readiness_application(partial(_unready, operator))
+        ready = readiness_application(
+            lambda: "" if operator.store.is_synced else "the cache is not filled yet"
+        )
         ports = []
         for name, application, port in (
             ("readiness", ready, settings.readiness_port),
@@ -373,6 +359,9 @@ async def _check_access(cluster: Cluster, settings: OperatorSettings) -> None:
 async def _watch_clock(operator: Operator) -> None:
     while True:
         await asyncio.sleep(CLOCK_CHECK_SECONDS)
+        # kopf's views of an object and the plans that are dropped are cycles: they hold megabytes
+        # until the oldest generation is collected, which Python does rarely.
+        gc.collect()
         jumped = operator.handle_clock_jump()
         if jumped:
             operator.metrics.recoveries.clock_jumped(jumped)
@@ -386,11 +375,3 @@ def _rotator(cluster: Cluster, settings: OperatorSettings, metrics: Metrics) -> 
     )
     ends.set(math.nan)  # unknown if the certificate is managed elsewhere
     return CertificateRotator(cluster, settings, ends.set, metrics.recoveries.certificate_renewed)
-
-
-def _count(metrics: Metrics, exchange: Exchange) -> None:
-    metrics.requested(exchange.verb, exchange.resource, exchange.code, exchange.seconds)
-
-
-def _unready(operator: Operator) -> str:
-    return "" if operator.store.is_synced else "the cache is not filled yet"

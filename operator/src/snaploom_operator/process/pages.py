@@ -50,14 +50,7 @@ async def running_pages(
     host: str | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[Pages]:
-    """Serve pages until the end of the context.
-
-    Args:
-        process: runs what goes on beside.
-        cluster: the cluster.
-        settings: the operator's settings.
-        host: address to listen on; None for all.
-        clock: monotonic seconds.
+    """Serve pages at an address, or all, until the end of the context.
 
     Raises:
         SettingsInvalid: a port is in use or not allowed.

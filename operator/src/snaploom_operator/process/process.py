@@ -1,8 +1,4 @@
-"""One process of the operator: what its handlers share, opened at its start and closed at its end.
-
-kopf gives it to every handler as its memo, and copies a memo for each object: this one stays the
-same.
-"""
+"""One process of the operator: the memo of its handlers, of which kopf makes no copies."""
 
 from __future__ import annotations
 
@@ -23,23 +19,17 @@ class Parts(Protocol):
     @property
     def feed(self) -> Feed:
         """Takes what watches report."""
-        ...
 
     @property
     def trouble(self) -> str:
         """The reason to restart the process; empty if it works."""
-        ...
 
 
 AnyParts = TypeVar("AnyParts", bound=Parts)
 
 
 class Process(Generic[AnyParts]):
-    """A process from its start to its end.
-
-    Args:
-        opened: opens its parts; closes them at the end.
-    """
+    """A process from its start to its end; `opened` opens its parts, and closes them at the end."""
 
     def __init__(
         self, opened: Callable[[Process[AnyParts]], AbstractAsyncContextManager[AnyParts]]
@@ -47,7 +37,8 @@ class Process(Generic[AnyParts]):
         self._opened = opened
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
-        self._parts: AnyParts | None = None
+        self.parts: AnyParts
+        """Its parts, between `begin` and `end`."""
         self.ending = asyncio.Event()
         """Set when the process is to end."""
         self.failure: Exception | None = None
@@ -56,16 +47,10 @@ class Process(Generic[AnyParts]):
     def __copy__(self) -> Self:
         return self
 
-    @property
-    def parts(self) -> AnyParts:
-        """Its parts, between `begin` and `end`."""
-        assert self._parts is not None
-        return self._parts
-
     async def begin(self) -> None:
         """Open its parts; returns where they failed too, with `failure` set."""
         try:
-            self._parts = await self._stack.enter_async_context(self._opened(self))
+            self.parts = await self._stack.enter_async_context(self._opened(self))
         except Exception as error:  # noqa: BLE001 - what runs the process raises it
             self.fail(error)
 
@@ -75,15 +60,9 @@ class Process(Generic[AnyParts]):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._stack.aclose()
-        self._parts = None
 
     def spawn(self, name: str, work: Coroutine[None, None, None]) -> None:
-        """Run something until the process ends; if it fails, so does the process.
-
-        Args:
-            name: for the log.
-            work: what to run.
-        """
+        """Run something until the process ends; if it fails, so does the process."""
 
         def ended(task: asyncio.Task[None]) -> None:
             error = None if task.cancelled() else task.exception()

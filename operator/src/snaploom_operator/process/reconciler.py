@@ -11,15 +11,12 @@ from snaploom.errors import SnaploomError
 from snaploom_operator.apply.executor import ActionBackoff, Executor
 from snaploom_operator.decision import Decision, ObservedResource, Unparsable
 from snaploom_operator.gather.gatherer import Gatherer, Unjudged
-from snaploom_operator.logs import about
-from snaploom_operator.objects import Ref
+from snaploom_operator.objects import Ref, about
+from snaploom_operator.queues import WorkQueue
 from snaploom_operator.serve.metrics import Metrics, Outcome
-from snaploom_operator.workqueue import WorkQueue
 
 _log = logging.getLogger(__name__)
 
-
-# One reconcile pass: gather -> decide -> execute.
 
 Decide = Callable[[ObservedResource | Unparsable], Decision]
 
@@ -57,8 +54,6 @@ class Reconciler:
             return Outcome.FAILED
 
 
-# The reconcile loop: workers that take keys from the queue, one pass each.
-
 SENTINEL = Ref("Sentinel", "", "")
 """A key without a resource: processing it is the loop's heartbeat."""
 HEARTBEAT = 15.0
@@ -66,14 +61,7 @@ HEARTBEAT = 15.0
 
 
 class Controller:
-    """Reconciles resources.
-
-    Args:
-        reconciler: makes passes.
-        queue: the work queue.
-        clock: monotonic seconds, the same as the queue's.
-        metrics: the operator's metrics.
-    """
+    """Reconciles resources; its clock is the queue's, in monotonic seconds."""
 
     def __init__(
         self,
@@ -105,11 +93,7 @@ class Controller:
             self._workers.add(task)
 
     async def stop(self, timeout: float) -> None:
-        """Finish the current passes, and start no others.
-
-        Args:
-            timeout: seconds after which passes are cancelled; every step can be resumed.
-        """
+        """Finish the current passes, and start no others; cancel them after some seconds."""
         self._is_stopping = True
         for task in self._idle:
             task.cancel()

@@ -58,10 +58,7 @@ class Admission:
 
     @asynccontextmanager
     async def answering(self, judge: Callable[[bytes], Awaitable[Judgement]]) -> AsyncIterator[int]:
-        """Answer reviews until the end of the context, and for the drain from then on.
-
-        Args:
-            judge: answers the body of a review.
+        """Answer reviews by `judge` until the end of the context, and for the drain from then on.
 
         Raises:
             SettingsInvalid: the port is in use or not allowed.
@@ -94,15 +91,7 @@ async def running_webhook(
     drain: float = DRAIN_SECONDS,
     clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[Admission]:
-    """Run what the webhook answers from until the end of the context.
-
-    Args:
-        process: runs what goes on beside.
-        cluster: the cluster.
-        settings: the operator's settings.
-        host: address to listen on; None for all.
-        drain: seconds between becoming not ready and shutdown.
-        clock: monotonic seconds.
+    """Run the parts of the webhook until the end of the context, at an address or all.
 
     Raises:
         SettingsInvalid: a port is in use or not allowed.

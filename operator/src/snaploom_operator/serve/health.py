@@ -16,8 +16,6 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from snaploom_operator.serve.http import ServedCertificate, port_unusable
 from snaploom_operator.store.feed import Feed
 
-# Remembers answers for seconds: of the API server, and what takes long to compute.
-
 _Answer = TypeVar("_Answer")
 
 
@@ -44,12 +42,7 @@ class AnswerCache(Generic[_Answer]):
         return len(self._held)
 
     async def get(self, key: tuple[str, ...], ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
-        """The answer; a failure is not remembered.
-
-        Args:
-            key: what is asked.
-            ask: asks it.
-        """
+        """The answer to what is asked; a failure is not remembered."""
         held = self._held.get(key)
         if held is None or held.until <= self._clock():
             self._held.pop(key, None)
@@ -65,8 +58,6 @@ class AnswerCache(Generic[_Answer]):
                 del self._held[key]
             raise
 
-
-# Endpoints for probes and for Prometheus.
 
 METRICS_SECONDS = 2.0
 """Seconds for which metrics are shown again: less than an interval of scraping. Those of 2,000
@@ -92,11 +83,7 @@ def metrics_application(registry: CollectorRegistry) -> web.Application:
 
 
 def readiness_application(unready: Trouble) -> web.Application:
-    """`/readyz`.
-
-    Args:
-        unready: returns why the process is not ready.
-    """
+    """`/readyz`; `unready` returns why the process is not ready."""
     application = web.Application()
 
     async def answer(_: web.Request) -> web.StreamResponse:
@@ -109,10 +96,7 @@ def readiness_application(unready: Trouble) -> web.Application:
 
 
 def liveness_endpoint(port: int) -> str:
-    """The URL at which kopf answers liveness probes.
-
-    Args:
-        port: the port; 0 for any that is free.
+    """The URL at which kopf answers liveness probes; with port 0 at any that is free.
 
     Raises:
         SettingsInvalid: the port is in use or not allowed.
@@ -136,17 +120,8 @@ def _has_ipv4() -> bool:
     return any(family is socket.AF_INET for family, *_ in found)
 
 
-# Readiness of a server that answers from a cache of resources.
-
-
 class Readiness:
-    """The readiness of a server.
-
-    Args:
-        feed: fills its cache.
-        certificate: its certificate; None where it serves without TLS.
-        age_limit: largest age of the cache in seconds.
-    """
+    """The readiness of a server, whose cache has a largest age in seconds."""
 
     def __init__(self, feed: Feed, certificate: ServedCertificate | None, age_limit: float) -> None:
         self._feed = feed

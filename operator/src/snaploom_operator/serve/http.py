@@ -19,8 +19,6 @@ from snaploom_operator.errors import SettingsInvalid
 _log = logging.getLogger(__name__)
 
 
-# Hot reload of a server's certificate files.
-
 CERTIFICATE, KEY = "tls.crt", "tls.key"
 """File names, as in Secrets of the type `kubernetes.io/tls`."""
 RELOAD_SECONDS = 2.0
@@ -93,8 +91,6 @@ def _context() -> ssl.SSLContext:
     return context
 
 
-# An HTTP server for untrusted clients, with limits on connections, time and bodies.
-
 GRACE_SECONDS = 10.0
 """Time limit of requests in progress at shutdown; longer than any takes."""
 HANDSHAKE_SECONDS = 5.0
@@ -120,9 +116,6 @@ class Turns:
 
     Where there are no more, the longest turn of the peer with most of them ends for a peer that has
     fewer; that peer itself is refused.
-
-    Args:
-        most: turns at a time.
     """
 
     def __init__(self, most: int) -> None:
@@ -131,11 +124,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, peer: str, seconds: float) -> AsyncIterator[None]:
-        """A turn of a peer.
-
-        Args:
-            peer: who asks.
-            seconds: for how long at most.
+        """A turn of a peer, for so many seconds at most.
 
         Raises:
             NoTurn: there is none.
@@ -174,11 +163,7 @@ def peer_of(request: web.Request) -> str:
 
 
 class _Answers:
-    """Answers a few requests at a time, until the clients have read them.
-
-    Args:
-        most: requests at a time.
-    """
+    """Answers so many requests at a time, until the clients have read them."""
 
     def __init__(self, most: int) -> None:
         self._turns = Turns(most)
@@ -209,14 +194,7 @@ class _Answers:
 
 
 class _Site(web.BaseSite):
-    """A listening socket with a time limit for TLS handshakes.
-
-    Args:
-        runner: the server.
-        host: address; None for all.
-        port: port; 0 for any that is free.
-        tls: certificate; None for none.
-    """
+    """A listening socket with a time limit for TLS handshakes."""
 
     def __init__(
         self, runner: web.AppRunner, host: str | None, port: int, tls: SSLContext | None
@@ -245,11 +223,7 @@ class _Site(web.BaseSite):
 
 
 class _Connections:
-    """The open connections of a server.
-
-    Args:
-        most: limit of open connections.
-    """
+    """The open connections of a server, and their limit."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -299,18 +273,9 @@ async def serving(
     idle: float = IDLE_SECONDS,
     answers: int = MOST_ANSWERS,
 ) -> AsyncIterator[int]:
-    """Serve until the end of the context; yields the bound port.
+    """Serve until the end of the context; yields the bound port, any free one for 0.
 
     At the end new requests are rejected, and those in progress are finished.
-
-    Args:
-        application: the application.
-        host: address; None for all.
-        port: port; 0 for any that is free.
-        tls: certificate; None for none.
-        most: limit of open connections.
-        idle: seconds after which an idle connection is closed.
-        answers: limit of requests at a time.
 
     Raises:
         SettingsInvalid: the port is in use or not allowed.

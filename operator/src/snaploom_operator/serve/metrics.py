@@ -7,7 +7,6 @@ import time
 from collections import Counter as Tally
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import product
 
@@ -23,45 +22,13 @@ from snaploom.models.skippingindex import IndexState, SkippingIndex, SkippingInd
 from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, parse_instant
 from snaploom.version import VERSION
 from snaploom_operator.conditions import EVERY_REMEDY, ConditionType, Reason
-from snaploom_operator.decision import Unparsable, has_attempts
+from snaploom_operator.decide.runview import has_attempts
+from snaploom_operator.decision import Unparsable
 from snaploom_operator.objects import Ref, known_instant
+from snaploom_operator.queues import WorkQueue
 from snaploom_operator.store.store import Store
-from snaploom_operator.workqueue import WorkQueue
 
 _log = logging.getLogger(__name__)
-
-
-# The run that ended between two statuses, for metrics.
-
-
-@dataclass(frozen=True)
-class EndedRun:
-    """A run that ended."""
-
-    phase: LastPhase
-    reason: str
-    """Reason of a failure; empty for none."""
-    seconds: float | None
-    """Its duration; None if its end was not observed."""
-    published: int = 0
-    """Snapshots."""
-    rows: int = 0
-    """Their rows."""
-    bytes: int = 0
-    """Their size."""
-
-
-def ended_run(before: ResourceStatus | None, after: ResourceStatus) -> EndedRun | None:
-    """The run that ended between two statuses of one resource."""
-    was, now = _last(before), _last(after)
-    if now is None or (was is not None and (was.id, was.attempt) == (now.id, now.attempt)):
-        return None
-    reason = now.reason if now.phase is not LastPhase.SUCCEEDED else ""
-    seconds = None
-    if now.finished_at is not None:
-        nanos = parse_instant(now.finished_at) - parse_instant(now.started_at)
-        seconds = max(0.0, nanos / NANOS_PER_SECOND)
-    return EndedRun(now.phase, reason, seconds, now.published, now.rows, now.bytes)
 
 
 def _last(status: ResourceStatus | None) -> LastRun | None:
@@ -69,8 +36,6 @@ def _last(status: ResourceStatus | None) -> LastRun | None:
         return status.last_run
     return None
 
-
-# Metrics of single resources, computed from their statuses at scrape time.
 
 Content = Resource | Unparsable
 _Samples = Iterator[tuple[str, list[str], float]]
@@ -189,8 +154,6 @@ def _ready_reason(content: Content) -> str:
     return next(ready, "")
 
 
-# Metrics and log lines about outages, watch restarts, clock changes and leadership.
-
 UNANSWERED = 3
 """Consecutive requests without an answer after which the API server counts as unreachable: a single
 one may be lost with its connection."""
@@ -290,8 +253,6 @@ class Recoveries:
         """Record a renewal of the webhook's certificate; `cluster.certificates` logs it."""
         self._renewals.inc()
 
-
-# The operator's Prometheus metrics; `docs/reference/metrics.md` lists them.
 
 PASS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """Seconds: a pass without a request takes one millisecond, one with several some ten."""
@@ -422,10 +383,16 @@ class Metrics:
         self, resource: Ref, before: ResourceStatus | None, after: ResourceStatus
     ) -> None:
         """Count the run that ended between two statuses of a resource, and what it published."""
-        ended = ended_run(before, after)
-        if ended is None:
+        was, ended = _last(before), _last(after)
+        if ended is None or (
+            was is not None and (was.id, was.attempt) == (ended.id, ended.attempt)
+        ):
             return
-        self.run_ended(resource.kind, ended.phase, ended.reason, ended.seconds)
+        seconds = None
+        if ended.finished_at is not None:
+            nanos = parse_instant(ended.finished_at) - parse_instant(ended.started_at)
+            seconds = max(0.0, nanos / NANOS_PER_SECOND)
+        self.run_ended(resource.kind, ended.phase, ended.reason, seconds)
         if ended.published:
             place = resource.namespace, resource.name
             self._snapshots.labels(*place).inc(ended.published)
@@ -455,14 +422,7 @@ class Metrics:
 
 
 class StateCollector(Collector):
-    """Gauges that are computed from the store at scrape time.
-
-    Args:
-        store: the observed objects.
-        queue: the work queue.
-        watch_ages: seconds since the last event of each watch, by kind.
-        clock: the current time.
-    """
+    """Gauges that are computed from the store at scrape time; `watch_ages` are by kind."""
 
     def __init__(
         self,

@@ -33,8 +33,6 @@ from snaploom_operator.store.store import Store
 _log = logging.getLogger(__name__)
 
 
-# Users of pages and the namespaces that they may see: the API server decides both.
-
 SHOWN = tuple(OURS[kind.__name__] for kind in (OutputDataset, DataSource, SkippingIndex))
 """The kinds whose resources pages show: all that is watched, and all that a user must be able to
 list."""
@@ -152,9 +150,6 @@ class Access:
             return mapping_in(await self._cluster.create(kind, "", manifest), "status")
 
 
-# Prometheus metrics of the server of pages.
-
-
 class PagesMetrics:
     """Counters and gauges of the server of pages."""
 
@@ -187,8 +182,6 @@ class PagesMetrics:
         """Count a review that was sent."""
         self._reviews.labels(kind).inc()
 
-
-# Answers requests for pages: only those that read, and only to users that the API server knows.
 
 ANSWER_SECONDS = 20.0
 """Time limit of an answer; proxies wait for a minute."""
@@ -232,7 +225,9 @@ class PageServer:
         """An answer to every request, of one sentence where there is no page."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                request[_USER] = await self._access.user(_token(request))
+                scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+                given = token.strip() if scheme.lower() == "bearer" else ""
+                request[_USER] = await self._access.user(given)
                 if trouble := self._trouble():
                     return _sentence(HTTPStatus.SERVICE_UNAVAILABLE, f"Not ready: {trouble}.")
                 return await handler(request)
@@ -341,11 +336,6 @@ class PageServer:
         entries = (self._store.entry(ref) for ref in refs)
         known = sorted((each.uid, each.version) for each in entries if each is not None)
         return hashlib.sha256(repr(known).encode()).hexdigest()[:32]
-
-
-def _token(request: web.Request) -> str:
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _page(document: str, version: str) -> web.Response:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
+from snaploom.models.datasource import DataSource, LastSeen
+from snaploom.models.times import EpochNanos
 from snaploom_operator.conditions import joined
 from snaploom_operator.decision import OwnedConfigMap
 from snaploom_operator.objects import (
@@ -17,16 +19,19 @@ from snaploom_operator.objects import (
     FoundReport,
     JsonObject,
     Ref,
+    group_of,
+    kind_key,
+    known_instant,
     labels_of,
     mapping_in,
     metadata_of,
     objects_in,
+    ref_of,
     text_in,
 )
-from snaploom_operator.store.entries import group_of, kind_key, ref_of
 from snaploom_operator.submit.applications import ApplicationForm, read_application
-from snaploom_operator.submit.configmaps import REPORT_ROLE, found_report
 from snaploom_operator.submit.local import ROLE as APPLICATION_ROLE
+from snaploom_operator.submit.manifests import REPORT_ROLE, found_report
 
 DRIVER_ROLE = "driver"
 SPARK_ROLE = "spark-role"
@@ -151,3 +156,44 @@ def _message(detail: JsonObject) -> str:
     code = detail.get("exitCode")
     ended = f"exit code {code}" if isinstance(code, int) else ""
     return joined(text_in(detail, "reason"), text_in(detail, "message") or ended)
+
+
+def take_seen(
+    newest: dict[Ref, LastSeen], namespace: str, found: FoundReport | None, declared: Container[Ref]
+) -> set[Ref]:
+    """Take the observations of a report that are newer; the sources that they are about.
+
+    They are kept when the report is deleted, so that they do not depend on `run.historyLimit`. A
+    report may be forged: sources that nobody declared are not remembered.
+    """
+    report = None if found is None else found.report
+    if report is None:
+        return set()
+    updated: set[Ref] = set()
+    for seen in report.seen:
+        source = Ref(DataSource.__name__, namespace, seen.source)
+        if source not in declared:
+            continue
+        known = newest.get(source)
+        look = LastSeen(
+            run=report.run_id,
+            at=report.finished_at or report.started_at,
+            latest_snapshot=seen.latest_snapshot,
+            snapshots=seen.snapshots,
+            # A run that read no row of it knows no schema; keep the previous one.
+            schema_fingerprint=seen.schema_fingerprint
+            or (known.schema_fingerprint if known is not None else None),
+        )
+        if newer(look, known):
+            newest[source] = look
+            updated.add(source)
+    return updated
+
+
+def newer(look: LastSeen, other: LastSeen | None) -> bool:
+    """Return whether one observation is newer than another; an invalid time is the oldest."""
+    return other is None or _age(look) > _age(other)
+
+
+def _age(look: LastSeen) -> tuple[EpochNanos, str]:
+    return known_instant(look.at) or EpochNanos(0), look.run

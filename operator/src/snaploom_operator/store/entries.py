@@ -1,84 +1,48 @@
-"""Cached resources: keys and references, parsing, and the parts that others depend on."""
+"""Cached resources: parsing, references and folders."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar, get_args
+from functools import lru_cache
+from typing import get_args
 
 from pydantic import JsonValue, ValidationError
 
 from snaploom.loading.documents import read_object
 from snaploom.models.codes import make_finding
-from snaploom.models.common import GROUP, ResourceStatus
+from snaploom.models.common import ResourceStatus
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource
 from snaploom.models.finding import Finding
 from snaploom.models.kinds import KIND_BY_NAME, KINDS
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import ObjectMeta, Resource
-from snaploom.models.run import CurrentRun
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import EpochNanos
-from snaploom_operator.conditions import ConditionType, Reason
+from snaploom.planning.sources.registry import declared
+from snaploom.planning.validation.outputfolder import comparable_folder
+from snaploom.planning.validation.overlaps import folder_of
 from snaploom_operator.decision import Unparsable
 from snaploom_operator.objects import (
     FINALIZER,
     JsonObject,
     Metadata,
     Ref,
-    is_pause,
     metadata_of,
-    number_of,
+    ref_of,
     text_in,
 )
-from snaploom_operator.store.indexes import folders_of
 
-# Keys of objects, and the references of a resource to others.
-
-_Node = TypeVar("_Node", bound=Hashable)
-
-
-def version_of(stored: JsonObject) -> int:
-    """Its resourceVersion, an increasing number of etcd; -1 without one."""
-    return number_of(text_in(metadata_of(stored), "resourceVersion"))
-
-
-def group_of(stored: JsonObject) -> str:
-    """Its API group; empty for the core group."""
-    return text_in(stored, "apiVersion").rpartition("/")[0]
-
-
-def ref_of(stored: JsonObject) -> Ref:
-    """The key of an object; kinds of other groups include the group, since kind names repeat."""
-    metadata = metadata_of(stored)
-    return Ref(
-        kind_key(group_of(stored), text_in(stored, "kind")),
-        text_in(metadata, "namespace"),
-        text_in(metadata, "name"),
-    )
-
-
-def kind_key(group: str, kind: str) -> str:
-    """A kind in keys: `DataSource`, `Pod`, `SparkApplication.sparkoperator.k8s.io`."""
-    return kind if group in ("", GROUP) else f"{kind}.{group}"
-
-
-def reached(starts: Iterable[_Node], near: Callable[[_Node], Iterable[_Node]]) -> set[_Node]:
-    """The starts and everything that is reached from them, step by step."""
-    found = set(starts)
-    waiting = list(found)
-    while waiting:
-        new = set(near(waiting.pop())) - found
-        found |= new
-        waiting.extend(new)
-    return found
+_shared_ref = lru_cache(4_096)(Ref)
+"""Keys are shared: thousands of outputs of a namespace refer to the same sources."""
 
 
 def references_of(resource: Resource) -> frozenset[Ref]:
     """Every object that a spec refers to."""
     namespace = resource.metadata.namespace or ""
-    return frozenset(Ref(kind, namespace, name) for kind, name in _named(resource))
+    return frozenset(_shared_ref(kind, namespace, name) for kind, name in _named(resource))
 
 
 def _named(resource: Resource) -> Iterator[tuple[str, str]]:
@@ -102,8 +66,6 @@ def _named(resource: Resource) -> Iterator[tuple[str, str]]:
             if target.output_dataset is not None:
                 yield "OutputDataset", target.output_dataset
 
-
-# Parses objects of our kinds into models, or into the findings why that failed.
 
 _STATUSES: Mapping[str, type[ResourceStatus]] = {
     kind.name: get_args(kind.model.model_fields["status"].annotation)[0] for kind in KINDS
@@ -200,12 +162,6 @@ def _status(raw: JsonValue) -> ResourceStatus | None:
         return None
 
 
-# The cached entry of a resource, and the parts that other resources depend on.
-
-RUNNABLE = frozenset({OutputDataset.__name__, SkippingIndex.__name__})
-"""Kinds that run jobs."""
-
-
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One cached resource."""
@@ -274,47 +230,21 @@ def size_of(spec: JsonValue) -> int:
     return size
 
 
-def declared(entry: Entry | None) -> object:
-    """The part that other resources depend on, for comparison."""
-    if entry is None:
-        return None
-    if isinstance(entry.content, Unparsable):
-        return entry.uid, entry.content.generation
-    return entry.uid, _spec(entry.content)
-
-
 def _spec(content: Resource | Unparsable) -> object:
     return getattr(content, "spec", None)
 
 
-def published(entry: Entry | None) -> tuple[str, int] | None:
-    """UID and manifest sequence of an output, which start runs of its readers and indexes."""
-    content = None if entry is None else entry.content
-    if entry is None or not isinstance(content, OutputDataset) or content.status is None:
-        return None
-    manifest = content.status.manifest
-    return None if manifest is None else (entry.uid, manifest.sequence)
+_WILDCARD = re.compile(r"[*?\[{\\]")
 
 
-def current_run(content: Resource | Unparsable | None) -> CurrentRun | None:
-    """The queued or submitted run of a resource."""
-    if isinstance(content, OutputDataset | SkippingIndex) and content.status is not None:
-        return content.status.current_run
-    return None
+def read_folders(source: DataSource) -> frozenset[str]:
+    """The folders below which a source's files lie, up to the first wildcard of each glob."""
+    fixed = (_WILDCARD.split(glob, maxsplit=1)[0] for glob in declared(source).globs)
+    return frozenset(comparable_folder(path.rpartition("/")[0]) for path in fixed)
 
 
-def is_stalled_by_reference(entry: Entry | None) -> bool:
-    """Return whether a resource is stalled because a reference leads to nothing."""
-    status: object = getattr(entry.content, "status", None) if entry is not None else None
-    return isinstance(status, ResourceStatus) and any(
-        each.type == ConditionType.STALLED and each.reason == Reason.REFERENCE_MISSING
-        for each in status.conditions
-    )
-
-
-def may_start(content: Resource | Unparsable | None) -> bool:
-    """Return whether a resource is neither paused nor suspended."""
-    if not isinstance(content, OutputDataset | SkippingIndex):
-        return False
-    paused = is_pause(content.metadata.annotations)
-    return not paused and not content.spec.run.suspend
+def folders_of(resource: Resource) -> frozenset[str]:
+    """The folders of an output or a source; other kinds have none."""
+    if isinstance(resource, OutputDataset):
+        return frozenset({folder_of(resource)})
+    return read_folders(resource) if isinstance(resource, DataSource) else frozenset()

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol
 
 from pydantic import JsonValue
 
@@ -27,8 +26,17 @@ from snaploom.models.run import Submitter
 from snaploom.models.schema import structural_schema
 from snaploom_operator.cluster.port import CONFIG_MAPS, NAMESPACES, OURS, PODS, ApiResource, Cluster
 from snaploom_operator.errors import ClusterError, ResourceUnknown
-from snaploom_operator.objects import LABEL_OWNER, JsonObject, Ref, mapping_in, metadata_of, text_in
-from snaploom_operator.store.entries import kind_key, ref_of, version_of
+from snaploom_operator.objects import (
+    LABEL_OWNER,
+    JsonObject,
+    Ref,
+    kind_key,
+    mapping_in,
+    metadata_of,
+    ref_of,
+    text_in,
+    version_of,
+)
 from snaploom_operator.store.store import NOTHING, Store
 from snaploom_operator.submit.applications import ApplicationForm
 
@@ -94,30 +102,14 @@ def watched_kinds(forms: Iterable[ApplicationForm], *, is_namespaced: bool) -> t
     )
 
 
-class FeedObserver(Protocol):
-    """Notices what happens to watches; `serve.metrics` counts and logs it."""
-
-    def watch_began(self, kind: str) -> None:
-        """A watch started, or restarted."""
-        ...
-
-    def watch_missed(self, kind: str, changes: int) -> None:
-        """A list found changes before the watch reported them."""
-        ...
-
-
 class Feed:
     """Fills the store.
 
     Args:
-        store: the store to fill.
-        cluster: the cluster, for lists.
-        kinds: the watched kinds.
         namespaces: watched namespaces; empty for all.
-        clock: monotonic seconds.
         on_change: receives the resources to reconcile, once everything was listed.
-        submitters: the allowed submitters.
-        observer: notices what happens to watches; None for nobody.
+        on_watch: receives the kind of a watch that started.
+        on_missed: receives a kind, and how many changes of it only a list found.
     """
 
     def __init__(
@@ -130,7 +122,8 @@ class Feed:
         *,
         on_change: Callable[[Iterable[Ref]], None] = lambda woken: None,
         submitters: Iterable[Submitter] = (),
-        observer: FeedObserver | None = None,
+        on_watch: Callable[[str], None] = lambda kind: None,
+        on_missed: Callable[[str, int], None] = lambda kind, changes: None,
     ) -> None:
         self.kinds = tuple(kinds)
         self.namespaces = tuple(namespaces)
@@ -139,7 +132,8 @@ class Feed:
         self._clock = clock
         self._on_change = on_change
         self._submitters = frozenset(submitters)
-        self._observer = observer
+        self._on_watch = on_watch
+        self._on_missed = on_missed
         self._heard: dict[tuple[str, str | None], float] = {}
         """By kind and namespace, None for all: each has a watch of its own."""
         self._absent: set[str] = set()
@@ -170,38 +164,28 @@ class Feed:
         return ages
 
     def hear(self, group: str, plural: str, namespace: str | None, *, is_new: bool) -> None:
-        """Take note that a watch received a line.
-
-        Args:
-            group: API group of its kind.
-            plural: plural of its kind.
-            namespace: its namespace; None for all.
-            is_new: whether the watch just started.
-        """
+        """Take note that a watch of a kind, in a namespace or all, received a line or began."""
         for watched in self.kinds:
             if (watched.resource.group, watched.resource.plural) == (group, plural):
                 self._heard[watched.key, namespace] = self._clock()
                 if watched.key in self._absent:
                     self._is_due.set()  # the kind was installed: its submitter is usable now
-                if is_new and self._observer is not None:
-                    self._observer.watch_began(watched.key)
+                if is_new:
+                    self._on_watch(watched.key)
 
     def take(self, stored: JsonObject, *, is_deleted: bool) -> None:
-        """Put what a watch reported into the store, and requeue whom it concerns.
-
-        Args:
-            stored: the object, in its current or last state.
-            is_deleted: whether it was deleted.
-        """
+        """Put what a watch reported into the store, and requeue whom it concerns."""
         metadata = stored.get("metadata")
         if isinstance(metadata, dict):
             metadata.pop("managedFields", None)  # half of an object, and costly to parse
         ref = ref_of(stored)
         self._unreported.discard(ref)
         if is_deleted:
-            self._wake(self._store.remove(ref, text_in(metadata_of(stored), "uid")))
+            woken = self._store.remove(ref, text_in(metadata_of(stored), "uid"))
         else:
-            self._wake(self._store.put(stored))
+            woken = self._store.put(stored)
+        if self._store.is_synced:
+            self._on_change(woken)
 
     async def list_all(self, *, needs_all: bool = True) -> None:
         """List everything.
@@ -324,8 +308,8 @@ class Feed:
         self._remove(vanished)
         missed += len(vanished)
         is_missed = missed and silent > QUIET_SECONDS  # or the watch is about to report it
-        if self._store.is_synced and is_missed and self._observer is not None:
-            self._observer.watch_missed(watched.key, missed)
+        if self._store.is_synced and is_missed:
+            self._on_missed(watched.key, missed)
             _log.info("a list of %s found %d missed changes", watched.key, missed)
 
     def _put_listed(self, stored: JsonObject) -> bool:
@@ -350,8 +334,6 @@ class Feed:
         if self._store.is_synced:
             self._on_change(woken)
 
-
-# Compares the kinds that the API server serves with those that this operator was built with.
 
 LISTED = 5
 """Fields in a message; the others are counted."""
@@ -385,11 +367,7 @@ async def compare_kinds(cluster: Cluster, store: Store) -> frozenset[Ref]:
 
 
 def outdated_kinds(served: Mapping[str, JsonObject]) -> dict[str, str]:
-    """Faults of outdated CustomResourceDefinitions, by kind; the others are left out.
-
-    Args:
-        served: schemas of kinds, as `Cluster.schemas` has them.
-    """
+    """Faults of outdated CustomResourceDefinitions, by kind; the others are left out."""
     found = {}
     for kind in served.keys() & KIND_BY_NAME.keys():
         fields = sorted(_dropped(_known()[kind], served[kind], ""))

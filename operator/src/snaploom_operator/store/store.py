@@ -11,35 +11,36 @@ from __future__ import annotations
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
+
+import networkx as nx
 
 from snaploom.loading.nearmisses import Guesses
+from snaploom.models.common import ResourceStatus
 from snaploom.models.datasource import DataSource, LastSeen
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.resource import Resource
 from snaploom.models.run import CurrentPhase, CurrentRun, Submitter
+from snaploom.models.skippingindex import SkippingIndex
+from snaploom.planning.validation.overlaps import folder_of
 from snaploom.visibletext import visible
+from snaploom_operator.conditions import ConditionType, Reason
 from snaploom_operator.decision import Unparsable
-from snaploom_operator.logs import about
-from snaploom_operator.objects import JsonObject, Ref, mapping_in, text_in
-from snaploom_operator.settings import Limits
-from snaploom_operator.store.children import Child, ChildReader
-from snaploom_operator.store.entries import (
-    RUNNABLE,
-    Entry,
-    current_run,
-    declared,
-    is_stalled_by_reference,
-    may_start,
-    published,
-    reached,
-    read_entry,
+from snaploom_operator.objects import (
+    JsonObject,
+    Ref,
+    about,
+    is_pause,
+    mapping_in,
     ref_of,
-    references_of,
+    text_in,
     version_of,
 )
-from snaploom_operator.store.indexes import Folders, RunQueue, take_seen
+from snaploom_operator.queues import RunQueue
+from snaploom_operator.settings import Limits
+from snaploom_operator.store.children import Child, ChildReader, take_seen
+from snaploom_operator.store.entries import Entry, read_entry, read_folders, references_of
 from snaploom_operator.submit.applications import ApplicationForm
 
 _log = logging.getLogger(__name__)
@@ -72,20 +73,26 @@ class Store:
         self._entries: dict[Ref, Entry] = {}
         self._by_uid: dict[str, Ref] = {}
         self._in_namespace: defaultdict[str, dict[Ref, None]] = defaultdict(dict)
-        self._referrers: defaultdict[Ref, set[Ref]] = defaultdict(set)
+        self._graph = nx.DiGraph()
+        """From each resource to what it refers to, whether that exists or not."""
+        # A hundred thousand nodes and edges without attributes share one mapping.
+        nothing: dict[str, object] = {}
+        self._graph.edge_attr_dict_factory = lambda: nothing
+        self._graph.node_attr_dict_factory = lambda: nothing
         self._stalled: defaultdict[str, set[Ref]] = defaultdict(set)
         """By namespace: resources that stall for a missing reference."""
         self._name_changes: Counter[tuple[str, str]] = Counter()
         """Names that were added or removed, by namespace and kind."""
-        self._declared_changes: Counter[str] = Counter()
-        """Declarations that were added, changed or removed, by namespace."""
+        self.declared_changes: Counter[str] = Counter()
+        """Changes of the declarations of each namespace, which references never leave."""
         self._folders: defaultdict[str, Folders] = defaultdict(Folders)
         self._children: dict[Ref, Child] = {}
         self._children_of: defaultdict[str, dict[Ref, None]] = defaultdict(dict)
         self._unreadable: dict[Ref, None] = {}
         self._last_seen: dict[Ref, LastSeen] = {}
         self._namespaces: dict[str, int] = {}
-        self._terminating: set[str] = set()
+        self.terminating: set[str] = set()
+        """Namespaces that are being deleted."""
 
     # Writes
 
@@ -119,7 +126,7 @@ class Store:
         """
         if ref.kind == NAMESPACE_KIND:
             self._namespaces.pop(ref.name, None)
-            self._terminating.discard(ref.name)
+            self.terminating.discard(ref.name)
             return NOTHING
         held = self._entries.get(ref) or self._children.get(ref)
         if held is None or (uid and held.uid != uid):
@@ -196,10 +203,6 @@ class Store:
         missing = {each.kind for each in entry.references if each not in self._entries}
         return sum(self._name_changes[entry.ref.namespace, kind] for kind in missing)
 
-    def declared_changes(self, namespace: str) -> int:
-        """Count the changes of the declarations of a namespace, which references never leave."""
-        return self._declared_changes[namespace]
-
     def resources(self) -> Iterator[tuple[Ref, Resource | Unparsable]]:
         """All cached resources of ours, as of one moment; thread-safe."""
         for ref, entry in self._entries.copy().items():
@@ -227,19 +230,37 @@ class Store:
 
     def referrers(self, ref: Ref) -> frozenset[Ref]:
         """The resources that refer to an object, whether it exists or not."""
-        return frozenset(self._referrers.get(ref, ()))
+        return frozenset(self._graph.predecessors(ref)) if ref in self._graph else NOTHING
 
     def dependants(self, ref: Ref) -> frozenset[Ref]:
         """The transitive referrers of an object.
 
         They include outputs that may read the files of another output.
         """
-        found = reached([ref], lambda each: self.referrers(each) | self._readers(each))
-        return frozenset(found - {ref})
+        if ref not in self._graph:
+            return NOTHING
+        edges = nx.generic_bfs_edges(
+            self._graph, ref, lambda each: iter(self.referrers(each) | self._readers(each))
+        )
+        return frozenset(user for _, user in edges)
 
     def closure(self, ref: Ref) -> tuple[Entry, ...]:
         """A resource and its transitive references, in the order of keys."""
-        return self.entries(reached([ref], self.references))
+        return self.entries({ref, *nx.descendants(self._graph, ref)} if ref in self._graph else ())
+
+    def needed(self, ref: Ref) -> tuple[Entry, ...]:
+        """The entries that a resource needs, in the order of keys.
+
+        A relationship names sources that an output may not read, and an index needs only the folder
+        of an output: their references are not followed.
+        """
+        return self.entries(self._with_reads(self.references(ref)) - {ref})
+
+    def related(self, ref: Ref, starts: Iterable[Ref]) -> tuple[Entry, ...]:
+        """Some resources and their transitive references, without those of one, and without it."""
+        graph = nx.restricted_view(self._graph, [ref], [])
+        layers = nx.bfs_layers(graph, [each for each in starts if each in graph])
+        return self.entries(chain.from_iterable(layers))
 
     def overlapping(self, output: OutputDataset) -> tuple[OutputDataset, ...]:
         """Outputs of the namespace whose folders may overlap with that of one; itself included."""
@@ -280,10 +301,6 @@ class Store:
         """The newest observation of a DataSource in the cached reports."""
         return self._last_seen.get(source)
 
-    def is_terminating(self, namespace: str) -> bool:
-        """Return whether a namespace is known to be terminating."""
-        return namespace in self._terminating
-
     # Internals
 
     def _version_of(self, ref: Ref) -> int | None:
@@ -296,7 +313,7 @@ class Store:
         woken = {ref}
         declares_anew = declared(before) != declared(after)
         if declares_anew or _generation(before) != _generation(after):
-            self._declared_changes[ref.namespace] += 1
+            self.declared_changes[ref.namespace] += 1
         if declares_anew and before is not None:
             woken |= self._affected(before)
             self._unlink(before)
@@ -324,7 +341,7 @@ class Store:
         named, names = (NOTHING if each is None else each.references for each in (before, after))
         woken |= {reference for reference in named ^ names if reference in self._entries}
         if published(before) != published(after):
-            woken |= self._readers(ref) | self._referrers.get(ref, set())
+            woken |= self._readers(ref) | self.referrers(ref)
         if self._queue(ref, after):
             woken |= self.queue.next()
         return frozenset(woken)
@@ -339,21 +356,22 @@ class Store:
 
     def _link(self, entry: Entry) -> None:
         self._in_namespace[entry.ref.namespace][entry.ref] = None
-        for reference in entry.references:
-            self._referrers[reference].add(entry.ref)
+        self._graph.add_node(entry.ref)
+        self._graph.add_edges_from((entry.ref, reference) for reference in entry.references)
         self._folders[entry.ref.namespace].add(entry.ref, entry.folders)
 
     def _unlink(self, entry: Entry) -> None:
         del self._in_namespace[entry.ref.namespace][entry.ref]
         if self._by_uid.get(entry.uid) == entry.ref:
             del self._by_uid[entry.uid]
-        for reference in entry.references:
-            self._referrers[reference].discard(entry.ref)
-            if not self._referrers[reference]:
-                del self._referrers[reference]
+        self._graph.remove_edges_from([(entry.ref, reference) for reference in entry.references])
+        left = [each for each in (entry.ref, *entry.references) if not self._graph.degree(each)]
+        self._graph.remove_nodes_from(left)
         self._folders[entry.ref.namespace].discard(entry.ref, entry.folders)
 
     def _affected(self, entry: Entry) -> set[Ref]:
+        if not self.is_synced:  # every resource is due then
+            return set()
         affected = set(self.dependants(entry.ref))
         if isinstance(entry.content, OutputDataset):
             affected |= self._folders[entry.ref.namespace].overlapping(entry.content)
@@ -388,19 +406,24 @@ class Store:
         return {user for source in sources for user in self._users(source)}
 
     def _users(self, source: Ref) -> set[Ref]:
-        def virtual(ref: Ref) -> set[Ref]:
-            return {each for each in self.referrers(ref) if each.kind == DataSource.__name__}
+        def virtual(ref: Ref) -> Iterator[Ref]:
+            return (each for each in self.referrers(ref) if each.kind == DataSource.__name__)
 
-        sources = reached([source], virtual)
+        edges = nx.generic_bfs_edges(self._graph, source, virtual)
+        sources = (source, *(reader for _, reader in edges))
         return {u for each in sources for u in self.referrers(each) if u.kind in RUNNABLE}
 
     def _sources_of(self, output: OutputDataset) -> tuple[DataSource, ...]:
-        def virtual(ref: Ref) -> frozenset[Ref]:
-            return self.references(ref) if ref.kind == DataSource.__name__ else NOTHING
-
         # The output may be one that is not stored yet.
-        contents = map(self.get, sorted(reached(references_of(output), virtual)))
+        contents = map(self.get, sorted(self._with_reads(references_of(output))))
         return tuple(content for content in contents if isinstance(content, DataSource))
+
+    def _with_reads(self, refs: Iterable[Ref]) -> set[Ref]:
+        """Some resources, and all that the sources among them refer to."""
+        named = set(refs)
+        known = (each for each in named if each in self._graph)
+        sources = [each for each in known if each.kind == DataSource.__name__]
+        return named.union(*nx.bfs_layers(self._graph, sources))
 
     def _queue(self, ref: Ref, entry: Entry | None) -> bool:
         if ref.kind not in RUNNABLE:
@@ -440,12 +463,131 @@ class Store:
 
     def _put_namespace(self, name: str, version: int, stored: JsonObject) -> frozenset[Ref]:
         self._namespaces[name] = version
-        was = name in self._terminating
+        was = name in self.terminating
         if (text_in(mapping_in(stored, "status"), "phase") == TERMINATING) == was:
             return NOTHING
-        self._terminating.symmetric_difference_update({name})
+        self.terminating.symmetric_difference_update({name})
         return frozenset(self._in_namespace.get(name, ()))
 
 
 def _generation(entry: Entry | None) -> int:
     return -1 if entry is None else entry.generation
+
+
+RUNNABLE = frozenset({OutputDataset.__name__, SkippingIndex.__name__})
+"""Kinds that run jobs."""
+
+
+def declared(entry: Entry | None) -> object:
+    """The part that other resources depend on, for comparison."""
+    if entry is None:
+        return None
+    if isinstance(entry.content, Unparsable):
+        return entry.uid, entry.content.generation
+    return entry.uid, getattr(entry.content, "spec", None)
+
+
+def published(entry: Entry | None) -> tuple[str, int] | None:
+    """UID and manifest sequence of an output, which start runs of its readers and indexes."""
+    content = None if entry is None else entry.content
+    if entry is None or not isinstance(content, OutputDataset) or content.status is None:
+        return None
+    manifest = content.status.manifest
+    return None if manifest is None else (entry.uid, manifest.sequence)
+
+
+def current_run(content: Resource | Unparsable | None) -> CurrentRun | None:
+    """The queued or submitted run of a resource."""
+    if isinstance(content, OutputDataset | SkippingIndex) and content.status is not None:
+        return content.status.current_run
+    return None
+
+
+def is_stalled_by_reference(entry: Entry | None) -> bool:
+    """Return whether a resource is stalled because a reference leads to nothing."""
+    status: object = getattr(entry.content, "status", None) if entry is not None else None
+    return isinstance(status, ResourceStatus) and any(
+        each.type == ConditionType.STALLED and each.reason == Reason.REFERENCE_MISSING
+        for each in status.conditions
+    )
+
+
+def may_start(content: Resource | Unparsable | None) -> bool:
+    """Return whether a resource is neither paused nor suspended."""
+    if not isinstance(content, OutputDataset | SkippingIndex):
+        return False
+    paused = is_pause(content.metadata.annotations)
+    return not paused and not content.spec.run.suspend
+
+
+class PathIndex:
+    """Objects by folder path; every path ends with `/`."""
+
+    def __init__(self) -> None:
+        self._at: defaultdict[str, set[Ref]] = defaultdict(set)
+        self._below: defaultdict[str, set[Ref]] = defaultdict(set)
+
+    def add(self, path: str, ref: Ref) -> None:
+        """Add an object at a path."""
+        self._at[path].add(ref)
+        for above in _above(path):
+            self._below[above].add(ref)
+
+    def discard(self, path: str, ref: Ref) -> None:
+        """Remove an object from a path."""
+        _drop(self._at, path, ref)
+        for above in _above(path):
+            _drop(self._below, above, ref)
+
+    def touching(self, path: str) -> set[Ref]:
+        """Objects at a path, above it, or below it."""
+        found = {ref for place in (path, *_above(path)) for ref in self._at.get(place, ())}
+        return found | self._below.get(path, set())
+
+
+class Folders:
+    """Outputs and sources of one namespace by their folders."""
+
+    def __init__(self) -> None:
+        self._outputs = PathIndex()
+        self._sources = PathIndex()
+
+    def add(self, ref: Ref, folders: Iterable[str]) -> None:
+        """Add an output or a source with its folders."""
+        index = self._outputs if ref.kind == OutputDataset.__name__ else self._sources
+        for path in folders:
+            index.add(path, ref)
+
+    def discard(self, ref: Ref, folders: Iterable[str]) -> None:
+        """Remove an output or a source from its folders."""
+        index = self._outputs if ref.kind == OutputDataset.__name__ else self._sources
+        for path in folders:
+            index.discard(path, ref)
+
+    def overlapping(self, output: OutputDataset) -> set[Ref]:
+        """Outputs whose folder equals, contains or is inside that of this one; itself included."""
+        return self._outputs.touching(folder_of(output))
+
+    def readers(self, output: OutputDataset) -> set[Ref]:
+        """Sources that may read what an output publishes."""
+        return self._sources.touching(folder_of(output))
+
+    def published_below(self, source: DataSource) -> set[Ref]:
+        """Outputs whose files a source may read."""
+        return {ref for path in read_folders(source) for ref in self._outputs.touching(path)}
+
+
+def _above(path: str) -> list[str]:
+    """Every folder that a folder lies in, the nearest first."""
+    found = []
+    end = path.rfind("/", 0, -1)
+    while end >= 0:
+        found.append(path[: end + 1])
+        end = path.rfind("/", 0, end)
+    return found
+
+
+def _drop(index: defaultdict[str, set[Ref]], path: str, ref: Ref) -> None:
+    index[path].discard(ref)
+    if not index[path]:
+        del index[path]

@@ -1,4 +1,4 @@
-"""The port of submitters, and what their applications have in common."""
+"""Applications of all submitters: Kubeflow's Spark operator, Apache's, and the operator itself."""
 
 from __future__ import annotations
 
@@ -7,54 +7,63 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from pydantic import JsonValue
+
 from snaploom.models.allowances import Allowances
 from snaploom.models.base import ApiModel
 from snaploom.models.common import TimestampText
-from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.podtemplate import PodTemplate
-from snaploom.models.run import CurrentRun, RunAction, SparkSettings, Submitter, Trigger
-from snaploom.models.skippingindex import SkippingIndex
+from snaploom.models.run import (
+    DriverSettings,
+    DynamicAllocation,
+    ExecutorSettings,
+    RunAction,
+    SparkSettings,
+    Submitter,
+    Trigger,
+    memory_mebibytes,
+    spark_memory,
+)
 from snaploom.models.times import EpochNanos, format_instant, parse_instant
-from snaploom.planning.podsettings import Refusal, template_refusals
-from snaploom.planning.secretvariables import SecretKey
+from snaploom.planning.podsettings import (
+    BUNDLE_FOLDER,
+    Refusal,
+    template_refusals,
+)
 from snaploom.planning.sparksettings import hint_of, refusals
-from snaploom_operator.cluster.port import ApiResource
+from snaploom_operator.cluster.port import (
+    APACHE_SPARK_APPLICATIONS,
+    CONFIG_MAPS,
+    SPARK_APPLICATIONS,
+    ApiResource,
+)
+from snaploom_operator.conditions import joined
 from snaploom_operator.errors import SparkSettingsRefused
 from snaploom_operator.objects import (
     ANNOTATION_TRIGGER,
     LABEL_OWNER,
+    LABEL_ROLE,
     LABEL_RUN,
     Application,
     ApplicationState,
     JsonObject,
     Metadata,
     known_instant,
+    mapping_in,
     metadata_of,
+    number_of,
     text_in,
 )
-from snaploom_operator.settings import OperatorSettings
-from snaploom_operator.submit.configmaps import child_metadata, namespace_of, report_name, uid_of
-
-# The port of submitters, and the request to submit a run.
-
-
-@dataclass(frozen=True)
-class RunRequest:
-    """A run to submit."""
-
-    owner: OutputDataset | SkippingIndex
-    """The resource, as it is stored."""
-    run: CurrentRun
-    """The run; its application has its name."""
-    started_at: EpochNanos
-    spark: SparkSettings
-    """The resource's settings, merged over the operator's; complete."""
-    bundle: str
-    """Name of the ConfigMap with the Bundle."""
-    settings: OperatorSettings
-    """The operator's settings."""
-    secrets: tuple[SecretKey, ...] = ()
-    """Keys of Secrets that its driver gets as environment variables."""
+from snaploom_operator.submit import local
+from snaploom_operator.submit.manifests import (
+    PROTECTION,
+    RunRequest,
+    child_metadata,
+    driver_template,
+    executor_template,
+    job_arguments,
+    report_name,
+)
 
 
 class ApplicationForm(Protocol):
@@ -79,34 +88,9 @@ class ApplicationForm(Protocol):
         ...
 
 
-# Command-line arguments of jobs: names and numbers only, never content of a spec.
-
 JOB_FILE = "local:///opt/snaploom/clusterjob.py"
 """The job's file in the image, which runs `snaploom.jobs.clusterjob`."""
 
-
-def job_arguments(request: RunRequest, bundle: str) -> list[str]:
-    """Arguments of `snaploom.jobs.clusterjob` for a run that is about to be submitted."""
-    report = report_name(request.run.name)
-    namespace = namespace_of(request.owner)
-    return run_arguments(request.run, uid_of(request.owner), bundle, namespace, report)
-
-
-def run_arguments(
-    run: CurrentRun | Application, uid: str, bundle: str, namespace: str, report: str
-) -> list[str]:
-    """Arguments of the job of a run, by file or folder with its Bundle and name of its Report."""
-    return [
-        "--bundle", bundle,
-        "--uid", uid,
-        "--run-id", run.name,
-        "--attempt", str(run.attempt),
-        "--action", run.action.value.lower(),
-        "--report", f"configmap:{namespace}/{report}",
-    ]  # fmt: skip
-
-
-# Extracts the cause of a failed submission from the output of `spark-submit`.
 
 _EXCEPTION = re.compile(r'^(?:Exception in thread "[^"]*"|Caused by:) (?P<cause>.+)$', re.MULTILINE)
 _LOGGED = re.compile(
@@ -145,8 +129,6 @@ def _plain(exception: str) -> str:
         return answered.partition(_AGAIN)[0].rstrip(".")
     return _PACKAGES.sub("", exception)
 
-
-# The common part of all submitters: metadata of applications, and checks of Spark settings.
 
 _SHOWN = 5
 """Refused settings that a message names."""
@@ -277,3 +259,315 @@ def _shown_elsewhere(
     theirs = set(merged.pod_template.volume_mounts) - set(own.pod_template.volume_mounts)
     mounts = tuple(mount for mount in theirs if mount.name in names)
     yield from template_refusals(PodTemplate(volume_mounts=mounts), allow)
+
+
+_STATES: Mapping[str, ApplicationState] = {state.value: state for state in ApplicationState}
+
+
+@dataclass(frozen=True)
+class LocalForm:
+    """Builds and parses the ConfigMaps of local runs."""
+
+    submitter: Submitter = Submitter.LOCAL
+    resource: ApiResource = CONFIG_MAPS
+
+    def manifest(self, request: RunRequest) -> JsonObject:
+        """The ConfigMap of a run; Spark's settings are in the Bundle."""
+        data: JsonValue = {
+            local.BUNDLE: request.bundle,
+            local.REPORT: report_name(request.run.name),
+            local.STATE: ApplicationState.NEW.value,
+        }
+        return application_object(self.resource, request, {"data": data}, local.ROLE)
+
+    def read(self, stored: JsonObject) -> Application | None:
+        """The run of a ConfigMap; None if it is not a local run."""
+        if Metadata.of(stored).labels.get(LABEL_ROLE) != local.ROLE:
+            return None
+        data = mapping_in(stored, "data")
+        state, message = known_state(
+            text_in(data, local.STATE), _STATES, text_in(data, local.MESSAGE)
+        )
+        return read_application(stored, self.submitter, state, message)
+
+
+_SPARK_OPERATOR_STATES: Mapping[str, ApplicationState] = {
+    state.value: state for state in ApplicationState
+}
+
+
+@dataclass(frozen=True)
+class SparkOperatorForm:
+    """Builds and parses its applications."""
+
+    submitter: Submitter = Submitter.SPARK_OPERATOR
+    resource: ApiResource = SPARK_APPLICATIONS
+
+    def manifest(self, request: RunRequest) -> JsonObject:
+        """The SparkApplication of a run.
+
+        Raises:
+            SparkSettingsRefused: the resource's settings reach beyond its own pods.
+        """
+        spark = checked_settings(request)
+        spec = _spec(request, spark, sizes(spark))
+        return application_object(self.resource, request, {"spec": spec})
+
+    def read(self, stored: JsonObject) -> Application | None:
+        """The run of a SparkApplication; None if it is not ours."""
+        reported = mapping_in(mapping_in(stored, "status"), "applicationState")
+        state, message = known_state(
+            text_in(reported, "state"), _SPARK_OPERATOR_STATES, text_in(reported, "errorMessage")
+        )
+        return read_application(stored, self.submitter, state, message)
+
+
+def _spec(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, JsonValue]:
+    spec: dict[str, JsonValue] = {
+        "type": "Python",
+        "pythonVersion": "3",
+        "mode": "cluster",
+        "sparkVersion": spark.spark_version,
+        "image": spark.image,
+        "imagePullPolicy": spark.image_pull_policy or "IfNotPresent",
+        "mainApplicationFile": JOB_FILE,
+        "arguments": [*job_arguments(request, BUNDLE_FOLDER)],
+        "deps": {},
+        # Retries are decided by the operator, as applications of other names.
+        "restartPolicy": {"type": "Never"},
+        "driver": {
+            "cores": sized.driver_cores,
+            "memory": sized.driver_memory,
+            **({"memoryOverhead": sized.driver_overhead} if sized.driver_overhead else {}),
+            "serviceAccount": spark.service_account_name,
+            "template": driver_template(request),
+            **({"kubernetesMaster": sized.local_master} if sized.local_master else {}),
+        },
+        "executor": {
+            "cores": sized.executor_cores,
+            "memory": sized.executor_memory,
+            # The schema requires at least one; in local mode it is not requested.
+            **({"instances": max(1, sized.executors)} if sized.allocation is None else {}),
+            "template": executor_template(request),
+        },
+    }
+    if spark.image_pull_secrets:
+        spec["imagePullSecrets"] = [*spark.image_pull_secrets]
+    spec["sparkConf"] = {**PROTECTION, **spark.spark_conf}
+    if sized.allocation is not None:
+        spec["dynamicAllocation"] = {**sized.allocation.dump(), "shuffleTrackingEnabled": True}
+    return spec
+
+
+_PYTHON = "org.apache.spark.deploy.PythonRunner"
+_PATIENCE_MILLIS = 366 * 24 * 3_600_000
+"""Longer than any run may take (`activeDeadlineSeconds` is at most a year)."""
+_TIMEOUTS = (
+    "driverStartTimeoutMillis",
+    "driverReadyTimeoutMillis",
+    "executorStartTimeoutMillis",
+)
+SUCCEEDED = "Succeeded"
+_ENDED = ("ResourceReleased", "TerminatedWithoutReleaseResources")
+"""States that mean that it has ended, but not how."""
+_APACHE_STATES: Mapping[str, ApplicationState] = {
+    "": ApplicationState.NEW,
+    "Submitted": ApplicationState.SUBMITTED,
+    "ScheduledToRestart": ApplicationState.PENDING_RERUN,
+    "DriverRequested": ApplicationState.SUBMITTED,
+    "DriverStarted": ApplicationState.RUNNING,
+    "DriverReady": ApplicationState.RUNNING,
+    "InitializedBelowThresholdExecutors": ApplicationState.RUNNING,
+    "RunningHealthy": ApplicationState.RUNNING,
+    "RunningWithPartialCapacity": ApplicationState.RUNNING,
+    "RunningWithBelowThresholdExecutors": ApplicationState.RUNNING,
+    "DriverStartTimedOut": ApplicationState.FAILING,
+    "DriverReadyTimedOut": ApplicationState.FAILING,
+    "ExecutorsStartTimedOut": ApplicationState.FAILING,
+    "SchedulingFailure": ApplicationState.FAILING,
+    "DriverEvicted": ApplicationState.FAILING,
+    "Failed": ApplicationState.FAILING,
+    SUCCEEDED: ApplicationState.SUCCEEDING,
+}
+
+
+@dataclass(frozen=True)
+class ApacheSparkForm:
+    """Builds and parses its applications."""
+
+    submitter: Submitter = Submitter.APACHE_SPARK
+    resource: ApiResource = APACHE_SPARK_APPLICATIONS
+
+    def manifest(self, request: RunRequest) -> JsonObject:
+        """The SparkApplication of a run.
+
+        Raises:
+            SparkSettingsRefused: the resource's settings reach beyond its own pods.
+        """
+        spark = checked_settings(request)
+        spec: JsonValue = {
+            "runtimeVersions": {"sparkVersion": spark.spark_version},
+            "mainClass": _PYTHON,
+            "pyFiles": JOB_FILE,
+            "driverArgs": [*job_arguments(request, BUNDLE_FOLDER)],
+            "sparkConf": {**_configuration(request, spark, sizes(spark))},
+            "driverSpec": {"podTemplateSpec": driver_template(request)},
+            "executorSpec": {"podTemplateSpec": executor_template(request)},
+            "applicationTolerations": {
+                "restartConfig": {"restartPolicy": "Never"},
+                "resourceRetainPolicy": "Always",
+                "applicationTimeoutConfig": dict.fromkeys(_TIMEOUTS, _PATIENCE_MILLIS),
+            },
+        }
+        return application_object(self.resource, request, {"spec": spec})
+
+    def read(self, stored: JsonObject) -> Application | None:
+        """The run of a SparkApplication; None if it is not ours."""
+        status = mapping_in(stored, "status")
+        current = mapping_in(status, "currentState")
+        word, message = text_in(current, "currentStateSummary"), text_in(current, "message")
+        if word in _ENDED:
+            state, message = _ending(status, message)
+        else:
+            state, message = known_state(word, _APACHE_STATES, message)
+        return read_application(stored, self.submitter, state, message)
+
+
+def _configuration(request: RunRequest, spark: SparkSettings, sized: Sizes) -> dict[str, str]:
+    own = {
+        "spark.app.name": request.run.name,
+        "spark.driver.cores": str(sized.driver_cores),
+        "spark.driver.memory": sized.driver_memory,
+        "spark.driver.memoryOverhead": sized.driver_overhead,
+        "spark.executor.cores": str(sized.executor_cores),
+        "spark.executor.memory": sized.executor_memory,
+        "spark.kubernetes.authenticate.driver.serviceAccountName": spark.service_account_name or "",
+        "spark.kubernetes.container.image": spark.image or "",
+        "spark.kubernetes.container.image.pullPolicy": spark.image_pull_policy or "IfNotPresent",
+        "spark.kubernetes.container.image.pullSecrets": ",".join(spark.image_pull_secrets),
+        "spark.kubernetes.driver.master": sized.local_master,
+        "spark.kubernetes.driver.pod.name": f"{request.run.name}-driver",
+        **_executors(sized),
+    }
+    return {**PROTECTION, **spark.spark_conf, **{key: value for key, value in own.items() if value}}
+
+
+def _executors(sized: Sizes) -> dict[str, str]:
+    allocation = sized.allocation
+    if allocation is None:
+        return {"spark.executor.instances": str(sized.executors)} if sized.executors else {}
+    numbers = {
+        "initialExecutors": allocation.initial_executors,
+        "minExecutors": allocation.min_executors,
+        "maxExecutors": allocation.max_executors,
+    }
+    return {
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        **{
+            f"spark.dynamicAllocation.{name}": str(number)
+            for name, number in numbers.items()
+            if number is not None
+        },
+    }
+
+
+def _ending(status: JsonObject, message: str) -> tuple[ApplicationState, str]:
+    history = mapping_in(status, "stateTransitionHistory")
+    states = [history[key] for key in sorted(history, key=number_of)]
+    before = [state for state in states if _word(state) not in ("", *_ENDED)]
+    word = _word(before[-1]) if before else ""
+    if word == SUCCEEDED:
+        return ApplicationState.COMPLETED, message
+    if not word:
+        return ApplicationState.FAILED, message or "it ended without a reason"
+    cause = text_in(before[-1], "message") if isinstance(before[-1], Mapping) else ""
+    return ApplicationState.FAILED, joined(word, cause or message)
+
+
+def _word(state: JsonValue) -> str:
+    return text_in(state, "currentStateSummary") if isinstance(state, Mapping) else ""
+
+
+FORMS: Mapping[Submitter, ApplicationForm] = {
+    form.submitter: form for form in (SparkOperatorForm(), ApacheSparkForm(), LocalForm())
+}
+"""The application form of each submitter."""
+
+
+_CORES = 1
+_MEMORY_DEFAULT = "1g"
+_EXECUTORS = 1
+_OVERHEAD_FACTOR = 0.4
+"""By which Spark enlarges pods of a Python program."""
+_DRIVER_OVERHEAD = 640
+"""MiB that a driver needs beside its heap: some 230 for the classes, code and threads of its JVM,
+240 for the Python program (measured in a pod of the flights example), and some for listings."""
+_OVERHEAD_SETTINGS = (
+    "spark.driver.memoryOverhead",
+    "spark.driver.memoryOverheadFactor",
+    "spark.driver.minMemoryOverhead",
+    "spark.kubernetes.memoryOverheadFactor",
+)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Driver and executors of one run."""
+
+    driver_cores: int
+    driver_memory: str
+    """In Spark's own units, in which `g` is a GiB."""
+    driver_overhead: str
+    """Memory of the driver's pod beyond that; empty where Spark's own default suffices, or where
+    settings choose it."""
+    executor_cores: int
+    executor_memory: str
+    executors: int
+    """Fixed number of executors; 0 for local mode."""
+    allocation: DynamicAllocation | None
+    """Dynamic allocation; None for a fixed number."""
+
+    @property
+    def local_master(self) -> str:
+        """Spark's master in local mode; empty with executors."""
+        is_local = self.allocation is None and self.executors == 0
+        return f"local[{self.driver_cores}]" if is_local else ""
+
+
+def sizes(spark: SparkSettings) -> Sizes:
+    """The sizes of a run's settings.
+
+    With dynamic allocation the fixed number is the initial one, within its bounds, unless that is
+    given too. Without executors the driver runs Spark in local mode.
+    """
+    driver, executor = spark.driver or DriverSettings(), spark.executor or ExecutorSettings()
+    count = _EXECUTORS if executor.instances is None else executor.instances
+    allocation = spark.dynamic_allocation
+    is_dynamic = allocation is not None and allocation.enabled
+    driver_memory = driver.memory or _MEMORY_DEFAULT
+    return Sizes(
+        driver_cores=driver.cores or _CORES,
+        driver_memory=spark_memory(driver_memory),
+        driver_overhead=_driver_overhead(driver_memory, spark.spark_conf),
+        executor_cores=executor.cores or _CORES,
+        executor_memory=spark_memory(executor.memory or _MEMORY_DEFAULT),
+        executors=count,
+        allocation=_started(allocation, count) if allocation and is_dynamic else None,
+    )
+
+
+def _driver_overhead(memory: str, spark_conf: Mapping[str, str]) -> str:
+    is_chosen = any(key in spark_conf for key in _OVERHEAD_SETTINGS)
+    if is_chosen or memory_mebibytes(memory) * _OVERHEAD_FACTOR >= _DRIVER_OVERHEAD:
+        return ""
+    return f"{_DRIVER_OVERHEAD}m"
+
+
+def _started(allocation: DynamicAllocation, count: int) -> DynamicAllocation:
+    if allocation.initial_executors is not None:
+        return allocation
+    within = max(count, allocation.min_executors or 0)
+    if allocation.max_executors is not None:
+        within = min(within, allocation.max_executors)
+    return allocation.model_copy(update={"initial_executors": within})

@@ -38,19 +38,17 @@ from snaploom_operator.objects import (
     text_in,
 )
 from snaploom_operator.submit import local
-from snaploom_operator.submit.applications import run_arguments
-from snaploom_operator.submit.configmaps import BUNDLE_KEY, COMPRESSED, found_report
+from snaploom_operator.submit.applications import LocalForm
 from snaploom_operator.submit.localprocess import (
     LocalProcess,
     ProcessName,
     start_process,
     stop_orphan,
 )
+from snaploom_operator.submit.manifests import BUNDLE_KEY, COMPRESSED, found_report, run_arguments
 
 _log = logging.getLogger(__name__)
 
-
-# The outcome of a job whose operator stopped: its exit code is lost, its Report is not.
 
 _NO_REPORT = "the operator was stopped during the run, which wrote no final report"
 
@@ -78,8 +76,6 @@ async def final_state(
         return ApplicationState.FAILED, _NO_REPORT
     return ApplicationState.FAILED, found.report.message or _NO_REPORT
 
-
-# Runs Local applications as processes of this machine, for `snaploom operator run --local`.
 
 JOB = (sys.executable, "-m", "snaploom.jobs.clusterjob")
 """The program of a run, the same as in the image."""
@@ -143,20 +139,13 @@ class LocalRunner:
         self._host = host or socket.gethostname()
         self._operator = ProcessName.of_this()
         self._jobs: dict[str, asyncio.Task[None]] = {}
-        self._form = local.LocalForm()
-
-    @property
-    def is_busy(self) -> bool:
-        """True while a job is running or being cleaned up."""
-        return bool(self._jobs)
+        self._form = LocalForm()
 
     async def run(self) -> None:
         """Poll until cancelled; every job is stopped then."""
         try:
             while True:
-                with suppress(
-                    ClusterError
-                ):  # counted in the metrics of requests; the next poll retries
+                with suppress(ClusterError):  # metrics count it; the next poll retries
                     await self.poll()
                 await asyncio.sleep(self._intervals.poll_seconds)
         finally:
@@ -243,8 +232,12 @@ class LocalRunner:
                     one, ApplicationState.FAILED, f"no Bundle to work on: {error}"
                 )
                 return
+            run, bundle = one.application, str(folder / BUNDLE_KEY)
+            report = text_in(one.data, local.REPORT)
+            namespace = one.metadata.namespace
+            arguments = run_arguments(run, run.owner_uid, bundle, namespace, report)
             process = await start_process(
-                [*self._program, *self._arguments(one, folder)],
+                [*self._program, *arguments],
                 self._environment,
                 folder,
                 partial(_log.info, "%s: %s", one.shown),
@@ -272,11 +265,6 @@ class LocalRunner:
             await self._record_end(
                 one, ApplicationState.FAILED, _failure(code, process.stderr_tail)
             )
-
-    def _arguments(self, one: _Found, folder: Path) -> list[str]:
-        run, bundle = one.application, str(folder / BUNDLE_KEY)
-        report = text_in(one.data, local.REPORT)
-        return run_arguments(run, run.owner_uid, bundle, one.metadata.namespace, report)
 
     async def _unpack(self, one: _Found, folder: Path) -> None:
         """Write the Bundle into a private file.
@@ -366,9 +354,7 @@ def job_environment(kubeconfig: Path | None, context: str | None) -> Iterator[di
     """The operator's own environment, with its kubeconfig and context; None for the defaults."""
     environment = dict(os.environ)
     file = str(kubeconfig.absolute()) if kubeconfig is not None else environment.get(KUBECONFIG)
-    if (
-        file is None and SERVICE_HOST in environment
-    ):  # in a pod the job uses the service account too
+    if file is None and SERVICE_HOST in environment:  # the job uses the pod's account too
         yield environment
         return
     environment[KUBECONFIG] = file or DEFAULT_FILE
