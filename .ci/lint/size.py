@@ -25,7 +25,7 @@ PRODUCT = ("sparkjobs/src/", "operator/src/")
 SMALL = 60
 """Lines below which a module hardly deserves a file of its own."""
 _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-_HEADLESS = re.compile(r"(?:What|Who|Whatever|Whoever)\b")
+_HEADLESS = re.compile(r"Wh(?:at|o)")
 
 
 def numbers(root: Path) -> dict[str, float]:
