@@ -22,8 +22,9 @@ from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.published import contentcheck
 from snaploom.jobs.session import spark as sessions
 from snaploom.jobs.session.jvmstart import SparkNotStarted
+from snaploom.jobs.session.opening import with_drivers
 from snaploom.jobs.session.smallwork import SMALL_BYTES
-from snaploom.jobs.sparkentry import with_drivers
+from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
 from snaploom.jobs.weaving.runs import preview, weave_outputs
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.run import RunSettings
@@ -53,9 +54,9 @@ class Asked:
         moment, interruption = parse_instant(NOW), Interruption()
         with pytest.raises(SparkNotStarted):
             weave_outputs(
-                bundles, moment, None, lambda event: None, lambda: None, interruption,
+                RunRequest(bundles, moment, lambda event: None, interruption),
                 open_session=self.session,
-            )  # fmt: skip
+            )
         return self.is_small
 
 
@@ -147,7 +148,7 @@ def test_runs_of_several_outputs_are_not_small(loom: Loom) -> None:
 def test_plan_of_few_bytes_is_small(loom: Loom) -> None:
     asked = Asked()
     with pytest.raises(SparkNotStarted):
-        preview(loom.bundle(), parse_instant(NOW), None, open_session=asked.session)
+        preview(PlanRequest(loom.bundle(), parse_instant(NOW)), open_session=asked.session)
     assert asked.is_small == [True]
 
 

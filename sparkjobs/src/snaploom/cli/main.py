@@ -22,7 +22,7 @@ from typing import Protocol, cast
 
 from cyclopts import App, Parameter
 
-from snaploom import lazyimport
+from snaploom import ondemand
 from snaploom.confidential import remember_environment
 from snaploom.processend import end_process
 from snaploom.version import VERSION
@@ -101,14 +101,6 @@ class CommandModule(Protocol):
     """Groups that its commands are in, with their summaries."""
 
 
-class ShowFailure(Protocol):
-    """`snaploom.cli.errordisplay.show_failure`, which brings the models along."""
-
-    def __call__(self, error: Exception, arguments: Sequence[str]) -> int:
-        """Print what went wrong; returns the exit code."""
-        ...
-
-
 def build_app(arguments: Sequence[str] = ()) -> App:
     """The command line as an object; also what the reference pages are generated from.
 
@@ -173,7 +165,7 @@ def run_command(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:  # noqa: BLE001 - the last resort: no traceback reaches a user
-        return cast(ShowFailure, lazyimport.resolve(lazyimport.FAILURES))(error, arguments)
+        return ondemand.show_failure(error, arguments)
     return outcome if isinstance(outcome, int) else 0
 
 

@@ -16,12 +16,10 @@ from snaploom.cli.options import (
     OutputName,
     ProjectOptions,
     Strict,
-    allowed_by,
     instant_of,
     refuse_unlisted_strict,
 )
 from snaploom.cli.planview import show_plans
-from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.plannedoutput import plan_output
 
 
@@ -43,7 +41,7 @@ def plan(
     if offline and strict:
         refuse_unlisted_strict("--offline", "plan without --offline, which lists the root")
     moment = instant_of(now)
-    declarations = read_declarations(file, allowed_by(allow), project.choice)
+    declarations = project.read(file, allow)
     planned = plan_output(declarations, name, moment, offline=offline, strict=strict)
     show_plans([planned], declarations, output)
     return planned.exit_code

@@ -19,6 +19,7 @@ from snaploom.jobs.reports.runrecord import clipped
 from snaploom.jobs.reports.textlines import EventLines
 from snaploom.jobs.runevents import Event
 from snaploom.jobs.weaving.runoptions import RunOptions
+from snaploom.jobs.weaving.runrequest import RunRequest
 from snaploom.jobs.weaving.runs import weave_outputs
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.report import Report, RunPhase
@@ -66,9 +67,6 @@ def weave(bundle: Bundle, work: Work) -> Report:
     events: SimpleQueue[Event] = SimpleQueue()
     lines = EventLines()
 
-    def emit(event: Event) -> None:
-        events.put(event)
-
     def tick() -> None:
         while not events.empty():
             event = events.get()
@@ -79,15 +77,17 @@ def weave(bundle: Bundle, work: Work) -> Report:
         work.changed()
 
     try:
+        options = RunOptions(allow=work.allow)
         (report,) = weave_outputs(
-            [bundle],
-            work.started,
-            None,
-            emit,
-            tick,
-            work.interruption,
-            options=RunOptions(allow=work.allow),
-            lease=work.lease,
+            RunRequest(
+                (bundle,),
+                work.started,
+                events.put,
+                work.interruption,
+                tick,
+                options=options,
+                lease=work.lease,
+            )
         )
     finally:
         tick()

@@ -161,8 +161,6 @@ class Job:
     """Whether somebody asked to stop."""
     group: JobGroup = field(default_factory=JobGroup)
     """The Spark jobs of what is being done now."""
-    limit: int | None = None
-    """Snapshots to publish at most."""
     options: RunOptions = AS_DECLARED
     """What is asked of the run beyond its declarations."""
     lease: OpenLease | None = None

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
+from snaploom import ondemand
 from snaploom.confidential import remember_environment
 from snaploom.errors import ArgumentInvalid
 from snaploom.jobs.declarations.allowlists import allowances_of
@@ -23,20 +25,23 @@ from snaploom.jobs.namedfolders import open_named
 from snaploom.jobs.plannedoutput import plan_output
 from snaploom.jobs.published.datadiff import SAMPLES, data_diff_request
 from snaploom.jobs.published.declarationdiff import compare
-from snaploom.jobs.published.outputcheck import check_output
+from snaploom.jobs.published.outputcheck import check_output, live_times
 from snaploom.jobs.published.runestimate import Estimate
 from snaploom.jobs.reports.textlines import writing_lines
 from snaploom.jobs.runevents import Warned
-from snaploom.jobs.sparkentry import (
+from snaploom.jobs.session.opening import (
     OpenSession,
-    compare_data,
     index_places,
-    read_folder,
-    reading_session,
     session_beside,
     with_drivers,
 )
-from snaploom.jobs.weaving.runoptions import MOST_PARALLEL_SNAPSHOTS, RunOptions
+from snaploom.jobs.weaving.runoptions import (
+    MOST_PARALLEL_SNAPSHOTS,
+    RunOptions,
+    refuse_unacknowledged,
+    span_of,
+)
+from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
 from snaploom.jobs.weaving.runs import estimate_run, preview, weave_outputs
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.projectfile import NO_CHOICE, VariableChoice
@@ -274,13 +279,14 @@ class Project:
             ArgumentInvalid: there is no such output, or `now` is no time.
         """
         options = RunOptions(
+            limit=limit,
             keep_going=keep_going,
             parallel=parallel,
             parallel_snapshots=parallel_snapshots,
             is_strict=strict,
         )
         names = [output] if isinstance(output, str) else list(output or self.outputs)
-        runs = self._run(names, _moment(now), limit, options, spark, progress, raises)
+        runs = self._run(names, _moment(now), options, spark, progress, raises)
         return runs[0] if isinstance(output, str) else runs
 
     def backfill(
@@ -320,11 +326,12 @@ class Project:
         """
         options = RunOptions(
             selection=_span(start, end),
+            limit=limit,
             keep_going=keep_going,
             parallel_snapshots=parallel_snapshots,
             is_strict=strict,
         )
-        return self._run([output], _moment(now), limit, options, spark, progress, raises)[0]
+        return self._run([output], _moment(now), options, spark, progress, raises)[0]
 
     def estimate(
         self,
@@ -351,14 +358,9 @@ class Project:
         """
         _refuse_below_one(limit, "limit")
         bundle = self._runnable([output])[0]
-        return estimate_run(
-            bundle,
-            _moment(now),
-            limit,
-            _span(start, end),
-            self._declarations.allow,
-            self._session(spark),
-        )
+        options = RunOptions(_span(start, end), limit, allow=self._declarations.allow)
+        request = PlanRequest(bundle, _moment(now), options)
+        return estimate_run(request, self._session(spark))
 
     def restate(
         self,
@@ -389,18 +391,10 @@ class Project:
             ArgumentInvalid: the readers are not acknowledged, or as `run`.
             InvalidDeclarations, RunFailed: as `run`.
         """
-        if acknowledge_readers is not True:
-            raise ArgumentInvalid(
-                "a published snapshot is to be replaced",
-                path="acknowledge_readers",
-                found=repr(acknowledge_readers),
-                expected="True",
-                hint="readers that list folders see both versions until readerGrace has passed "
-                "and the old one is removed; pass True if everybody knows",
-            )
+        refuse_unacknowledged(acknowledge_readers, "acknowledge_readers")
         selection = Selection(restated=instant_of(time, "time"))
         options = RunOptions(selection=selection, reason=reason)
-        return self._run([output], _moment(now), None, options, spark, progress, raises)[0]
+        return self._run([output], _moment(now), options, spark, progress, raises)[0]
 
     def diff(
         self,
@@ -428,9 +422,8 @@ class Project:
         if against is not None:
             other = against if isinstance(against, Project) else load(against)
             before = other._declarations.bundle(output)
-        look = partial(
-            preview, after, moment, None, self._declarations.allow, False, self._session(spark)
-        )
+        request = PlanRequest(after, moment, RunOptions(allow=self._declarations.allow))
+        look = partial(preview, request, self._session(spark))
         return Diff(compare(after, before, moment, None if offline else look))
 
     def diff_data(
@@ -465,7 +458,9 @@ class Project:
         allow = self._declarations.allow
         with signal_handlers() as interruption:
             return DataDiff(
-                compare_data()(request, store, moment, interruption, allow, self._session(spark))
+                ondemand.compare_data(
+                    request, store, moment, interruption, allow, self._session(spark)
+                )
             )
 
     def check(
@@ -493,18 +488,9 @@ class Project:
         spec = self._bundle(output).output.spec
         store = open_named(spec.output_folder.folder_uri)
         state = open_folder(store).log.read()
-        live = tuple(version.time for version in state.timeline)
         asked = [instant_of(time, f"snapshots[{n}]") for n, time in enumerate(snapshots)]
-        if set(asked) - set(live):
-            raise ArgumentInvalid(
-                "no live snapshot has this time",
-                path="snapshots",
-                found=", ".join(map(str, snapshots)),
-                expected="times of published snapshots",
-                hint="`snapshots` lists them",
-            )
+        times = live_times(state, asked, "snapshots")
         with signal_handlers() as interruption:
-            times = tuple(asked) or live
             faults = check_output(
                 spec, store, state, times, files_only, _lines(progress), interruption,
                 self._declarations.allow, self._session(spark),
@@ -580,10 +566,9 @@ class Project:
         """
         spec = self._bundle(output).output.spec
         allow = self._declarations.allow
-        session = spark or reading_session()("snaploom read", spec.run, allow)
-        return read_folder()(
-            session, spec.output_folder.folder_uri, at=at, between=between, manifest=manifest
-        )
+        session = spark or ondemand.reading_session("snaploom read", spec.run, allow)
+        folder = spec.output_folder.folder_uri
+        return ondemand.read_folder(session, folder, at=at, between=between, manifest=manifest)
 
     def _repr_html_(self) -> str:
         return f"<pre>{self}</pre>{self.findings._repr_html_()}"
@@ -596,31 +581,22 @@ class Project:
         self,
         names: Sequence[str],
         moment: EpochNanos,
-        limit: int | None,
         options: RunOptions,
         spark: SparkSession | None,
         progress: Progress,
         raises: bool,
     ) -> Runs:
-        _refuse_below_one(limit, "limit")
+        _refuse_below_one(options.limit, "limit")
         _refuse_below_one(options.parallel, "parallel")
         _refuse_below_one(options.parallel_snapshots, "parallel_snapshots", MOST_PARALLEL_SNAPSHOTS)
         bundles = self._runnable(names)
         emit = writing_lines(_lines(progress))
         declarations = self._declarations
+        options = replace(options, allow=declarations.allow)
         indexes = index_places(declarations, lambda text: emit(Warned(text)))
         with signal_handlers() as interruption:
-            reports = weave_outputs(
-                bundles,
-                moment,
-                limit,
-                emit,
-                lambda: None,
-                interruption,
-                indexes,
-                options.allowing(declarations.allow),
-                open_session=self._session(spark),
-            )
+            request = RunRequest(bundles, moment, emit, interruption, options=options)
+            reports = weave_outputs(request, indexes, self._session(spark))
         runs = Runs(tuple(map(Run, reports)))
         return runs.raise_for_failures() if raises else runs
 
@@ -671,16 +647,7 @@ def _refuse_below_one(number: object, argument: str, most: int | None = None) ->
 
 
 def _span(start: Time, end: Time) -> Selection:
-    first, last = instant_of(start, "start"), instant_of(end, "end")
-    if first >= last:
-        raise ArgumentInvalid(
-            "no time lies in this span",
-            path="start",
-            found=f"from {start} to {end}",
-            expected="a time after `start` in `end`",
-            hint="give a later `end`, or an earlier `start`",
-        )
-    return Selection(first, last)
+    return span_of(instant_of(start, "start"), instant_of(end, "end"), "end")
 
 
 def _lines(progress: Progress) -> Callable[[str], None]:

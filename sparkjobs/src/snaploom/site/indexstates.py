@@ -1,6 +1,6 @@
 """States of declared skipping indexes: phase, coverage, and what queries left out by them.
 
-Needs Arrow, so that it is imported only where an index is declared (`lazyimport.INDEX_STATES`).
+Needs Arrow, so that it is imported only where an index is declared (`ondemand.index_states`).
 """
 
 from __future__ import annotations

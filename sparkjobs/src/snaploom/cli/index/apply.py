@@ -11,8 +11,7 @@ from snaploom.cli.index.declaredindexes import declared_places
 from snaploom.cli.index.execution import carry_out
 from snaploom.cli.index.indexoptions import Kms, settings_of
 from snaploom.cli.index.rendering import show_reports
-from snaploom.cli.options import DEFAULT_PROJECT, Allow, Files, Form, ProjectOptions, allowed_by
-from snaploom.jobs.declarations.declarationfiles import read_declarations
+from snaploom.cli.options import DEFAULT_PROJECT, Allow, Files, Form, ProjectOptions
 from snaploom.jobs.indexes.indexrequests import IndexAction, IndexRequest
 from snaploom.models.finding import InvalidDeclarations
 
@@ -39,7 +38,7 @@ def apply(
 
     Applying the same declarations again changes nothing.
     """
-    declarations = read_declarations(file, allowed_by(allow), project.choice)
+    declarations = project.read(file, allow)
     places = declared_places(declarations, names, settings_of(conf, kms))
     action = IndexAction.PLAN if dry_run else IndexAction.APPLY
     requests = [IndexRequest(action, place, declaration=place.declaration) for place in places]

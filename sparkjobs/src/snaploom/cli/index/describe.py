@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, cast
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from snaploom import lazyimport
-from snaploom.cli.console import OutputForm, print_json, result_console
+from snaploom import ondemand
+from snaploom.cli.console import OutputForm, show_result
 from snaploom.cli.index.execution import carry_out
 from snaploom.cli.index.indexoptions import (
     DEFAULT_PLACE,
@@ -25,7 +25,6 @@ from snaploom.cli.index.rendering import show_descriptions, show_list
 from snaploom.cli.options import Allow, Form, allowed_by
 from snaploom.errors import FormatNotAllowed, SkippingError
 from snaploom.jobs.indexes.indexrequests import (
-    ExplainQuery,
     IndexAction,
     IndexedPlace,
     IndexReport,
@@ -142,12 +141,8 @@ def explain(
     output: Form = OutputForm.TEXT,
 ) -> int:
     """Show which files a query would read, which indexes it used, and why not the others."""
-    work = cast(ExplainQuery, lazyimport.resolve(lazyimport.EXPLAIN_INDEX))
     locations = [location_uri(each) for each in location]
     with signal_handlers() as interruption:
-        explained = work(query, locations, pairs_of(conf, "--conf"), interruption)
-    if output is OutputForm.JSON:
-        print_json(explained.document)
-    else:
-        result_console().print(explained.text, markup=False)
+        explained = ondemand.explain_query(query, locations, pairs_of(conf, "--conf"), interruption)
+    show_result(explained, output)
     return 0

@@ -17,9 +17,9 @@ from snaploom.cli.options import (
     ProjectOptions,
     allowed_by,
     folder_uri,
+    refuse_request,
 )
 from snaploom.errors import StatementInvalid
-from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.jobs.indexes.targets import place_of_resource
 from snaploom.jobs.namedfolders import by_hadoop
@@ -109,9 +109,8 @@ def place_of(target: str, options: PlaceOptions) -> IndexedPlace:
             is given.
     """
     settings = settings_of(options.conf, options.kms)
-    allow = allowed_by(options.allow)
     if options.file:
-        declarations = read_declarations(options.file, allow, options.project.choice)
+        declarations = options.project.read(options.file, options.allow)
         return place_of_resource(declarations, target, settings)
     given = (options.location or "").strip()
     location = given or next(iter(locations_in(dict(settings).get(LOCATIONS))), "")
@@ -123,6 +122,7 @@ def place_of(target: str, options: PlaceOptions) -> IndexedPlace:
             hint="add --location FOLDER, or -f FILES for a declared index",
         )
     store = StorePlace(folder_uri(location).rstrip("/"))
+    allow = allowed_by(options.allow)
     return IndexedPlace(subject_of(target, options), store, settings=settings, allow=allow)
 
 
@@ -234,11 +234,3 @@ def pairs_of(texts: Iterable[str], option: str) -> tuple[tuple[str, str], ...]:
 def settings_of(conf: Iterable[str], kms: str | None) -> tuple[tuple[str, str], ...]:
     """Settings of the session, from `--conf` and `--kms`."""
     return pairs_of([*conf, *([f"{KEY_SERVICE}={kms}"] if kms else [])], "--conf")
-
-
-def refuse_request(
-    message: str, path: str, found: str = "", expected: str = "", hint: str = ""
-) -> InvalidDeclarations:
-    """The error about what a command line asks for."""
-    finding = make_finding("SL191", message, path=path, found=found, expected=expected, hint=hint)
-    return InvalidDeclarations([finding])

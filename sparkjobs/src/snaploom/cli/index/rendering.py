@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from rich.console import Console
 from rich.table import Table
 
-from snaploom.cli.console import OutputForm, message_console, print_json, result_console
+from snaploom.cli.console import OutputForm, print_documents, print_json, result_console, warn
 from snaploom.jobs.indexes.indexrequests import IndexReport
 from snaploom.models.times import EpochNanos, format_instant, now
 from snaploom.skipping.core.definition import SkippingDefinition
@@ -21,8 +21,7 @@ def show_reports(reports: Sequence[IndexReport], form: OutputForm) -> None:
     """What was done, one line a thing; one document as it is, several as a list."""
     _warn(reports)
     if form is OutputForm.JSON:
-        documents = [document(report) for report in reports]
-        print_json(documents[0] if len(documents) == 1 else documents)
+        print_documents([document(report) for report in reports])
         return
     console = result_console()
     for report in reports:
@@ -34,8 +33,7 @@ def show_descriptions(reports: Sequence[IndexReport], form: OutputForm) -> None:
     """Everything that is known about indexes."""
     _warn(reports)
     if form is OutputForm.JSON:
-        documents = [document(report) for report in reports]
-        print_json(documents[0] if len(documents) == 1 else documents)
+        print_documents([document(report) for report in reports])
         return
     for report in reports:
         _describe(report, result_console())
@@ -68,11 +66,7 @@ def show_list(descriptions: Sequence[Description], form: OutputForm) -> None:
     console.print(table)
     for report in reports:
         if report.description.problem:
-            message_console().print(
-                f"warning {report.label}: {report.description.problem}",
-                style="yellow",
-                markup=False,
-            )
+            warn(f"{report.label}: {report.description.problem}")
 
 
 def _covered(description: Description) -> str:
@@ -222,6 +216,4 @@ def _last_used(description: Description) -> str:
 def _warn(reports: Sequence[IndexReport]) -> None:
     for report in reports:
         for warning in report.warnings:
-            message_console().print(
-                f"warning {report.label}: {warning}", style="yellow", markup=False
-            )
+            warn(f"{report.label}: {warning}")

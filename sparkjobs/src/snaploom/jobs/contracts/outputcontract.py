@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import cast
 
 from pydantic import JsonValue
 
-from snaploom import lazyimport
+from snaploom import ondemand
 from snaploom.errors import ArgumentInvalid
 from snaploom.jobs.contracts.contractcheck import Deviation, Verdict, deviations, statements
 from snaploom.jobs.contracts.contractdocument import (
@@ -88,7 +87,7 @@ def contract_reader() -> ReadContract:
         ArgumentInvalid: the library of the standard is not installed.
     """
     try:
-        return cast(ReadContract, lazyimport.resolve(lazyimport.READ_CONTRACT))
+        return ondemand.read_contract
     except ModuleNotFoundError as error:
         if error.name != "open_data_contract_standard":
             raise

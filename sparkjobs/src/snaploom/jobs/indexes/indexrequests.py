@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
 
 from pydantic import JsonValue
 
-from snaploom.jobs.interruption import Interruption
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.run import RunSettings
 from snaploom.models.skippingindex import RefreshMode
@@ -102,27 +99,6 @@ class IndexReport:
     """What a person should know, and that stops nothing."""
 
 
-class CarryOut(Protocol):
-    """`snaploom.jobs.indexes.indexjobs.carry_out`, which brings Spark along."""
-
-    def __call__(
-        self,
-        requests: Sequence[IndexRequest],
-        progress: Callable[[str, int, int], None],
-        on_tick: Callable[[], None],
-        interruption: Interruption,
-    ) -> tuple[IndexReport, ...]:
-        """Do what is asked for, one after the other.
-
-        Args:
-            requests: what to do; one session serves all.
-            progress: takes a label, the number of files done and of all; from any thread.
-            on_tick: called several times a second from the calling thread.
-            interruption: from `signal_handlers`.
-        """
-        ...
-
-
 @dataclass(frozen=True)
 class Explained:
     """What skipping does to a query."""
@@ -132,16 +108,5 @@ class Explained:
     document: JsonValue
     """For programs: each relation of files in the query."""
 
-
-class ExplainQuery(Protocol):
-    """`snaploom.jobs.indexes.indexjobs.explain_query`, which brings Spark along."""
-
-    def __call__(
-        self,
-        query: str,
-        locations: Sequence[str],
-        settings: Properties,
-        interruption: Interruption,
-    ) -> Explained:
-        """Plan a query, and return which files it would read and why; nothing is run."""
-        ...
+    def __str__(self) -> str:
+        return self.text

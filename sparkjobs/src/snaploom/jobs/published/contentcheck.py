@@ -16,9 +16,9 @@ from snaploom.errors import SnaploomError, SourceSchemaInvalid, StorageError
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.job import JobGroup, run_in_group
 from snaploom.jobs.session.errortranslation import translated
+from snaploom.jobs.session.opening import OpenSession
 from snaploom.jobs.session.smallwork import SMALL_BYTES
 from snaploom.jobs.session.spark import build_session
-from snaploom.jobs.sparkentry import OpenSession
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.outputfolder import DataFormat
 from snaploom.models.run import RunSettings

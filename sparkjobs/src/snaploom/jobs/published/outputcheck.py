@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
+from snaploom import ondemand
+from snaploom.errors import ArgumentInvalid
 from snaploom.jobs.interruption import Interruption
-from snaploom.jobs.sparkentry import BUILT, OpenSession, check_content
+from snaploom.jobs.session.opening import OpenSession, own_session
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.outputdataset import OutputDatasetSpec
 from snaploom.models.run import RunSettings
-from snaploom.models.times import EpochNanos
+from snaploom.models.times import EpochNanos, format_instant
 from snaploom.storage.foldercheck import Fault, FaultKind, check_files, check_log, check_table
 from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.state import FolderState
@@ -24,7 +26,7 @@ def check_output(
     report: Callable[[str], None],
     interruption: Interruption,
     allow: Allowances = NO_ALLOWANCES,
-    open_session: OpenSession = BUILT,
+    open_session: OpenSession = own_session,
 ) -> tuple[Fault, ...]:
     """Every fault of the manifest, of the files, and of what is in them.
 
@@ -50,9 +52,36 @@ def check_output(
         readable = [time for time in times if time not in broken]
         run = RunSettings() if spec is None else spec.run
         key = () if spec is None else spec.data_model.root_data_source.root_key
-        read = check_content()
-        faults += read(run, store, state, key, readable, report, interruption, allow, open_session)
+        faults += ondemand.check_content(
+            run, store, state, key, readable, report, interruption, allow, open_session
+        )
     return tuple(faults)
+
+
+def live_times(
+    state: FolderState, asked: Collection[EpochNanos], option: str
+) -> tuple[EpochNanos, ...]:
+    """Return the times of the live snapshots that are asked for; of all where none is.
+
+    Args:
+        state: of the folder.
+        asked: times of snapshots.
+        option: name of the argument that holds them.
+
+    Raises:
+        ArgumentInvalid: no live snapshot has one of these times.
+    """
+    live = tuple(version.time for version in state.timeline)
+    unknown = [format_instant(time) for time in asked if time not in live]
+    if unknown:
+        raise ArgumentInvalid(
+            "no live snapshot has this time",
+            path=option,
+            found=", ".join(unknown),
+            expected="times of published snapshots",
+            hint="'snaploom snapshots' lists them",
+        )
+    return tuple(time for time in live if not asked or time in asked)
 
 
 def _without_schema(state: FolderState, faults: Sequence[Fault]) -> set[EpochNanos]:

@@ -76,25 +76,19 @@ def weave_output(
     try:
         job.interruption.check()
         job.group.enter(spark, f"{run.run_id}-plan", f"{output.identity}: listing sources")
-        options = job.options
-        request = PlanRequest(
-            bundle, job.now, job.limit, options.selection, options.allow, options.is_strict
-        )
+        request = PlanRequest(bundle, job.now, job.options)
         with prepare(spark, request, record.observations, job.clock, files) as prepared:
-            due = begin(prepared, record, options, job.clock, job.emit)
+            due = begin(prepared, record, job.options, job.clock, job.emit)
             clock = never_before(job.clock, newest_moment(prepared.state))
-            _visit(OutputRun(spark, prepared, replace(run, clock=clock), job, record), due)
+            this = OutputRun(spark, prepared, replace(run, clock=clock), job, record)
+            if due:
+                _weave(this, due)
+            elif prepared.state.timeline:
+                _keep_listings(this)
+                _register(this, open_folder(folder_store(output)))
     except SnaploomError as error:
         record.stop(_reason_behind(job, error))
     return record.report()
-
-
-def _visit(run: OutputRun, due: Sequence[PlannedSnapshot]) -> None:
-    if due:
-        _weave(run, due)
-    elif run.prepared.state.timeline:
-        _keep_listings(run)
-        _register(run, open_folder(folder_store(run.output)))
 
 
 def _weave(run: OutputRun, due: Sequence[PlannedSnapshot]) -> None:
@@ -232,10 +226,11 @@ def _record_outcome(
         reason = SnapshotReason(outcome.reason.value)
         record.leave_out(planned, reason, outcome.message, warn=outcome.mode.warns)
     elif isinstance(outcome, AlreadyPublished):
-        message = f"run {outcome.record.run_id} published it meanwhile"
+        message = f"already published by run {outcome.record.run_id}"
         record.leave_out(planned, SnapshotReason.ALREADY_PUBLISHED, message)
     else:
-        record.publish(outcome.record, woven.seconds, woven.warnings, woven.columns)
+        columns = outcome.result.columns
+        record.publish(outcome.record, woven.seconds, woven.warnings, columns)
         _delete_old(run, folder, coming)
         _see_newest(folder, record)
         record.show_published()

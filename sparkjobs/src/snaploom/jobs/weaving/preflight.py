@@ -115,11 +115,10 @@ def plan_listed(
     bundle, state = inspected.bundle, inspected.state
     published = published_state(inspected.store, state)
     present = min(request.moment, clock())
-    plan = plan_run(
-        bundle, listed, published, request.moment, request.limit, request.selection, present
-    )
+    limit, selection = request.options.limit, request.options.selection
+    plan = plan_run(bundle, listed, published, request.moment, limit, selection, present)
     refuse(plan.findings)
-    if request.is_strict or bundle.output.spec.run.on_empty_root is OnEmptyRoot.FAIL:
+    if request.options.is_strict or bundle.output.spec.run.on_empty_root is OnEmptyRoot.FAIL:
         root = inspected.tree.root.source
         refuse_empty_root(bundle.source(root), listed[root])
     return PlannedRun(bundle, plan, state, published, present)

@@ -72,7 +72,9 @@ def prepare(
     observations = observations or Observations()
     inspected = inspect(bundle, folder_store(bundle.output), observations)
     listings = Listings(inspected.store, clock())
-    with closing(Sources(spark, bundle, request.moment, listings, request.allow, files)) as sources:
+    with closing(
+        Sources(spark, bundle, request.moment, listings, request.options.allow, files)
+    ) as sources:
         readers = {node.source: sources.reader(node.source) for node in inspected.tree.nodes}
         listed: dict[str, SourceSnapshots] = {}
         for name, reader in readers.items():

@@ -7,22 +7,25 @@ there is anything to weave; what it has listed by then is not listed again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from snaploom.errors import SnaploomError
 from snaploom.jobs.reports.observations import Observations
 from snaploom.jobs.reports.runrecord import RunRecord
 from snaploom.jobs.runevents import Event
+from snaploom.jobs.session.smallwork import SMALL_BYTES
 from snaploom.jobs.weaving.preflight import PlannedRun, begin, inspect, plan_listed
 from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
-from snaploom.jobs.weaving.smallruns import is_small
 from snaploom.listing.otherfiles import SparkNeeded
+from snaploom.listing.snapshotbytes import snapshot_bytes
 from snaploom.listing.sourcefiles import SourceFiles, listed_without_spark
 from snaploom.models.report import Report
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.intervals import SourceSnapshots
+from snaploom.planning.plan import PlannedSnapshot
+from snaploom.planning.steps import ReadSource
 from snaploom.storage.layout import new_run_id
 from snaploom.storage.stores import open_store
 
@@ -97,9 +100,8 @@ def begun_run(
     events: list[Event] = []
     record = RunRecord(bundle, new_run_id(clock()), events.append, clock)
     try:
-        planned = planned_without_spark(
-            request.plan_of(bundle), clock, files, check, record.observations
-        )
+        plan = PlanRequest(bundle, request.moment, request.options)
+        planned = planned_without_spark(plan, clock, files, check, record.observations)
         due = begin(planned, record, request.options, clock, events.append)
         is_registered = bundle.output.spec.output_folder.register_table is not None
         if due or (is_registered and planned.state.timeline):
@@ -115,3 +117,27 @@ def begun_run(
 def log_start(bundle: Bundle, needed: SparkNeeded) -> None:
     """Log why Spark is started although it is not known whether anything is due."""
     _log.info("%s: Spark is started to list sources: %s", bundle.output.identity, needed)
+
+
+def is_small(bundle: Bundle, due: Sequence[PlannedSnapshot], files: SourceFiles) -> bool:
+    """Whether snapshots of an output are woven from few bytes; false where that is unknown.
+
+    Java need not be prepared for much then.
+
+    Args:
+        bundle: the output, and what it refers to.
+        due: what is to be woven.
+        files: of the sources; what is listed stays there.
+    """
+    total = 0
+    try:
+        # What two snapshots read may be read twice.
+        for step in (step for snapshot in due for step in snapshot.steps):
+            if not isinstance(step, ReadSource):
+                continue
+            found = snapshot_bytes(bundle, step.source, step.time, files)
+            if found is None or (total := total + found) > SMALL_BYTES:
+                return False
+    except (SnaploomError, SparkNeeded):
+        return False  # reading the snapshot raises it again, with the snapshot's name
+    return bool(due)
