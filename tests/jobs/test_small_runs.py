@@ -20,6 +20,7 @@ from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.hadoopsettings import JAVA_VARIABLES
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.published import contentcheck
+from snaploom.jobs.published.outputcheck import CheckRequest
 from snaploom.jobs.session import spark as sessions
 from snaploom.jobs.session.jvmstart import SparkNotStarted
 from snaploom.jobs.session.opening import with_drivers
@@ -165,11 +166,9 @@ def test_check_of_few_published_bytes_is_small(
     state, asked = loom.state(), Asked()
     store = open_store(loom.uri, create=False)
     times = [record.time for record in state.snapshots]
+    request = CheckRequest(store, state, times)
     with pytest.raises(SparkNotStarted):
-        contentcheck.check_content(
-            RunSettings(), store, state, (), times, print, Interruption(),
-            open_session=asked.session,
-        )  # fmt: skip
+        contentcheck.check_content(request, print, Interruption(), asked.session)
     assert asked.is_small == [expected]
 
 

@@ -27,7 +27,7 @@ from snaploom.cli.options import (
 from snaploom.cli.outputfolders import Place, published_state
 from snaploom.errors import ManifestCorrupt
 from snaploom.jobs.interruption import signal_handlers
-from snaploom.jobs.published.outputcheck import check_output, live_times
+from snaploom.jobs.published.outputcheck import CheckRequest, check_output, live_times
 from snaploom.storage.foldercheck import Fault, FaultKind
 
 _FIXES: Mapping[FaultKind, str] = {
@@ -82,14 +82,14 @@ def check(
             return _show([Fault(FaultKind.LOG, "metadata/manifest/", found)], place, 0, 0, output)
         times = live_times(state, asked, "--snapshot")
         spec = project.read(file).bundle(place).output.spec if file else None
+        request = CheckRequest(store, state, times, spec, allowed_by(allow))
         faults = check_output(
-            spec, store, state, times, files_only, _print, interruption, allowed_by(allow)
+            request,
+            files_only,
+            lambda line: message_console().print(line, markup=False),
+            interruption,
         )
     return _show(faults, store.uri, state.seq, len(times), output)
-
-
-def _print(line: str) -> None:
-    message_console().print(line, markup=False)
 
 
 def _show(faults: Sequence[Fault], uri: str, seq: int, snapshots: int, form: OutputForm) -> int:

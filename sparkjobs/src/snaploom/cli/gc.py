@@ -57,7 +57,9 @@ def gc(
     opened = open_folder(open_named(folder_uri(folder)))
     state = opened.log.read()
     declared = promised_grace(state, moment)
-    nanos = declared if grace is None else _nanos(grace)
+    nanos = declared
+    if grace is not None:
+        nanos = grace // timedelta(microseconds=1) * NANOS_PER_MICROSECOND
     if nanos < declared and not below_reader_grace:
         raise _too_short(grace, declared)
     found = find_garbage(opened.store, state, moment, nanos)
@@ -70,10 +72,6 @@ def gc(
     else:
         _print(result_console(), found, removed, dry_run)
     return 0
-
-
-def _nanos(length: timedelta) -> int:
-    return length // timedelta(microseconds=1) * NANOS_PER_MICROSECOND
 
 
 def _too_short(grace: timedelta | None, declared: int) -> InvalidDeclarations:

@@ -93,7 +93,7 @@ INTERRUPTED = 130
 
 
 class CommandModule(Protocol):
-    """What an entry point of the group names."""
+    """Target of an entry point of the group."""
 
     COMMANDS: tuple[tuple[str, str, str], ...]
     """Name, dotted path of the function, and summary; the group of a command stands before it."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from snaploom.jobs.declarations.declarationfiles import Declarations
 
 EMPTY_TEXT = "an empty text"
-"""What was found where nothing but quotes was given."""
+"""Value found where nothing but quotes was given."""
 
 OutputName = Annotated[str, Parameter(name="OUTPUT", help="Name of an OutputDataset.")]
 
@@ -118,7 +118,7 @@ class ProjectOptions:
 
     @property
     def choice(self) -> VariableChoice:
-        """What was chosen.
+        """Environment and variables.
 
         Raises:
             InvalidDeclarations: a value has no name, or one name has two values.
@@ -143,7 +143,7 @@ DEFAULT_PROJECT = ProjectOptions()
 
 
 def allowed_by(texts: Iterable[str]) -> Allowances:
-    """What `--allow` and the environment of this process allow.
+    """The allowances of `--allow` and of the environment of this process.
 
     Raises:
         InvalidDeclarations: one of them names no list, or no entry.

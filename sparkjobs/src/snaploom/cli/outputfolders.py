@@ -39,7 +39,7 @@ def published_state(
     manifest: int | None = None,
     choice: VariableChoice = NO_CHOICE,
 ) -> tuple[ObjectStore, FolderState]:
-    """What is published by an output, or in a folder.
+    """The published state of an output, or of a folder.
 
     Args:
         place: name of an output that `files` declare, or a folder.

@@ -17,7 +17,7 @@ from snaploom.jobs.plannedoutput import Planned
 
 
 def show_plans(plans: Sequence[Planned], declarations: Declarations, form: OutputForm) -> None:
-    """One plan as it is, several as a list; what is wrong on standard error."""
+    """Print plans: one as it is, several as a list; findings go to standard error."""
     if form is OutputForm.JSON:
         print_documents([planned.document for planned in plans])
     for planned in plans:

@@ -1,4 +1,4 @@
-"""What a run in a cluster may be asked to do, each as a function from a Bundle to its Report."""
+"""Actions of a run in a cluster, each a function from a Bundle to its Report."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from snaploom.storage.leaseholder import OpenLease
 from snaploom.version import VERSION
 
 MOST_LINES = 100
-"""What was done, and warnings, in a Report: people read the first few."""
+"""Lines and warnings in a Report: people read the first few."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What all of them need."""
+    """Context that all actions share."""
 
     started: EpochNanos
     """When the run began."""
@@ -54,7 +54,7 @@ class Work:
     lease: OpenLease = ClaimLease
     """Where runs of one folder learn of each other."""
     allow: Allowances = NO_ALLOWANCES
-    """What declarations may use beyond the built-in lists."""
+    """Entries that declarations may use beyond the built-in lists."""
 
 
 def weave(bundle: Bundle, work: Work) -> Report:

@@ -81,7 +81,7 @@ class Planned:
 
     @property
     def exit_code(self) -> int:
-        """What `plan` exits with."""
+        """Exit code of `plan`."""
         if self.failure is not None:
             return self.failure.exit_code
         planned = () if self.plan is None else self.plan.snapshots or ()

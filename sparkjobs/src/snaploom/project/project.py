@@ -25,7 +25,7 @@ from snaploom.jobs.namedfolders import open_named
 from snaploom.jobs.plannedoutput import plan_output
 from snaploom.jobs.published.datadiff import SAMPLES, data_diff_request
 from snaploom.jobs.published.declarationdiff import compare
-from snaploom.jobs.published.outputcheck import check_output, live_times
+from snaploom.jobs.published.outputcheck import CheckRequest, check_output, live_times
 from snaploom.jobs.published.runestimate import Estimate
 from snaploom.jobs.reports.textlines import writing_lines
 from snaploom.jobs.runevents import Warned
@@ -93,7 +93,7 @@ def load(
     """
     remember_environment(os.environ)
     single = isinstance(source, str | os.PathLike | Resource)
-    sources = [source] if single else _listed(source)
+    sources = [*source] if isinstance(source, Iterable) and not single else [source]
     resources = [each for each in sources if isinstance(each, Resource)]
     paths = [Path(each) for each in sources if isinstance(each, str | os.PathLike)]
     if len(resources) + len(paths) != len(sources):
@@ -110,10 +110,6 @@ def load(
     if not resources:
         return Project(read_declarations(paths, allowed, choice))
     return Project(declared(resources, paths, allowed, choice))
-
-
-def _listed(source: object) -> list[object]:
-    return list(source) if isinstance(source, Iterable) else [source]
 
 
 class Project:
@@ -152,7 +148,7 @@ class Project:
 
     @property
     def findings(self) -> Findings:
-        """What is wrong, or doubtful."""
+        """Errors and warnings about the declarations."""
         return Findings(self._declarations.findings)
 
     def to_yaml(self) -> str:
@@ -160,7 +156,7 @@ class Project:
         return to_yaml(self.resources)
 
     def validate(self, *, raises: bool = False) -> Findings:
-        """What is wrong, or doubtful, with the declarations; data is not looked at.
+        """Return errors and warnings about the declarations; data is not looked at.
 
         Args:
             raises: whether errors are raised.
@@ -180,7 +176,7 @@ class Project:
         strict: bool = False,
         spark: SparkSession | None = None,
     ) -> Plan:
-        """How an output is joined together, and what a run would publish; nothing is written.
+        """Plan the join tree of an output, and the snapshots of a run; nothing is written.
 
         Args:
             output: name of an OutputDataset.
@@ -343,7 +339,7 @@ class Project:
         now: Time | None = None,
         spark: SparkSession | None = None,
     ) -> Estimate:
-        """About what a backfill would take; nothing is written.
+        """Estimate a backfill; nothing is written.
 
         Args:
             output: name of an OutputDataset.
@@ -405,7 +401,7 @@ class Project:
         now: Time | None = None,
         spark: SparkSession | None = None,
     ) -> Diff:
-        """What the declarations would change in plan, schema and history; nothing is run.
+        """Compare the declarations with others, by plan, schema and history; nothing is run.
 
         Args:
             output: name of an OutputDataset.
@@ -490,15 +486,15 @@ class Project:
         state = open_folder(store).log.read()
         asked = [instant_of(time, f"snapshots[{n}]") for n, time in enumerate(snapshots)]
         times = live_times(state, asked, "snapshots")
+        request = CheckRequest(store, state, times, spec, self._declarations.allow)
         with signal_handlers() as interruption:
             faults = check_output(
-                spec, store, state, times, files_only, _lines(progress), interruption,
-                self._declarations.allow, self._session(spark),
-            )  # fmt: skip
+                request, files_only, _lines(progress), interruption, self._session(spark)
+            )
         return Checked(store.uri, faults, len(times))
 
     def snapshots(self, output: str) -> tuple[SnapshotRecord, ...]:
-        """What an output has published, oldest first; nothing where it never ran.
+        """Return the published snapshots of an output, oldest first; none if it never ran.
 
         Args:
             output: name of an OutputDataset.
@@ -527,7 +523,7 @@ class Project:
         return Status(pages.outputs, pages.now)
 
     def page(self, output: str | None = None, *, now: Time | None = None) -> Pages:
-        """What is declared and published, drawn as HTML; data is not looked at, nor Spark started.
+        """Draw declarations and publications as HTML; data is not looked at, nor Spark started.
 
         Args:
             output: name of an OutputDataset; omitted, all.

@@ -27,7 +27,7 @@ from snaploom.skipping.lifecycle.declaration import Declaration
 @Parameter(name="*")
 @dataclass(frozen=True)
 class KeptOptions:
-    """What is kept, and how."""
+    """Content of the index, and its form."""
 
     where: Annotated[
         str,

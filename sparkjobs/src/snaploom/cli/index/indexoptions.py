@@ -102,7 +102,7 @@ DEFAULT_PLACE = PlaceOptions()
 
 
 def place_of(target: str, options: PlaceOptions) -> IndexedPlace:
-    """What is indexed, and where the index is.
+    """The indexed files, and the place of their index.
 
     Raises:
         InvalidDeclarations: it is neither a table, nor files, nor declared; or no location
@@ -188,7 +188,7 @@ def subject_of(target: str, options: PlaceOptions) -> Subject:
 
 
 def indexes_of(items: Iterable[str]) -> tuple[Index, ...]:
-    """What to keep, from the texts of `--index`.
+    """The indexes that texts of `--index` declare.
 
     Raises:
         InvalidDeclarations: with everything that is wrong in them.

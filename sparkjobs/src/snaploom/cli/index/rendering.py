@@ -14,11 +14,11 @@ from snaploom.cli.console import OutputForm, print_documents, print_json, result
 from snaploom.jobs.indexes.indexrequests import IndexReport
 from snaploom.models.times import EpochNanos, format_instant, now
 from snaploom.skipping.core.definition import SkippingDefinition
-from snaploom.skipping.lifecycle.description import Coverage, Description, IndexDescription
+from snaploom.skipping.lifecycle.description import Description, IndexDescription
 
 
 def show_reports(reports: Sequence[IndexReport], form: OutputForm) -> None:
-    """What was done, one line a thing; one document as it is, several as a list."""
+    """Print what was done, one line each; one document as it is, several as a list."""
     _warn(reports)
     if form is OutputForm.JSON:
         print_documents([document(report) for report in reports])
@@ -94,6 +94,7 @@ def document(report: IndexReport) -> JsonValue:
     """The contract of `-o json`."""
     description = report.description
     state, definition = description.state, description.definition
+    age = description.age_seconds(now())
     return {
         "target": report.label,
         "uri": "" if definition is None else definition.target.uri,
@@ -111,13 +112,13 @@ def document(report: IndexReport) -> JsonValue:
         "where": "" if definition is None else definition.where,
         "indexes": [] if definition is None else [_index(each) for each in description.indexes],
         "properties": {} if definition is None else dict(definition.properties),
-        "files": _files(description.coverage),
+        "files": None if description.coverage is None else dict(asdict(description.coverage)),
         "sameFile": description.same_file,
         "rows": description.rows,
         "bytes": description.bytes,
         "lastRefreshed": _instant(state.refreshed_at),
         "lastChecked": _instant(state.checked_at),
-        "ageSeconds": _rounded(description.age_seconds(now())),
+        "ageSeconds": None if age is None else round(max(age, 0.0), 3),
         "lastUsed": _instant(description.last_used) if description.last_used else None,
         "warnings": list(report.warnings),
     }
@@ -136,10 +137,6 @@ def _index(described: IndexDescription) -> JsonValue:
         "known": described.known,
         "unknown": described.unknown,
     }
-
-
-def _files(coverage: Coverage | None) -> JsonValue:
-    return None if coverage is None else dict(asdict(coverage))
 
 
 def _instant(time: EpochNanos) -> str:
@@ -194,10 +191,6 @@ def _facts(description: Description, definition: SkippingDefinition) -> list[tup
         ("age", _age(description.age_seconds(now()))),
         ("last used", _last_used(description)),
     ]
-
-
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(max(seconds, 0.0), 3)
 
 
 def _age(seconds: float | None) -> str:

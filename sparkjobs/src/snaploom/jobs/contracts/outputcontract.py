@@ -116,7 +116,7 @@ def _current(
 def _of_data(
     kept: Mapping[str, str], bundle: Bundle, newest: SnapshotRecord, now: EpochNanos
 ) -> Iterator[Deviation]:
-    """What the newest snapshot breaks, though it is declared as promised."""
+    """Promises that are declared as promised, and that the newest snapshot breaks."""
     freshness = bundle.output.spec.run.freshness
     latency = kept.get("service level latency")
     if freshness is not None and latency is not None:

@@ -1,4 +1,4 @@
-"""What is asked for about a skipping index: data only, so that nothing here needs Spark."""
+"""Requests about skipping indexes: data only, so that nothing here needs Spark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from snaploom.skipping.statements.syntax import Properties, Subject
 
 
 class IndexAction(StrEnum):
-    """What to do."""
+    """Action on an index."""
 
     CREATE = "CREATE"
     """Create it; nothing is indexed yet."""
@@ -39,20 +39,20 @@ class IndexAction(StrEnum):
 
 @dataclass(frozen=True)
 class IndexedPlace:
-    """What is indexed, and where the index is."""
+    """Indexed files, and the place of their index."""
 
     subject: Subject
     """Table or files."""
     store: StorePlace
     """Where the index is kept."""
     declaration: Declaration | None = None
-    """What a resource declares about it; None where no resource does."""
+    """Declaration by a resource; None without one."""
     settings: Properties = ()
     """Settings of the Spark session, which win over those of `run`."""
     run: RunSettings = field(default_factory=RunSettings)
     """How jobs run, from a resource."""
     allow: Allowances = NO_ALLOWANCES
-    """What declarations may use beyond the built-in lists."""
+    """Entries that declarations may use beyond the built-in lists."""
 
     @property
     def owner(self) -> str:
@@ -70,13 +70,13 @@ class IndexRequest:
     """One thing to do."""
 
     action: IndexAction
-    """What."""
+    """The action."""
     place: IndexedPlace
     """About which index."""
     declaration: Declaration | None = None
-    """What to create."""
+    """The index to create."""
     mode: RefreshMode | None = None
-    """What a refresh looks at; None for what is declared."""
+    """Mode of a refresh; None for the declared one."""
     ignore_if_exists: bool = False
     """Whether an index that exists is no fault."""
     directory: str = ""
@@ -87,21 +87,21 @@ class IndexRequest:
 
 @dataclass(frozen=True)
 class IndexReport:
-    """What became of a request."""
+    """Result of a request."""
 
     label: str
     """For people: the resource, or what is indexed."""
     done: tuple[str, ...]
-    """What was done, or (PLAN) would be, in a few words each; empty when nothing was to do."""
+    """Changes, made or (PLAN) planned, in a few words each; empty without any."""
     description: Description
     """The index as it is now."""
     warnings: tuple[str, ...] = ()
-    """What a person should know, and that stops nothing."""
+    """Warnings for people; they stop nothing."""
 
 
 @dataclass(frozen=True)
 class Explained:
-    """What skipping does to a query."""
+    """Effect of skipping on a query."""
 
     text: str
     """For people."""

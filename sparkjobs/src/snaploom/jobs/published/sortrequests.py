@@ -37,7 +37,7 @@ class PublishedPlace:
     settings: Properties = ()
     """Settings of the Spark session, which win over those of the output's `run`."""
     allow: Allowances = NO_ALLOWANCES
-    """What the output may use beyond the built-in lists."""
+    """Entries that the output may use beyond the built-in lists."""
 
     @property
     def run(self) -> RunSettings:
@@ -161,7 +161,7 @@ class LeftSnapshot:
 
 @dataclass(frozen=True)
 class SnapshotsSorted:
-    """What became of the snapshots of one output."""
+    """Result of sorting snapshots of one output."""
 
     uri: str
     """Its folder."""
@@ -172,7 +172,7 @@ class SnapshotsSorted:
     left: tuple[LeftSnapshot, ...] = ()
     """Those that were not."""
     notes: tuple[str, ...] = field(default=())
-    """What a person should know."""
+    """Notes for people."""
 
     @property
     def is_complete(self) -> bool:

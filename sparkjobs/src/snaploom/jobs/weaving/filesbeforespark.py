@@ -1,4 +1,4 @@
-"""What answers questions about files that are on no local disk, before there is a session.
+"""Access to files that are on no local disk, before there is a session.
 
 In a process of `spark-submit`, Hadoop's client in its JVM (`jobs.session.submittedfiles`). Anywhere
 else a bucket of S3 is asked directly, unless something configures Hadoop's client that is only

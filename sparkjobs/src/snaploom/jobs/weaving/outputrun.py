@@ -53,7 +53,7 @@ from snaploom.storage.writeridentity import Run
 from snaploom.version import VERSION
 
 _ENDS = (Interrupted, SparkStopped, RunRevoked, LeaseNotObtained)
-"""What ends a run, whatever else it may be asked to go on after."""
+"""Errors that end a run, also one that goes on after others."""
 
 
 def weave_output(
@@ -92,9 +92,19 @@ def weave_output(
 
 
 def _weave(run: OutputRun, due: Sequence[PlannedSnapshot]) -> None:
-    job, record = run.job, run.record
+    job, record, output = run.job, run.record, run.output
     try:
-        folder = _begin(run)
+        folder = prepare_folder(
+            folder_store(output, create=True),
+            folder_settings(output),
+            folder_identity(output),
+            run.writer,
+            open_names=left_open(output),
+            accept_root_change=output.spec.run.accept_root_change,
+            adopt_folder=output.spec.run.adopt_folder,
+            reader_grace=output.spec.output_folder.reader_grace,
+            library=table_library(run.spark, output),
+        )
     except SnaploomError as error:
         record.give_up(due, _reason_behind(job, error))
         return
@@ -166,8 +176,9 @@ def _publish_each(
             stopped = _reason_behind(job, error)
         sharing.done(planned.time)
         if stopped is not None:
-            record.give_up(_given_up(due[index:], job, stopped), stopped, reason)
-            if not _goes_on(job, stopped):
+            goes_on = job.options.keep_going and not isinstance(stopped, _ENDS)
+            record.give_up(due[index : index + 1] if goes_on else due[index:], stopped, reason)
+            if not goes_on:
                 break
         _register(run, folder)
     else:
@@ -177,37 +188,11 @@ def _publish_each(
 
 
 def _keep_listings(run: OutputRun) -> None:
-    """Leave what was learned of files to the next run, which asks again where that fails."""
+    """Keep the listings of files for the next run, which lists again where that fails."""
     try:
         run.prepared.listings.keep()
     except SnaploomError as error:
         run.record.warn(f"the listing cache is not written: {error.message}")
-
-
-def _goes_on(job: Job, error: SnaploomError) -> bool:
-    """Whether the next snapshot has its turn after one that failed."""
-    return job.options.keep_going and not isinstance(error, _ENDS)
-
-
-def _given_up(
-    remaining: Sequence[PlannedSnapshot], job: Job, error: SnaploomError
-) -> Sequence[PlannedSnapshot]:
-    return remaining[:1] if _goes_on(job, error) else remaining
-
-
-def _begin(run: OutputRun) -> Folder:
-    output = run.output
-    return prepare_folder(
-        folder_store(output, create=True),
-        folder_settings(output),
-        folder_identity(output),
-        run.writer,
-        open_names=left_open(output),
-        accept_root_change=output.spec.run.accept_root_change,
-        adopt_folder=output.spec.run.adopt_folder,
-        reader_grace=output.spec.output_folder.reader_grace,
-        library=table_library(run.spark, output),
-    )
 
 
 def _record_outcome(
@@ -238,7 +223,7 @@ def _record_outcome(
 
 
 def _delete_old(run: OutputRun, folder: Folder, coming: Sequence[EpochNanos]) -> None:
-    """Apply retention; the snapshot is published whatever comes of it."""
+    """Apply retention; the snapshot stays published if it fails."""
     try:
         gone = delete_old_snapshots(folder, run.writer, run.output, run.job.now, coming)
     except SnaploomError as error:
@@ -269,7 +254,7 @@ def _collect(run: OutputRun, folder: Folder, check: Callable[[], None]) -> None:
 
 
 def _register(run: OutputRun, folder: Folder) -> None:
-    """Bring the catalog table up to date; what is published is, whatever comes of it."""
+    """Bring the catalog table up to date; publications stand if it fails."""
     record = run.record
     if run.output.spec.output_folder.register_table is None:
         return

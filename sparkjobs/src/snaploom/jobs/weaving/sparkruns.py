@@ -14,7 +14,7 @@ from snaploom.jobs.indexes.indexjobs import follow_publication
 from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.jobs.interruption import run_interruptibly, signal_handlers
 from snaploom.jobs.job import POOL, Job, JobGroup, run_in_group
-from snaploom.jobs.lineage.activation import Begin, Follower, lineage_listener
+from snaploom.jobs.lineage.activation import Begin, lineage_listener
 from snaploom.jobs.runevents import EmitEvent, Event, OfOutput, TasksDone, Warned
 from snaploom.jobs.session.errortranslation import translated
 from snaploom.jobs.session.loggers import warnings_as_events
@@ -101,27 +101,20 @@ def _weave_one(
     begin: Begin,
     files: SourceFiles | None,
 ) -> Report:
-    name = bundle.output.name
+    name, follower = bundle.output.name, begin(bundle)
     own = replace(job, group=JobGroup())
     if job.options.parallel > 1:
         own = replace(own, emit=lambda event: job.emit(OfOutput(name, event)))
-    with translated():
-        spark.sparkContext.setLocalProperty(POOL, name)
-    with watch.watching(own):
-        return _followed(spark, bundle, own, begin(bundle), files)
-
-
-def _followed(
-    spark: SparkSession, bundle: Bundle, job: Job, follower: Follower, files: SourceFiles | None
-) -> Report:
-    """Weave an output, with a lineage listener."""
 
     def emit(event: Event) -> None:
-        job.emit(event)
+        own.emit(event)
         follower.take(event)
 
     try:
-        report = weave_output(spark, bundle, replace(job, emit=emit), files)
+        with translated():
+            spark.sparkContext.setLocalProperty(POOL, name)
+        with watch.watching(own):
+            report = weave_output(spark, bundle, replace(own, emit=emit), files)
     except BaseException:
         follower.broke_off()
         raise
@@ -130,7 +123,7 @@ def _followed(
 
 
 class _Watch:
-    """What the main thread does while the work goes on."""
+    """The main thread's view of running work: progress and cancellation."""
 
     def __init__(self, emit: EmitEvent, on_tick: Callable[[], None]) -> None:
         self._emit = emit

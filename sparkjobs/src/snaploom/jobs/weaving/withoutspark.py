@@ -15,7 +15,7 @@ from snaploom.jobs.reports.observations import Observations
 from snaploom.jobs.reports.runrecord import RunRecord
 from snaploom.jobs.runevents import Event
 from snaploom.jobs.session.smallwork import SMALL_BYTES
-from snaploom.jobs.weaving.preflight import PlannedRun, begin, inspect, plan_listed
+from snaploom.jobs.weaving.preflight import PlannedRun, begin, plan_listed
 from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
 from snaploom.listing.otherfiles import SparkNeeded
 from snaploom.listing.snapshotbytes import snapshot_bytes
@@ -38,7 +38,7 @@ class EndedRun:
 
     report: Report
     events: tuple[Event, ...]
-    """What happened, in its order."""
+    """Events, in their order."""
 
 
 @dataclass(frozen=True)
@@ -70,19 +70,17 @@ def planned_without_spark(
         SnaploomError: what preflight finds.
     """
     bundle = request.bundle
-    observations = observations or Observations()
-    folder = bundle.output.spec.output_folder.folder_uri
-    store = open_store(folder, create=False, others=files.others.store)
-    inspected = inspect(bundle, store, observations)
-    listed: dict[str, SourceSnapshots] = {}
-    for name in dict.fromkeys(node.source for node in inspected.tree.nodes):
+
+    def list_source(name: str) -> SourceSnapshots:
         check()
         found = listed_without_spark(bundle, name, files)
         if found is None:
             raise SparkNeeded(f"DataSource/{name}: neither paths nor footers give its snapshots")
-        listed[name] = found
-        observations.see_listing(name, found)
-    return plan_listed(inspected, listed, request, clock)
+        return found
+
+    folder = bundle.output.spec.output_folder.folder_uri
+    store = open_store(folder, create=False, others=files.others.store)
+    return plan_listed(request, store, list_source, clock, observations or Observations())
 
 
 def begun_run(
