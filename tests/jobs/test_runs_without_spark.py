@@ -15,7 +15,7 @@ from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.weaving.preparation import prepare
 from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
-from snaploom.jobs.weaving.withoutspark import EndedRun, begun_run, planned_without_spark
+from snaploom.jobs.weaving.runs import EndedRun, begun_run, planned_without_spark
 from snaploom.listing.otherfiles import NoOtherFiles, SparkNeeded
 from snaploom.listing.sourcefiles import SourceFiles
 from snaploom.models.report import Report

@@ -23,7 +23,7 @@ from snaploom.jobs.published import contentcheck
 from snaploom.jobs.published.outputcheck import CheckRequest
 from snaploom.jobs.session import spark as sessions
 from snaploom.jobs.session.jvmstart import SparkNotStarted
-from snaploom.jobs.session.opening import with_drivers
+from snaploom.jobs.session.providers import with_drivers
 from snaploom.jobs.session.smallwork import SMALL_BYTES
 from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
 from snaploom.jobs.weaving.runs import preview, weave_outputs

@@ -26,7 +26,7 @@ from snaploom.cli.options import (
 )
 from snaploom.cli.outputruns import weave_and_show
 from snaploom.jobs.declarations.declarationfiles import runnable_bundles
-from snaploom.jobs.session.opening import with_drivers
+from snaploom.jobs.session.providers import with_drivers
 from snaploom.jobs.weaving.runoptions import RunOptions, span_of
 from snaploom.jobs.weaving.runrequest import PlanRequest
 from snaploom.jobs.weaving.runs import estimate_run

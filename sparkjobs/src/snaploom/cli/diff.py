@@ -35,7 +35,7 @@ from snaploom.jobs.interruption import signal_handlers
 from snaploom.jobs.namedfolders import open_named
 from snaploom.jobs.published.datadiff import SAMPLES, data_diff_request
 from snaploom.jobs.published.declarationdiff import compare
-from snaploom.jobs.session.opening import with_drivers
+from snaploom.jobs.session.providers import with_drivers
 from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.jobs.weaving.runrequest import PlanRequest
 from snaploom.jobs.weaving.runs import preview

@@ -23,7 +23,7 @@ from snaploom.errors import SnaploomError
 from snaploom.jobs.declarations.declarationfiles import Declarations, runnable_bundles
 from snaploom.jobs.interruption import signal_handlers
 from snaploom.jobs.reports.exitcodes import combined_exit_code, report_exit_code, unstarted_report
-from snaploom.jobs.session.opening import index_places, no_indexes, with_drivers
+from snaploom.jobs.session.providers import index_places, no_indexes, with_drivers
 from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.jobs.weaving.runrequest import RunRequest
 from snaploom.jobs.weaving.runs import weave_outputs
@@ -57,32 +57,38 @@ def weave_and_show(
         SnaploomError: nothing could be begun.
     """
     messages = message_console()
-    try:
-        bundles, warnings = runnable_bundles(declarations, names)
-        print_findings(warnings, messages)
-        indexes = index_places(declarations, warn) if elsewhere is None else no_indexes
-        if elsewhere is not None:
-            bundles = tuple(elsewhere(bundle) for bundle in bundles)
-        allowing = replace(options, allow=declarations.allow)
-        with signal_handlers() as interruption, closing(RunProgress(messages)) as progress:
-            request = RunRequest(
-                bundles, moment, progress.update, interruption, progress.show, allowing
-            )
-            reports = weave_outputs(request, indexes, with_drivers(declarations))
-    except SnaploomError as error:
-        if form is OutputForm.JSON:
-            print_documents([unstarted_report(name, moment, error).dump() for name in names])
-        raise
+    with signal_handlers() as interruption:
+        try:
+            bundles, warnings = runnable_bundles(declarations, names)
+            print_findings(warnings, messages)
+            indexes = index_places(declarations, warn) if elsewhere is None else no_indexes
+            if elsewhere is not None:
+                bundles = tuple(elsewhere(bundle) for bundle in bundles)
+            allowing = replace(options, allow=declarations.allow)
+            with closing(RunProgress(messages)) as progress:
+                request = RunRequest(
+                    bundles, moment, progress.update, interruption, progress.show, allowing
+                )
+                reports = weave_outputs(request, indexes, with_drivers(declarations))
+        except SnaploomError as error:
+            if form is OutputForm.JSON:
+                print_documents([unstarted_report(name, moment, error).dump() for name in names])
+            raise
+        _show(reports, declarations, form)
+    return combined_exit_code([report_exit_code(report) for report in reports])
+
+
+def _show(reports: Sequence[Report], declarations: Declarations, form: OutputForm) -> None:
+    messages = message_console()
     for report in reports:
         print_findings(declarations.placed(report.findings), messages)
         if report.message and not report.failed:
             messages.print(f"error {report.output}: {report.message}", markup=False, style="red")
     if form is OutputForm.JSON:
         print_documents([report.dump() for report in reports])
-    else:
-        for report in reports:
-            _print_report(report, declarations, result_console())
-    return combined_exit_code([report_exit_code(report) for report in reports])
+        return
+    for report in reports:
+        _print_report(report, declarations, result_console())
 
 
 def _print_report(report: Report, declarations: Declarations, console: Console) -> None:

@@ -23,7 +23,7 @@ from snaploom.cli.options import (
     refuse_request,
 )
 from snaploom.cli.outputruns import weave_and_show
-from snaploom.cli.planview import show_plans
+from snaploom.cli.plan import show_plans
 from snaploom.cli.sample import sampling_elsewhere
 from snaploom.jobs.plannedoutput import plan_output
 from snaploom.jobs.reports.exitcodes import combined_exit_code

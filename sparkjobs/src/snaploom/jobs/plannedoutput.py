@@ -15,7 +15,7 @@ from snaploom.jobs.declarations.declarationfiles import (
     refuse,
 )
 from snaploom.jobs.preflighterrors import preflight_finding
-from snaploom.jobs.session.opening import OpenSession, with_drivers
+from snaploom.jobs.session.providers import OpenSession, with_drivers
 from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.jobs.weaving.runrequest import PlanRequest
 from snaploom.jobs.weaving.runs import preview

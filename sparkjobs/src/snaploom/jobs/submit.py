@@ -35,7 +35,7 @@ from snaploom.jobs.indexes.targets import (
 from snaploom.jobs.interruption import Interruption, signal_handlers
 from snaploom.jobs.reports.exitcodes import combined_exit_code, report_exit_code, unstarted_report
 from snaploom.jobs.reports.textlines import error_lines, finding_lines, writing_lines
-from snaploom.jobs.session.opening import index_places
+from snaploom.jobs.session.providers import index_places
 from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.jobs.weaving.runrequest import RunRequest
 from snaploom.jobs.weaving.runs import weave_outputs

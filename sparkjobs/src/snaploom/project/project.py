@@ -29,7 +29,7 @@ from snaploom.jobs.published.outputcheck import CheckRequest, check_output, live
 from snaploom.jobs.published.runestimate import Estimate
 from snaploom.jobs.reports.textlines import writing_lines
 from snaploom.jobs.runevents import Warned
-from snaploom.jobs.session.opening import (
+from snaploom.jobs.session.providers import (
     OpenSession,
     index_places,
     session_beside,

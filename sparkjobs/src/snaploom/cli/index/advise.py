@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -57,20 +58,11 @@ def advise(
     if files < 1:
         raise refuse_request("no file would be read", "--files", str(files), "1 or more")
     queries = (*query, *(() if log is None else _lines(log)))
-    progress = IndexProgress(message_console())
-    with signal_handlers() as interruption:
-        try:
-            report = ondemand.advise_files(
-                readable_place(target, place),
-                queries,
-                files,
-                seed,
-                progress.update,
-                progress.show,
-                interruption,
-            )
-        finally:
-            progress.close()
+    named = readable_place(target, place)
+    with signal_handlers() as interruption, closing(IndexProgress(message_console())) as progress:
+        report = ondemand.advise_files(
+            named, queries, files, seed, progress.update, progress.show, interruption
+        )
     show_result(report, output)
     return 0
 

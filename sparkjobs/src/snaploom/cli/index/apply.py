@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from snaploom.cli.console import OutputForm
 from snaploom.cli.index.declaredindexes import declared_places
 from snaploom.cli.index.execution import carry_out
-from snaploom.cli.index.indexoptions import Kms, settings_of
+from snaploom.cli.index.indexoptions import Conf, Kms, settings_of
 from snaploom.cli.index.rendering import show_reports
 from snaploom.cli.options import DEFAULT_PROJECT, Allow, Files, Form, ProjectOptions
 from snaploom.jobs.indexes.indexrequests import IndexAction, IndexRequest
@@ -25,10 +25,7 @@ def apply(
     *,
     file: Files,
     project: ProjectOptions = DEFAULT_PROJECT,
-    conf: Annotated[
-        tuple[str, ...],
-        Parameter(name="--conf", help="Setting of the Spark session, as `name=value`."),
-    ] = (),
+    conf: Conf = (),
     kms: Kms = None,
     allow: Allow = (),
     dry_run: Annotated[bool, Parameter(help="Show what would be done, and do nothing.")] = False,

@@ -12,6 +12,7 @@ from snaploom.cli.console import OutputForm, show_result
 from snaploom.cli.index.execution import carry_out
 from snaploom.cli.index.indexoptions import (
     DEFAULT_PLACE,
+    Conf,
     Kms,
     PlaceOptions,
     Target,
@@ -80,10 +81,7 @@ def list_(
             "not indexed and gone.",
         ),
     ] = False,
-    conf: Annotated[
-        tuple[str, ...],
-        Parameter(name="--conf", help="Setting of the Spark session, as `name=value`."),
-    ] = (),
+    conf: Conf = (),
     kms: Kms = None,
     allow: Allow = (),
     output: Form = OutputForm.TEXT,
@@ -134,10 +132,7 @@ def explain(
         tuple[str, ...],
         Parameter(name="--location", help="Folder below which indexes are kept."),
     ],
-    conf: Annotated[
-        tuple[str, ...],
-        Parameter(name="--conf", help="Setting of the Spark session, as `name=value`."),
-    ] = (),
+    conf: Conf = (),
     output: Form = OutputForm.TEXT,
 ) -> int:
     """Show which files a query would read, which indexes it used, and why not the others."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from snaploom import ondemand
 from snaploom.cli.console import message_console
@@ -15,12 +15,8 @@ from snaploom.jobs.interruption import signal_handlers
 
 def carry_out(requests: Sequence[IndexRequest]) -> tuple[IndexReport, ...]:
     """Carry out requests in one Spark session."""
-    progress = IndexProgress(message_console())
-    with signal_handlers() as interruption:
-        try:
-            return ondemand.carry_out(requests, progress.update, progress.show, interruption)
-        finally:
-            progress.close()
+    with signal_handlers() as interruption, closing(IndexProgress(message_console())) as progress:
+        return ondemand.carry_out(requests, progress.update, progress.show, interruption)
 
 
 @contextmanager

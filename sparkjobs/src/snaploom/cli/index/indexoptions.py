@@ -49,6 +49,10 @@ Items = Annotated[
         help="What to keep, as in SQL: `'price MIN_MAX'`, `'lower(name) VALUE_SET(50)'`.",
     ),
 ]
+Conf = Annotated[
+    tuple[str, ...],
+    Parameter(name="--conf", help="Setting of the Spark session, as `name=value`."),
+]
 Kms = Annotated[
     str | None,
     Parameter(
@@ -86,10 +90,7 @@ class PlaceOptions:
         ),
     ] = None
     """Folder of indexes."""
-    conf: Annotated[
-        tuple[str, ...],
-        Parameter(name="--conf", help="Setting of the Spark session, as `name=value`."),
-    ] = ()
+    conf: Conf = ()
     """Settings of the session."""
     kms: Kms = None
     """Key management service."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -123,14 +124,10 @@ def _replace(
             hint="the old files stay for those who are reading them, until readerGrace has passed "
             f"and 'snaploom gc' removes them; add {_ACKNOWLEDGE} if everybody knows",
         )
-    progress = IndexProgress(message_console())
-    with signal_handlers() as interruption:
-        try:
-            result = ondemand.sort_snapshots(
-                place, request, times, progress.update, progress.show, interruption
-            )
-        finally:
-            progress.close()
+    with signal_handlers() as interruption, closing(IndexProgress(message_console())) as progress:
+        result = ondemand.sort_snapshots(
+            place, request, times, progress.update, progress.show, interruption
+        )
     show_result(result, output)
     return 0 if result.is_complete else SnapshotChanged.exit_code
 

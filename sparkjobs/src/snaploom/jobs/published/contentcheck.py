@@ -17,7 +17,7 @@ from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.job import JobGroup, run_in_group
 from snaploom.jobs.published.outputcheck import CheckRequest
 from snaploom.jobs.session.errortranslation import translated
-from snaploom.jobs.session.opening import OpenSession
+from snaploom.jobs.session.providers import OpenSession
 from snaploom.jobs.session.smallwork import SMALL_BYTES
 from snaploom.jobs.session.spark import build_session
 from snaploom.models.outputfolder import DataFormat

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from snaploom import ondemand
 from snaploom.errors import ArgumentInvalid
 from snaploom.jobs.interruption import Interruption
-from snaploom.jobs.session.opening import OpenSession, own_session
+from snaploom.jobs.session.providers import OpenSession, own_session
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.outputdataset import OutputDatasetSpec
 from snaploom.models.times import EpochNanos, format_instant

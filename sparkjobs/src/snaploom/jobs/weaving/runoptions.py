@@ -75,7 +75,7 @@ def refuse_unacknowledged(is_acknowledged: object, option: str) -> None:
             "a published snapshot is to be replaced",
             path=option,
             found="not given",
-            expected=f"{option}, which says that readers are prepared for it",
+            expected=option,
             hint="readers that list folders instead of asking the manifest see both versions until "
             "readerGrace has passed and 'snaploom gc' has removed the old one; add "
             f"{option} if everybody knows",

@@ -18,7 +18,7 @@ from snaploom.jobs.lineage.activation import Begin, lineage_listener
 from snaploom.jobs.runevents import EmitEvent, Event, OfOutput, TasksDone, Warned
 from snaploom.jobs.session.errortranslation import translated
 from snaploom.jobs.session.loggers import warnings_as_events
-from snaploom.jobs.session.opening import OpenedSession
+from snaploom.jobs.session.providers import OpenedSession
 from snaploom.jobs.session.spark import configured
 from snaploom.jobs.weaving.outputrun import weave_output
 from snaploom.jobs.weaving.parallel import in_parallel
