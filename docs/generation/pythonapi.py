@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import snaploom
 from generation.markdown import NOTE
-from snaploom import lazyimport
 from snaploom.project import pages, results, status
 
 RESULTS = (
@@ -25,7 +24,7 @@ RESULTS = (
 
 def python_page() -> str:
     """The page."""
-    offered = [(name, getattr(snaploom, name)) for name in lazyimport.LIBRARY]
+    offered = [(name, getattr(snaploom, name)) for name in snaploom.__all__]
     functions = [(name, value) for name, value in offered if inspect.isfunction(value)]
     errors = [(n, v) for n, v in offered if inspect.isclass(v) and issubclass(v, Exception)]
     kinds = [

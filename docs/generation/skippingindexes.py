@@ -17,7 +17,7 @@ from generation.sourcetext import (
     public_methods,
     signature,
 )
-from snaploom import lazyimport
+from snaploom import skipping
 from snaploom.interop.opensearch import options
 from snaploom.interop.opensearch.options import Auth, OpenSearchOptions
 from snaploom.skipping.core import filetable, terms
@@ -220,7 +220,7 @@ def _sessions() -> list[str]:
 
 def _python() -> list[str]:
     rows = []
-    for place in lazyimport.SKIPPING.values():
+    for place in skipping.PLACES.values():
         module, _, name = place.partition(":")
         node = named(module_tree(module), name)
         if isinstance(node, ast.FunctionDef):

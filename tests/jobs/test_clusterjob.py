@@ -18,7 +18,8 @@ from support.documentation.commands import DEADLINE, wait_until
 from support.weaving.loom import Loom, ids
 
 from snaploom.jobs import clusterjob, clusterwork
-from snaploom.jobs.runevents import EmitEvent, SnapshotPublished
+from snaploom.jobs.runevents import SnapshotPublished
+from snaploom.jobs.weaving.runrequest import RunRequest
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.report import Report, RunPhase, SnapshotReason, SnapshotReport
 from snaploom.models.skippingindex import IndexedFiles, IndexState
@@ -179,10 +180,8 @@ def test_bundle_of_a_newer_operator_is_reported(loom, job) -> None:
 
 
 def test_fault_of_our_own_is_reported_without_its_text(loom, job, monkeypatch, capsys) -> None:
-    def broken(
-        _bundles: object, _moment: object, _limit: object, emit: EmitEvent, *_: object, **__: object
-    ) -> None:
-        emit(SnapshotPublished(FIRST))
+    def broken(request: RunRequest) -> None:
+        request.emit(SnapshotPublished(FIRST))
         raise KeyError("s3cr3t")
 
     monkeypatch.setattr(clusterwork, "weave_outputs", broken)

@@ -201,6 +201,39 @@ def test_a_session_of_spark_connect_is_refused_with_what_to_use(project: sl.Proj
     assert caught.value.path == "spark"
 
 
+SPAN = ("2024-05-02T00:00:00Z", "2024-05-01T00:00:00Z")
+REFUSALS = {
+    "a span without a time": (
+        lambda project: project.backfill("wide", *SPAN),
+        ("backfill", "--from", SPAN[0], "--to", SPAN[1]),
+        ("end", "--to"),
+    ),
+    "readers not acknowledged": (
+        lambda project: project.restate("wide", SPAN[0], acknowledge_readers=False),
+        ("restate", "--time", SPAN[0]),
+        ("acknowledge_readers", "--acknowledge-readers"),
+    ),
+    "a snapshot that is not live": (
+        lambda project: project.check("wide", snapshots=["2020-01-01T00:00:00Z"]),
+        ("check", "--snapshot", "2020-01-01T00:00:00Z"),
+        ("snapshots", "--snapshot"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_library_and_command_refuse_an_argument_alike(
+    project: sl.Project, shop: Shop, name: str
+) -> None:
+    call, (command, *options), (argument, option) = REFUSALS[name]
+    shop.run()
+    with pytest.raises(ArgumentInvalid) as caught:
+        call(project)
+    result = snaploom(command, "wide", "-f", shop.model, *options)
+    assert (caught.value.path, result.code) == (argument, 2)
+    assert f"error ArgumentInvalid {option}\n  {caught.value.message}" in result.err
+
+
 def test_what_cannot_be_done_names_the_argument(project: sl.Project) -> None:
     with pytest.raises(ArgumentInvalid, match="no such OutputDataset"):
         project.run("narrow")

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from support.weaving.loom import Loom
 
 import snaploom
-from snaploom import lazyimport, reader
+from snaploom import ondemand, reader
 from snaploom.errors import SnaploomError
 from snaploom.models.report import RunPhase
 
@@ -75,7 +75,7 @@ def only_file(loom: Loom, day: int) -> Path:
 def by_paths(monkeypatch: pytest.MonkeyPatch, spark: SparkSession, woven: Loom) -> DataFrame:
     """The same rows as a client of Spark Connect reads them."""
     with monkeypatch.context() as context:
-        context.setattr(lazyimport, "PUBLISHED_FRAME", f"{__name__}:no_frame")
+        context.setattr(ondemand, "published_frame", no_frame, raising=False)
         return snaploom.read(spark, woven.uri)
 
 

@@ -15,13 +15,12 @@ from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.weaving.preparation import prepare
 from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
-from snaploom.jobs.weaving.withoutspark import EndedRun, begun_run, planned_without_spark
+from snaploom.jobs.weaving.runs import EndedRun, begun_run, planned_without_spark
 from snaploom.listing.otherfiles import NoOtherFiles, SparkNeeded
 from snaploom.listing.sourcefiles import SourceFiles
 from snaploom.models.report import Report
 from snaploom.models.times import now, parse_instant
 from snaploom.storage import layout
-from snaploom.storage.claims import ClaimLease
 
 pytestmark = pytest.mark.spark
 
@@ -31,10 +30,7 @@ _OF_THE_RUN = ("run_id", "storage_run_id", "started_at", "finished_at", "session
 
 def idle(loom: Loom, at: str = NOW) -> Woven | None:
     bundle = loom.bundle()
-    request = RunRequest(
-        (bundle,), parse_instant(at), None, lambda event: None, lambda: None, Interruption(),
-        RunOptions(), ClaimLease,
-    )  # fmt: skip
+    request = RunRequest((bundle,), parse_instant(at), lambda event: None, Interruption())
     run = begun_run(request, bundle, now, SourceFiles(NoOtherFiles()))
     return Woven(run.report, run.events) if isinstance(run, EndedRun) else None
 
@@ -140,8 +136,10 @@ def test_whatever_is_listed_and_published_gives_the_plan_of_a_session(spark, tmp
             loom.write("order", day, of_day(day))
         at, bundle = parse_instant(f"2024-01-{today:02d}T00:00:00Z"), loom.bundle()
         files = SourceFiles(NoOtherFiles())
-        found = planned_without_spark(PlanRequest(bundle, at, limit), now, files, lambda: None)
-        with prepare(spark, PlanRequest(bundle, at, limit)) as prepared:
+        found = planned_without_spark(
+            PlanRequest(bundle, at, RunOptions(limit=limit)), now, files, lambda: None
+        )
+        with prepare(spark, PlanRequest(bundle, at, RunOptions(limit=limit))) as prepared:
             assert found.plan == prepared.plan
             assert found.published == prepared.published
 

@@ -20,10 +20,12 @@ from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.hadoopsettings import JAVA_VARIABLES
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.published import contentcheck
+from snaploom.jobs.published.outputcheck import CheckRequest
 from snaploom.jobs.session import spark as sessions
 from snaploom.jobs.session.jvmstart import SparkNotStarted
+from snaploom.jobs.session.providers import with_drivers
 from snaploom.jobs.session.smallwork import SMALL_BYTES
-from snaploom.jobs.sparkentry import with_drivers
+from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
 from snaploom.jobs.weaving.runs import preview, weave_outputs
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.run import RunSettings
@@ -53,9 +55,9 @@ class Asked:
         moment, interruption = parse_instant(NOW), Interruption()
         with pytest.raises(SparkNotStarted):
             weave_outputs(
-                bundles, moment, None, lambda event: None, lambda: None, interruption,
+                RunRequest(bundles, moment, lambda event: None, interruption),
                 open_session=self.session,
-            )  # fmt: skip
+            )
         return self.is_small
 
 
@@ -147,7 +149,7 @@ def test_runs_of_several_outputs_are_not_small(loom: Loom) -> None:
 def test_plan_of_few_bytes_is_small(loom: Loom) -> None:
     asked = Asked()
     with pytest.raises(SparkNotStarted):
-        preview(loom.bundle(), parse_instant(NOW), None, open_session=asked.session)
+        preview(PlanRequest(loom.bundle(), parse_instant(NOW)), open_session=asked.session)
     assert asked.is_small == [True]
 
 
@@ -164,11 +166,9 @@ def test_check_of_few_published_bytes_is_small(
     state, asked = loom.state(), Asked()
     store = open_store(loom.uri, create=False)
     times = [record.time for record in state.snapshots]
+    request = CheckRequest(store, state, times)
     with pytest.raises(SparkNotStarted):
-        contentcheck.check_content(
-            RunSettings(), store, state, (), times, print, Interruption(),
-            open_session=asked.session,
-        )  # fmt: skip
+        contentcheck.check_content(request, print, Interruption(), asked.session)
     assert asked.is_small == [expected]
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from snaploom import lazyimport
+from snaploom import ondemand
 
 if TYPE_CHECKING:
     from snaploom.errors import SnaploomError as SnaploomError
@@ -33,14 +33,33 @@ if TYPE_CHECKING:
 
     __version__: str
 
-__all__ = list(lazyimport.LIBRARY)
+_PLACES = {
+    "__version__": "snaploom.version:VERSION",
+    "InvalidDeclarations": "snaploom.models.finding:InvalidDeclarations",
+    "Project": "snaploom.project.project:Project",
+    "RunFailed": "snaploom.project.results:RunFailed",
+    "SnaploomError": "snaploom.errors:SnaploomError",
+    "absences": "snaploom.reader:absences",
+    "load": "snaploom.project.project:load",
+    "read": "snaploom.reader:read",
+    "schema": "snaploom.reader:schema",
+    "to_yaml": "snaploom.models.yamltext:to_yaml",
+    **{
+        kind: f"snaploom.project.resources:{kind}"
+        for kind in (
+            "DataRelationship",
+            "DataSource",
+            "FieldTransformer",
+            "MetadataApplicator",
+            "OutputDataset",
+            "SkippingIndex",
+        )
+    },
+}
 
-
-def __getattr__(name: str) -> object:
-    if name in lazyimport.LIBRARY:
-        return lazyimport.resolve(lazyimport.LIBRARY[name])
-    raise AttributeError(f"module 'snaploom' has no attribute {name!r}")
+__all__ = sorted(_PLACES)
+__getattr__ = ondemand.attributes_of(__name__, _PLACES)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
-from typing import cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
-from snaploom import lazyimport
+from snaploom import ondemand
 from snaploom.confidential import remember_environment
 from snaploom.engine.conform import conform_frame
 from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
@@ -32,13 +31,7 @@ from snaploom.storage.objectstore import ObjectStore, refuse_links
 from snaploom.storage.readchoice import ReadChoice, Time, refuse_number
 from snaploom.storage.records import Version
 from snaploom.storage.state import FolderState
-from snaploom.storage.stores import StoreOpener, UnsupportedStore, open_store
-
-PublishedFrame = Callable[
-    [SparkSession, PublishedSnapshots, str, Mapping[str, str], spark_types.StructType],
-    DataFrame | None,
-]
-"""`snaploom.engine.publishedfiles.frame.published_frame`, which needs Py4J."""
+from snaploom.storage.stores import UnsupportedStore, open_store
 
 FOLDERS_KNOWN = 4
 """Folders whose manifest is kept between two reads, those that were read last: 10,000 snapshots
@@ -161,7 +154,7 @@ def _open(folder: str, manifest: int | None) -> tuple[Folder, FolderState, Folde
 def _by_hadoop(uri: str, create: bool) -> ObjectStore:
     """The store of a folder that only Hadoop's client knows; clients of Spark Connect lack it."""
     try:
-        stores = cast(Callable[[], StoreOpener], lazyimport.resolve(lazyimport.HADOOP_STORES))
+        stores = ondemand.hadoop_stores
     except ImportError as error:
         raise UnsupportedStore(
             f"only Hadoop's client can open {uri}, and this Spark is a client of Spark Connect",
@@ -227,7 +220,7 @@ class _Selection:
     ) -> DataFrame | None:
         """Their rows by an index of files; None where Spark can only be given paths."""
         try:
-            frame = cast(PublishedFrame, lazyimport.resolve(lazyimport.PUBLISHED_FRAME))
+            frame = ondemand.published_frame
         except ImportError:
             return None  # clients of Spark Connect lack Py4J
         return frame(

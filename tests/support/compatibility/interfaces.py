@@ -24,7 +24,6 @@ from support.compatibility.commandchanges import (
 from support.compatibility.schemachanges import Schema, Use, schema_changes
 
 import snaploom
-from snaploom import lazyimport
 from snaploom.cli.main import build_app
 from snaploom.loading.load import load
 from snaploom.models.codes import CODES
@@ -62,7 +61,7 @@ def interfaces() -> dict[str, JsonValue]:
             "plan": sorted(PLAN_KEYS),
             "findings": sorted(code.code for code in CODES),
             "metrics": sorted(metric_names()),
-            "library": sorted(lazyimport.LIBRARY),
+            "library": sorted(snaploom.__all__),
         },
     }
     return cast(dict[str, JsonValue], json.loads(json.dumps(plain)))
@@ -112,7 +111,7 @@ def _parts(version: Mapping[str, JsonValue]) -> dict[str, dict[str, JsonValue]]:
 
 
 def _functions() -> Iterator[tuple[str, Callable[..., object]]]:
-    for name in lazyimport.LIBRARY:
+    for name in snaploom.__all__:
         found = getattr(snaploom, name)
         if inspect.isfunction(found):
             yield name, found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -144,10 +144,9 @@ class Loom:
             clock=now,
             emit=listen,
             interruption=interruption or Interruption(),
-            limit=limit,
             lease=lease,
             terms=terms,
-            options=options,
+            options=options if limit is None else replace(options, limit=limit),
             reached=reached,
         )
         return Woven(weave_output(spark, self.bundle(), job), emitted)

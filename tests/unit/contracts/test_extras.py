@@ -2,7 +2,7 @@
 
 import pytest
 
-from snaploom import lazyimport
+from snaploom import ondemand
 from snaploom.extras import EXTRAS, PackageMissing, missing_package
 
 
@@ -32,15 +32,15 @@ def test_what_is_imported_late_names_the_extra(monkeypatch):
     def fails(_):
         raise absent("pyspark")
 
-    monkeypatch.setattr(lazyimport, "import_module", fails)
+    monkeypatch.setattr(ondemand, "import_module", fails)
     with pytest.raises(PackageMissing):
-        lazyimport.resolve(lazyimport.WEAVE)
+        _ = ondemand.weave_in_session
 
 
 def test_other_failures_of_late_imports_stay_as_they_are(monkeypatch):
     def fails(_):
         raise absent("snaploom.typo")
 
-    monkeypatch.setattr(lazyimport, "import_module", fails)
+    monkeypatch.setattr(ondemand, "import_module", fails)
     with pytest.raises(ModuleNotFoundError, match="typo"):
-        lazyimport.resolve(lazyimport.WEAVE)
+        _ = ondemand.weave_in_session

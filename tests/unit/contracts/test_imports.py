@@ -1,5 +1,7 @@
 """What can be imported where neither Spark nor Kubernetes is installed."""
 
+import ast
+import inspect
 import pkgutil
 import re
 import subprocess
@@ -7,8 +9,11 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 import snaploom
 import snaploom_operator
+from snaploom import ondemand
 from snaploom_operator.commands import COMMANDS
 
 BLOCK = """
@@ -111,3 +116,21 @@ def test_only_one_module_of_the_operator_lists():
         if re.search(r"\b_?cluster\.pages\(", file.read_text("utf-8"))
     }
     assert listing == {"store/feed.py"}
+
+
+def test_names_imported_on_demand_are_those_that_type_checkers_see():
+    tree = ast.parse(inspect.getsource(ondemand))
+    shown = next(node for node in tree.body if isinstance(node, ast.If)).body
+    imported = {name.asname for node in shown[:-3] for name in node.names} - {None}
+    renamed = {node.targets[0].id for node in shown[-3:]}
+    assert imported | renamed == set(ondemand.PLACES)
+
+
+@pytest.mark.parametrize("name", ondemand.PLACES)
+def test_what_is_imported_on_demand_is_there(name):
+    assert getattr(ondemand, name).__module__ == ondemand.PLACES[name].partition(":")[0]
+
+
+def test_other_names_are_refused():
+    with pytest.raises(AttributeError, match=r"snaploom\.ondemand"):
+        _ = ondemand.nothing

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 
 import pytest
 
+from snaploom.jobs.weaving import orderedwork
 from snaploom.jobs.weaving.orderedwork import OrderedWork, Turn
 
 PATIENCE = 30
@@ -117,3 +118,12 @@ def test_work_that_is_left_out_never_has_its_turn() -> None:
     works.outcome(3)
     works.close()
     assert ended == [0, 3]
+
+
+def test_turn_sums_up_the_time_that_it_was_awaited(monkeypatch) -> None:
+    instants = iter([1.0, 4.0, 10.0, 11.0])
+    monkeypatch.setattr(orderedwork, "monotonic", lambda: next(instants))
+    turn = Turn()
+    turn()
+    turn()
+    assert turn.seconds == 4.0

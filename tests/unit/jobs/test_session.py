@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from snaploom.engine.sources.databases.zone import zone_in
 from snaploom.jobs.session.jvmstart import SparkNotStarted
+from snaploom.jobs.session.providers import open_early
 from snaploom.jobs.session.spark import configured, in_utc
-from snaploom.jobs.sparkentry import open_early
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings, spark_memory
 

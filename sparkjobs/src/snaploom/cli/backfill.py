@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -19,20 +20,16 @@ from snaploom.cli.options import (
     ParallelSnapshots,
     ProjectOptions,
     Strict,
-    allowed_by,
     instant_of,
     refuse_unlisted_strict,
     time_of,
 )
 from snaploom.cli.outputruns import weave_and_show
-from snaploom.jobs.declarations.declarationfiles import read_declarations, runnable_bundles
-from snaploom.jobs.interruption import signal_handlers
-from snaploom.jobs.sparkentry import with_drivers
-from snaploom.jobs.weaving.runoptions import RunOptions
+from snaploom.jobs.declarations.declarationfiles import runnable_bundles
+from snaploom.jobs.session.providers import with_drivers
+from snaploom.jobs.weaving.runoptions import RunOptions, span_of
+from snaploom.jobs.weaving.runrequest import PlanRequest
 from snaploom.jobs.weaving.runs import estimate_run
-from snaploom.models.codes import make_finding
-from snaploom.models.finding import InvalidDeclarations
-from snaploom.planning.selection import Selection
 
 
 def backfill(
@@ -64,43 +61,19 @@ def backfill(
     """
     if estimate and strict:
         refuse_unlisted_strict("--estimate", "run 'snaploom plan --strict', which lists the root")
-    moment = instant_of(now)
-    selection = _span(from_, to)
-    if estimate:
-        declarations = read_declarations(file, allowed_by(allow), project.choice)
-        (bundle,), _ = runnable_bundles(declarations, [name])
-        found = estimate_run(
-            bundle, moment, limit, selection, declarations.allow, with_drivers(declarations)
-        )
-        if output is OutputForm.JSON:
-            print_json(found.document)
-        else:
-            result_console().print(f"{name}: {found}", markup=False)
-        return 0
+    moment, hint = instant_of(now), "write it as 2020-01-31T00:00:00Z"
+    selection = span_of(time_of(from_, "--from", hint), time_of(to, "--to", hint), "--to")
     options = RunOptions(
-        selection=selection,
-        keep_going=keep_going,
-        parallel_snapshots=parallel_snapshots,
-        is_strict=strict,
+        selection, limit, keep_going, parallel_snapshots=parallel_snapshots, is_strict=strict
     )
-    with signal_handlers() as interruption:
-        declarations = read_declarations(file, allowed_by(allow), project.choice)
-        return weave_and_show(declarations, [name], moment, limit, interruption, output, options)
-
-
-def _span(first: str, end: str) -> Selection:
-    hint = "write it as 2020-01-31T00:00:00Z"
-    selection = Selection(time_of(first, "--from", hint), time_of(end, "--to", hint))
-    assert selection.first is not None
-    assert selection.end is not None
-    if selection.first >= selection.end:
-        finding = make_finding(
-            "SL191",
-            "no time lies in this span",
-            path="--to",
-            found=f"from {first} to {end}",
-            expected="a time after that of --from",
-            hint="give a later --to, or an earlier --from",
-        )
-        raise InvalidDeclarations([finding])
-    return selection
+    declarations = project.read(file, allow)
+    if not estimate:
+        return weave_and_show(declarations, [name], moment, options, output)
+    (bundle,), _ = runnable_bundles(declarations, [name])
+    request = PlanRequest(bundle, moment, replace(options, allow=declarations.allow))
+    found = estimate_run(request, with_drivers(declarations))
+    if output is OutputForm.JSON:
+        print_json(found.document)
+    else:
+        result_console().print(f"{name}: {found}", markup=False)
+    return 0

@@ -26,14 +26,9 @@ from snaploom.cli.options import (
 )
 from snaploom.cli.outputfolders import Place, published_state
 from snaploom.errors import ManifestCorrupt
-from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.interruption import signal_handlers
-from snaploom.jobs.published.outputcheck import check_output
-from snaploom.models.codes import make_finding
-from snaploom.models.finding import InvalidDeclarations
-from snaploom.models.times import EpochNanos, format_instant
+from snaploom.jobs.published.outputcheck import CheckRequest, check_output, live_times
 from snaploom.storage.foldercheck import Fault, FaultKind
-from snaploom.storage.state import FolderState
 
 _FIXES: Mapping[FaultKind, str] = {
     FaultKind.LOG: "restore metadata/ from a backup; without one, 'snaploom repair --help'",
@@ -85,36 +80,16 @@ def check(
         except ManifestCorrupt as error:
             found = f"{error.message}: {error.found}"
             return _show([Fault(FaultKind.LOG, "metadata/manifest/", found)], place, 0, 0, output)
-        times = _chosen(state, asked)
-        spec = (
-            read_declarations(file, choice=project.choice).bundle(place).output.spec
-            if file
-            else None
-        )
+        times = live_times(state, asked, "--snapshot")
+        spec = project.read(file).bundle(place).output.spec if file else None
+        request = CheckRequest(store, state, times, spec, allowed_by(allow))
         faults = check_output(
-            spec, store, state, times, files_only, _print, interruption, allowed_by(allow)
+            request,
+            files_only,
+            lambda line: message_console().print(line, markup=False),
+            interruption,
         )
     return _show(faults, store.uri, state.seq, len(times), output)
-
-
-def _chosen(state: FolderState, asked: Sequence[EpochNanos]) -> tuple[EpochNanos, ...]:
-    live = tuple(version.time for version in state.timeline)
-    unknown = [format_instant(time) for time in asked if time not in live]
-    if unknown:
-        finding = make_finding(
-            "SL191",
-            "no live snapshot has this time",
-            path="--snapshot",
-            found=", ".join(unknown),
-            expected="the time of a published snapshot",
-            hint=_TIME_HINT,
-        )
-        raise InvalidDeclarations([finding])
-    return tuple(time for time in live if not asked or time in asked)
-
-
-def _print(line: str) -> None:
-    message_console().print(line, markup=False)
 
 
 def _show(faults: Sequence[Fault], uri: str, seq: int, snapshots: int, form: OutputForm) -> int:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import TextIO
+from typing import Protocol, TextIO
 
 from pydantic import JsonValue
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -73,6 +73,33 @@ def print_json(document: JsonValue) -> None:
     """One JSON document on standard output."""
     text = json_visible(json.dumps(document, indent=2, ensure_ascii=False))
     print(text, flush=True)  # noqa: T201 - the result
+
+
+def print_documents(documents: Sequence[JsonValue]) -> None:
+    """One JSON document as it is, several as a list."""
+    print_json(documents[0] if len(documents) == 1 else [*documents])
+
+
+class Shown(Protocol):
+    """A result whose text is for people."""
+
+    @property
+    def document(self) -> JsonValue:
+        """The contract of `-o json`."""
+        ...
+
+
+def show_result(result: Shown, form: OutputForm) -> None:
+    """Print a result on standard output."""
+    if form is OutputForm.JSON:
+        print_json(result.document)
+    else:
+        result_console().print(str(result), markup=False)
+
+
+def warn(message: str) -> None:
+    """Print a warning on standard error."""
+    message_console().print(f"warning {message}", style="yellow", markup=False)
 
 
 def print_findings(findings: Iterable[Finding], console: Console) -> None:

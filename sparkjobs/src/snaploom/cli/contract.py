@@ -25,7 +25,6 @@ from snaploom.cli.options import (
     Now,
     OutputName,
     ProjectOptions,
-    allowed_by,
     instant_of,
 )
 from snaploom.jobs.contracts.contractcheck import Verdict
@@ -35,7 +34,7 @@ from snaploom.jobs.contracts.outputcontract import (
     contract_reader,
     output_contract,
 )
-from snaploom.jobs.declarations.declarationfiles import read_declarations, runnable_bundles
+from snaploom.jobs.declarations.declarationfiles import runnable_bundles
 from snaploom.jobs.namedfolders import open_named
 from snaploom.planning.bundle import Bundle
 from snaploom.storage.objectstore import ObjectStore
@@ -68,7 +67,7 @@ def contract(
     it promises and is not so is marked with `!` and ends with 1; what it does not mention is marked
     with `+`. Text of people, such as descriptions and teams, is not compared.
     """
-    declarations = read_declarations(file, allowed_by(allow), project.choice)
+    declarations = project.read(file, allow)
     (bundle,), warnings = runnable_bundles(declarations, [name])
     print_findings(warnings, message_console())
     store = open_named(bundle.output.spec.output_folder.folder_uri)

@@ -9,12 +9,15 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from snaploom import ondemand
 from snaploom.cli.console import (
     OutputForm,
     message_console,
     print_findings,
     print_json,
     result_console,
+    show_result,
+    warn,
 )
 from snaploom.cli.options import (
     DEFAULT_PROJECT,
@@ -24,22 +27,20 @@ from snaploom.cli.options import (
     Now,
     OutputName,
     ProjectOptions,
-    allowed_by,
     instant_of,
+    refuse_request,
 )
-from snaploom.jobs.declarations.declarationfiles import read_declarations, runnable_bundles
+from snaploom.jobs.declarations.declarationfiles import Declarations, runnable_bundles
 from snaploom.jobs.interruption import signal_handlers
 from snaploom.jobs.namedfolders import open_named
 from snaploom.jobs.published.datadiff import SAMPLES, data_diff_request
 from snaploom.jobs.published.declarationdiff import compare
-from snaploom.jobs.sparkentry import OpenSession, compare_data, with_drivers
+from snaploom.jobs.session.providers import with_drivers
+from snaploom.jobs.weaving.runoptions import RunOptions
+from snaploom.jobs.weaving.runrequest import PlanRequest
 from snaploom.jobs.weaving.runs import preview
-from snaploom.models.allowances import Allowances
-from snaploom.models.codes import make_finding
-from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.times import EpochNanos
 from snaploom.planning.bundle import Bundle
-from snaploom.planning.plan import RunPlan
 from snaploom.planning.rowchanges import MOST_SAMPLES
 
 
@@ -91,24 +92,21 @@ def diff(
     With `--data`, rows of two versions of snapshots are matched by `rootKey` and compared column by
     column; both are read, or woven for a dry run, and nothing is written.
     """
-    allowed = allowed_by(allow)
     if data is not None:
         _refuse_with_data(against, offline)
-        return _diff_data(name, file, project, data, samples, instant_of(now), allowed, output)
-    declarations = read_declarations(file, allowed, project.choice)
+    declarations = project.read(file, allow)
     (after,), warnings = runnable_bundles(declarations, [name])
-    before = None
-    if against:
-        # What is replaced may be at fault; all that matters is that it can be read.
-        before = read_declarations(against, allowed, project.choice).bundle(name)
     print_findings(warnings, message_console())
     moment = instant_of(now)
-    look = (
-        None if offline else partial(_looked_at, after, moment, allowed, with_drivers(declarations))
-    )
+    if data is not None:
+        return _diff_data(declarations, after, data, samples, moment, output)
+    # What is replaced may be at fault; all that matters is that it can be read.
+    before = project.read(against, allow).bundle(name) if against else None
+    request = PlanRequest(after, moment, RunOptions(allow=declarations.allow))
+    look = None if offline else partial(preview, request, with_drivers(declarations))
     comparison = compare(after, before, moment, look)
     for warning in comparison.warnings:
-        message_console().print(f"warning {warning}", style="yellow", markup=False)
+        warn(warning)
     if output is OutputForm.JSON:
         print_json(comparison.document)
     else:
@@ -129,45 +127,29 @@ def _refuse_with_data(against: list[Path] | None, offline: bool) -> None:
         if is_given
     ]
     if given:
-        finding = make_finding(
-            "SL191",
+        raise refuse_request(
             f"--data compares rows, and {' and '.join(given)} declarations",
-            path="--data",
+            "--data",
             found=f"--data with {' and '.join(given)}",
             expected="one of the two",
             hint=f"leave out {' and '.join(given)}, or --data",
         )
-        raise InvalidDeclarations([finding])
 
 
 def _diff_data(
-    name: str,
-    file: list[Path],
-    project: ProjectOptions,
-    data: tuple[str, str],
+    declarations: Declarations,
+    bundle: Bundle,
+    versions: tuple[str, str],
     samples: int,
     moment: EpochNanos,
-    allowed: Allowances,
     output: OutputForm,
 ) -> int:
-    declarations = read_declarations(file, allowed, project.choice)
-    (bundle,), warnings = runnable_bundles(declarations, [name])
-    print_findings(warnings, message_console())
     store = open_named(bundle.output.spec.output_folder.folder_uri)
-    request = data_diff_request(bundle, store, *data, samples, argument="--data")
+    request = data_diff_request(bundle, store, *versions, samples, argument="--data")
+    opened = with_drivers(declarations)
     with signal_handlers() as interruption:
-        found = compare_data()(
-            request, store, moment, interruption, allowed, with_drivers(declarations)
+        found = ondemand.compare_data(
+            request, store, moment, interruption, declarations.allow, opened
         )
-    if output is OutputForm.JSON:
-        print_json(found.document)
-    else:
-        result_console().print(str(found), markup=False)
+    show_result(found, output)
     return int(not found.is_same)
-
-
-def _looked_at(
-    bundle: Bundle, moment: EpochNanos, allowed: Allowances, open_session: OpenSession
-) -> RunPlan:
-    """The plan of the next run; Spark is started for it."""
-    return preview(bundle, moment, None, allowed, False, open_session)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 from cyclopts import Parameter
 from rich.table import Table
 
-from snaploom import lazyimport
+from snaploom import ondemand
 from snaploom.cli.console import result_console
 from snaploom.errors import ArgumentInvalid
 from snaploom.jobs.driverlock import (
@@ -30,9 +29,6 @@ from snaploom.planning.sources.databases.driverjars import (
     DriverJar,
 )
 from snaploom.visibletext import visible
-
-InstallJar = Callable[[DriverJar, str], DriverJar]
-"""`snaploom.jobs.driverfetch.install_jar`, which brings Spark along."""
 
 Folder = Annotated[
     Path,
@@ -90,9 +86,8 @@ def install(
             hint="name the database that is to be read: snaploom drivers install postgresql",
         )
     place = repository or os.environ.get(REPOSITORY_VARIABLE, "")
-    fetch = cast(InstallJar, lazyimport.resolve(lazyimport.INSTALL_DRIVER))
     for jar in wanted:
-        installed = fetch(jar, place)
+        installed = ondemand.install_jar(jar, place)
         held[installed.name] = installed
         write_lock(file, held)
         result_console().print(f"installed {installed.coordinates}, locked in {file}")

@@ -12,9 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from snaploom.cli.console import OutputForm, print_json, result_console
-from snaploom.cli.options import Form, Now, folder_uri, instant_of
+from snaploom.cli.options import Form, Now, folder_uri, instant_of, refuse_request
 from snaploom.jobs.namedfolders import open_named
-from snaploom.models.codes import make_finding
 from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.times import NANOS_PER_MICROSECOND, now
 from snaploom.storage.folder import open_folder
@@ -58,7 +57,9 @@ def gc(
     opened = open_folder(open_named(folder_uri(folder)))
     state = opened.log.read()
     declared = promised_grace(state, moment)
-    nanos = declared if grace is None else _nanos(grace)
+    nanos = declared
+    if grace is not None:
+        nanos = grace // timedelta(microseconds=1) * NANOS_PER_MICROSECOND
     if nanos < declared and not below_reader_grace:
         raise _too_short(grace, declared)
     found = find_garbage(opened.store, state, moment, nanos)
@@ -73,21 +74,15 @@ def gc(
     return 0
 
 
-def _nanos(length: timedelta) -> int:
-    return length // timedelta(microseconds=1) * NANOS_PER_MICROSECOND
-
-
 def _too_short(grace: timedelta | None, declared: int) -> InvalidDeclarations:
     promised = timedelta(microseconds=declared // NANOS_PER_MICROSECOND)
-    finding = make_finding(
-        "SL191",
+    return refuse_request(
         "readers were promised that deleted files stay for longer",
-        path="--grace",
+        "--grace",
         found=str(grace),
         expected=f"at least {promised}, the readerGrace of the output",
         hint="--below-reader-grace, when nobody reads what was deleted any more",
     )
-    return InvalidDeclarations([finding])
 
 
 def _document(uri: str, found: Sequence[Garbage], removed: Sequence[Garbage]) -> JsonValue:

@@ -6,16 +6,16 @@ With `--from`, declarations of data that is there (`snaploom.discovery`), import
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Protocol, cast
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from snaploom import lazyimport
+from snaploom import ondemand
 from snaploom.cli.console import counted, message_console, result_console
 from snaploom.cli.editorschema import add_editor_schema
 from snaploom.cli.options import writing_to
@@ -23,7 +23,7 @@ from snaploom.errors import ArgumentInvalid, SnaploomError
 from snaploom.localfiles import write_file
 
 if TYPE_CHECKING:
-    from snaploom.discovery.databases import DatabaseAddress, DatabaseContent, ReadDatabase
+    from snaploom.discovery.databases import DatabaseAddress, DatabaseContent
     from snaploom.discovery.discover import Discovery
     from snaploom.discovery.relationships import Relationship
 
@@ -108,26 +108,11 @@ def _show_next(folder: Path, output: str) -> None:
         console.print(f"  snaploom {command} {quote(str(folder))}", markup=False)
 
 
-class Discover(Protocol):
-    """`snaploom.discovery.discover.discover`, which brings Arrow along."""
-
-    def __call__(
-        self,
-        uris: Sequence[str],
-        folder_uri: str,
-        root: str | None = None,
-        ask: Callable[[Relationship], bool] | None = None,
-        read_database: ReadDatabase = ...,
-    ) -> Discovery:
-        """Look at what there is, and declare it."""
-        ...
-
-
 def _from_data(
     folder: Path, target: Path, uris: Sequence[str], root: str | None, interactive: bool
 ) -> int:
     try:
-        discover = cast(Discover, lazyimport.resolve(lazyimport.DISCOVER))
+        discover = ondemand.discover
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("pyarrow", "numpy"):
             raise
@@ -153,9 +138,7 @@ def _from_data(
 
 
 def _read(address: DatabaseAddress) -> DatabaseContent:
-    """Read a database, for which Spark is imported."""
-    read = cast("ReadDatabase", lazyimport.resolve(lazyimport.READ_DATABASE))
-    return read(address)
+    return ondemand.read_database(address)
 
 
 def _show_found(found: Discovery) -> None:

@@ -22,7 +22,7 @@ from typing import Protocol, cast
 
 from cyclopts import App, Parameter
 
-from snaploom import lazyimport
+from snaploom import ondemand
 from snaploom.confidential import remember_environment
 from snaploom.processend import end_process
 from snaploom.version import VERSION
@@ -89,20 +89,12 @@ INTERRUPTED = 130
 
 
 class CommandModule(Protocol):
-    """What an entry point of the group names."""
+    """Target of an entry point of the group."""
 
     COMMANDS: tuple[tuple[str, str, str], ...]
     """Name, dotted path of the function, and summary; the group of a command stands before it."""
     GROUPS: Mapping[str, str]
     """Groups that its commands are in, with their summaries."""
-
-
-class ShowFailure(Protocol):
-    """`snaploom.cli.errordisplay.show_failure`, which brings the models along."""
-
-    def __call__(self, error: Exception, arguments: Sequence[str]) -> int:
-        """Print what went wrong; returns the exit code."""
-        ...
 
 
 def build_app(arguments: Sequence[str] = ()) -> App:
@@ -169,7 +161,7 @@ def run_command(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:  # noqa: BLE001 - the last resort: no traceback reaches a user
-        return cast(ShowFailure, lazyimport.resolve(lazyimport.FAILURES))(error, arguments)
+        return ondemand.show_failure(error, arguments)
     return outcome if isinstance(outcome, int) else 0
 
 

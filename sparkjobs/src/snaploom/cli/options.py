@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from snaploom import ondemand
 from snaploom.cli.console import OutputForm
 from snaploom.errors import FolderNotWritable
 from snaploom.jobs.declarations.allowlists import allowances_of
@@ -23,8 +24,11 @@ from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.projectfile import VariableChoice
 from snaploom.models.times import EpochNanos, now, parse_instant, with_zone
 
+if TYPE_CHECKING:
+    from snaploom.jobs.declarations.declarationfiles import Declarations
+
 EMPTY_TEXT = "an empty text"
-"""What was found where nothing but quotes was given."""
+"""Value found where nothing but quotes was given."""
 
 OutputName = Annotated[str, Parameter(name="OUTPUT", help="Name of an OutputDataset.")]
 
@@ -114,12 +118,24 @@ class ProjectOptions:
 
     @property
     def choice(self) -> VariableChoice:
-        """What was chosen.
+        """Environment and variables.
 
         Raises:
             InvalidDeclarations: a value has no name, or one name has two values.
         """
         return chosen_variables(self.env, self.set_)
+
+    def read(self, files: Iterable[Path], allow: Iterable[str] = ()) -> Declarations:
+        """Read and validate declarations; findings about them are not raised.
+
+        Args:
+            files: YAML files and folders.
+            allow: texts of `--allow`.
+
+        Raises:
+            InvalidDeclarations: an option is not valid.
+        """
+        return ondemand.read_declarations([*files], allowed_by(allow), self.choice)
 
 
 DEFAULT_PROJECT = ProjectOptions()
@@ -127,7 +143,7 @@ DEFAULT_PROJECT = ProjectOptions()
 
 
 def allowed_by(texts: Iterable[str]) -> Allowances:
-    """What `--allow` and the environment of this process allow.
+    """The allowances of `--allow` and of the environment of this process.
 
     Raises:
         InvalidDeclarations: one of them names no list, or no entry.
@@ -144,6 +160,22 @@ def instant_of(text: str | None) -> EpochNanos:
     return now() if text is None else time_of(text, "--now", "leave it out to plan for the present")
 
 
+def refuse_request(
+    message: str, path: str, found: str = "", expected: str = "", hint: str = ""
+) -> InvalidDeclarations:
+    """Return the error about arguments of a command.
+
+    Args:
+        message: the fault.
+        path: the argument.
+        found: its value.
+        expected: values that are valid.
+        hint: how to correct it.
+    """
+    finding = make_finding("SL191", message, path=path, found=found, expected=expected, hint=hint)
+    return InvalidDeclarations([finding])
+
+
 def refuse_unlisted_strict(option: str, instead: str) -> None:
     """Refuse `--strict` where no snapshot of the root is looked for.
 
@@ -154,15 +186,13 @@ def refuse_unlisted_strict(option: str, instead: str) -> None:
     Raises:
         InvalidDeclarations: always.
     """
-    finding = make_finding(
-        "SL191",
+    raise refuse_request(
         f"--strict has no effect with {option}, which looks for no snapshot of the root",
-        path="--strict",
+        "--strict",
         found=f"--strict and {option}",
         expected="one of the two",
         hint=f"leave out --strict, or {instead}",
     )
-    raise InvalidDeclarations([finding])
 
 
 def time_of(text: str, option: str, hint: str) -> EpochNanos:
@@ -180,15 +210,13 @@ def time_of(text: str, option: str, hint: str) -> EpochNanos:
         return parse_instant(text)
     except ValueError:
         whole = with_zone(text)
-        finding = make_finding(
-            "SL191",
+        raise refuse_request(
             "this is not a time",
-            path=option,
+            option,
             found=text or EMPTY_TEXT,
             expected="ISO 8601 with Z or an offset, such as 2020-01-31T00:00:00Z",
             hint=f"write {whole} if UTC is meant" if whole else hint,
-        )
-        raise InvalidDeclarations([finding]) from None
+        ) from None
 
 
 def folder_uri(place: str) -> str:

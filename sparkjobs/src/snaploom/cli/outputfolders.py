@@ -8,10 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from snaploom.cli.options import EMPTY_TEXT, folder_uri, time_of
+from snaploom.cli.options import EMPTY_TEXT, folder_uri, refuse_request, time_of
 from snaploom.jobs.namedfolders import folder_of, open_named
-from snaploom.models.codes import make_finding
-from snaploom.models.finding import InvalidDeclarations
 from snaploom.models.projectfile import NO_CHOICE, VariableChoice
 from snaploom.storage import history
 from snaploom.storage.entries import SnapshotRecord
@@ -41,7 +39,7 @@ def published_state(
     manifest: int | None = None,
     choice: VariableChoice = NO_CHOICE,
 ) -> tuple[ObjectStore, FolderState]:
-    """What is published by an output, or in a folder.
+    """The published state of an output, or of a folder.
 
     Args:
         place: name of an output that `files` declare, or a folder.
@@ -76,17 +74,12 @@ def chosen_snapshots(
     first = None if from_ is None else time_of(from_, "--from", _TIME_HINT)
     last = None if to is None else time_of(to, "--to", _TIME_HINT)
     if first is not None and last is not None and last < first:
-        raise InvalidDeclarations(
-            [
-                make_finding(
-                    "SL191",
-                    "this range ends before it begins",
-                    path="--from",
-                    found=f"from {from_} to {to}",
-                    expected="the earlier time in --from; both ends are inclusive",
-                    hint="exchange the two",
-                )
-            ]
+        raise refuse_request(
+            "this range ends before it begins",
+            "--from",
+            found=f"from {from_} to {to}",
+            expected="the earlier time in --from; both ends are inclusive",
+            hint="exchange the two",
         )
     found = history.snapshots_between(state, first, last)
     if not found:
@@ -103,15 +96,13 @@ def refuse_both(at: str | None, from_: str | None, to: str | None) -> None:
         InvalidDeclarations: both are asked for.
     """
     if at is not None and (from_ is not None or to is not None):
-        finding = make_finding(
-            "SL191",
+        raise refuse_request(
             "a snapshot and a range are asked for at once",
-            path="--at",
+            "--at",
             found="--at with --from or --to",
             expected="one of the two",
             hint="leave out --at, or --from and --to",
         )
-        raise InvalidDeclarations([finding])
 
 
 def folder_named(place: str) -> str:
@@ -123,15 +114,10 @@ def folder_named(place: str) -> str:
     uri = folder_uri(place)
     if "/" in uri or ":" in uri:
         return uri
-    raise InvalidDeclarations(
-        [
-            make_finding(
-                "SL191",
-                "there is no folder of this name here",
-                path=PLACE,
-                found=place or EMPTY_TEXT,
-                expected="the name of an OutputDataset with `-f`, or the URI or path of a folder",
-                hint=f"for an output, add where it is declared: {place or 'NAME'} -f PATH",
-            )
-        ]
+    raise refuse_request(
+        "there is no folder of this name here",
+        PLACE,
+        found=place or EMPTY_TEXT,
+        expected="the name of an OutputDataset with `-f`, or the URI or path of a folder",
+        hint=f"for an output, add where it is declared: {place or 'NAME'} -f PATH",
     )

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
 from itertools import groupby
 
-from pydantic import JsonValue
 from rich.console import Console
 from rich.table import Table
 
 from snaploom.cli.console import (
     OutputForm,
     message_console,
+    print_documents,
     print_findings,
-    print_json,
     result_console,
+    warn,
 )
 from snaploom.cli.runprogress import RunProgress
 from snaploom.errors import SnaploomError
 from snaploom.jobs.declarations.declarationfiles import Declarations, runnable_bundles
-from snaploom.jobs.interruption import Interruption
+from snaploom.jobs.interruption import signal_handlers
 from snaploom.jobs.reports.exitcodes import combined_exit_code, report_exit_code, unstarted_report
-from snaploom.jobs.sparkentry import index_places, no_indexes, with_drivers
-from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
+from snaploom.jobs.session.providers import index_places, no_indexes, with_drivers
+from snaploom.jobs.weaving.runoptions import RunOptions
+from snaploom.jobs.weaving.runrequest import RunRequest
 from snaploom.jobs.weaving.runs import weave_outputs
 from snaploom.models.report import Report, Unpublished
 from snaploom.models.times import EpochNanos
@@ -36,70 +39,43 @@ def weave_and_show(
     declarations: Declarations,
     names: Sequence[str],
     moment: EpochNanos,
-    limit: int | None,
-    interruption: Interruption,
+    options: RunOptions,
     form: OutputForm,
-    options: RunOptions = AS_DECLARED,
     elsewhere: Elsewhere | None = None,
 ) -> int:
-    """Weave outputs, show what came of it, and return the exit code.
+    """Weave outputs, show the results, and return the exit code.
 
     Args:
         declarations: hold the outputs.
         names: of the OutputDatasets.
         moment: the instant of planning.
-        limit: snapshots to publish at most, of each output.
-        interruption: from `signal_handlers`.
+        options: deviations of the runs from the declarations.
         form: of the result.
-        options: what is asked beyond the declarations.
         elsewhere: changes where the outputs are published; their indexes do not follow then.
 
     Raises:
         SnaploomError: nothing could be begun.
     """
-    try:
-        reports = _weave(declarations, names, moment, limit, interruption, options, elsewhere)
-    except SnaploomError as error:
-        if form is OutputForm.JSON:
-            _print_documents([unstarted_report(name, moment, error) for name in names])
-        raise
-    _show(reports, declarations, form)
+    messages = message_console()
+    with signal_handlers() as interruption:
+        try:
+            bundles, warnings = runnable_bundles(declarations, names)
+            print_findings(warnings, messages)
+            indexes = index_places(declarations, warn) if elsewhere is None else no_indexes
+            if elsewhere is not None:
+                bundles = tuple(elsewhere(bundle) for bundle in bundles)
+            allowing = replace(options, allow=declarations.allow)
+            with closing(RunProgress(messages)) as progress:
+                request = RunRequest(
+                    bundles, moment, progress.update, interruption, progress.show, allowing
+                )
+                reports = weave_outputs(request, indexes, with_drivers(declarations))
+        except SnaploomError as error:
+            if form is OutputForm.JSON:
+                print_documents([unstarted_report(name, moment, error).dump() for name in names])
+            raise
+        _show(reports, declarations, form)
     return combined_exit_code([report_exit_code(report) for report in reports])
-
-
-def _weave(
-    declarations: Declarations,
-    names: Sequence[str],
-    moment: EpochNanos,
-    limit: int | None,
-    interruption: Interruption,
-    options: RunOptions,
-    elsewhere: Elsewhere | None,
-) -> tuple[Report, ...]:
-    bundles, warnings = runnable_bundles(declarations, names)
-    print_findings(warnings, message_console())
-    indexes = index_places(declarations, _warn) if elsewhere is None else no_indexes
-    if elsewhere is not None:
-        bundles = tuple(elsewhere(bundle) for bundle in bundles)
-    progress = RunProgress(message_console())
-    try:
-        return weave_outputs(
-            bundles,
-            moment,
-            limit,
-            progress.update,
-            progress.show,
-            interruption,
-            indexes,
-            options.allowing(declarations.allow),
-            open_session=with_drivers(declarations),
-        )
-    finally:
-        progress.close()
-
-
-def _warn(message: str) -> None:
-    message_console().print(f"warning {message}", style="yellow", markup=False)
 
 
 def _show(reports: Sequence[Report], declarations: Declarations, form: OutputForm) -> None:
@@ -109,16 +85,10 @@ def _show(reports: Sequence[Report], declarations: Declarations, form: OutputFor
         if report.message and not report.failed:
             messages.print(f"error {report.output}: {report.message}", markup=False, style="red")
     if form is OutputForm.JSON:
-        _print_documents(reports)
+        print_documents([report.dump() for report in reports])
         return
     for report in reports:
         _print_report(report, declarations, result_console())
-
-
-def _print_documents(reports: Sequence[Report]) -> None:
-    """One Report as it is, several as a list."""
-    documents: list[JsonValue] = [report.dump() for report in reports]
-    print_json(documents[0] if len(documents) == 1 else documents)
 
 
 def _print_report(report: Report, declarations: Declarations, console: Console) -> None:

@@ -13,14 +13,12 @@ from snaploom.cli.options import (
     Allow,
     Files,
     ProjectOptions,
-    allowed_by,
     instant_of,
+    refuse_request,
     writing_to,
 )
 from snaploom.cli.outputfolders import PLACE, folder_named
-from snaploom.jobs.declarations.declarationfiles import exit_code_of, read_declarations
-from snaploom.models.codes import make_finding
-from snaploom.models.finding import InvalidDeclarations
+from snaploom.jobs.declarations.declarationfiles import exit_code_of
 from snaploom.models.report import Report
 from snaploom.site.collection import Clock, declared_pages, folder_page, read_reports
 from snaploom.site.pagedata import OutputPage
@@ -91,7 +89,7 @@ def _pages(
 ) -> tuple[OutputPage, ...]:
     if not file:
         return (folder_page(folder_named(place or ""), clock, reports),)
-    declarations = read_declarations(file, allowed_by(allow), project.choice)
+    declarations = project.read(file, allow)
     names = declarations.output_names if place is None else (place,)
     return declared_pages(declarations, names, clock, reports)
 
@@ -106,6 +104,4 @@ def _refuse_confusion(place: str | None, file: Files | None, all_: bool) -> None
         expected, hint = "files that declare OutputDatasets", "add where they are: --all -f PATH"
     else:
         return
-    raise InvalidDeclarations(
-        [make_finding("SL191", message, path=path, found=found, expected=expected, hint=hint)]
-    )
+    raise refuse_request(message, path, found, expected, hint)

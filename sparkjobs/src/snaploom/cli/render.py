@@ -8,8 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from snaploom.cli.console import message_console, print_findings, result_console
-from snaploom.cli.options import DEFAULT_PROJECT, Allow, ProjectOptions, allowed_by
-from snaploom.jobs.declarations.declarationfiles import exit_code_of, read_declarations
+from snaploom.cli.options import DEFAULT_PROJECT, Allow, ProjectOptions
+from snaploom.jobs.declarations.declarationfiles import exit_code_of
 from snaploom.models.yamltext import to_yaml
 
 
@@ -33,7 +33,7 @@ def render(
     variables, for what is applied to a cluster. Of a password in plain text only asterisks are
     printed. Nothing is printed where anything is wrong.
     """
-    declarations = read_declarations(paths, allowed_by(allow), project.choice)
+    declarations = project.read(paths, allow)
     print_findings(declarations.findings, message_console())
     code = exit_code_of(declarations.findings)
     if code == 0:

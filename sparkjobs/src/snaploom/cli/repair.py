@@ -11,7 +11,7 @@ from rich.table import Table
 
 from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.cli.options import DEFAULT_PROJECT, Files, Form, OutputName, ProjectOptions
-from snaploom.jobs.declarations.declarationfiles import read_declarations, refuse
+from snaploom.jobs.declarations.declarationfiles import refuse
 from snaploom.jobs.namedfolders import open_named
 from snaploom.models.times import format_instant, now
 from snaploom.planning.plan import plan_offline
@@ -42,7 +42,7 @@ def repair(
     one schema in their footers. Everything else is listed and left; nothing is ever deleted. Stop
     whatever publishes to the output before.
     """
-    bundle = read_declarations(file, choice=project.choice).bundle(name)
+    bundle = project.read(file).bundle(name)
     declared = bundle.output
     plan = plan_offline(bundle)
     refuse(plan.findings)

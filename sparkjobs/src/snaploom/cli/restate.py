@@ -16,16 +16,11 @@ from snaploom.cli.options import (
     Now,
     OutputName,
     ProjectOptions,
-    allowed_by,
     instant_of,
     time_of,
 )
 from snaploom.cli.outputruns import weave_and_show
-from snaploom.jobs.declarations.declarationfiles import read_declarations
-from snaploom.jobs.interruption import signal_handlers
-from snaploom.jobs.weaving.runoptions import RunOptions
-from snaploom.models.codes import make_finding
-from snaploom.models.finding import InvalidDeclarations
+from snaploom.jobs.weaving.runoptions import RunOptions, refuse_unacknowledged
 from snaploom.planning.selection import Selection
 
 
@@ -53,20 +48,7 @@ def restate(
     passed and `gc` has run.
     """
     moment = instant_of(now)
-    wanted = time_of(time, "--time", "'snaploom snapshots' lists the times")
-    if not acknowledge_readers:
-        finding = make_finding(
-            "SL191",
-            "a published snapshot is to be replaced",
-            path="--acknowledge-readers",
-            found="not given",
-            expected="the flag",
-            hint="readers that list folders instead of asking the manifest see both versions until "
-            "readerGrace has passed and 'snaploom gc' has removed the old one; add "
-            "--acknowledge-readers if everybody knows",
-        )
-        raise InvalidDeclarations([finding])
-    options = RunOptions(selection=Selection(restated=wanted), reason=reason)
-    with signal_handlers() as interruption:
-        declarations = read_declarations(file, allowed_by(allow), project.choice)
-        return weave_and_show(declarations, [name], moment, None, interruption, output, options)
+    selection = Selection(restated=time_of(time, "--time", "'snaploom snapshots' lists the times"))
+    refuse_unacknowledged(acknowledge_readers, "--acknowledge-readers")
+    options = RunOptions(selection, reason=reason)
+    return weave_and_show(project.read(file, allow), [name], moment, options, output)

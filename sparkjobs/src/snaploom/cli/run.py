@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -20,19 +19,15 @@ from snaploom.cli.options import (
     ParallelSnapshots,
     ProjectOptions,
     Strict,
-    allowed_by,
     instant_of,
+    refuse_request,
 )
 from snaploom.cli.outputruns import weave_and_show
-from snaploom.cli.planview import show_plans
+from snaploom.cli.plan import show_plans
 from snaploom.cli.sample import sampling_elsewhere
-from snaploom.jobs.declarations.declarationfiles import Declarations, read_declarations
-from snaploom.jobs.interruption import signal_handlers
 from snaploom.jobs.plannedoutput import plan_output
 from snaploom.jobs.reports.exitcodes import combined_exit_code
 from snaploom.jobs.weaving.runoptions import RunOptions
-from snaploom.models.codes import make_finding
-from snaploom.models.finding import InvalidDeclarations
 
 
 def run(
@@ -79,39 +74,29 @@ def run(
     An output that reads what another one publishes is woven after it.
     """
     moment = instant_of(now)
+    declarations = project.read(file, allow)
+    if bool(names) == all_outputs:
+        raise refuse_request(
+            "name the outputs to run, or give --all",
+            "OUTPUT",
+            found="names and --all" if names else "neither names nor --all",
+            expected="one of the two",
+            hint="outputs: " + (", ".join(declarations.output_names) or "none in these files"),
+        )
+    chosen = declarations.output_names if all_outputs else tuple(dict.fromkeys(names))
+    if dry_run:
+        plans = [
+            plan_output(declarations, name, moment, limit=limit, strict=strict) for name in chosen
+        ]
+        show_plans(plans, declarations, output)
+        return combined_exit_code([planned.exit_code for planned in plans])
     options = RunOptions(
+        limit=limit,
         keep_going=keep_going,
         sample=sample,
         parallel=parallel,
         parallel_snapshots=parallel_snapshots,
         is_strict=strict,
     )
-    if dry_run:
-        declarations = read_declarations(file, allowed_by(allow), project.choice)
-        chosen = _chosen(declarations, names, all_outputs)
-        plans = [
-            plan_output(declarations, name, moment, limit=limit, strict=strict) for name in chosen
-        ]
-        show_plans(plans, declarations, output)
-        return combined_exit_code([planned.exit_code for planned in plans])
-    with signal_handlers() as interruption:
-        declarations = read_declarations(file, allowed_by(allow), project.choice)
-        chosen = _chosen(declarations, names, all_outputs)
-        elsewhere = sampling_elsewhere(declarations, chosen, sample, to)
-        return weave_and_show(
-            declarations, chosen, moment, limit, interruption, output, options, elsewhere
-        )
-
-
-def _chosen(declarations: Declarations, names: Sequence[str], all_outputs: bool) -> tuple[str, ...]:
-    if bool(names) == all_outputs:
-        finding = make_finding(
-            "SL191",
-            "name the outputs to run, or give --all",
-            path="OUTPUT",
-            found="names and --all" if names else "neither names nor --all",
-            expected="one of the two",
-            hint="outputs: " + (", ".join(declarations.output_names) or "none in these files"),
-        )
-        raise InvalidDeclarations([finding])
-    return declarations.output_names if all_outputs else tuple(dict.fromkeys(names))
+    elsewhere = sampling_elsewhere(declarations, chosen, sample, to)
+    return weave_and_show(declarations, chosen, moment, options, output, elsewhere)

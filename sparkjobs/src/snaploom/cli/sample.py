@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from snaploom.cli.options import folder_uri
+from snaploom.cli.options import folder_uri, refuse_request
 from snaploom.cli.outputruns import Elsewhere
 from snaploom.jobs.declarations.declarationfiles import Declarations
 from snaploom.models.codes import make_finding
@@ -34,11 +34,11 @@ def sampling_elsewhere(
         return None
     if sample is None or to is None:
         missing = "--to" if to is None else "--sample"
-        raise _refused(
-            missing, "nothing", "--sample and --to together", "a sample has a folder of its own"
+        raise refuse_request(
+            "a sample has a folder of its own", missing, "nothing", "--sample and --to together"
         )
     if len(names) != 1:
-        raise _refused("OUTPUT", f"{len(names)} outputs", "one", "a folder holds one output")
+        raise refuse_request("a folder holds one output", "OUTPUT", f"{len(names)} outputs", "one")
     output = declarations.bundle(names[0]).output
     if not output.spec.data_model.root_data_source.root_key:
         raise InvalidDeclarations([_without_key(output)])
@@ -51,7 +51,7 @@ def sampling_elsewhere(
     errors = [finding for finding in wrong if finding.is_error]
     if errors:
         found = f"{folder}: {errors[0].message}"
-        raise _refused("--to", found, "a folder of its own", "name an absent or empty folder")
+        raise refuse_request("name an absent or empty folder", "--to", found, "a folder of its own")
 
     def elsewhere(bundle: Bundle) -> Bundle:
         return bundle.model_copy(update={"output_dataset": moved})
@@ -81,10 +81,4 @@ def _without_key(output: OutputDataset) -> Finding:
         found="none",
         expected="the columns that identify a row of the root",
         hint="declare rootKey",
-    )
-
-
-def _refused(path: str, found: str, expected: str, message: str) -> InvalidDeclarations:
-    return InvalidDeclarations(
-        [make_finding("SL191", message, path=path, found=found, expected=expected)]
     )

@@ -8,8 +8,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from snaploom.cli.console import message_console
-from snaploom.cli.options import DEFAULT_PROJECT, Allow, Files, ProjectOptions, allowed_by
-from snaploom.jobs.declarations.declarationfiles import read_declarations
+from snaploom.cli.options import DEFAULT_PROJECT, Allow, Files, ProjectOptions
 from snaploom.site.collection import refuse_undrawable
 from snaploom.site.server import LOOPBACK, PageSource, page_server
 
@@ -38,12 +37,11 @@ def serve(
     Pages are those of `snaploom page`. They are made anew when declarations or manifests change,
     and an open page shows that within seconds. Only this machine is answered; nothing is written.
     """
-    allowed = allowed_by(allow)
     # What is wrong from the start is an error here; what becomes wrong later is shown as a page.
-    declarations = read_declarations(file, allowed, project.choice)
+    declarations = project.read(file, allow)
     names = declarations.output_names if name is None else (name,)
     refuse_undrawable(declarations, names)
-    source = PageSource(file, () if name is None else names, allowed, project.choice)
+    source = PageSource(file, () if name is None else names, declarations.allow, project.choice)
     with page_server(source, LOOPBACK[0], port) as server:
         address = f"http://{LOOPBACK[0]}:{server.server_address[1]}/"
         message_console().print(f"{address} shows the outputs, until Ctrl-C", markup=False)

@@ -15,8 +15,8 @@ from snaploom.cli.console import (
     result_console,
     summary_of,
 )
-from snaploom.cli.options import DEFAULT_PROJECT, Allow, Form, ProjectOptions, allowed_by
-from snaploom.jobs.declarations.declarationfiles import exit_code_of, read_declarations
+from snaploom.cli.options import DEFAULT_PROJECT, Allow, Form, ProjectOptions
+from snaploom.jobs.declarations.declarationfiles import exit_code_of
 from snaploom.models.finding import errors_of
 
 
@@ -36,7 +36,7 @@ def validate(
     output: Form = OutputForm.TEXT,
 ) -> int:
     """Check declarations: all findings at once, errors and warnings apart."""
-    declarations = read_declarations(paths, allowed_by(allow), project.choice)
+    declarations = project.read(paths, allow)
     findings = declarations.findings
     errors = errors_of(findings)
     if output is OutputForm.JSON:

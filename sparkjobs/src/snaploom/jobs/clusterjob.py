@@ -172,7 +172,7 @@ def _started(owner: Owner, moment: EpochNanos) -> Report:
 def _carried_out(
     bundle_file: BundleFile, uid: str, action: RunAction, work: Work, owner: Owner
 ) -> Report:
-    """The last Report, whatever happens."""
+    """Carry out a Bundle; also a failure is a Report."""
     try:
         bundle = bundle_file.parse(uid)
         if action is RunAction.RUN:

@@ -1,4 +1,4 @@
-"""What a run in a cluster may be asked to do, each as a function from a Bundle to its Report."""
+"""Actions of a run in a cluster, each a function from a Bundle to its Report."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from snaploom.jobs.reports.runrecord import clipped
 from snaploom.jobs.reports.textlines import EventLines
 from snaploom.jobs.runevents import Event
 from snaploom.jobs.weaving.runoptions import RunOptions
+from snaploom.jobs.weaving.runrequest import RunRequest
 from snaploom.jobs.weaving.runs import weave_outputs
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.report import Report, RunPhase
@@ -33,12 +34,12 @@ from snaploom.storage.leaseholder import OpenLease
 from snaploom.version import VERSION
 
 MOST_LINES = 100
-"""What was done, and warnings, in a Report: people read the first few."""
+"""Lines and warnings in a Report: people read the first few."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What all of them need."""
+    """Context that all actions share."""
 
     started: EpochNanos
     """When the run began."""
@@ -53,7 +54,7 @@ class Work:
     lease: OpenLease = ClaimLease
     """Where runs of one folder learn of each other."""
     allow: Allowances = NO_ALLOWANCES
-    """What declarations may use beyond the built-in lists."""
+    """Entries that declarations may use beyond the built-in lists."""
 
 
 def weave(bundle: Bundle, work: Work) -> Report:
@@ -66,9 +67,6 @@ def weave(bundle: Bundle, work: Work) -> Report:
     events: SimpleQueue[Event] = SimpleQueue()
     lines = EventLines()
 
-    def emit(event: Event) -> None:
-        events.put(event)
-
     def tick() -> None:
         while not events.empty():
             event = events.get()
@@ -79,15 +77,17 @@ def weave(bundle: Bundle, work: Work) -> Report:
         work.changed()
 
     try:
+        options = RunOptions(allow=work.allow)
         (report,) = weave_outputs(
-            [bundle],
-            work.started,
-            None,
-            emit,
-            tick,
-            work.interruption,
-            options=RunOptions(allow=work.allow),
-            lease=work.lease,
+            RunRequest(
+                (bundle,),
+                work.started,
+                events.put,
+                work.interruption,
+                tick,
+                options=options,
+                lease=work.lease,
+            )
         )
     finally:
         tick()

@@ -115,7 +115,7 @@ def hash_of(file: Path) -> str:
 
 
 def verified_jar(jar: DriverJar, lock: Path) -> Path:
-    """The jar of a driver, which is what a lock file names.
+    """The jar of a driver, whose bytes are those that a lock file names.
 
     Args:
         jar: the driver.

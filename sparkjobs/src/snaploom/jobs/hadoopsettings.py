@@ -38,7 +38,7 @@ JAVA_VARIABLES = (
 _PROPERTIES = ("-Dspark.", "-Daws.")
 """How properties of Java begin that Spark and Amazon's client go by."""
 _SETS = (*_PROPERTIES, "--conf", "--properties-file", "--driver-class-path", "-cp", "-classpath")
-"""What options contain that set something of Spark's or Hadoop's."""
+"""Parts of options that set something of Spark's or Hadoop's."""
 
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Environment variable that `spark-submit` sets for a Python program whose JVM it started."""
@@ -65,7 +65,7 @@ def spark_home(environment: Mapping[str, str]) -> Path | None:
 
 
 def configured_elsewhere(run: RunSettings, environment: Mapping[str, str]) -> str:
-    """What else configures Hadoop's client; empty where nothing does.
+    """Other configuration of Hadoop's client; empty without any.
 
     Args:
         run: settings of the session that is to come.

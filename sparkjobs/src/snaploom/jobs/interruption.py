@@ -58,7 +58,7 @@ class Interruption:
 
     @property
     def cause(self) -> Interrupted | None:
-        """The error that stands for whatever went wrong after a request; None without one."""
+        """The error to report for any failure after a request; None without one."""
         if not self.is_requested:
             return None
         return Interrupted(

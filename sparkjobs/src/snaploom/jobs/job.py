@@ -26,7 +26,7 @@ POOL = "spark.scheduler.pool"
 
 
 class JobGroup:
-    """The Spark jobs of what is being done now: watched for progress, cancelled on interruption.
+    """The Spark jobs of the work under way: watched for progress, cancelled on interruption.
 
     Each thread at work has a group of its own.
     """
@@ -143,13 +143,9 @@ def run_in_group(
         raise cause from error
 
 
-def _pass_by(_point: CrashPoint) -> None:
-    return None
-
-
 @dataclass(frozen=True)
 class Job:
-    """What the caller decides about a run."""
+    """The caller's decisions about a run."""
 
     now: EpochNanos
     """The instant of planning."""
@@ -160,14 +156,12 @@ class Job:
     interruption: Interruption = field(default_factory=Interruption)
     """Whether somebody asked to stop."""
     group: JobGroup = field(default_factory=JobGroup)
-    """The Spark jobs of what is being done now."""
-    limit: int | None = None
-    """Snapshots to publish at most."""
+    """The Spark jobs of the work under way."""
     options: RunOptions = AS_DECLARED
-    """What is asked of the run beyond its declarations."""
+    """Deviations of the run from its declarations."""
     lease: OpenLease | None = None
     """Where leases are kept; None for a run that need not know of others."""
     terms: LeaseTerms = TERMS
     """How long everything about a lease takes."""
-    reached: Callable[[CrashPoint], None] = _pass_by
+    reached: Callable[[CrashPoint], None] = lambda point: None
     """Called at every crash point; does nothing except in tests."""

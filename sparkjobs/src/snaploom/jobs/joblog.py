@@ -21,7 +21,7 @@ from snaploom.visibletext import json_visible, visible_lines
 
 LOGGER = "snaploom.job"
 _LEVELS = ("error", "warning")
-"""What a line begins with that is one of these."""
+"""Prefix of such a line."""
 
 
 @dataclass(frozen=True)

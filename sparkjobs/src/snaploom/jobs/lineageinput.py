@@ -17,7 +17,7 @@ class ReadColumns:
     time: EpochNanos
     """Time of the snapshot that was read."""
     below: Mapping[str, ReadColumns] = field(default_factory=dict)
-    """What a virtual source reads, by alias."""
+    """Sources of a virtual source, by alias."""
 
 
 @dataclass(frozen=True)

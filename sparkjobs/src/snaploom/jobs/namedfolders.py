@@ -8,22 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, cast
 
-from snaploom import lazyimport
+from snaploom import ondemand
 from snaploom.loading.load import load
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.projectfile import VariableChoice
 from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.stores import StoreOpener, open_store
-
-
-class FolderDeclared(Protocol):
-    """`snaploom.jobs.declarations.declarationfiles.folder_declared`."""
-
-    def __call__(self, name: str, paths: Sequence[Path], choice: VariableChoice) -> str:
-        """The folder of an output, by all that is declared."""
-        ...
+from snaploom.storage.stores import open_store
 
 
 def folder_of(name: str, paths: Sequence[Path], choice: VariableChoice) -> str:
@@ -44,8 +35,7 @@ def folder_of(name: str, paths: Sequence[Path], choice: VariableChoice) -> str:
     ]
     if len(found) == 1:
         return found[0]
-    declared = cast(FolderDeclared, lazyimport.resolve(lazyimport.FOLDER_DECLARED))
-    return declared(name, paths, choice)
+    return ondemand.folder_declared(name, paths, choice)
 
 
 def open_named(uri: str) -> ObjectStore:
@@ -59,5 +49,4 @@ def open_named(uri: str) -> ObjectStore:
 
 def by_hadoop(uri: str, create: bool) -> ObjectStore:
     """The store of a folder that only Hadoop's client knows; Spark is started for it."""
-    opener = cast(StoreOpener, lazyimport.resolve(lazyimport.OPEN_PLACE))
-    return opener(uri, create)
+    return ondemand.open_place(uri, create)

@@ -15,7 +15,9 @@ from snaploom.jobs.declarations.declarationfiles import (
     refuse,
 )
 from snaploom.jobs.preflighterrors import preflight_finding
-from snaploom.jobs.sparkentry import OpenSession, with_drivers
+from snaploom.jobs.session.providers import OpenSession, with_drivers
+from snaploom.jobs.weaving.runoptions import RunOptions
+from snaploom.jobs.weaving.runrequest import PlanRequest
 from snaploom.jobs.weaving.runs import preview
 from snaploom.loading.project import AppliedProject
 from snaploom.models.finding import Finding, InvalidDeclarations, errors_of
@@ -28,7 +30,7 @@ from snaploom.planning.projectvalues import project_json, project_text
 
 @dataclass
 class Planned:
-    """What the planning of one output came to, as far as it got."""
+    """Result of planning one output; partial if planning failed."""
 
     output: str
     plan: RunPlan | None = None
@@ -79,7 +81,7 @@ class Planned:
 
     @property
     def exit_code(self) -> int:
-        """What `plan` exits with."""
+        """Exit code of `plan`."""
         if self.failure is not None:
             return self.failure.exit_code
         planned = () if self.plan is None else self.plan.snapshots or ()
@@ -118,7 +120,8 @@ def plan_output(
         refuse(planned.findings)
         if not offline:
             opened = open_session or with_drivers(declarations)
-            planned.plan = preview(bundle, moment, limit, declarations.allow, strict, opened)
+            options = RunOptions(limit=limit, is_strict=strict, allow=declarations.allow)
+            planned.plan = preview(PlanRequest(bundle, moment, options), opened)
             planned.add(declarations.placed(planned.plan.findings))
     except InvalidDeclarations as error:
         planned.add(declarations.placed(error.findings))

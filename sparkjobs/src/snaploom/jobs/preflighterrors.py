@@ -9,7 +9,7 @@ from snaploom.models.remedies import REMEDY_BY_REASON
 
 
 def remedy_of(reason: str) -> str:
-    """What to do about a reason in general."""
+    """General remedy of a reason."""
     remedy = REMEDY_BY_REASON.get(reason)
     return remedy.fix if remedy else f"see {reason} in the reference of reasons"
 

@@ -29,7 +29,7 @@ class RunPlanned:
 
 @dataclass(frozen=True)
 class RunEstimated:
-    """It is known about what a backfill will take."""
+    """A backfill was estimated."""
 
     output: str
     estimate: Estimate
@@ -80,7 +80,7 @@ class SnapshotPublished:
 
 @dataclass(frozen=True)
 class ManifestRead:
-    """What is published by now, after a snapshot of this run was."""
+    """State of the folder after a publication of this run."""
 
     manifest: ManifestPointer
     """Where the record is."""
@@ -114,7 +114,7 @@ class IndexFollowed:
     label: str
     """The resource."""
     done: tuple[str, ...]
-    """What was done to it, in a few words each."""
+    """Changes to it, in a few words each."""
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,9 @@ from snaploom.jobs.indexes.targets import (
 from snaploom.jobs.interruption import Interruption, signal_handlers
 from snaploom.jobs.reports.exitcodes import combined_exit_code, report_exit_code, unstarted_report
 from snaploom.jobs.reports.textlines import error_lines, finding_lines, writing_lines
-from snaploom.jobs.sparkentry import index_places
+from snaploom.jobs.session.providers import index_places
 from snaploom.jobs.weaving.runoptions import RunOptions
+from snaploom.jobs.weaving.runrequest import RunRequest
 from snaploom.jobs.weaving.runs import weave_outputs
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.times import EpochNanos, format_instant, now, parse_instant
@@ -151,8 +152,9 @@ def _weave(
     indexes = index_places(declarations, lambda text: _print([f"warning {text}"]))
     _print(finding_lines(warnings))
     emit = writing_lines(lambda line: _print([line]))
-    options = RunOptions(allow=declarations.allow)
-    return weave_outputs(bundles, moment, limit, emit, lambda: None, interruption, indexes, options)
+    options = RunOptions(limit=limit, allow=declarations.allow)
+    request = RunRequest(bundles, moment, emit, interruption, options=options)
+    return weave_outputs(request, indexes)
 
 
 def _print(lines: Iterable[str]) -> None:

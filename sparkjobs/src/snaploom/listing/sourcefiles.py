@@ -7,11 +7,10 @@ read at one moment, the one between the last listing and the first look.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import cast
 
-from snaploom import lazyimport
+from snaploom import ondemand
 from snaploom.extras import PackageMissing
 from snaploom.listing.capturedfiles import CapturedFile, FileListing, shown
 from snaploom.listing.globs import list_files
@@ -27,9 +26,6 @@ from snaploom.planning.sources.declared import DeclaredSource
 from snaploom.planning.sources.files.source import FileSource
 from snaploom.planning.sources.registry import declared
 from snaploom.planning.sources.tables.source import TableSource
-
-ColumnSnapshots = Callable[[FileListing], SourceSnapshots | None]
-"""`snaploom.listing.columnsnapshots.column_snapshots`, which brings Arrow along."""
 
 
 class SourceFiles:
@@ -174,7 +170,7 @@ def listed_without_spark(bundle: Bundle, name: str, files: SourceFiles) -> Sourc
 
 def _of_column(listing: FileListing) -> SourceSnapshots | None:
     try:
-        found = cast(ColumnSnapshots, lazyimport.resolve(lazyimport.COLUMN_SNAPSHOTS))
+        found = ondemand.column_snapshots
     except PackageMissing:
         return None  # nor is Spark there, whose absence is what people should learn of
     return found(listing)

@@ -1,4 +1,4 @@
-"""The library for people who write Python: `snaploom.load`, and what it returns.
+"""The library for people who write Python: `snaploom.load` and its results.
 
 Each method calls what the command of its name calls; no rule of its own is here. Commands and
 their text are in `snaploom.cli`.

@@ -1,4 +1,4 @@
-"""What `Project.page` returns: pages of outputs, to be looked at in a notebook or written."""
+"""Result of `Project.page`: pages of outputs, for a notebook or a folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Pages:
     """The state of outputs, drawn as `snaploom page` draws it."""
 
     outputs: tuple[OutputPage, ...]
-    """What each page shows."""
+    """Content of each page."""
     now: EpochNanos
     """The instant to which ages are measured."""
 

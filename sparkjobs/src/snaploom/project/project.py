@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
+from snaploom import ondemand
 from snaploom.confidential import remember_environment
 from snaploom.errors import ArgumentInvalid
 from snaploom.jobs.declarations.allowlists import allowances_of
@@ -23,20 +25,23 @@ from snaploom.jobs.namedfolders import open_named
 from snaploom.jobs.plannedoutput import plan_output
 from snaploom.jobs.published.datadiff import SAMPLES, data_diff_request
 from snaploom.jobs.published.declarationdiff import compare
-from snaploom.jobs.published.outputcheck import check_output
+from snaploom.jobs.published.outputcheck import CheckRequest, check_output, live_times
 from snaploom.jobs.published.runestimate import Estimate
 from snaploom.jobs.reports.textlines import writing_lines
 from snaploom.jobs.runevents import Warned
-from snaploom.jobs.sparkentry import (
+from snaploom.jobs.session.providers import (
     OpenSession,
-    compare_data,
     index_places,
-    read_folder,
-    reading_session,
     session_beside,
     with_drivers,
 )
-from snaploom.jobs.weaving.runoptions import MOST_PARALLEL_SNAPSHOTS, RunOptions
+from snaploom.jobs.weaving.runoptions import (
+    MOST_PARALLEL_SNAPSHOTS,
+    RunOptions,
+    refuse_unacknowledged,
+    span_of,
+)
+from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
 from snaploom.jobs.weaving.runs import estimate_run, preview, weave_outputs
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.projectfile import NO_CHOICE, VariableChoice
@@ -88,7 +93,7 @@ def load(
     """
     remember_environment(os.environ)
     single = isinstance(source, str | os.PathLike | Resource)
-    sources = [source] if single else _listed(source)
+    sources = [*source] if isinstance(source, Iterable) and not single else [source]
     resources = [each for each in sources if isinstance(each, Resource)]
     paths = [Path(each) for each in sources if isinstance(each, str | os.PathLike)]
     if len(resources) + len(paths) != len(sources):
@@ -105,10 +110,6 @@ def load(
     if not resources:
         return Project(read_declarations(paths, allowed, choice))
     return Project(declared(resources, paths, allowed, choice))
-
-
-def _listed(source: object) -> list[object]:
-    return list(source) if isinstance(source, Iterable) else [source]
 
 
 class Project:
@@ -147,7 +148,7 @@ class Project:
 
     @property
     def findings(self) -> Findings:
-        """What is wrong, or doubtful."""
+        """Errors and warnings about the declarations."""
         return Findings(self._declarations.findings)
 
     def to_yaml(self) -> str:
@@ -155,7 +156,7 @@ class Project:
         return to_yaml(self.resources)
 
     def validate(self, *, raises: bool = False) -> Findings:
-        """What is wrong, or doubtful, with the declarations; data is not looked at.
+        """Return errors and warnings about the declarations; data is not looked at.
 
         Args:
             raises: whether errors are raised.
@@ -175,7 +176,7 @@ class Project:
         strict: bool = False,
         spark: SparkSession | None = None,
     ) -> Plan:
-        """How an output is joined together, and what a run would publish; nothing is written.
+        """Plan the join tree of an output, and the snapshots of a run; nothing is written.
 
         Args:
             output: name of an OutputDataset.
@@ -274,13 +275,14 @@ class Project:
             ArgumentInvalid: there is no such output, or `now` is no time.
         """
         options = RunOptions(
+            limit=limit,
             keep_going=keep_going,
             parallel=parallel,
             parallel_snapshots=parallel_snapshots,
             is_strict=strict,
         )
         names = [output] if isinstance(output, str) else list(output or self.outputs)
-        runs = self._run(names, _moment(now), limit, options, spark, progress, raises)
+        runs = self._run(names, _moment(now), options, spark, progress, raises)
         return runs[0] if isinstance(output, str) else runs
 
     def backfill(
@@ -320,11 +322,12 @@ class Project:
         """
         options = RunOptions(
             selection=_span(start, end),
+            limit=limit,
             keep_going=keep_going,
             parallel_snapshots=parallel_snapshots,
             is_strict=strict,
         )
-        return self._run([output], _moment(now), limit, options, spark, progress, raises)[0]
+        return self._run([output], _moment(now), options, spark, progress, raises)[0]
 
     def estimate(
         self,
@@ -336,7 +339,7 @@ class Project:
         now: Time | None = None,
         spark: SparkSession | None = None,
     ) -> Estimate:
-        """About what a backfill would take; nothing is written.
+        """Estimate a backfill; nothing is written.
 
         Args:
             output: name of an OutputDataset.
@@ -351,14 +354,9 @@ class Project:
         """
         _refuse_below_one(limit, "limit")
         bundle = self._runnable([output])[0]
-        return estimate_run(
-            bundle,
-            _moment(now),
-            limit,
-            _span(start, end),
-            self._declarations.allow,
-            self._session(spark),
-        )
+        options = RunOptions(_span(start, end), limit, allow=self._declarations.allow)
+        request = PlanRequest(bundle, _moment(now), options)
+        return estimate_run(request, self._session(spark))
 
     def restate(
         self,
@@ -389,18 +387,10 @@ class Project:
             ArgumentInvalid: the readers are not acknowledged, or as `run`.
             InvalidDeclarations, RunFailed: as `run`.
         """
-        if acknowledge_readers is not True:
-            raise ArgumentInvalid(
-                "a published snapshot is to be replaced",
-                path="acknowledge_readers",
-                found=repr(acknowledge_readers),
-                expected="True",
-                hint="readers that list folders see both versions until readerGrace has passed "
-                "and the old one is removed; pass True if everybody knows",
-            )
+        refuse_unacknowledged(acknowledge_readers, "acknowledge_readers")
         selection = Selection(restated=instant_of(time, "time"))
         options = RunOptions(selection=selection, reason=reason)
-        return self._run([output], _moment(now), None, options, spark, progress, raises)[0]
+        return self._run([output], _moment(now), options, spark, progress, raises)[0]
 
     def diff(
         self,
@@ -411,7 +401,7 @@ class Project:
         now: Time | None = None,
         spark: SparkSession | None = None,
     ) -> Diff:
-        """What the declarations would change in plan, schema and history; nothing is run.
+        """Compare the declarations with others, by plan, schema and history; nothing is run.
 
         Args:
             output: name of an OutputDataset.
@@ -428,9 +418,8 @@ class Project:
         if against is not None:
             other = against if isinstance(against, Project) else load(against)
             before = other._declarations.bundle(output)
-        look = partial(
-            preview, after, moment, None, self._declarations.allow, False, self._session(spark)
-        )
+        request = PlanRequest(after, moment, RunOptions(allow=self._declarations.allow))
+        look = partial(preview, request, self._session(spark))
         return Diff(compare(after, before, moment, None if offline else look))
 
     def diff_data(
@@ -465,7 +454,9 @@ class Project:
         allow = self._declarations.allow
         with signal_handlers() as interruption:
             return DataDiff(
-                compare_data()(request, store, moment, interruption, allow, self._session(spark))
+                ondemand.compare_data(
+                    request, store, moment, interruption, allow, self._session(spark)
+                )
             )
 
     def check(
@@ -493,26 +484,17 @@ class Project:
         spec = self._bundle(output).output.spec
         store = open_named(spec.output_folder.folder_uri)
         state = open_folder(store).log.read()
-        live = tuple(version.time for version in state.timeline)
         asked = [instant_of(time, f"snapshots[{n}]") for n, time in enumerate(snapshots)]
-        if set(asked) - set(live):
-            raise ArgumentInvalid(
-                "no live snapshot has this time",
-                path="snapshots",
-                found=", ".join(map(str, snapshots)),
-                expected="times of published snapshots",
-                hint="`snapshots` lists them",
-            )
+        times = live_times(state, asked, "snapshots")
+        request = CheckRequest(store, state, times, spec, self._declarations.allow)
         with signal_handlers() as interruption:
-            times = tuple(asked) or live
             faults = check_output(
-                spec, store, state, times, files_only, _lines(progress), interruption,
-                self._declarations.allow, self._session(spark),
-            )  # fmt: skip
+                request, files_only, _lines(progress), interruption, self._session(spark)
+            )
         return Checked(store.uri, faults, len(times))
 
     def snapshots(self, output: str) -> tuple[SnapshotRecord, ...]:
-        """What an output has published, oldest first; nothing where it never ran.
+        """Return the published snapshots of an output, oldest first; none if it never ran.
 
         Args:
             output: name of an OutputDataset.
@@ -541,7 +523,7 @@ class Project:
         return Status(pages.outputs, pages.now)
 
     def page(self, output: str | None = None, *, now: Time | None = None) -> Pages:
-        """What is declared and published, drawn as HTML; data is not looked at, nor Spark started.
+        """Draw declarations and publications as HTML; data is not looked at, nor Spark started.
 
         Args:
             output: name of an OutputDataset; omitted, all.
@@ -580,10 +562,9 @@ class Project:
         """
         spec = self._bundle(output).output.spec
         allow = self._declarations.allow
-        session = spark or reading_session()("snaploom read", spec.run, allow)
-        return read_folder()(
-            session, spec.output_folder.folder_uri, at=at, between=between, manifest=manifest
-        )
+        session = spark or ondemand.reading_session("snaploom read", spec.run, allow)
+        folder = spec.output_folder.folder_uri
+        return ondemand.read_folder(session, folder, at=at, between=between, manifest=manifest)
 
     def _repr_html_(self) -> str:
         return f"<pre>{self}</pre>{self.findings._repr_html_()}"
@@ -596,31 +577,22 @@ class Project:
         self,
         names: Sequence[str],
         moment: EpochNanos,
-        limit: int | None,
         options: RunOptions,
         spark: SparkSession | None,
         progress: Progress,
         raises: bool,
     ) -> Runs:
-        _refuse_below_one(limit, "limit")
+        _refuse_below_one(options.limit, "limit")
         _refuse_below_one(options.parallel, "parallel")
         _refuse_below_one(options.parallel_snapshots, "parallel_snapshots", MOST_PARALLEL_SNAPSHOTS)
         bundles = self._runnable(names)
         emit = writing_lines(_lines(progress))
         declarations = self._declarations
+        options = replace(options, allow=declarations.allow)
         indexes = index_places(declarations, lambda text: emit(Warned(text)))
         with signal_handlers() as interruption:
-            reports = weave_outputs(
-                bundles,
-                moment,
-                limit,
-                emit,
-                lambda: None,
-                interruption,
-                indexes,
-                options.allowing(declarations.allow),
-                open_session=self._session(spark),
-            )
+            request = RunRequest(bundles, moment, emit, interruption, options=options)
+            reports = weave_outputs(request, indexes, self._session(spark))
         runs = Runs(tuple(map(Run, reports)))
         return runs.raise_for_failures() if raises else runs
 
@@ -671,16 +643,7 @@ def _refuse_below_one(number: object, argument: str, most: int | None = None) ->
 
 
 def _span(start: Time, end: Time) -> Selection:
-    first, last = instant_of(start, "start"), instant_of(end, "end")
-    if first >= last:
-        raise ArgumentInvalid(
-            "no time lies in this span",
-            path="start",
-            found=f"from {start} to {end}",
-            expected="a time after `start` in `end`",
-            hint="give a later `end`, or an earlier `start`",
-        )
-    return Selection(first, last)
+    return span_of(instant_of(start, "start"), instant_of(end, "end"), "end")
 
 
 def _lines(progress: Progress) -> Callable[[str], None]:

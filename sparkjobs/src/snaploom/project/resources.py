@@ -44,7 +44,7 @@ def _metadata(name: str, namespace: str | None, labels: Mapping[str, str]) -> Ob
 
 
 class _Written:
-    """What every kind has besides its model."""
+    """Methods of every kind besides its model."""
 
     def to_yaml(self) -> str:
         """The resource as YAML, with what was given and without defaults."""
@@ -177,7 +177,7 @@ class MetadataApplicator(_MetadataApplicator, _Written):
 
 
 class OutputDataset(_OutputDataset, _Written):
-    """What to weave together, and where to publish it."""
+    """The sources to weave together, and the folder to publish to."""
 
     def __init__(
         self,
@@ -214,7 +214,7 @@ class OutputDataset(_OutputDataset, _Written):
 
 
 class SkippingIndex(_SkippingIndex, _Written):
-    """What is indexed, how, and where the index is kept."""
+    """The indexed files, the content of the index, and its place."""
 
     def __init__(
         self,

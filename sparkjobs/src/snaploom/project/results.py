@@ -1,4 +1,4 @@
-"""What the methods of a project return: values that print themselves, in notebooks as HTML."""
+"""Results of the methods of a project: values that print themselves, in notebooks as HTML."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RunFailed(SnaploomError):
 
 @dataclass(frozen=True)
 class Findings(Sequence[Finding]):
-    """What is wrong, or doubtful, with declarations."""
+    """Errors and warnings about declarations."""
 
     items: tuple[Finding, ...]
     """One by one, in the order of files and documents."""
@@ -113,12 +113,12 @@ class Findings(Sequence[Finding]):
 
 @dataclass(frozen=True)
 class Plan:
-    """How an output is joined together, and what a run would publish."""
+    """The join tree of an output, and the snapshots of a run."""
 
     planned: Planned
     """As far as planning got."""
     bundle: Bundle | None = None
-    """What was planned; None where it could not be read."""
+    """The planned output; None where it could not be read."""
 
     @property
     def output(self) -> str:
@@ -137,7 +137,7 @@ class Plan:
 
     @property
     def findings(self) -> Findings:
-        """What is wrong, or doubtful."""
+        """Errors and warnings."""
         return Findings(self.planned.findings)
 
     @property
@@ -190,7 +190,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run of one output came to."""
+    """Result of a run of one output."""
 
     report: Report
     """The Report, as `snaploom run -o json` prints it."""
@@ -222,7 +222,7 @@ class Run:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should know of the published snapshots."""
+        """Warnings about the published snapshots."""
         return tuple(text for snapshot in self.published for text in snapshot.warnings)
 
     @property
@@ -279,7 +279,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Runs(Sequence[Run]):
-    """What runs of several outputs came to."""
+    """Results of runs of several outputs."""
 
     items: tuple[Run, ...]
     """One an output, in the order in which they were asked for."""
@@ -333,7 +333,7 @@ class Runs(Sequence[Run]):
 
 @dataclass(frozen=True)
 class Diff:
-    """What changed declarations would do."""
+    """Effects of changed declarations."""
 
     comparison: Comparison
     """All that would be otherwise."""
@@ -440,7 +440,13 @@ class DataDiff:
                 for sample in rows.samples
                 for line in (
                     [
-                        (value.path, *(_or_null(side) for side in (value.before, value.after)))
+                        (
+                            value.path,
+                            *(
+                                "NULL" if side is None else side
+                                for side in (value.before, value.after)
+                            ),
+                        )
                         for value in sample.values
                     ]
                     or [("", "", "")]
@@ -451,18 +457,14 @@ class DataDiff:
         return f"{html.heading(title)}{counts}{schema}{columns}{samples}"
 
 
-def _or_null(value: str | None) -> str:
-    return "NULL" if value is None else value
-
-
 @dataclass(frozen=True)
 class Checked:
-    """Whether published data is what was published."""
+    """Result of a check of published data."""
 
     uri: str
     """The folder."""
     faults: tuple[Fault, ...]
-    """What is not."""
+    """The faults."""
     snapshots: int
     """How many were looked at."""
 

@@ -1,4 +1,4 @@
-"""What `Project.status` returns: the state of outputs, as the drawings of a page."""
+"""Result of `Project.status`: the state of outputs, as the drawings of a page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Status:
     """The state of outputs: join tree with match rates, timeline, freshness, findings."""
 
     outputs: tuple[OutputPage, ...]
-    """What is known of each, in the order of the declarations."""
+    """State of each, in the order of the declarations."""
     now: EpochNanos
     """The instant to which ages are measured."""
 
@@ -74,7 +74,7 @@ def _about(page: OutputPage) -> str:
 
 
 def _doubts(page: OutputPage) -> str:
-    """What is wrong or doubtful, counted; empty where nothing is."""
+    """Counts of errors and warnings; empty without any."""
     warnings = len(page.findings) - page.errors
     counts = ((page.errors, "error"), (warnings, "warning"))
     found = ", ".join(counted(count, noun) for count, noun in counts if count)

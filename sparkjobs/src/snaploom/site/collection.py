@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from snaploom import lazyimport
+from snaploom import ondemand
 from snaploom.errors import ArgumentInvalid, SnaploomError
 from snaploom.jobs.declarations.declarationfiles import (
     TREE_CODES,
@@ -36,8 +35,6 @@ from snaploom.storage.objectstore import ObjectStore
 from snaploom.storage.state import FolderState
 from snaploom.visibletext import visible
 
-ReadIndexes = Callable[[Declarations, Sequence[str]], tuple[IndexState, ...]]
-"""`snaploom.site.indexstates.index_states`."""
 _REPORTS = TypeAdapter(tuple[Report, ...])
 MOST_REPORT_BYTES = 64 * 1024 * 1024
 """A Report of a run of 100,000 snapshots is half of it."""
@@ -212,8 +209,7 @@ def _indexes(declarations: Declarations, output: str, sources: set[str]) -> tupl
         return ()
     if find_spec("pyarrow") is None:  # as in the operator's image
         return tuple(unread_index(one, "its state needs `snaploom[data]`") for one in own)
-    read = cast(ReadIndexes, lazyimport.resolve(lazyimport.INDEX_STATES))
-    return read(declarations, [one.name for one in own])
+    return ondemand.index_states(declarations, [one.name for one in own])
 
 
 def unread_index(index: SkippingIndex, problem: str) -> IndexState:

@@ -7,23 +7,24 @@ keeps it.
 
 from __future__ import annotations
 
-from snaploom import lazyimport
+from snaploom import ondemand
 
-__all__ = [
-    "disable",
-    "enable",
-    "explain",
-    "is_enabled",
-    "reset_statistics",
-    "skipping_index",
-    "skipping_indexes",
-    "sql",
-    "statistics",
-    "without_skipping",
-]
+PLACES = {
+    name: f"snaploom.skipping.spark.interfaces.{module}:{name}"
+    for name, module in {
+        "disable": "enable",
+        "enable": "enable",
+        "explain": "explain",
+        "is_enabled": "enable",
+        "reset_statistics": "enable",
+        "skipping_index": "indexbuilder",
+        "skipping_indexes": "indexbuilder",
+        "sql": "sqlfrontend",
+        "statistics": "enable",
+        "without_skipping": "enable",
+    }.items()
+}
+"""The names of this package, all of which need Spark, each as `module:attribute`."""
 
-
-def __getattr__(name: str) -> object:
-    if name in lazyimport.SKIPPING:
-        return lazyimport.resolve(lazyimport.SKIPPING[name])
-    raise AttributeError(f"module 'snaploom.skipping' has no attribute {name!r}")
+__all__ = sorted(PLACES)
+__getattr__ = ondemand.attributes_of(__name__, PLACES)

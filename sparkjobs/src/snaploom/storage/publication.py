@@ -6,8 +6,9 @@ How it is staged, promoted, committed and cleaned up is in `snaploom.storage.sta
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from snaploom.models.report import CheckResult, Exclusion, JoinMeasure, SourceSnapshot
 from snaploom.models.times import EpochNanos, format_instant
@@ -58,11 +59,19 @@ class WriteResult:
     """Version of Spark."""
 
 
+Written = TypeVar("Written", bound=WriteResult)
+Written_co = TypeVar("Written_co", bound=WriteResult, covariant=True)
+
+
 @dataclass(frozen=True)
-class Published:
+class Published(Generic[Written_co]):
     """The snapshot is live, by this publication."""
 
     record: SnapshotRecord
+    result: Written_co
+    """Returned by the writer."""
+    remarks: tuple[str, ...] = ()
+    """Returned by the last revalidation."""
     leftovers: tuple[Garbage, ...] = ()
     """Unreferenced files in its partition, which readers that ignore the manifest see until they
     are collected."""
@@ -75,20 +84,21 @@ class AlreadyPublished:
     record: SnapshotRecord
 
 
-Revalidate = Callable[[FolderState, SnapshotRecord], None]
+Revalidate = Callable[[FolderState, SnapshotRecord], Iterable[str] | None]
 """Raises what speaks against publishing the record on top of the state, such as
-`HistoryIncompatible`. Called with every state that the commit is tried on."""
+`HistoryIncompatible`, and returns remarks for people. Called with every state that the commit is
+tried on."""
 
 
 def publish(
     folder: Folder,
     run: Run,
     target: SnapshotTarget,
-    write: Callable[[str], WriteResult],
+    write: Callable[[str], Written],
     revalidate: Revalidate,
     *,
     leftover_grace: int = LEFTOVER_GRACE,
-) -> Published | AlreadyPublished:
+) -> Published[Written] | AlreadyPublished:
     """Publish one snapshot exactly once, also under concurrent attempts.
 
     Args:
@@ -122,12 +132,12 @@ def publish(
         schema_hash = store_schema(folder.store, result.schema)
         model_hash = store_model(folder.store, target.model)
         draft = Draft(run, target, result, files, schema_hash, model_hash)
-        state = work.commit(lambda state: draft.entry(state, revalidate))
+        state = work.commit(lambda state: draft.entry(state, work, revalidate))
         if not work.is_committed(state):
             work.discard()
             return AlreadyPublished(state.live[target.time])
         store_merged_model(folder.store, state)
-        return Published(state.live[target.time], leftovers)
+        return Published(state.live[target.time], result, work.remarks, leftovers)
 
 
 @dataclass(frozen=True)
@@ -141,7 +151,7 @@ class Draft:
     schema_hash: str
     model_hash: str
 
-    def entry(self, state: FolderState, revalidate: Revalidate) -> Publish | None:
+    def entry(self, state: FolderState, work: Work, revalidate: Revalidate) -> Publish | None:
         """The entry on top of a state; None when the snapshot is live there already."""
         run, target = self.run, self.target
         if target.time in state.live:
@@ -149,7 +159,7 @@ class Draft:
         refuse_revoked(state, run)
         now = run.clock()
         record = self.record(state.next_seq, now)
-        revalidate(state, record)
+        work.remarks = tuple(revalidate(state, record) or ())
         return Publish(
             seq=state.next_seq,
             run_id=run.run_id,
@@ -183,7 +193,7 @@ class Draft:
         )
 
 
-def describe(outcome: Published | AlreadyPublished) -> str:
+def describe(outcome: Published[WriteResult] | AlreadyPublished) -> str:
     """One line for people and logs."""
     record = outcome.record
     when = format_instant(record.time)

@@ -13,7 +13,7 @@ from snaploom.errors import SnapshotChanged
 from snaploom.models.times import format_instant
 from snaploom.storage.entries import Replace
 from snaploom.storage.folder import Folder
-from snaploom.storage.publication import Draft, Published, Revalidate, SnapshotTarget, WriteResult
+from snaploom.storage.publication import Draft, Published, Revalidate, SnapshotTarget, Written
 from snaploom.storage.replacement import refuse_changed
 from snaploom.storage.schemadocuments import store_model, store_schema
 from snaploom.storage.stagedcommit import LEFTOVER_GRACE, Work, refuse_revoked
@@ -28,12 +28,12 @@ def restate(
     folder: Folder,
     run: Run,
     target: SnapshotTarget,
-    write: Callable[[str], WriteResult],
+    write: Callable[[str], Written],
     revalidate: Revalidate,
     *,
     reason: str = "",
     leftover_grace: int = LEFTOVER_GRACE,
-) -> Published:
+) -> Published[Written]:
     """Replace the live version of a snapshot by a corrected one, exactly once.
 
     Args:
@@ -82,7 +82,7 @@ def restate(
                     "reason": reason,
                 }
             )
-            revalidate(state, record)
+            work.remarks = tuple(revalidate(state, record) or ())
             return Replace(
                 seq=seq,
                 run_id=run.run_id,
@@ -95,4 +95,4 @@ def restate(
             )
 
         state = work.commit(entry)
-        return Published(state.live[target.time])
+        return Published(state.live[target.time], result, work.remarks)

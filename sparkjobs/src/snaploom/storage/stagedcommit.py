@@ -61,6 +61,8 @@ class Work:
     """Files that have, or are just getting, their final names."""
     is_committing: bool = False
     """Whether an entry may have been written."""
+    remarks: tuple[str, ...] = ()
+    """Returned by the last revalidation of the entry."""
 
     @property
     def store(self) -> ObjectStore:

@@ -2,48 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Protocol, cast
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from snaploom import lazyimport
-from snaploom.cli.console import OutputForm, message_console, print_json, result_console
+from snaploom import ondemand
+from snaploom.cli.console import OutputForm, message_console, show_result
 from snaploom.cli.index.buildprogress import IndexProgress
 from snaploom.cli.index.indexoptions import (
     DEFAULT_PLACE,
     PlaceOptions,
     Target,
     pairs_of,
-    refuse_request,
     subject_of,
 )
-from snaploom.cli.options import Form, allowed_by, folder_uri
-from snaploom.jobs.declarations.declarationfiles import read_declarations
+from snaploom.cli.options import Form, allowed_by, folder_uri, refuse_request
 from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.jobs.indexes.targets import place_of_resource
-from snaploom.jobs.interruption import Interruption, signal_handlers
+from snaploom.jobs.interruption import signal_handlers
 from snaploom.localfiles import open_plain
-from snaploom.skipping.advice.report import Report
 from snaploom.skipping.statements.declaration import StorePlace
-
-
-class AdviseFiles(Protocol):
-    """`snaploom.jobs.indexes.advicejobs.advise_files`, which brings Spark along."""
-
-    def __call__(
-        self,
-        place: IndexedPlace,
-        queries: Sequence[str],
-        files: int,
-        seed: int,
-        update: Callable[[str, int, int], None],
-        on_tick: Callable[[], None],
-        interruption: Interruption,
-    ) -> Report:
-        """Estimate; nothing is written."""
-        ...
 
 
 def advise(
@@ -77,39 +58,26 @@ def advise(
     if files < 1:
         raise refuse_request("no file would be read", "--files", str(files), "1 or more")
     queries = (*query, *(() if log is None else _lines(log)))
-    progress = IndexProgress(message_console())
-    with signal_handlers() as interruption:
-        work = cast(AdviseFiles, lazyimport.resolve(lazyimport.ADVISE))
-        try:
-            report = work(
-                readable_place(target, place),
-                queries,
-                files,
-                seed,
-                progress.update,
-                progress.show,
-                interruption,
-            )
-        finally:
-            progress.close()
-    if output is OutputForm.JSON:
-        print_json(report.document)
-    else:
-        result_console().print(str(report), markup=False)
+    named = readable_place(target, place)
+    with signal_handlers() as interruption, closing(IndexProgress(message_console())) as progress:
+        report = ondemand.advise_files(
+            named, queries, files, seed, progress.update, progress.show, interruption
+        )
+    show_result(report, output)
     return 0
 
 
 def readable_place(target: str, options: PlaceOptions) -> IndexedPlace:
     """The files that an argument names; where an index of them would be matters little."""
     settings = pairs_of(options.conf, "--conf")
-    allow = allowed_by(options.allow)
     if options.file:
-        return place_of_resource(
-            read_declarations(options.file, allow, options.project.choice), target, settings
-        )
+        declarations = options.project.read(options.file, options.allow)
+        return place_of_resource(declarations, target, settings)
     location = folder_uri(options.location).rstrip("/") if options.location else ""
     store = StorePlace(location)
-    return IndexedPlace(subject_of(target, options), store, settings=settings, allow=allow)
+    return IndexedPlace(
+        subject_of(target, options), store, settings=settings, allow=allowed_by(options.allow)
+    )
 
 
 def _lines(log: Path) -> Sequence[str]:

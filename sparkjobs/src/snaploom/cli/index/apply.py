@@ -9,10 +9,9 @@ from cyclopts import Parameter
 from snaploom.cli.console import OutputForm
 from snaploom.cli.index.declaredindexes import declared_places
 from snaploom.cli.index.execution import carry_out
-from snaploom.cli.index.indexoptions import Kms, settings_of
+from snaploom.cli.index.indexoptions import Conf, Kms, settings_of
 from snaploom.cli.index.rendering import show_reports
-from snaploom.cli.options import DEFAULT_PROJECT, Allow, Files, Form, ProjectOptions, allowed_by
-from snaploom.jobs.declarations.declarationfiles import read_declarations
+from snaploom.cli.options import DEFAULT_PROJECT, Allow, Files, Form, ProjectOptions
 from snaploom.jobs.indexes.indexrequests import IndexAction, IndexRequest
 from snaploom.models.finding import InvalidDeclarations
 
@@ -26,10 +25,7 @@ def apply(
     *,
     file: Files,
     project: ProjectOptions = DEFAULT_PROJECT,
-    conf: Annotated[
-        tuple[str, ...],
-        Parameter(name="--conf", help="Setting of the Spark session, as `name=value`."),
-    ] = (),
+    conf: Conf = (),
     kms: Kms = None,
     allow: Allow = (),
     dry_run: Annotated[bool, Parameter(help="Show what would be done, and do nothing.")] = False,
@@ -39,7 +35,7 @@ def apply(
 
     Applying the same declarations again changes nothing.
     """
-    declarations = read_declarations(file, allowed_by(allow), project.choice)
+    declarations = project.read(file, allow)
     places = declared_places(declarations, names, settings_of(conf, kms))
     action = IndexAction.PLAN if dry_run else IndexAction.APPLY
     requests = [IndexRequest(action, place, declaration=place.declaration) for place in places]

@@ -16,10 +16,9 @@ from snaploom.cli.index.indexoptions import (
     Target,
     indexes_of,
     place_of,
-    refuse_request,
 )
 from snaploom.cli.index.rendering import show_reports
-from snaploom.cli.options import Form
+from snaploom.cli.options import Form, refuse_request
 from snaploom.jobs.indexes.indexrequests import IndexAction, IndexedPlace, IndexRequest
 from snaploom.models.skippingindex import ParquetForm, RefreshMode
 from snaploom.skipping.lifecycle.declaration import Declaration
@@ -28,7 +27,7 @@ from snaploom.skipping.lifecycle.declaration import Declaration
 @Parameter(name="*")
 @dataclass(frozen=True)
 class KeptOptions:
-    """What is kept, and how."""
+    """Content of the index, and its form."""
 
     where: Annotated[
         str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from snaploom.cli.console import message_console, print_findings
-from snaploom.cli.index.indexoptions import refuse_request
+from snaploom.cli.options import refuse_request
 from snaploom.jobs.declarations.declarationfiles import Declarations, refuse
 from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.jobs.indexes.targets import index_names, place_of_resource

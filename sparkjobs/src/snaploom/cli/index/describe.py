@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, cast
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from snaploom import lazyimport
-from snaploom.cli.console import OutputForm, print_json, result_console
+from snaploom import ondemand
+from snaploom.cli.console import OutputForm, show_result
 from snaploom.cli.index.execution import carry_out
 from snaploom.cli.index.indexoptions import (
     DEFAULT_PLACE,
+    Conf,
     Kms,
     PlaceOptions,
     Target,
@@ -25,7 +26,6 @@ from snaploom.cli.index.rendering import show_descriptions, show_list
 from snaploom.cli.options import Allow, Form, allowed_by
 from snaploom.errors import FormatNotAllowed, SkippingError
 from snaploom.jobs.indexes.indexrequests import (
-    ExplainQuery,
     IndexAction,
     IndexedPlace,
     IndexReport,
@@ -81,10 +81,7 @@ def list_(
             "not indexed and gone.",
         ),
     ] = False,
-    conf: Annotated[
-        tuple[str, ...],
-        Parameter(name="--conf", help="Setting of the Spark session, as `name=value`."),
-    ] = (),
+    conf: Conf = (),
     kms: Kms = None,
     allow: Allow = (),
     output: Form = OutputForm.TEXT,
@@ -135,19 +132,12 @@ def explain(
         tuple[str, ...],
         Parameter(name="--location", help="Folder below which indexes are kept."),
     ],
-    conf: Annotated[
-        tuple[str, ...],
-        Parameter(name="--conf", help="Setting of the Spark session, as `name=value`."),
-    ] = (),
+    conf: Conf = (),
     output: Form = OutputForm.TEXT,
 ) -> int:
     """Show which files a query would read, which indexes it used, and why not the others."""
-    work = cast(ExplainQuery, lazyimport.resolve(lazyimport.EXPLAIN_INDEX))
     locations = [location_uri(each) for each in location]
     with signal_handlers() as interruption:
-        explained = work(query, locations, pairs_of(conf, "--conf"), interruption)
-    if output is OutputForm.JSON:
-        print_json(explained.document)
-    else:
-        result_console().print(explained.text, markup=False)
+        explained = ondemand.explain_query(query, locations, pairs_of(conf, "--conf"), interruption)
+    show_result(explained, output)
     return 0

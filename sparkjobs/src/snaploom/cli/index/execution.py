@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import cast
+from contextlib import closing, contextmanager
 
-from snaploom import lazyimport
+from snaploom import ondemand
 from snaploom.cli.console import message_console
 from snaploom.cli.index.buildprogress import IndexProgress
 from snaploom.errors import Interrupted
-from snaploom.jobs.indexes.indexrequests import CarryOut, IndexReport, IndexRequest
+from snaploom.jobs.indexes.indexrequests import IndexReport, IndexRequest
 from snaploom.jobs.interruption import signal_handlers
 
 
 def carry_out(requests: Sequence[IndexRequest]) -> tuple[IndexReport, ...]:
     """Carry out requests in one Spark session."""
-    progress = IndexProgress(message_console())
-    with signal_handlers() as interruption:
-        work = cast(CarryOut, lazyimport.resolve(lazyimport.INDEX))
-        try:
-            return work(requests, progress.update, progress.show, interruption)
-        finally:
-            progress.close()
+    with signal_handlers() as interruption, closing(IndexProgress(message_console())) as progress:
+        return ondemand.carry_out(requests, progress.update, progress.show, interruption)
 
 
 @contextmanager

@@ -17,9 +17,9 @@ from snaploom.cli.options import (
     ProjectOptions,
     allowed_by,
     folder_uri,
+    refuse_request,
 )
 from snaploom.errors import StatementInvalid
-from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.jobs.indexes.targets import place_of_resource
 from snaploom.jobs.namedfolders import by_hadoop
@@ -48,6 +48,10 @@ Items = Annotated[
         name=["--index", "-i"],
         help="What to keep, as in SQL: `'price MIN_MAX'`, `'lower(name) VALUE_SET(50)'`.",
     ),
+]
+Conf = Annotated[
+    tuple[str, ...],
+    Parameter(name="--conf", help="Setting of the Spark session, as `name=value`."),
 ]
 Kms = Annotated[
     str | None,
@@ -86,10 +90,7 @@ class PlaceOptions:
         ),
     ] = None
     """Folder of indexes."""
-    conf: Annotated[
-        tuple[str, ...],
-        Parameter(name="--conf", help="Setting of the Spark session, as `name=value`."),
-    ] = ()
+    conf: Conf = ()
     """Settings of the session."""
     kms: Kms = None
     """Key management service."""
@@ -102,16 +103,15 @@ DEFAULT_PLACE = PlaceOptions()
 
 
 def place_of(target: str, options: PlaceOptions) -> IndexedPlace:
-    """What is indexed, and where the index is.
+    """The indexed files, and the place of their index.
 
     Raises:
         InvalidDeclarations: it is neither a table, nor files, nor declared; or no location
             is given.
     """
     settings = settings_of(options.conf, options.kms)
-    allow = allowed_by(options.allow)
     if options.file:
-        declarations = read_declarations(options.file, allow, options.project.choice)
+        declarations = options.project.read(options.file, options.allow)
         return place_of_resource(declarations, target, settings)
     given = (options.location or "").strip()
     location = given or next(iter(locations_in(dict(settings).get(LOCATIONS))), "")
@@ -123,6 +123,7 @@ def place_of(target: str, options: PlaceOptions) -> IndexedPlace:
             hint="add --location FOLDER, or -f FILES for a declared index",
         )
     store = StorePlace(folder_uri(location).rstrip("/"))
+    allow = allowed_by(options.allow)
     return IndexedPlace(subject_of(target, options), store, settings=settings, allow=allow)
 
 
@@ -188,7 +189,7 @@ def subject_of(target: str, options: PlaceOptions) -> Subject:
 
 
 def indexes_of(items: Iterable[str]) -> tuple[Index, ...]:
-    """What to keep, from the texts of `--index`.
+    """The indexes that texts of `--index` declare.
 
     Raises:
         InvalidDeclarations: with everything that is wrong in them.
@@ -234,11 +235,3 @@ def pairs_of(texts: Iterable[str], option: str) -> tuple[tuple[str, str], ...]:
 def settings_of(conf: Iterable[str], kms: str | None) -> tuple[tuple[str, str], ...]:
     """Settings of the session, from `--conf` and `--kms`."""
     return pairs_of([*conf, *([f"{KEY_SERVICE}={kms}"] if kms else [])], "--conf")
-
-
-def refuse_request(
-    message: str, path: str, found: str = "", expected: str = "", hint: str = ""
-) -> InvalidDeclarations:
-    """The error about what a command line asks for."""
-    finding = make_finding("SL191", message, path=path, found=found, expected=expected, hint=hint)
-    return InvalidDeclarations([finding])

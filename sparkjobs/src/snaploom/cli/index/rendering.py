@@ -10,19 +10,18 @@ from pydantic import JsonValue
 from rich.console import Console
 from rich.table import Table
 
-from snaploom.cli.console import OutputForm, message_console, print_json, result_console
+from snaploom.cli.console import OutputForm, print_documents, print_json, result_console, warn
 from snaploom.jobs.indexes.indexrequests import IndexReport
 from snaploom.models.times import EpochNanos, format_instant, now
 from snaploom.skipping.core.definition import SkippingDefinition
-from snaploom.skipping.lifecycle.description import Coverage, Description, IndexDescription
+from snaploom.skipping.lifecycle.description import Description, IndexDescription
 
 
 def show_reports(reports: Sequence[IndexReport], form: OutputForm) -> None:
-    """What was done, one line a thing; one document as it is, several as a list."""
+    """Print what was done, one line each; one document as it is, several as a list."""
     _warn(reports)
     if form is OutputForm.JSON:
-        documents = [document(report) for report in reports]
-        print_json(documents[0] if len(documents) == 1 else documents)
+        print_documents([document(report) for report in reports])
         return
     console = result_console()
     for report in reports:
@@ -34,8 +33,7 @@ def show_descriptions(reports: Sequence[IndexReport], form: OutputForm) -> None:
     """Everything that is known about indexes."""
     _warn(reports)
     if form is OutputForm.JSON:
-        documents = [document(report) for report in reports]
-        print_json(documents[0] if len(documents) == 1 else documents)
+        print_documents([document(report) for report in reports])
         return
     for report in reports:
         _describe(report, result_console())
@@ -68,11 +66,7 @@ def show_list(descriptions: Sequence[Description], form: OutputForm) -> None:
     console.print(table)
     for report in reports:
         if report.description.problem:
-            message_console().print(
-                f"warning {report.label}: {report.description.problem}",
-                style="yellow",
-                markup=False,
-            )
+            warn(f"{report.label}: {report.description.problem}")
 
 
 def _covered(description: Description) -> str:
@@ -100,6 +94,7 @@ def document(report: IndexReport) -> JsonValue:
     """The contract of `-o json`."""
     description = report.description
     state, definition = description.state, description.definition
+    age = description.age_seconds(now())
     return {
         "target": report.label,
         "uri": "" if definition is None else definition.target.uri,
@@ -117,13 +112,13 @@ def document(report: IndexReport) -> JsonValue:
         "where": "" if definition is None else definition.where,
         "indexes": [] if definition is None else [_index(each) for each in description.indexes],
         "properties": {} if definition is None else dict(definition.properties),
-        "files": _files(description.coverage),
+        "files": None if description.coverage is None else dict(asdict(description.coverage)),
         "sameFile": description.same_file,
         "rows": description.rows,
         "bytes": description.bytes,
         "lastRefreshed": _instant(state.refreshed_at),
         "lastChecked": _instant(state.checked_at),
-        "ageSeconds": _rounded(description.age_seconds(now())),
+        "ageSeconds": None if age is None else round(max(age, 0.0), 3),
         "lastUsed": _instant(description.last_used) if description.last_used else None,
         "warnings": list(report.warnings),
     }
@@ -142,10 +137,6 @@ def _index(described: IndexDescription) -> JsonValue:
         "known": described.known,
         "unknown": described.unknown,
     }
-
-
-def _files(coverage: Coverage | None) -> JsonValue:
-    return None if coverage is None else dict(asdict(coverage))
 
 
 def _instant(time: EpochNanos) -> str:
@@ -202,10 +193,6 @@ def _facts(description: Description, definition: SkippingDefinition) -> list[tup
     ]
 
 
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(max(seconds, 0.0), 3)
-
-
 def _age(seconds: float | None) -> str:
     """How long ago rows and files were last seen to agree, without what is too fine to matter."""
     return (
@@ -222,6 +209,4 @@ def _last_used(description: Description) -> str:
 def _warn(reports: Sequence[IndexReport]) -> None:
     for report in reports:
         for warning in report.warnings:
-            message_console().print(
-                f"warning {report.label}: {warning}", style="yellow", markup=False
-            )
+            warn(f"{report.label}: {warning}")

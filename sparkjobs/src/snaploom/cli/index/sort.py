@@ -2,50 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Protocol, cast
+from contextlib import closing
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from snaploom import lazyimport
-from snaploom.cli.console import OutputForm, message_console, print_json, result_console
+from snaploom import ondemand
+from snaploom.cli.console import OutputForm, message_console, show_result, warn
 from snaploom.cli.index.advise import readable_place
 from snaploom.cli.index.buildprogress import IndexProgress
-from snaploom.cli.index.indexoptions import DEFAULT_PLACE, PlaceOptions, pairs_of, refuse_request
-from snaploom.cli.options import Form, allowed_by, folder_uri, time_of
+from snaploom.cli.index.indexoptions import DEFAULT_PLACE, PlaceOptions, pairs_of
+from snaploom.cli.options import Form, folder_uri, refuse_request, time_of
 from snaploom.errors import SnapshotChanged
-from snaploom.jobs.declarations.declarationfiles import read_declarations
-from snaploom.jobs.indexes.indexrequests import IndexedPlace
-from snaploom.jobs.interruption import Interruption, signal_handlers
+from snaploom.jobs.interruption import signal_handlers
 from snaploom.jobs.namedfolders import open_named
 from snaploom.jobs.published.sortrequests import (
     PublishedPlace,
-    SnapshotsSorted,
-    SortSnapshots,
     place_of_folder,
     place_of_output,
 )
 from snaploom.skipping.advice.curves import Curve
-from snaploom.skipping.advice.sortrequest import TARGET_FILE_SIZE, SortRequest, SortResult
+from snaploom.skipping.advice.sortrequest import TARGET_FILE_SIZE, SortRequest
 
 _MEBIBYTE = 1 << 20
 _ACKNOWLEDGE = "--acknowledge-readers"
 _TIMES_HINT = "'snaploom snapshots' lists the times"
-
-
-class SortFiles(Protocol):
-    """`snaploom.jobs.indexes.advicejobs.sort_files`, which brings Spark along."""
-
-    def __call__(
-        self,
-        place: IndexedPlace,
-        folder: str,
-        request: SortRequest,
-        on_tick: Callable[[], None],
-        interruption: Interruption,
-    ) -> SortResult:
-        """Write a new folder."""
-        ...
 
 
 def sort(
@@ -120,11 +101,10 @@ def sort(
             expected="either a new folder, or snapshots to replace",
         )
     with signal_handlers() as interruption:
-        work = cast(SortFiles, lazyimport.resolve(lazyimport.SORT))
-        result = work(
+        result = ondemand.sort_files(
             readable_place(target, place), folder_uri(into), request, lambda: None, interruption
         )
-    _show(result, output)
+    show_result(result, output)
     return 0
 
 
@@ -144,14 +124,11 @@ def _replace(
             hint="the old files stay for those who are reading them, until readerGrace has passed "
             f"and 'snaploom gc' removes them; add {_ACKNOWLEDGE} if everybody knows",
         )
-    progress = IndexProgress(message_console())
-    with signal_handlers() as interruption:
-        work = cast(SortSnapshots, lazyimport.resolve(lazyimport.SORT_SNAPSHOTS))
-        try:
-            result = work(place, request, times, progress.update, progress.show, interruption)
-        finally:
-            progress.close()
-    _show(result, output)
+    with signal_handlers() as interruption, closing(IndexProgress(message_console())) as progress:
+        result = ondemand.sort_snapshots(
+            place, request, times, progress.update, progress.show, interruption
+        )
+    show_result(result, output)
     return 0 if result.is_complete else SnapshotChanged.exit_code
 
 
@@ -163,10 +140,8 @@ def _published(target: str, options: PlaceOptions) -> PublishedPlace:
     """
     settings = pairs_of(options.conf, "--conf")
     if options.file:
-        declarations = read_declarations(
-            options.file, allowed_by(options.allow), options.project.choice
-        )
-        found = place_of_output(declarations, target, settings, _warn)
+        declarations = options.project.read(options.file, options.allow)
+        found = place_of_output(declarations, target, settings, warn)
     else:
         found = place_of_folder(folder_uri(target), settings, open_named)
     if found is None:
@@ -178,14 +153,3 @@ def _published(target: str, options: PlaceOptions) -> PublishedPlace:
             hint="name one after the target; the files of others are never rewritten in place",
         )
     return found
-
-
-def _warn(message: str) -> None:
-    message_console().print(f"warning {message}", style="yellow", markup=False)
-
-
-def _show(result: SortResult | SnapshotsSorted, form: OutputForm) -> None:
-    if form is OutputForm.JSON:
-        print_json(result.document)
-    else:
-        result_console().print(str(result), markup=False)

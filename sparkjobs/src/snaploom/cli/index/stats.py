@@ -11,14 +11,12 @@ from rich.console import Console
 
 from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.cli.index.declaredindexes import declared_places
-from snaploom.cli.index.indexoptions import base_of, refuse_request
-from snaploom.cli.options import DEFAULT_PROJECT, Allow, Files, Form, ProjectOptions, allowed_by
+from snaploom.cli.index.indexoptions import base_of
+from snaploom.cli.options import DEFAULT_PROJECT, Allow, Files, Form, ProjectOptions, refuse_request
 from snaploom.errors import IndexNotFound
-from snaploom.jobs.declarations.declarationfiles import read_declarations
+from snaploom.jobs.declarations.declarationfiles import Declarations
 from snaploom.jobs.indexes.lookup import find_index
 from snaploom.jobs.namedfolders import by_hadoop
-from snaploom.models.allowances import Allowances
-from snaploom.models.projectfile import VariableChoice
 from snaploom.models.times import EpochNanos, format_instant
 from snaploom.skipping.lifecycle.description import UsedIndex, describe_usage
 from snaploom.skipping.stores.usage import Recorded, Usage
@@ -46,7 +44,7 @@ def stats(
     A session writes down what it did each minute and when it ends; one that cannot write there,
     and one with `spark.snaploom.skipping.usage=false`, is not counted.
     """
-    used = _declared(file, place, allowed_by(allow), project.choice) if file else _located(place)
+    used = _declared(project.read(file, allow), place) if file else _located(place)
     if output is OutputForm.JSON:
         print_json([document(each) for each in used])
         return 0
@@ -58,10 +56,7 @@ def stats(
     return 0
 
 
-def _declared(
-    files: Files, name: str | None, allow: Allowances, choice: VariableChoice
-) -> list[UsedIndex]:
-    declarations = read_declarations(files, allow, choice)
+def _declared(declarations: Declarations, name: str | None) -> list[UsedIndex]:
     if name is not None:
         (place,) = declared_places(declarations, (name,))
         return [describe_usage(find_index(place, by_hadoop))]

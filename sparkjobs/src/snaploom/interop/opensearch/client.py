@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
-from importlib import import_module
+from importlib import import_module  # noqa: TID251 - botocore is an extra of one option
 from pathlib import Path
 from typing import Any, Self, TypeVar
 

@@ -23,7 +23,7 @@ _SOURCES = "transformSourceObjects"
 
 
 class Verdict(StrEnum):
-    """What a difference means."""
+    """Meaning of a difference."""
 
     BROKEN = "BROKEN"
     """The contract promises what is not so."""
@@ -33,16 +33,16 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """One difference between a contract and what is."""
+    """One difference between a contract and its output."""
 
     verdict: Verdict
-    """What it means."""
+    """Its meaning."""
     subject: str
     """Column, check or service level."""
     promised: str
-    """What the contract states; empty where it does not."""
+    """Statement of the contract; empty without one."""
     found: str
-    """What is so; empty where there is nothing."""
+    """Fact about the output; empty without one."""
 
     @property
     def document(self) -> JsonValue:
@@ -61,7 +61,7 @@ class Deviation:
 
 
 Statements = Mapping[str, str]
-"""What a contract states, by subject."""
+"""Statements of a contract, by subject."""
 
 
 def deviations(
@@ -88,7 +88,7 @@ def deviations(
 
 
 def statements(document: Mapping[str, JsonValue], current: Mapping[str, JsonValue]) -> Statements:
-    """What a contract states about the output that another one describes.
+    """Statements of a contract about the output that another one describes.
 
     Args:
         document: the contract; of its objects, the one with the output's name counts.

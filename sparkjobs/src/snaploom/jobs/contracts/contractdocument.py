@@ -47,7 +47,7 @@ _SEVERITIES = {CheckMode.FAIL: "error", CheckMode.WARN: "warning"}
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """What a contract is about: the newest snapshot of an output."""
+    """Subject of a contract: the newest snapshot of an output."""
 
     bundle: Bundle
     """The output, with everything that it refers to."""
@@ -230,7 +230,7 @@ def _logic(node: JoinNode) -> str:
 
 
 def _described(field: Field) -> dict[str, JsonValue]:
-    """What metadata of a column contains: a description, and the rest as it is."""
+    """Metadata of a column: a description, and the rest as it is."""
     metadata: dict[str, JsonValue] = json.loads(field.metadata or "{}")
     description = next((metadata[key] for key in _DESCRIPTIONS if metadata.get(key)), None)
     found: dict[str, JsonValue] = {}

@@ -15,7 +15,7 @@ from snaploom.models.codes import make_finding
 from snaploom.models.finding import Finding, InvalidDeclarations
 
 REQUIRED = ("apiVersion", "kind", "id", "version")
-"""What the standard demands of every contract; its library does not."""
+"""Fields that the standard demands of every contract; its library does not."""
 
 
 def read_contract(path: Path) -> Mapping[str, JsonValue]:

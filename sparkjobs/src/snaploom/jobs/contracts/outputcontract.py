@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import cast
 
 from pydantic import JsonValue
 
-from snaploom import lazyimport
+from snaploom import ondemand
 from snaploom.errors import ArgumentInvalid
 from snaploom.jobs.contracts.contractcheck import Deviation, Verdict, deviations, statements
 from snaploom.jobs.contracts.contractdocument import (
@@ -88,7 +87,7 @@ def contract_reader() -> ReadContract:
         ArgumentInvalid: the library of the standard is not installed.
     """
     try:
-        return cast(ReadContract, lazyimport.resolve(lazyimport.READ_CONTRACT))
+        return ondemand.read_contract
     except ModuleNotFoundError as error:
         if error.name != "open_data_contract_standard":
             raise
@@ -117,7 +116,7 @@ def _current(
 def _of_data(
     kept: Mapping[str, str], bundle: Bundle, newest: SnapshotRecord, now: EpochNanos
 ) -> Iterator[Deviation]:
-    """What the newest snapshot breaks, though it is declared as promised."""
+    """Promises that are declared as promised, and that the newest snapshot breaks."""
     freshness = bundle.output.spec.run.freshness
     latency = kept.get("service level latency")
     if freshness is not None and latency is not None:

@@ -12,7 +12,7 @@ from snaploom.models.finding import InvalidDeclarations
 
 
 def allowances_of(environment: Mapping[str, str], texts: Iterable[str] = ()) -> Allowances:
-    """What the environment and the texts of `--allow` allow together.
+    """The allowances of the environment and of `--allow` together.
 
     Args:
         environment: of the process.

@@ -33,7 +33,7 @@ FILE_NAME = "bundle.json"
 """Key of the ConfigMap, and so the name of the file in the folder where it is mounted."""
 
 COMPRESSED = ".gz"
-"""What the key ends in where the Bundle is too long for a ConfigMap as text."""
+"""Suffix of the key where the Bundle is too long for a ConfigMap as text."""
 
 SECRETS = frozenset({"SL143", SECRET_CODE})
 """Codes of secrets in a declaration: warnings on a laptop, refused here (rule R16)."""
@@ -42,7 +42,7 @@ _RUNNABLE = (("outputDataset", OutputDataset.__name__), ("skippingIndex", Skippi
 
 
 class BundleUnreadable(SnaploomError):
-    """What a run is to work on cannot be read, or is of another resource."""
+    """The Bundle of a run cannot be read, or is of another resource."""
 
     reason = "BundleUnreadable"
     exit_code = 2

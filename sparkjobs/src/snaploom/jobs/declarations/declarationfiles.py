@@ -29,7 +29,7 @@ class Declarations:
     loaded: Loaded
     findings: tuple[Finding, ...]
     allow: Allowances = NO_ALLOWANCES
-    """What they may use beyond the built-in lists: handed to whatever carries them out."""
+    """Entries that they may use beyond the built-in lists: handed on to their jobs."""
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -69,7 +69,7 @@ class Declarations:
             raise InvalidDeclarations([*unread, *(() if explained else error.findings)]) from None
 
     def findings_for(self, bundle: Bundle) -> tuple[Finding, ...]:
-        """What concerns an output or an index: its own resources, and files as such."""
+        """Findings about an output or an index: about its resources, and about files as such."""
         members = {resource.identity for resource in _members(bundle)}
         return tuple(
             finding

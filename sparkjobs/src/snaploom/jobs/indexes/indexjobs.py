@@ -50,7 +50,7 @@ def carry_out(
     on_tick: Callable[[], None],
     interruption: Interruption,
 ) -> tuple[IndexReport, ...]:
-    """Do what is asked for, one after the other; the first failure ends it.
+    """Carry out requests one after the other; the first failure ends it.
 
     Args:
         requests: what to do; one session serves all, with the settings of the first.

@@ -1,15 +1,12 @@
-"""What is asked for about a skipping index: data only, so that nothing here needs Spark."""
+"""Requests about skipping indexes: data only, so that nothing here needs Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
 
 from pydantic import JsonValue
 
-from snaploom.jobs.interruption import Interruption
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.run import RunSettings
 from snaploom.models.skippingindex import RefreshMode
@@ -20,7 +17,7 @@ from snaploom.skipping.statements.syntax import Properties, Subject
 
 
 class IndexAction(StrEnum):
-    """What to do."""
+    """Action on an index."""
 
     CREATE = "CREATE"
     """Create it; nothing is indexed yet."""
@@ -42,20 +39,20 @@ class IndexAction(StrEnum):
 
 @dataclass(frozen=True)
 class IndexedPlace:
-    """What is indexed, and where the index is."""
+    """Indexed files, and the place of their index."""
 
     subject: Subject
     """Table or files."""
     store: StorePlace
     """Where the index is kept."""
     declaration: Declaration | None = None
-    """What a resource declares about it; None where no resource does."""
+    """Declaration by a resource; None without one."""
     settings: Properties = ()
     """Settings of the Spark session, which win over those of `run`."""
     run: RunSettings = field(default_factory=RunSettings)
     """How jobs run, from a resource."""
     allow: Allowances = NO_ALLOWANCES
-    """What declarations may use beyond the built-in lists."""
+    """Entries that declarations may use beyond the built-in lists."""
 
     @property
     def owner(self) -> str:
@@ -73,13 +70,13 @@ class IndexRequest:
     """One thing to do."""
 
     action: IndexAction
-    """What."""
+    """The action."""
     place: IndexedPlace
     """About which index."""
     declaration: Declaration | None = None
-    """What to create."""
+    """The index to create."""
     mode: RefreshMode | None = None
-    """What a refresh looks at; None for what is declared."""
+    """Mode of a refresh; None for the declared one."""
     ignore_if_exists: bool = False
     """Whether an index that exists is no fault."""
     directory: str = ""
@@ -90,58 +87,26 @@ class IndexRequest:
 
 @dataclass(frozen=True)
 class IndexReport:
-    """What became of a request."""
+    """Result of a request."""
 
     label: str
     """For people: the resource, or what is indexed."""
     done: tuple[str, ...]
-    """What was done, or (PLAN) would be, in a few words each; empty when nothing was to do."""
+    """Changes, made or (PLAN) planned, in a few words each; empty without any."""
     description: Description
     """The index as it is now."""
     warnings: tuple[str, ...] = ()
-    """What a person should know, and that stops nothing."""
-
-
-class CarryOut(Protocol):
-    """`snaploom.jobs.indexes.indexjobs.carry_out`, which brings Spark along."""
-
-    def __call__(
-        self,
-        requests: Sequence[IndexRequest],
-        progress: Callable[[str, int, int], None],
-        on_tick: Callable[[], None],
-        interruption: Interruption,
-    ) -> tuple[IndexReport, ...]:
-        """Do what is asked for, one after the other.
-
-        Args:
-            requests: what to do; one session serves all.
-            progress: takes a label, the number of files done and of all; from any thread.
-            on_tick: called several times a second from the calling thread.
-            interruption: from `signal_handlers`.
-        """
-        ...
+    """Warnings for people; they stop nothing."""
 
 
 @dataclass(frozen=True)
 class Explained:
-    """What skipping does to a query."""
+    """Effect of skipping on a query."""
 
     text: str
     """For people."""
     document: JsonValue
     """For programs: each relation of files in the query."""
 
-
-class ExplainQuery(Protocol):
-    """`snaploom.jobs.indexes.indexjobs.explain_query`, which brings Spark along."""
-
-    def __call__(
-        self,
-        query: str,
-        locations: Sequence[str],
-        settings: Properties,
-        interruption: Interruption,
-    ) -> Explained:
-        """Plan a query, and return which files it would read and why; nothing is run."""
-        ...
+    def __str__(self) -> str:
+        return self.text

@@ -62,7 +62,7 @@ def hadoop_path(path: str) -> str:
 
 
 def _definition(store: IndexStore) -> SkippingDefinition | None:
-    """What is declared; nothing where it is damaged, which may well be about another table."""
+    """The declaration; None where it is damaged, which may well be about another table."""
     try:
         return store.read().definition
     except IndexUnreadable:

@@ -1,4 +1,4 @@
-"""From a SkippingIndex to what it is about: which files, and where the index is; without Spark."""
+"""From a SkippingIndex to its files and the place of the index; without Spark."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def index_names(declarations: Declarations) -> tuple[str, ...]:
 def place_of_resource(
     declarations: Declarations, name: str, settings: Properties = ()
 ) -> IndexedPlace:
-    """What one SkippingIndex is about.
+    """Files and place of a SkippingIndex.
 
     Args:
         declarations: where it and what it refers to are.
@@ -50,7 +50,7 @@ def place_of_resource(
 def place_of_bundle(
     bundle: Bundle, settings: Properties = (), allow: Allowances = NO_ALLOWANCES
 ) -> IndexedPlace:
-    """What the SkippingIndex of a Bundle is about.
+    """Files and place of the SkippingIndex of a Bundle.
 
     Args:
         bundle: of an index about which nothing is wrong.
@@ -85,7 +85,7 @@ def indexes_on_publish(declarations: Declarations, output: str) -> tuple[str, ..
 def places_on_publish(
     declarations: Declarations, output: str, warn: Callable[[str], None]
 ) -> tuple[IndexedPlace, ...]:
-    """What the indexes that follow an output are about; what is wrong with one stops no run.
+    """Files and places of the indexes that follow an output; a fault of one stops no run.
 
     Args:
         declarations: where they and what they refer to are.

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
-from snaploom import lazyimport
+from snaploom import ondemand
 from snaploom.jobs.lineage.lineagesettings import (
-    LineageSettings,
     LineageSettingsInvalid,
     lineage_settings,
 )
 from snaploom.jobs.runevents import EmitEvent, Event, Warned
 from snaploom.models.report import Report
-from snaploom.models.times import EpochNanos, now
+from snaploom.models.times import now
 from snaploom.planning.bundle import Bundle
+
+if TYPE_CHECKING:
+    from snaploom.jobs.lineage.runlistener import LineageListener
 
 
 class Follower(Protocol):
@@ -36,14 +38,6 @@ class Follower(Protocol):
 
 Begin = Callable[[Bundle], Follower]
 """A run of an output begins."""
-
-
-class _Listener(Protocol):
-    """`snaploom.jobs.lineage.runlistener.LineageListener`, which brings OpenLineage along."""
-
-    def begin(self, bundle: Bundle) -> Follower: ...
-
-    def close(self, *, is_hurried: bool) -> None: ...
 
 
 class _Silent:
@@ -80,7 +74,7 @@ def lineage_listener(
         listener.close(is_hurried=is_hurried())
 
 
-def _listener(environment: Mapping[str, str], emit: EmitEvent) -> _Listener | None:
+def _listener(environment: Mapping[str, str], emit: EmitEvent) -> LineageListener | None:
     def warn(message: str) -> None:
         emit(Warned(message))
 
@@ -88,7 +82,7 @@ def _listener(environment: Mapping[str, str], emit: EmitEvent) -> _Listener | No
         settings = lineage_settings(environment)
         if settings is None:
             return None
-        open_listener = cast(_Open, lazyimport.resolve(lazyimport.LINEAGE))
+        open_listener = ondemand.LineageListener
     except LineageSettingsInvalid as error:
         warn(f"lineage is not sent: {error}")
         return None
@@ -96,9 +90,3 @@ def _listener(environment: Mapping[str, str], emit: EmitEvent) -> _Listener | No
         warn("lineage is not sent: it needs the extra `lineage` (pip install 'snaploom[lineage]')")
         return None
     return open_listener(settings, now, warn)
-
-
-_Open = Callable[
-    [LineageSettings, Callable[[], EpochNanos], Callable[[str], None]],
-    _Listener,
-]

@@ -34,7 +34,7 @@ class InputColumn:
 
 
 Found = Mapping[str, tuple[InputColumn, ...]]
-"""What the columns of a source come from, by name in lower case."""
+"""Origins of the columns of a source, by name in lower case."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class ColumnLineage:
 
 
 def column_lineage(bundle: Bundle, tree: JoinTree, woven: WovenColumns) -> ColumnLineage:
-    """What the columns of a snapshot come from.
+    """Origins of the columns of a snapshot.
 
     Args:
         bundle: the output with everything that it refers to.
@@ -80,7 +80,7 @@ def column_lineage(bundle: Bundle, tree: JoinTree, woven: WovenColumns) -> Colum
 
 
 def source_columns(bundle: Bundle, name: str, read: ReadColumns) -> Found:
-    """What the columns of a source come from.
+    """Origins of the columns of a source.
 
     Args:
         bundle: holds the source and what it reads.

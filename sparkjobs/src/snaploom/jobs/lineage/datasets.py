@@ -9,7 +9,7 @@ from snaploom.storage import layout
 
 
 def output_dataset(output: OutputDataset) -> DatasetName:
-    """What an output publishes: the folder of its files, or the place of its table."""
+    """The dataset of an output: the folder of its files, or the place of its table."""
     folder = output.spec.output_folder
     is_table = folder.data_format is DataFormat.ICEBERG
     return place_dataset(folder.folder_uri + ("" if is_table else layout.DATA))

@@ -116,7 +116,7 @@ class Sender:
 
 
 def open_transport(settings: LineageSettings) -> Transport:
-    """What carries events to a place; nothing is sent yet."""
+    """The transport of events to a place; nothing is sent yet."""
     if settings.file:
         return FileTransport(FileConfig(log_file_path=settings.file, append=True))
     config = HttpConfig(
@@ -131,7 +131,7 @@ def open_transport(settings: LineageSettings) -> Transport:
 
 
 def _cause(error: Exception) -> str:
-    """What went wrong, without what an answer may hold: its kind, and the code of an answer."""
+    """Kind of a failure and code of its answer, without content that the answer may hold."""
     response = getattr(error, "response", None)
     code = getattr(response, "status_code", None)
     return type(error).__name__ if code is None else f"{type(error).__name__}, status {code}"

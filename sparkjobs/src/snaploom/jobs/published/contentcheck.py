@@ -15,14 +15,14 @@ from snaploom.engine.schemadocument import schema_of, struct_from
 from snaploom.errors import SnaploomError, SourceSchemaInvalid, StorageError
 from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.job import JobGroup, run_in_group
+from snaploom.jobs.published.outputcheck import CheckRequest
 from snaploom.jobs.session.errortranslation import translated
+from snaploom.jobs.session.providers import OpenSession
 from snaploom.jobs.session.smallwork import SMALL_BYTES
 from snaploom.jobs.session.spark import build_session
-from snaploom.jobs.sparkentry import OpenSession
-from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.outputfolder import DataFormat
 from snaploom.models.run import RunSettings
-from snaploom.models.times import EpochNanos, format_instant
+from snaploom.models.times import format_instant
 from snaploom.storage import layout
 from snaploom.storage.entries import SnapshotRecord
 from snaploom.storage.foldercheck import Fault, FaultKind
@@ -36,27 +36,17 @@ _SELF_DESCRIBING = (DataFormat.PARQUET, DataFormat.AVRO)
 
 
 def check_content(
-    run: RunSettings,
-    store: ObjectStore,
-    state: FolderState,
-    root_key: Sequence[str],
-    times: Sequence[EpochNanos],
+    request: CheckRequest,
     report: Callable[[str], None],
     interruption: Interruption,
-    allow: Allowances = NO_ALLOWANCES,
     open_session: OpenSession = build_session,
 ) -> tuple[Fault, ...]:
     """Read snapshots, and compare them with the manifest.
 
     Args:
-        run: how the session is made.
-        store: of the folder.
-        state: what is published.
-        root_key: columns of the root that identify a row; none to leave that out.
-        times: of the snapshots to read; they are live.
+        request: the folder and its snapshots.
         report: takes a line about each snapshot, from another thread.
         interruption: from `signal_handlers`.
-        allow: what `run` may ask for beyond the built-in lists.
         open_session: gives the session.
 
     Raises:
@@ -64,12 +54,16 @@ def check_content(
         Interrupted: somebody asked to stop.
         SparkStopped: Spark was shut down, or killed.
     """
-    group = JobGroup()
+    group, state, times = JobGroup(), request.state, request.times
+    spec = request.spec
+    run = RunSettings() if spec is None else spec.run
+    root_key = () if spec is None else spec.data_model.root_data_source.root_key
 
     def work() -> tuple[Fault, ...]:
         size = sum(file.bytes for time in times for file in state.live[time].files)
-        spark = open_session("snaploom check", run, allow, is_small=size <= SMALL_BYTES)
-        checker = _Checker(spark, store, state, root_key)
+        is_small = size <= SMALL_BYTES
+        spark = open_session("snaploom check", run, request.allow, is_small=is_small)
+        checker = _Checker(spark, request.store, state, root_key)
         faults: list[Fault] = []
         for number, time in enumerate(times):
             interruption.check()
@@ -97,7 +91,7 @@ class _Checker:
         self._root_key = root_key
 
     def faults(self, record: SnapshotRecord) -> Iterator[Fault]:
-        """What is wrong with a snapshot; one that cannot be read is looked at file by file."""
+        """Faults of a snapshot; one that cannot be read is looked at file by file."""
         try:
             schema = struct_from(read_schema(self._store, record.schema_hash))
         except (SourceSchemaInvalid, StorageError) as error:

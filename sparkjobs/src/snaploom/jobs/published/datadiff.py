@@ -1,4 +1,4 @@
-"""What a comparison of published data is about; without Spark."""
+"""Requests to compare published data; without Spark."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def data_diff_request(
     samples: object = SAMPLES,
     argument: str = "data",
 ) -> DataDiffRequest:
-    """Check what is asked for, before Spark is started.
+    """Check a request, before Spark is started.
 
     Args:
         bundle: the output.

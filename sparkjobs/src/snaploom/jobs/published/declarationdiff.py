@@ -48,7 +48,7 @@ class Comparison:
     differences: tuple[Difference, ...]
     """One by one."""
     warnings: tuple[str, ...] = ()
-    """What could not be looked at."""
+    """Parts that could not be compared."""
     tree: PublishedModel | None = None
     """The join trees before and after in one; None where there is nothing to compare with."""
 
@@ -176,7 +176,7 @@ def _of_history(after: Bundle, state: FolderState, plan: RunPlan) -> Iterator[Di
 def _deletions(
     after: Bundle, state: FolderState, now: EpochNanos, preview: Callable[[], RunPlan] | None
 ) -> tuple[tuple[Difference, ...], tuple[str, ...]]:
-    """What the next run would delete, and why that is not known where it is not.
+    """Snapshots that the next run would delete, or the reason why they are unknown.
 
     A run deletes behind its publications, so that it depends on what it publishes: its own plan
     shows. Without a look at the sources, one newer snapshot is taken to be published.

@@ -18,8 +18,8 @@ from snaploom.jobs.interruption import Interruption
 from snaploom.jobs.job import JobGroup, run_in_group
 from snaploom.jobs.published.datadiff import DataDiffRequest
 from snaploom.jobs.session.errortranslation import translated
+from snaploom.jobs.session.providers import OpenSession
 from snaploom.jobs.session.spark import build_session
-from snaploom.jobs.sparkentry import OpenSession
 from snaploom.jobs.weaving.dryrun import dry_woven
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.outputfolder import DataFormat

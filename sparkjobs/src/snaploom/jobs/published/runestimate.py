@@ -1,4 +1,4 @@
-"""What publishing more snapshots will take, judged by those that are published."""
+"""Estimates of publishing more snapshots, from those that are published."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Estimate:
 
 
 def estimate_of(state: FolderState, due: int) -> Estimate:
-    """About what it takes to publish so many snapshots more.
+    """Estimate the publication of so many snapshots more.
 
     Rows and bytes are the mean of what is published. The time of a snapshot is the median of that
     between two publications of one run, which wove one right after the other.

@@ -26,7 +26,7 @@ from snaploom.storage.schemadocuments import read_schema
 
 @dataclass(frozen=True)
 class Rewriting:
-    """What is to be written, in which order."""
+    """A snapshot to be written in another order."""
 
     session: SparkSession
     """Reads and writes."""
@@ -35,7 +35,7 @@ class Rewriting:
     settings: FolderSettings
     """Format and compression."""
     record: SnapshotRecord
-    """What is live."""
+    """The live version."""
     schema: StructType
     """Its schema, as it was written."""
     clustering: Clustering
@@ -94,7 +94,7 @@ def rewriting_of(
     record: SnapshotRecord,
     request: SortRequest,
 ) -> Rewriting:
-    """What sorting a snapshot takes; its files are not read yet.
+    """Prepare to sort a snapshot; its files are not read yet.
 
     Raises:
         IndexNotPossible: the snapshot cannot be sorted by these columns.

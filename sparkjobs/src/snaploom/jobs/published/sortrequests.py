@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from pydantic import JsonValue
 
@@ -12,13 +11,12 @@ from snaploom.errors import FolderNotOurs
 from snaploom.jobs.declarations.declarationfiles import Declarations, refuse
 from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.jobs.indexes.targets import index_names, places_on_publish
-from snaploom.jobs.interruption import Interruption
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import RunSettings
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.models.times import EpochNanos, format_instant
-from snaploom.skipping.advice.sortrequest import Rewritten, SortRequest
+from snaploom.skipping.advice.sortrequest import Rewritten
 from snaploom.skipping.statements.syntax import Properties
 from snaploom.storage import layout
 from snaploom.storage.folder import open_folder
@@ -39,7 +37,7 @@ class PublishedPlace:
     settings: Properties = ()
     """Settings of the Spark session, which win over those of the output's `run`."""
     allow: Allowances = NO_ALLOWANCES
-    """What the output may use beyond the built-in lists."""
+    """Entries that the output may use beyond the built-in lists."""
 
     @property
     def run(self) -> RunSettings:
@@ -163,7 +161,7 @@ class LeftSnapshot:
 
 @dataclass(frozen=True)
 class SnapshotsSorted:
-    """What became of the snapshots of one output."""
+    """Result of sorting snapshots of one output."""
 
     uri: str
     """Its folder."""
@@ -174,7 +172,7 @@ class SnapshotsSorted:
     left: tuple[LeftSnapshot, ...] = ()
     """Those that were not."""
     notes: tuple[str, ...] = field(default=())
-    """What a person should know."""
+    """Notes for people."""
 
     @property
     def is_complete(self) -> bool:
@@ -198,19 +196,3 @@ class SnapshotsSorted:
         return "\n".join(
             [head, *(f"  {each}" for each in (*self.replaced, *self.left, *self.notes))]
         )
-
-
-class SortSnapshots(Protocol):
-    """`snaploom.jobs.published.snapshotsort.sort_snapshots`, which brings Spark along."""
-
-    def __call__(
-        self,
-        place: PublishedPlace,
-        request: SortRequest,
-        times: Sequence[EpochNanos],
-        report: Callable[[str, int, int], None],
-        on_tick: Callable[[], None],
-        interruption: Interruption,
-    ) -> SnapshotsSorted:
-        """Replace snapshots by the same rows in another order."""
-        ...

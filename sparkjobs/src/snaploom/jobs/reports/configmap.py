@@ -36,7 +36,7 @@ from snaploom.models.common import API_VERSION, GROUP
 from snaploom.models.report import Report
 
 USER_AGENT = "snaploom-job"
-"""Who a job is in audit logs, and as the manager of what it writes."""
+"""Name of a job in audit logs, and as the manager of its fields."""
 
 KEY = "report.json"
 """Key of the Report in the ConfigMap."""

@@ -10,7 +10,7 @@ from snaploom.models.skippingindex import SkippingIndex
 
 @dataclass(frozen=True)
 class RunIdentity:
-    """What the operator knows a run by; storage gives it an identity of its own besides.
+    """The operator's identity of a run; storage has another one.
 
     Names of published files must never come again, and nobody can promise that of a name that is
     handed in: so files bear an id that the run makes up, and the Report has both.
@@ -40,6 +40,6 @@ class Owner:
 
     @property
     def label(self) -> str:
-        """What Reports have in `output`: the name, with its kind for a SkippingIndex."""
+        """The `output` of Reports: the name, with its kind for a SkippingIndex."""
         is_index = self.kind == SkippingIndex.__name__
         return f"{self.kind}/{self.name}" if is_index else self.name

@@ -17,7 +17,7 @@ class Observations:
     def __init__(self) -> None:
         """Nothing was seen yet."""
         self.state: FolderState | None = None
-        """What the output's folder held when it was last looked at."""
+        """State of the output's folder when it was last looked at."""
         self._listings: dict[str, SourceSnapshots] = {}
         self._schemas: dict[str, tuple[EpochNanos, str]] = {}
 
@@ -32,7 +32,7 @@ class Observations:
             self._schemas[source] = time, fingerprint
 
     def sources(self, bundle: Bundle) -> tuple[SeenSource, ...]:
-        """What was seen of every source of a bundle; nothing of those that were not looked at."""
+        """Observations of the sources of a bundle that were looked at."""
         seen = (self._source(source) for source in bundle.data_sources)
         below = (self._below(source) for source in bundle.data_sources)
         found = {one.source: one for one in (*below, *seen) if one is not None}

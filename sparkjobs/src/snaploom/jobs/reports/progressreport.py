@@ -19,7 +19,7 @@ class RunningReport:
     """Takes events, gives Reports; not for several threads at once."""
 
     def __init__(self, report: Report) -> None:
-        """Begin with what is known at the start: a Report in the phase RUNNING."""
+        """Begin with a Report in the phase RUNNING."""
         self._start = report.model_copy(update={"phase": RunPhase.RUNNING})
         self._progress: Progress | None = None
         self._snapshots: list[SnapshotReport] = []
@@ -54,7 +54,7 @@ class RunningReport:
 
     @property
     def report(self) -> Report:
-        """What is known by now."""
+        """The Report so far."""
         read = self._read
         published = (
             {

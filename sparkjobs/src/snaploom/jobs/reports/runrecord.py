@@ -85,7 +85,7 @@ class RunRecord:
             session: facts about the session.
         """
         self.observations = Observations()
-        """What was seen of folder and sources."""
+        """Observations of folder and sources."""
         self._session = session
         self._bundle = bundle
         self._output = bundle.output
@@ -103,7 +103,7 @@ class RunRecord:
         self.registered: RegisteredTable | None = None
         """The catalog table, once it is up to date."""
         self.collected: CollectedFiles | None = None
-        """What was removed of ended snapshots, and what waits."""
+        """Files of ended snapshots: removed, and waiting."""
 
     def plan(self, plan: RunPlan, due: int) -> None:
         """It is known what will be visited.

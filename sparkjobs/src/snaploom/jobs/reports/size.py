@@ -22,7 +22,7 @@ SHORTENED_MESSAGE = 2_000
 Object = dict[str, JsonValue]
 
 _DETAILS = ("sources", "joins", "excluded", "checks", "warnings")
-"""What can be left out of a published snapshot that stays in the list."""
+"""Fields that can be left out of a published snapshot that stays in the list."""
 
 _LISTS = {
     "snapshots": True, "skipped": True, "failed": False, "findings": False, "seen": False,

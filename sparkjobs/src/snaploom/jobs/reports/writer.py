@@ -24,7 +24,7 @@ class ReportNotWritten(SnaploomError):
 
 
 class ReportNotOurs(ReportNotWritten):
-    """What is where a Report was to go belongs to another run, and is left as it is."""
+    """The place of a Report holds one of another run, which is left as it is."""
 
     reason = "ReportNotOurs"
     retryable = False

@@ -19,7 +19,7 @@ _NO_LIMIT = 2**60
 
 @dataclass(frozen=True)
 class MemoryLimit:
-    """What the kernel's files for a container contain."""
+    """The kernel's limits for a container."""
 
     folder: Path = _FOLDER
     """Where control groups are mounted."""

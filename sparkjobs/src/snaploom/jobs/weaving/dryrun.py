@@ -12,6 +12,7 @@ from snaploom.engine.probes import Recording
 from snaploom.errors import ArgumentInvalid
 from snaploom.jobs.session.errortranslation import translated
 from snaploom.jobs.weaving.preparation import Prepared, folder_store, prepare
+from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.jobs.weaving.runrequest import PlanRequest
 from snaploom.jobs.weaving.schemahistory import SchemaHistory
 from snaploom.jobs.weaving.snapshotinputs import InputReader
@@ -58,7 +59,7 @@ def dry_woven(
         if time in published
         else Selection(first=time, end=EpochNanos(time + 1))
     )
-    request = PlanRequest(bundle, moment, selection=selection, allow=allow)
+    request = PlanRequest(bundle, moment, RunOptions(selection, allow=allow))
     with prepare(spark, request) as prepared:
         planned = _due(prepared, time)
         check()

@@ -1,4 +1,4 @@
-"""What answers questions about files that are on no local disk, before there is a session.
+"""Access to files that are on no local disk, before there is a session.
 
 In a process of `spark-submit`, Hadoop's client in its JVM (`jobs.session.submittedfiles`). Anywhere
 else a bucket of S3 is asked directly, unless something configures Hadoop's client that is only
@@ -11,9 +11,8 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import cast
 
-from snaploom import lazyimport
+from snaploom import ondemand
 from snaploom.jobs.hadoopsettings import SUBMITTED, configured_elsewhere
 from snaploom.listing.bucketfiles import BucketFiles, is_in_bucket
 from snaploom.listing.listedfile import ListedFile
@@ -21,9 +20,6 @@ from snaploom.listing.otherfiles import NoOtherFiles, OtherFiles, SparkNeeded
 from snaploom.models.allowances import Allowances
 from snaploom.models.run import RunSettings
 from snaploom.storage.objectstore import ObjectStore
-
-OpenSubmitted = Callable[[RunSettings, Allowances], OtherFiles]
-"""`snaploom.jobs.session.submittedfiles.submitted_files`."""
 
 
 class FilesBeforeSpark:
@@ -73,8 +69,7 @@ class FilesBeforeSpark:
 
     @cached_property
     def _submitted(self) -> OtherFiles:
-        opened = cast(OpenSubmitted, lazyimport.resolve(lazyimport.SUBMITTED_FILES))
-        return opened(self._run, self._allow)
+        return ondemand.submitted_files(self._run, self._allow)
 
     @cached_property
     def _buckets(self) -> BucketFiles:

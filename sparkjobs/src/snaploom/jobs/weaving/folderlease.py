@@ -68,7 +68,7 @@ def leave_to_others(
         left = [planned for planned in due if planned.time not in state.live]
         for planned in due:
             if planned.time in state.live:
-                message = f"run {state.live[planned.time].run_id} published it meanwhile"
+                message = f"already published by run {state.live[planned.time].run_id}"
                 record.leave_out(planned, SnapshotReason.ALREADY_PUBLISHED, message)
     if left:
         record.give_up(left, error)

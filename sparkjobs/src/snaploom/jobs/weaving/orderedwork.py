@@ -10,17 +10,28 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from time import monotonic
 from typing import Generic, TypeVar
 
 from snaploom.jobs.interruption import TICK_SECONDS
 
 Result = TypeVar("Result")
-Turn = Callable[[], None]
-"""Waits until everything before this work has ended."""
 
 
-def at_once() -> None:
-    """The turn of a work that nothing comes before."""
+class Turn:
+    """Waits, when called, until everything before a work has ended."""
+
+    def __init__(self, wait: Callable[[], None] = lambda: None) -> None:
+        """Without `wait`, nothing comes before the work."""
+        self._wait = wait
+        self.seconds = 0.0
+        """Time spent waiting."""
+
+    def __call__(self) -> None:
+        """Wait."""
+        before = monotonic()
+        self._wait()
+        self.seconds += monotonic() - before
 
 
 class OrderedWork(Generic[Result]):
@@ -64,7 +75,7 @@ class OrderedWork(Generic[Result]):
             BaseException: whatever the work raised.
         """
         if self._most == 1:
-            return self._work(number, at_once)
+            return self._work(number, Turn())
         with self._changed:
             self._turn = number
             self._changed.notify_all()
@@ -99,7 +110,7 @@ class OrderedWork(Generic[Result]):
 
     def _do(self, number: int) -> None:
         try:
-            result = self._work(number, lambda: self._await_turn(number))
+            result = self._work(number, Turn(lambda: self._await_turn(number)))
         except BaseException as failure:  # noqa: BLE001 - raised again where its end is waited for
             with self._changed:
                 self._failures[number] = failure

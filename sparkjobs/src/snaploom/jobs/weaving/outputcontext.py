@@ -22,13 +22,13 @@ class OutputRun:
     spark: SparkSession
     """The session."""
     prepared: Prepared
-    """The plan, and what it rests on."""
+    """The plan, and the state that it rests on."""
     writer: Run
     """In whose name it writes."""
     job: Job
-    """What the caller decided."""
+    """The caller's decisions."""
     record: RunRecord
-    """What becomes the Report."""
+    """Facts for the Report."""
 
     @property
     def output(self) -> OutputDataset:
@@ -36,7 +36,7 @@ class OutputRun:
         return self.prepared.bundle.output
 
     def weave(self, frames: Mapping[str, DataFrame], snapshots: int = 1) -> Weave:
-        """What one snapshot is woven from, or several together.
+        """The inputs of one snapshot, or of several together.
 
         Args:
             frames: by field name.

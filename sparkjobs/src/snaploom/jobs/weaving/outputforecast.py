@@ -1,4 +1,4 @@
-"""Forecasts what a run finds out about the output's own schema before it writes a snapshot.
+"""Forecast of a run's checks of the output's own schema.
 
 The frame is woven and not computed: whether keys and checks can be resolved, whether the format can
 hold the columns, and whether they can be read together with what is published then. What retention

@@ -53,7 +53,7 @@ from snaploom.storage.writeridentity import Run
 from snaploom.version import VERSION
 
 _ENDS = (Interrupted, SparkStopped, RunRevoked, LeaseNotObtained)
-"""What ends a run, whatever else it may be asked to go on after."""
+"""Errors that end a run, also one that goes on after others."""
 
 
 def weave_output(
@@ -76,31 +76,35 @@ def weave_output(
     try:
         job.interruption.check()
         job.group.enter(spark, f"{run.run_id}-plan", f"{output.identity}: listing sources")
-        options = job.options
-        request = PlanRequest(
-            bundle, job.now, job.limit, options.selection, options.allow, options.is_strict
-        )
+        request = PlanRequest(bundle, job.now, job.options)
         with prepare(spark, request, record.observations, job.clock, files) as prepared:
-            due = begin(prepared, record, options, job.clock, job.emit)
+            due = begin(prepared, record, job.options, job.clock, job.emit)
             clock = never_before(job.clock, newest_moment(prepared.state))
-            _visit(OutputRun(spark, prepared, replace(run, clock=clock), job, record), due)
+            this = OutputRun(spark, prepared, replace(run, clock=clock), job, record)
+            if due:
+                _weave(this, due)
+            elif prepared.state.timeline:
+                _keep_listings(this)
+                _register(this, open_folder(folder_store(output)))
     except SnaploomError as error:
         record.stop(_reason_behind(job, error))
     return record.report()
 
 
-def _visit(run: OutputRun, due: Sequence[PlannedSnapshot]) -> None:
-    if due:
-        _weave(run, due)
-    elif run.prepared.state.timeline:
-        _keep_listings(run)
-        _register(run, open_folder(folder_store(run.output)))
-
-
 def _weave(run: OutputRun, due: Sequence[PlannedSnapshot]) -> None:
-    job, record = run.job, run.record
+    job, record, output = run.job, run.record, run.output
     try:
-        folder = _begin(run)
+        folder = prepare_folder(
+            folder_store(output, create=True),
+            folder_settings(output),
+            folder_identity(output),
+            run.writer,
+            open_names=left_open(output),
+            accept_root_change=output.spec.run.accept_root_change,
+            adopt_folder=output.spec.run.adopt_folder,
+            reader_grace=output.spec.output_folder.reader_grace,
+            library=table_library(run.spark, output),
+        )
     except SnaploomError as error:
         record.give_up(due, _reason_behind(job, error))
         return
@@ -172,8 +176,9 @@ def _publish_each(
             stopped = _reason_behind(job, error)
         sharing.done(planned.time)
         if stopped is not None:
-            record.give_up(_given_up(due[index:], job, stopped), stopped, reason)
-            if not _goes_on(job, stopped):
+            goes_on = job.options.keep_going and not isinstance(stopped, _ENDS)
+            record.give_up(due[index : index + 1] if goes_on else due[index:], stopped, reason)
+            if not goes_on:
                 break
         _register(run, folder)
     else:
@@ -183,37 +188,11 @@ def _publish_each(
 
 
 def _keep_listings(run: OutputRun) -> None:
-    """Leave what was learned of files to the next run, which asks again where that fails."""
+    """Keep the listings of files for the next run, which lists again where that fails."""
     try:
         run.prepared.listings.keep()
     except SnaploomError as error:
         run.record.warn(f"the listing cache is not written: {error.message}")
-
-
-def _goes_on(job: Job, error: SnaploomError) -> bool:
-    """Whether the next snapshot has its turn after one that failed."""
-    return job.options.keep_going and not isinstance(error, _ENDS)
-
-
-def _given_up(
-    remaining: Sequence[PlannedSnapshot], job: Job, error: SnaploomError
-) -> Sequence[PlannedSnapshot]:
-    return remaining[:1] if _goes_on(job, error) else remaining
-
-
-def _begin(run: OutputRun) -> Folder:
-    output = run.output
-    return prepare_folder(
-        folder_store(output, create=True),
-        folder_settings(output),
-        folder_identity(output),
-        run.writer,
-        open_names=left_open(output),
-        accept_root_change=output.spec.run.accept_root_change,
-        adopt_folder=output.spec.run.adopt_folder,
-        reader_grace=output.spec.output_folder.reader_grace,
-        library=table_library(run.spark, output),
-    )
 
 
 def _record_outcome(
@@ -232,10 +211,11 @@ def _record_outcome(
         reason = SnapshotReason(outcome.reason.value)
         record.leave_out(planned, reason, outcome.message, warn=outcome.mode.warns)
     elif isinstance(outcome, AlreadyPublished):
-        message = f"run {outcome.record.run_id} published it meanwhile"
+        message = f"already published by run {outcome.record.run_id}"
         record.leave_out(planned, SnapshotReason.ALREADY_PUBLISHED, message)
     else:
-        record.publish(outcome.record, woven.seconds, woven.warnings, woven.columns)
+        columns = outcome.result.columns
+        record.publish(outcome.record, woven.seconds, woven.warnings, columns)
         _delete_old(run, folder, coming)
         _see_newest(folder, record)
         record.show_published()
@@ -243,7 +223,7 @@ def _record_outcome(
 
 
 def _delete_old(run: OutputRun, folder: Folder, coming: Sequence[EpochNanos]) -> None:
-    """Apply retention; the snapshot is published whatever comes of it."""
+    """Apply retention; the snapshot stays published if it fails."""
     try:
         gone = delete_old_snapshots(folder, run.writer, run.output, run.job.now, coming)
     except SnaploomError as error:
@@ -274,7 +254,7 @@ def _collect(run: OutputRun, folder: Folder, check: Callable[[], None]) -> None:
 
 
 def _register(run: OutputRun, folder: Folder) -> None:
-    """Bring the catalog table up to date; what is published is, whatever comes of it."""
+    """Bring the catalog table up to date; publications stand if it fails."""
     record = run.record
     if run.output.spec.output_folder.register_table is None:
         return

@@ -1,4 +1,4 @@
-"""Several things done at a time, each in a thread of its own, none before what it waits for.
+"""Works done in parallel, each in a thread of its own, none before those it waits for.
 
 Threads are daemons, so that somebody who insists on leaving is not kept by what Spark is doing.
 """

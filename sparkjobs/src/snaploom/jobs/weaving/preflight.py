@@ -5,7 +5,7 @@ Nothing here needs Spark, and nothing is written. Who lists the sources is the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from snaploom.errors import PublicationError, SnapshotMissing
@@ -27,7 +27,6 @@ from snaploom.planning.emptysources import refuse_empty_root
 from snaploom.planning.intervals import SourceSnapshots
 from snaploom.planning.plan import PlannedSnapshot, PublishedState, RunPlan, plan_offline, plan_run
 from snaploom.planning.retention import HeldSnapshot
-from snaploom.planning.tree import JoinTree
 from snaploom.storage.fixedsettings import folder_identity, folder_settings, left_open
 from snaploom.storage.folder import inspect_folder
 from snaploom.storage.objectstore import ObjectStore
@@ -36,40 +35,34 @@ from snaploom.storage.state import FolderState
 
 
 @dataclass(frozen=True)
-class Inspected:
-    """What is known before sources are listed."""
-
-    bundle: Bundle
-    """The output, and what it refers to."""
-    tree: JoinTree
-    """Its join tree."""
-    store: ObjectStore
-    """The store of its folder."""
-    state: FolderState
-    """What the folder holds."""
-
-
-@dataclass(frozen=True)
 class PlannedRun:
-    """A plan, and what it rests on."""
+    """A plan, and the state that it rests on."""
 
     bundle: Bundle
     """The output, and what it refers to."""
     plan: RunPlan
     state: FolderState
-    """What the folder held when the plan was made."""
+    """State of the folder when the plan was made."""
     published: PublishedState
-    """What planning knows of the folder."""
+    """Facts about the folder for planning."""
     present: EpochNanos
     """The instant to which ages are measured when snapshots are deleted."""
 
 
-def inspect(bundle: Bundle, store: ObjectStore, observations: Observations) -> Inspected:
-    """Look into the folder of an output, and compare it with the declarations.
+def plan_listed(
+    request: PlanRequest,
+    store: ObjectStore,
+    list_source: Callable[[str], SourceSnapshots],
+    clock: Callable[[], EpochNanos],
+    observations: Observations,
+) -> PlannedRun:
+    """Look into the folder of an output, list its sources, and plan a run.
 
     Args:
-        bundle: the output, and what it refers to.
-        store: the store of its folder.
+        request: what is to be planned.
+        store: of the output's folder.
+        list_source: lists the snapshots of a source, given by name.
+        clock: the wall clock.
         observations: filled with what is observed.
 
     Raises:
@@ -77,8 +70,9 @@ def inspect(bundle: Bundle, store: ObjectStore, observations: Observations) -> I
         InvalidDeclarations: anything else that the plan finds wrong.
         PublicationError: the folder is not ours, or contradicts the declarations.
         StorageError: it cannot be read.
+        RootEmpty: the root has no snapshot, and that is to be a failure.
     """
-    output = bundle.output
+    bundle, output, options = request.bundle, request.bundle.output, request.options
     offline = plan_offline(bundle)
     refuse(offline.findings)
     state = inspect_folder(
@@ -91,42 +85,24 @@ def inspect(bundle: Bundle, store: ObjectStore, observations: Observations) -> I
     )
     observations.state = state
     compare_structure(output, state, offline.tree)
-    return Inspected(bundle, offline.tree, store, state)
-
-
-def plan_listed(
-    inspected: Inspected,
-    listed: Mapping[str, SourceSnapshots],
-    request: PlanRequest,
-    clock: Callable[[], EpochNanos],
-) -> PlannedRun:
-    """Plan a run over what its sources list.
-
-    Args:
-        inspected: the folder.
-        listed: the snapshots of every source of the tree, by its name.
-        request: what is to be planned.
-        clock: the wall clock.
-
-    Raises:
-        InvalidDeclarations: what the plan finds wrong.
-        RootEmpty: the root has no snapshot, and that is to be a failure.
-    """
-    bundle, state = inspected.bundle, inspected.state
-    published = published_state(inspected.store, state)
+    listed: dict[str, SourceSnapshots] = {}
+    for name in dict.fromkeys(node.source for node in offline.tree.nodes):
+        listed[name] = list_source(name)
+        observations.see_listing(name, listed[name])
+    published = published_state(store, state)
     present = min(request.moment, clock())
     plan = plan_run(
-        bundle, listed, published, request.moment, request.limit, request.selection, present
+        bundle, listed, published, request.moment, options.limit, options.selection, present
     )
     refuse(plan.findings)
-    if request.is_strict or bundle.output.spec.run.on_empty_root is OnEmptyRoot.FAIL:
-        root = inspected.tree.root.source
+    if options.is_strict or output.spec.run.on_empty_root is OnEmptyRoot.FAIL:
+        root = offline.tree.root.source
         refuse_empty_root(bundle.source(root), listed[root])
     return PlannedRun(bundle, plan, state, published, present)
 
 
 def estimate(planned: PlannedRun) -> Estimate:
-    """About what it will take to publish all that is due."""
+    """Estimate the publication of all that is due."""
     return estimate_of(planned.state, len(planned.plan.due))
 
 
@@ -191,7 +167,7 @@ def _record_unwoven(planned: PlannedRun, record: RunRecord) -> tuple[PlannedSnap
 
 
 def published_state(store: ObjectStore, state: FolderState) -> PublishedState:
-    """What planning must know of a folder."""
+    """Return the facts about a folder that planning needs."""
     return PublishedState(
         tuple(HeldSnapshot(version.time, version.created_at) for version in state.timeline),
         tuple(sorted(state.tombstoned_times)),

@@ -17,7 +17,7 @@ from snaploom.engine.sources.port import SourceReader
 from snaploom.jobs.reports.observations import Observations
 from snaploom.jobs.session.errortranslation import translated
 from snaploom.jobs.session.folderstores import open_place
-from snaploom.jobs.weaving.preflight import PlannedRun, inspect, plan_listed
+from snaploom.jobs.weaving.preflight import PlannedRun, plan_listed
 from snaploom.jobs.weaving.runrequest import PlanRequest
 from snaploom.listing.sourcefiles import SourceFiles
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
@@ -36,11 +36,11 @@ class Prepared(PlannedRun):
     """All that a run needs to begin."""
 
     sources: Sources
-    """What opens them."""
+    """Opens them."""
     readers: Mapping[str, SourceReader]
     """By name of the source; what each listed stays as it is for this run."""
     listings: Listings
-    """What was learned of the sources' files, to be kept for the next run."""
+    """Listings of the sources' files, to be kept for the next run."""
 
 
 @contextmanager
@@ -69,16 +69,16 @@ def prepare(
     """
     bundle = request.bundle
     table_library(spark, bundle.output)
-    observations = observations or Observations()
-    inspected = inspect(bundle, folder_store(bundle.output), observations)
-    listings = Listings(inspected.store, clock())
-    with closing(Sources(spark, bundle, request.moment, listings, request.allow, files)) as sources:
-        readers = {node.source: sources.reader(node.source) for node in inspected.tree.nodes}
-        listed: dict[str, SourceSnapshots] = {}
-        for name, reader in readers.items():
-            listed[name] = _listing(reader)
-            observations.see_listing(name, listed[name])
-        planned = plan_listed(inspected, listed, request, clock)
+    store = folder_store(bundle.output)
+    listings, allow = Listings(store, clock()), request.options.allow
+    with closing(Sources(spark, bundle, request.moment, listings, allow, files)) as sources:
+        planned = plan_listed(
+            request,
+            store,
+            lambda name: _listing(sources.reader(name)),
+            clock,
+            observations or Observations(),
+        )
         yield Prepared(
             planned.bundle,
             planned.plan,
@@ -86,13 +86,13 @@ def prepare(
             planned.published,
             planned.present,
             sources=sources,
-            readers=readers,
+            readers={node.source: sources.reader(node.source) for node in planned.plan.tree.nodes},
             listings=listings,
         )
 
 
 def table_library(spark: SparkSession, output: OutputDataset) -> TableLibrary | None:
-    """What makes versions of an output's Iceberg table; None where it is to have none.
+    """Return the library that writes an output's Iceberg table; None for other formats.
 
     Raises:
         PublicationError: Spark has no Iceberg.

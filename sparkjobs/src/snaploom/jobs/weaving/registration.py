@@ -64,7 +64,7 @@ class TableRegistration:
         return self._name.count(".") < 2 and kind == "in-memory"
 
     def bring_up_to(self, state: FolderState) -> RegisteredTable:
-        """Make the table what is published.
+        """Bring the table up to a state of the folder.
 
         Raises:
             PublicationError: there is a table of this name that is not ours.

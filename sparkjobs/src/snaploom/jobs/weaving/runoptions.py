@@ -1,10 +1,12 @@
-"""What is asked of one run beyond its declarations; without Spark."""
+"""Options of one run beyond its declarations; without Spark."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from snaploom.errors import ArgumentInvalid
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.models.times import EpochNanos, format_instant
 from snaploom.planning.selection import EVERYTHING, Selection
 
 MOST_PARALLEL_SNAPSHOTS = 16
@@ -18,6 +20,8 @@ class RunOptions:
 
     selection: Selection = EVERYTHING
     """Which snapshots."""
+    limit: int | None = None
+    """Snapshots to publish at most, of each output."""
     keep_going: bool = False
     """Whether a snapshot that fails leaves the later ones their turn."""
     sample: float | None = None
@@ -27,16 +31,52 @@ class RunOptions:
     parallel_snapshots: int = 1
     """How many snapshots of an output are woven at a time; they are published in their order."""
     is_strict: bool = False
-    """Whether a root without any snapshot is a failure, whatever `run.onEmptyRoot` is."""
+    """Whether a root without any snapshot is a failure, also where `run.onEmptyRoot` differs."""
     reason: str = ""
-    """Why a snapshot is restated, for people."""
+    """Reason for a restatement, for people."""
     allow: Allowances = NO_ALLOWANCES
-    """What declarations may use beyond the built-in lists."""
-
-    def allowing(self, allow: Allowances) -> RunOptions:
-        """The same with what declarations may use."""
-        return replace(self, allow=allow)
+    """Entries that declarations may use beyond the built-in lists."""
 
 
 AS_DECLARED = RunOptions()
 """Everything that is due, until something fails."""
+
+
+def span_of(first: EpochNanos, end: EpochNanos, option: str) -> Selection:
+    """Select the snapshots of a span of time.
+
+    Args:
+        first: the earliest snapshot time.
+        end: snapshot times are before it.
+        option: name of the argument to blame.
+
+    Raises:
+        ArgumentInvalid: no time lies in the span.
+    """
+    if first >= end:
+        raise ArgumentInvalid(
+            "no time lies in this span",
+            path=option,
+            found=f"from {format_instant(first)} to {format_instant(end)}",
+            expected="an end that is after the beginning",
+            hint="give a later end, or an earlier beginning",
+        )
+    return Selection(first, end)
+
+
+def refuse_unacknowledged(is_acknowledged: object, option: str) -> None:
+    """Refuse to replace a published snapshot before its readers were thought of.
+
+    Raises:
+        ArgumentInvalid: anything but True was given.
+    """
+    if is_acknowledged is not True:
+        raise ArgumentInvalid(
+            "a published snapshot is to be replaced",
+            path=option,
+            found="not given",
+            expected=option,
+            hint="readers that list folders instead of asking the manifest see both versions until "
+            "readerGrace has passed and 'snaploom gc' has removed the old one; add "
+            f"{option} if everybody knows",
+        )

@@ -1,67 +1,76 @@
 """Runs, plans and estimates of outputs; Spark is started where something needs it.
 
-First everything is looked at without Spark (`withoutspark`): where no output has anything to weave,
-that is all. Otherwise a session does the work (`sparkruns`), with the files that were listed.
+Spark takes seconds to start, and asks a cluster for executors. So every run first looks without it
+whether there is anything to weave; where there is not, that is all. Otherwise a session does the
+work (`sparkruns`); what was listed by then is not listed again.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from snaploom.jobs.interruption import Interruption, run_interruptibly, signal_handlers
+from snaploom import ondemand
+from snaploom.errors import SnaploomError
+from snaploom.jobs.interruption import run_interruptibly, signal_handlers
 from snaploom.jobs.lineage.activation import lineage_listener
 from snaploom.jobs.published.runestimate import Estimate
-from snaploom.jobs.runevents import EmitEvent, OfOutput
+from snaploom.jobs.reports.observations import Observations
+from snaploom.jobs.reports.runrecord import RunRecord
+from snaploom.jobs.runevents import Event, OfOutput
 from snaploom.jobs.session.loggers import warnings_as_events
-from snaploom.jobs.sparkentry import (
-    BUILT,
+from snaploom.jobs.session.providers import (
     IndexPlaces,
-    OpenedSession,
     OpenSession,
-    estimate_with_spark,
     no_indexes,
     open_early,
-    preview_with_spark,
-    weave_with_spark,
+    own_session,
 )
+from snaploom.jobs.session.smallwork import SMALL_BYTES
 from snaploom.jobs.weaving.filesbeforespark import FilesBeforeSpark
-from snaploom.jobs.weaving.preflight import PlannedRun, estimate
-from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
+from snaploom.jobs.weaving.preflight import PlannedRun, begin, estimate, plan_listed
 from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
-from snaploom.jobs.weaving.smallruns import is_small
-from snaploom.jobs.weaving.withoutspark import (
-    EndedRun,
-    SparkRun,
-    begun_run,
-    log_start,
-    planned_without_spark,
-)
 from snaploom.listing.otherfiles import SparkNeeded
-from snaploom.listing.sourcefiles import SourceFiles
-from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.listing.snapshotbytes import snapshot_bytes
+from snaploom.listing.sourcefiles import SourceFiles, listed_without_spark
 from snaploom.models.report import Report
 from snaploom.models.times import EpochNanos, now
 from snaploom.planning.availability import Action
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.dependence import read_first
-from snaploom.planning.plan import RunPlan, followed
-from snaploom.planning.selection import Selection
-from snaploom.storage.claims import ClaimLease
-from snaploom.storage.leaseholder import OpenLease
+from snaploom.planning.intervals import SourceSnapshots
+from snaploom.planning.plan import PlannedSnapshot, RunPlan, followed
+from snaploom.planning.steps import ReadSource
+from snaploom.storage.layout import new_run_id
+from snaploom.storage.stores import open_store
+
+_log = logging.getLogger(__name__)
+STARTED = "%s: Spark is started to list sources: %s"
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    """A run that has nothing to weave."""
+
+    report: Report
+    events: tuple[Event, ...]
+    """Events, in their order."""
+
+
+@dataclass(frozen=True)
+class SparkRun:
+    """A run that Spark has to be started for."""
+
+    is_small: bool = False
+    """Whether it is known to read little, and nothing else is run in this process."""
 
 
 def weave_outputs(
-    bundles: Sequence[Bundle],
-    moment: EpochNanos,
-    limit: int | None,
-    emit: EmitEvent,
-    on_tick: Callable[[], None],
-    interruption: Interruption,
+    request: RunRequest,
     indexes: IndexPlaces = no_indexes,
-    options: RunOptions = AS_DECLARED,
-    lease: OpenLease = ClaimLease,
-    open_session: OpenSession = BUILT,
+    open_session: OpenSession = own_session,
 ) -> tuple[Report, ...]:
     """Weave outputs, several at a time where that is asked for; an interruption ends all cleanly.
 
@@ -69,124 +78,192 @@ def weave_outputs(
     reads what another one publishes has its turn after it.
 
     Args:
-        bundles: the outputs.
-        moment: the instant of planning.
-        limit: snapshots to publish at most, of each output.
-        emit: takes events, from any thread.
-        on_tick: called several times a second from this thread.
-        interruption: from `signal_handlers`.
+        request: the runs.
         indexes: gives the indexes that follow the publications of an output.
-        options: what is asked beyond the declarations.
-        lease: where runs of one folder learn of each other.
         open_session: gives the session, when it is needed.
 
     Raises:
         SparkNotStarted: Spark is needed, and there is none to work with.
         Interrupted: before the first output was begun, or by somebody who insisted.
     """
-    request = RunRequest(tuple(bundles), moment, limit, emit, on_tick, interruption, options, lease)
-    others = FilesBeforeSpark(bundles[0].output.spec.run, options.allow)
+    bundles, interruption = request.bundles, request.interruption
+    run, allow = bundles[0].output.spec.run, request.options.allow
+    others = FilesBeforeSpark(run, allow)
     files = {bundle.output.name: SourceFiles(others) for bundle in bundles}
 
     def look() -> list[EndedRun] | SparkRun:
         interruption.check()
         ended: list[EndedRun] = []
         for bundle in bundles:
-            run = begun_run(request, bundle, now, files[bundle.output.name])
-            if isinstance(run, SparkRun):
-                return run
-            ended.append(run)
+            found = begun_run(request, bundle, now, files[bundle.output.name])
+            if isinstance(found, SparkRun):
+                return found
+            ended.append(found)
             if interruption.is_requested:
                 break
         return ended
 
-    with warnings_as_events(emit):
-        found = run_interruptibly(look, interruption, lambda: None, on_tick)
+    with warnings_as_events(request.emit):
+        found = run_interruptibly(look, interruption, lambda: None, request.on_tick)
     if not isinstance(found, SparkRun):
         _show(found, request)
         return tuple(run.report for run in found)
-    # What others of these outputs publish before an output has its turn was not listed here.
-    own_sources = [name for name, upstream in read_first(bundles).items() if not upstream]
-    run = bundles[0].output.spec.run
-    opened = open_early(open_session, "snaploom", run, options.allow, is_small=found.is_small)
-    return weave_with_spark()(
+    opened = open_early(open_session, "snaploom", run, allow, is_small=found.is_small)
+    return ondemand.weave_in_session(
         request,
         {bundle.output.name: indexes(bundle.output.name) for bundle in bundles},
-        {name: files[name] for name in own_sources},
+        # What others of these outputs publish before an output has its turn was not listed here.
+        {name: files[name] for name, upstream in read_first(bundles).items() if not upstream},
         opened,
     )
 
 
-def preview(
-    bundle: Bundle,
-    moment: EpochNanos,
-    limit: int | None,
-    allow: Allowances = NO_ALLOWANCES,
-    is_strict: bool = False,
-    open_session: OpenSession = BUILT,
-) -> RunPlan:
-    """The plan that a run would visit now, after preflight; writes nothing.
+def preview(request: PlanRequest, open_session: OpenSession = own_session) -> RunPlan:
+    """Return the plan that a run would visit now, after preflight; nothing is written.
 
     Raises:
         SnaploomError: what preflight finds.
         Interrupted: somebody pressed Ctrl-C.
     """
-    files = SourceFiles(FilesBeforeSpark(bundle.output.spec.run, allow))
-    request = PlanRequest(bundle, moment, limit, allow=allow, is_strict=is_strict)
-    planned = _looked_at(request, files)
-    if planned is not None and not _is_woven(planned.plan):
-        snapshots = planned.plan.snapshots or ()
-        return followed(planned.plan, snapshots, planned.published, planned.present)
-    due = () if planned is None else planned.plan.due
-    opened = _open_to_plan(request, open_session, is_small=is_small(bundle, due, files))
-    return preview_with_spark()(request, files, opened)
+    bundle, files = request.bundle, _files(request)
+    found = _planned_without_spark(request, files)
+    if found is not None and not _is_woven(found.plan):
+        return followed(found.plan, found.plan.snapshots or (), found.published, found.present)
+    small = is_small(bundle, () if found is None else found.plan.due, files)
+    return _planned_in_session(request, files, open_session, foresee=True, small=small).plan
 
 
-def estimate_run(
-    bundle: Bundle,
-    moment: EpochNanos,
-    limit: int | None,
-    selection: Selection,
-    allow: Allowances = NO_ALLOWANCES,
-    open_session: OpenSession = BUILT,
-) -> Estimate:
-    """About what it would take to publish what is selected; writes nothing.
+def estimate_run(request: PlanRequest, open_session: OpenSession = own_session) -> Estimate:
+    """Estimate what it would take to publish what is selected; nothing is written.
 
     Raises:
         SnaploomError: what preflight finds.
         Interrupted: somebody pressed Ctrl-C.
     """
-    files = SourceFiles(FilesBeforeSpark(bundle.output.spec.run, allow))
-    request = PlanRequest(bundle, moment, limit, selection, allow)
-    planned = _looked_at(request, files)
-    if planned is not None:
-        return estimate(planned)
-    opened = _open_to_plan(request, open_session)
-    return estimate_with_spark()(request, files, opened)
+    files = _files(request)
+    found = _planned_without_spark(request, files)
+    return estimate(found or _planned_in_session(request, files, open_session))
 
 
-def _open_to_plan(
-    request: PlanRequest, open_session: OpenSession, *, is_small: bool = False
-) -> OpenedSession:
-    run = request.bundle.output.spec.run
-    return open_early(open_session, "snaploom plan", run, request.allow, is_small=is_small)
+def _files(request: PlanRequest) -> SourceFiles:
+    return SourceFiles(FilesBeforeSpark(request.bundle.output.spec.run, request.options.allow))
 
 
-def _looked_at(request: PlanRequest, files: SourceFiles) -> PlannedRun | None:
-    """The plan of a run; None where it needs Spark."""
+def _planned_without_spark(request: PlanRequest, files: SourceFiles) -> PlannedRun | None:
+    """Plan a run; None where that needs Spark."""
     with signal_handlers() as interruption:
 
         def look() -> PlannedRun | None:
             try:
                 return planned_without_spark(request, now, files, interruption.check)
             except SparkNeeded as needed:
-                log_start(request.bundle, needed)
+                _log.info(STARTED, request.bundle.output.identity, needed)
                 return None
 
         try:
             return run_interruptibly(look, interruption, lambda: None, lambda: None)
         finally:
             interruption.check()
+
+
+def _planned_in_session(
+    request: PlanRequest,
+    files: SourceFiles,
+    open_session: OpenSession,
+    *,
+    foresee: bool = False,
+    small: bool = False,
+) -> PlannedRun:
+    run, allow = request.bundle.output.spec.run, request.options.allow
+    opened = open_early(open_session, "snaploom plan", run, allow, is_small=small)
+    return ondemand.plan_in_session(request, files, opened, foresee=foresee)
+
+
+def planned_without_spark(
+    request: PlanRequest,
+    clock: Callable[[], EpochNanos],
+    files: SourceFiles,
+    check: Callable[[], None],
+    observations: Observations | None = None,
+) -> PlannedRun:
+    """Plan a run.
+
+    Args:
+        request: what is to be planned.
+        clock: the wall clock.
+        files: of the sources; what is listed stays there.
+        check: called before each source is listed; whatever it raises comes out.
+        observations: filled with what is observed.
+
+    Raises:
+        SparkNeeded: a source or the folder cannot be listed otherwise.
+        SnaploomError: what preflight finds.
+    """
+    bundle = request.bundle
+
+    def list_source(name: str) -> SourceSnapshots:
+        check()
+        found = listed_without_spark(bundle, name, files)
+        if found is None:
+            raise SparkNeeded(f"DataSource/{name}: neither paths nor footers give its snapshots")
+        return found
+
+    folder = bundle.output.spec.output_folder.folder_uri
+    store = open_store(folder, create=False, others=files.others.store)
+    return plan_listed(request, store, list_source, clock, observations or Observations())
+
+
+def begun_run(
+    request: RunRequest, bundle: Bundle, clock: Callable[[], EpochNanos], files: SourceFiles
+) -> EndedRun | SparkRun:
+    """The run of an output as far as it goes without Spark: to its end where nothing is due.
+
+    Args:
+        request: the runs.
+        bundle: of one of the outputs.
+        clock: the wall clock.
+        files: of the sources; what is listed stays there.
+    """
+    check = request.interruption.check
+    events: list[Event] = []
+    record = RunRecord(bundle, new_run_id(clock()), events.append, clock)
+    try:
+        plan = PlanRequest(bundle, request.moment, request.options)
+        planned = planned_without_spark(plan, clock, files, check, record.observations)
+        due = begin(planned, record, request.options, clock, events.append)
+        is_registered = bundle.output.spec.output_folder.register_table is not None
+        if due or (is_registered and planned.state.timeline):
+            return SparkRun(len(request.bundles) == 1 and is_small(bundle, due, files))
+    except SparkNeeded as needed:
+        _log.info(STARTED, bundle.output.identity, needed)
+        return SparkRun()
+    except SnaploomError as error:
+        record.stop(request.interruption.cause or error)
+    return EndedRun(record.report(), tuple(events))
+
+
+def is_small(bundle: Bundle, due: Sequence[PlannedSnapshot], files: SourceFiles) -> bool:
+    """Whether snapshots of an output are woven from few bytes; false where that is unknown.
+
+    Java need not be prepared for much then.
+
+    Args:
+        bundle: the output, and what it refers to.
+        due: what is to be woven.
+        files: of the sources; what is listed stays there.
+    """
+    total = 0
+    try:
+        # What two snapshots read may be read twice.
+        for step in (step for snapshot in due for step in snapshot.steps):
+            if not isinstance(step, ReadSource):
+                continue
+            found = snapshot_bytes(bundle, step.source, step.time, files)
+            if found is None or (total := total + found) > SMALL_BYTES:
+                return False
+    except (SnaploomError, SparkNeeded):
+        return False  # reading the snapshot raises it again, with the snapshot's name
+    return bool(due)
 
 
 def _is_woven(plan: RunPlan) -> bool:

@@ -146,7 +146,7 @@ def _reads(planned: PlannedSnapshot) -> Iterator[ReadSource]:
 def _exclusions(
     tree: JoinTree, reading: Reading, outcome: SchemaOutcome
 ) -> Iterator[ExcludedSource]:
-    """What a snapshot does without; what depends on a source without a known schema is unknown."""
+    """Exclusions of a snapshot; unknown where they depend on a source without a known schema."""
     silent: set[str] = set()
     for node in tree.joins:
         if node.field_name not in reading or node.parent in silent:

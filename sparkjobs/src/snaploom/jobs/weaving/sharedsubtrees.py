@@ -83,7 +83,7 @@ class Sharing:
         used: Mapping[str, SourceFrame],
         until: EpochNanos | None = None,
     ) -> SnapshotSubtrees:
-        """What the snapshot of a time shares with others.
+        """Subtrees that the snapshot of a time shares with others.
 
         Args:
             time: of the snapshot.
@@ -189,7 +189,7 @@ class Sharing:
 
 
 def _newest_visit(prepared: Prepared) -> list[Visit]:
-    """What the newest published snapshot was woven from; empty when nothing is published."""
+    """Sources of the newest published snapshot; empty when nothing is published."""
     state = prepared.state
     return [
         {source.field_name: parse_instant(source.time) for source in record.sources}

@@ -68,36 +68,37 @@ for so long is written to all the time."""
 
 _log = logging.getLogger(__name__)
 
+
+@dataclass(frozen=True, kw_only=True)
+class Written(WriteResult):
+    """The files of a snapshot in staging, with facts that its record does not keep."""
+
+    notes: tuple[str, ...]
+    """Warnings for people."""
+    columns: WovenColumns
+    """Its columns, and those that it was woven from."""
+    remembered: Mapping[str, FoldedSubtree]
+    """Subtrees that were folded for it."""
+
+
 Publish = Callable[
-    [Folder, Run, SnapshotTarget, Callable[[str], WriteResult], Revalidate],
-    Published | AlreadyPublished,
+    [Folder, Run, SnapshotTarget, Callable[[str], Written], Revalidate],
+    Published[Written] | AlreadyPublished,
 ]
-"""How a woven snapshot gets into the folder: as a new one, or in place of one."""
+"""Puts a woven snapshot into the folder: as a new one, or in place of one."""
 
 
 @dataclass(frozen=True)
 class WovenSnapshot:
-    """How the weaving of one snapshot ended."""
+    """Result of weaving one snapshot."""
 
-    outcome: Published | AlreadyPublished | MissingField
-    """How it was published; or the field that is missing, where that fails or skips the snapshot:
-    nothing was written then."""
-    seconds: float
+    outcome: Published[Written] | AlreadyPublished | MissingField
+    """Its publication; or the field whose absence fails or skips the snapshot, before anything was
+    written."""
+    seconds: float = 0.0
     """Wall time."""
     warnings: tuple[str, ...] = ()
-    """What a person should know of it."""
-    columns: WovenColumns | None = None
-    """Its columns, and those that it was woven from; None where nothing was written."""
-
-
-@dataclass(frozen=True)
-class _Written:
-    """Staged files, and what was learned while they were written."""
-
-    result: WriteResult
-    warnings: tuple[str, ...]
-    columns: WovenColumns
-    remembered: Mapping[str, FoldedSubtree]
+    """For people."""
 
 
 class SnapshotWeaver:
@@ -137,53 +138,39 @@ class SnapshotWeaver:
     def weave(self, planned: PlannedSnapshot, group: str, turn: Turn) -> WovenSnapshot:
         """Weave and publish a planned snapshot; may be called for several at a time.
 
+        It is woven again where its sources change meanwhile.
+
         Args:
-            planned: what is to be woven.
+            planned: the snapshot.
             group: name for the group of its Spark jobs.
-            turn: called when its files are written, before anything of it is published; and before
+            turn: awaited when its files are written, before anything of it is published; and before
                 anything is read that may depend on what is published.
 
         Raises:
-            SnaploomError: whatever went wrong, in Snaploom's words.
+            SourceChanged: the sources changed each time.
+            SnaploomError: the snapshot cannot be woven or published.
         """
-        started = monotonic()
-        waited = 0.0
-
-        def await_turn() -> None:
-            nonlocal waited
-            before = monotonic()
-            turn()
-            waited += monotonic() - before
-
-        name = f"{self._run.output.identity}: snapshot {format_instant(planned.time)}"
-        self._run.job.group.enter(self._run.spark, group, name)
+        started, name = monotonic(), format_instant(planned.time)
+        warnings: list[str] = []
+        group_name = f"{self._run.output.identity}: snapshot {name}"
+        self._run.job.group.enter(self._run.spark, group, group_name)
         with translated():
-            woven = self._weave_while_changing(planned, await_turn)
-        elapsed = monotonic() - started - waited
-        return replace(woven, seconds=elapsed + self._ahead.seconds(planned.time))
+            while True:
+                try:
+                    woven = self._weave(planned, turn)
+                    break
+                except SourceChanged as changed:
+                    if len(warnings) + 1 == MOST_WEAVINGS:
+                        raise
+                    warnings.append(f"woven again: {changed.resource}: {changed.message}")
+                    _log.info("%s: %s", name, changed)
+                    self._list_again()
+        seconds = monotonic() - started - turn.seconds + self._ahead.seconds(planned.time)
+        return replace(woven, seconds=seconds, warnings=(*warnings, *woven.warnings))
 
     def close(self) -> None:
         """Remove what was woven for snapshots that had no turn."""
         self._ahead.forget()
-
-    def _weave_while_changing(self, planned: PlannedSnapshot, turn: Turn) -> WovenSnapshot:
-        """Weave a snapshot, and again where sources change meanwhile.
-
-        Raises:
-            SourceChanged: they did each time.
-        """
-        warnings: list[str] = []
-        while True:
-            try:
-                woven = self._weave(planned, turn)
-            except SourceChanged as changed:
-                if len(warnings) + 1 == MOST_WEAVINGS:
-                    raise
-                warnings.append(f"woven again: {changed.resource}: {changed.message}")
-                _log.info("%s: %s", format_instant(planned.time), changed)
-                self._list_again()
-            else:
-                return replace(woven, warnings=(*warnings, *woven.warnings))
 
     def _list_again(self) -> None:
         with self._reading:
@@ -202,43 +189,47 @@ class SnapshotWeaver:
             turn()
         with self._reading:  # readers are not made for several threads
             inputs = self._ahead.inputs(planned)
-        outcome = inputs.outcome
-        if outcome.stop is not None:
+        if inputs.outcome.stop is not None:
             turn()
-            return WovenSnapshot(outcome.stop, 0.0)
+            return WovenSnapshot(inputs.outcome.stop)
         had_moment = self._has_changed
         if had_moment:  # what changes all the time is found before it is woven once more
             self._look_again(inputs)
         target = SnapshotTarget(planned.time, planned.partition, plan.hash, model_nodes(plan.tree))
-        written: list[_Written] = []
-        history_warnings: tuple[str, ...] = ()
-
-        def write(uri: str) -> WriteResult:
-            try:
-                with translated():
-                    written.append(self._write(planned, inputs, uri))
-            except SnaploomError as error:
-                if not isinstance(error, RUN_ENDS) and self._run.job.interruption.cause is None:
-                    self._look_again(inputs, had_moment=had_moment)  # it may be for that
-                raise
-            self._look_again(inputs, had_moment=had_moment)
-            turn()
-            return written[-1].result
-
-        def revalidate(state: FolderState, record: SnapshotRecord) -> None:
-            nonlocal history_warnings
-            history_warnings = (
-                *compare_structure(self._run.output, state, plan.tree),
-                *self._history.compare_record(self._run.output, state, record),
-            )
-
-        published = self._publish(self._folder, self._run.writer, target, write, revalidate)
-        if isinstance(published, AlreadyPublished):
-            return WovenSnapshot(published, 0.0)
+        write = partial(self._stage, planned, inputs, turn, had_moment)
+        outcome = self._publish(self._folder, self._run.writer, target, write, self._contradictions)
+        if isinstance(outcome, AlreadyPublished):
+            return WovenSnapshot(outcome)
         self._history.store_merged(self._folder)
-        (found,) = written
-        self._sharing.leave(found.remembered)
-        return WovenSnapshot(published, 0.0, (*found.warnings, *history_warnings), found.columns)
+        self._sharing.leave(outcome.result.remembered)
+        return WovenSnapshot(outcome, warnings=(*outcome.result.notes, *outcome.remarks))
+
+    def _stage(
+        self,
+        planned: PlannedSnapshot,
+        inputs: SnapshotInputs,
+        turn: Turn,
+        had_moment: bool,
+        uri: str,
+    ) -> Written:
+        """Write a snapshot below a URI, look at its sources again, and await its turn."""
+        try:
+            with translated():
+                written = self._write(planned, inputs, uri)
+        except SnaploomError as error:
+            if not isinstance(error, RUN_ENDS) and self._run.job.interruption.cause is None:
+                self._look_again(inputs, had_moment=had_moment)  # it may be for that
+            raise
+        self._look_again(inputs, had_moment=had_moment)
+        turn()
+        return written
+
+    def _contradictions(self, state: FolderState, record: SnapshotRecord) -> tuple[str, ...]:
+        output = self._run.output
+        return (
+            *compare_structure(output, state, self._run.prepared.plan.tree),
+            *self._history.compare_record(output, state, record),
+        )
 
     def _read(self, step: ReadSource) -> SourceFrame:
         with translated(f"DataSource/{step.source}"):
@@ -253,44 +244,55 @@ class SnapshotWeaver:
         key = self._run.output.spec.data_model.root_data_source.root_key
         return replace(found, frame=sampled(found.frame, key, share, step.source))
 
-    def _write(self, planned: PlannedSnapshot, inputs: SnapshotInputs, uri: str) -> _Written:
+    def _write(self, planned: PlannedSnapshot, inputs: SnapshotInputs, uri: str) -> Written:
         state = self._folder.log.read()
-        compression = _compression(state)
+        assert state.settings is not None  # a folder is configured before anything is woven
+        compression = DataCompression(state.settings.data_compression)
         self._run.job.interruption.check()
         ahead = self._ahead.find(planned, inputs, compression, self._join_planned)
         weave = self._run.weave({name: item.frame for name, item in inputs.used.items()})
         if ahead is None:
-            files, counts, checks = self._write_files(planned, inputs, weave, state, uri)
+            files, counts, checks = self._write_files(
+                planned, inputs, weave, state, compression, uri
+            )
         else:
             files, counts, checks = self._take_files(planned, ahead, state, compression, uri)
-        low_matches = low_match_warnings(self._run.output, counts.joins)
-        read = {name: _read_columns(source) for name, source in inputs.used.items()}
         ratios = {name: other.warn_null_key_ratio for name, other in self._others.items()}
         silent = {name for name, other in self._others.items() if other.warn_no_match is False}
         of_joins = (
             *null_key_warnings(counts.joins, ratios),
-            *low_matches,
+            *low_match_warnings(self._run.output, counts.joins),
             *unmatched_warnings(weave, counts.joins, frozenset(silent)),
         )
-        warnings = (
-            *_planned_warnings(planned),
-            *inputs.outcome.warnings,
-            *(remark for each in listed_for(inputs.used.values()) for remark in each.remarks),
-            *of_joins,
-            *check_warnings(checks),
+        left_out = (
+            f"`{left.field_name}` is left out: {left.message}"
+            for left in planned.excluded
+            if left.warn
         )
-        result = WriteResult(
+        excluded = (
+            Exclusion(field_name=left.field_name, reason=left.reason, message=left.message)
+            for left in planned.excluded
+        )
+        read = {name: _read_columns(source) for name, source in inputs.used.items()}
+        return Written(
             rows=counts.rows,
             schema=files.json(),
             sources=_sources(planned, inputs.used),
-            excluded=(*_planned_exclusions(planned), *inputs.outcome.excluded),
+            excluded=(*excluded, *inputs.outcome.excluded),
             joins=counts.joins,
             checks=checks,
             warnings=of_joins,
             spark_version=self._run.spark.version,
+            notes=(
+                *left_out,
+                *inputs.outcome.warnings,
+                *(remark for each in listed_for(inputs.used.values()) for remark in each.remarks),
+                *of_joins,
+                *check_warnings(checks),
+            ),
+            columns=WovenColumns(files.json(), read),
+            remembered=counts.remembered,
         )
-        columns = WovenColumns(files.json(), read)
-        return _Written(result, warnings, columns, counts.remembered)
 
     def _join_planned(self, number: int, joins: int, node: JoinNode) -> None:
         if self._run.job.options.parallel_snapshots == 1:  # else nobody knows of which snapshot
@@ -302,42 +304,39 @@ class SnapshotWeaver:
         inputs: SnapshotInputs,
         weave: Weave,
         state: FolderState,
+        compression: DataCompression,
         uri: str,
     ) -> tuple[StructType, RowCounts, tuple[CheckResult, ...]]:
         """Weave a snapshot by itself."""
+        spark, output = self._run.spark, self._run.output
+        folder = output.spec.output_folder
         subtrees = self._sharing.subtrees(planned.time, weave, inputs.used)
         weaving = Weaving(weave, self._join_planned, subtrees)
-        schema = weaving.frame.schema
-        self._history.compare(self._run.output, state, planned.time, schema.json())
+        woven = weaving.frame.schema
+        self._history.compare(output, state, planned.time, woven.json())
         try:
-            return self._write_and_count(weaving, uri, _compression(state))
+            expectations = Expectations(output, weaving.frame)
+            shaping = self._shaping(compression, woven)
+            place = shaping.place(uri)
+            schema = write_frame(
+                expectations.frame,
+                place,
+                folder.data_format,
+                compression,
+                column_metadata=folder.column_metadata,
+            )
+            (counts,) = weaving.settle(
+                spark,
+                self._run.job.group.name,
+                lambda: count_written(spark, place, folder.data_format, schema),
+            )
+            checks = self._settled(expectations, place, schema)
+            shaping.arrange(uri, schema, counts.rows)
         except BaseException:
             weaving.drop()
             # Tasks outlive the job that failed; what they write must not come after the cleaning.
-            await_tasks(self._run.spark, TASK_PATIENCE)
+            await_tasks(spark, TASK_PATIENCE)
             raise
-
-    def _write_and_count(
-        self, weaving: Weaving, uri: str, compression: DataCompression
-    ) -> tuple[StructType, RowCounts, tuple[CheckResult, ...]]:
-        folder = self._run.output.spec.output_folder
-        expectations = Expectations(self._run.output, weaving.frame)
-        shaping = self._shaping(compression, weaving.frame.schema)
-        place = shaping.place(uri)
-        schema = write_frame(
-            expectations.frame,
-            place,
-            folder.data_format,
-            compression,
-            column_metadata=folder.column_metadata,
-        )
-        (counts,) = weaving.settle(
-            self._run.spark,
-            self._run.job.group.name,
-            lambda: count_written(self._run.spark, place, folder.data_format, schema),
-        )
-        checks = self._settled(expectations, place, schema)
-        shaping.arrange(uri, schema, counts.rows)
         return schema, counts, checks
 
     def _take_files(
@@ -373,11 +372,6 @@ class SnapshotWeaver:
         )
 
 
-def _compression(state: FolderState) -> DataCompression:
-    assert state.settings is not None  # a folder is configured before anything is woven
-    return DataCompression(state.settings.data_compression)
-
-
 def _fingerprint(schema: StructType) -> str:
     """Hash over names, types and order of columns; what may be NULL changes with the reader."""
     return content_hash(schema.simpleString().encode())
@@ -401,17 +395,4 @@ def _sources(
         )
         for step in planned.steps
         if isinstance(step, ReadSource) and step.field_name in used
-    )
-
-
-def _planned_exclusions(planned: PlannedSnapshot) -> tuple[Exclusion, ...]:
-    return tuple(
-        Exclusion(field_name=left.field_name, reason=left.reason, message=left.message)
-        for left in planned.excluded
-    )
-
-
-def _planned_warnings(planned: PlannedSnapshot) -> tuple[str, ...]:
-    return tuple(
-        f"`{left.field_name}` is left out: {left.message}" for left in planned.excluded if left.warn
     )

@@ -1,4 +1,4 @@
-"""What one snapshot is woven from: its sources as they were read, without those left out."""
+"""Inputs of one snapshot: its sources as they were read, without those left out."""
 
 from __future__ import annotations
 

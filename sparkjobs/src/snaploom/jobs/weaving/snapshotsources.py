@@ -31,7 +31,7 @@ class Reading(Mapping[str, StructType]):
         self._found: dict[str, SourceFrame] = {}
 
     def source(self, field_name: str) -> SourceFrame:
-        """What a source holds; read once."""
+        """The frame of a source; read once."""
         if field_name not in self._found:
             self._found[field_name] = self._read(self._steps[field_name])
         return self._found[field_name]

@@ -14,17 +14,16 @@ from snaploom.jobs.indexes.indexjobs import follow_publication
 from snaploom.jobs.indexes.indexrequests import IndexedPlace
 from snaploom.jobs.interruption import run_interruptibly, signal_handlers
 from snaploom.jobs.job import POOL, Job, JobGroup, run_in_group
-from snaploom.jobs.lineage.activation import Begin, Follower, lineage_listener
-from snaploom.jobs.published.runestimate import Estimate
+from snaploom.jobs.lineage.activation import Begin, lineage_listener
 from snaploom.jobs.runevents import EmitEvent, Event, OfOutput, TasksDone, Warned
 from snaploom.jobs.session.errortranslation import translated
 from snaploom.jobs.session.loggers import warnings_as_events
+from snaploom.jobs.session.providers import OpenedSession
 from snaploom.jobs.session.spark import configured
-from snaploom.jobs.sparkentry import OpenedSession
 from snaploom.jobs.weaving.outputrun import weave_output
 from snaploom.jobs.weaving.parallel import in_parallel
-from snaploom.jobs.weaving.preflight import estimate
-from snaploom.jobs.weaving.preparation import Prepared, prepare
+from snaploom.jobs.weaving.preflight import PlannedRun
+from snaploom.jobs.weaving.preparation import prepare
 from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
 from snaploom.jobs.weaving.schemaforecast import foreseen
 from snaploom.listing.sourcefiles import SourceFiles
@@ -32,16 +31,16 @@ from snaploom.models.report import Report
 from snaploom.models.times import now
 from snaploom.planning.bundle import Bundle
 from snaploom.planning.dependence import read_first
-from snaploom.planning.plan import RunPlan, followed
+from snaploom.planning.plan import followed
 
 
-def weave_outputs(
+def weave_in_session(
     request: RunRequest,
     indexes: Mapping[str, Sequence[IndexedPlace]],
     files: Mapping[str, SourceFiles],
     opened: OpenedSession,
 ) -> tuple[Report, ...]:
-    """Weave outputs, as `snaploom.jobs.weaving.runs` describes it.
+    """Weave outputs, as `snaploom.jobs.weaving.runs.weave_outputs` describes it.
 
     Args:
         request: the runs.
@@ -60,7 +59,6 @@ def weave_outputs(
         clock=now,
         emit=emit,
         interruption=interruption,
-        limit=request.limit,
         options=options,
         lease=request.lease,
     )
@@ -103,27 +101,20 @@ def _weave_one(
     begin: Begin,
     files: SourceFiles | None,
 ) -> Report:
-    name = bundle.output.name
+    name, follower = bundle.output.name, begin(bundle)
     own = replace(job, group=JobGroup())
     if job.options.parallel > 1:
         own = replace(own, emit=lambda event: job.emit(OfOutput(name, event)))
-    with translated():
-        spark.sparkContext.setLocalProperty(POOL, name)
-    with watch.watching(own):
-        return _followed(spark, bundle, own, begin(bundle), files)
-
-
-def _followed(
-    spark: SparkSession, bundle: Bundle, job: Job, follower: Follower, files: SourceFiles | None
-) -> Report:
-    """Weave an output, with a lineage listener."""
 
     def emit(event: Event) -> None:
-        job.emit(event)
+        own.emit(event)
         follower.take(event)
 
     try:
-        report = weave_output(spark, bundle, replace(job, emit=emit), files)
+        with translated():
+            spark.sparkContext.setLocalProperty(POOL, name)
+        with watch.watching(own):
+            report = weave_output(spark, bundle, replace(own, emit=emit), files)
     except BaseException:
         follower.broke_off()
         raise
@@ -132,7 +123,7 @@ def _followed(
 
 
 class _Watch:
-    """What the main thread does while the work goes on."""
+    """The main thread's view of running work: progress and cancellation."""
 
     def __init__(self, emit: EmitEvent, on_tick: Callable[[], None]) -> None:
         self._emit = emit
@@ -169,52 +160,36 @@ class _Watch:
         self._on_tick()
 
 
-def preview(request: PlanRequest, files: SourceFiles, opened: OpenedSession) -> RunPlan:
-    """The plan that a run would visit now, with the schemas of its candidates; writes nothing.
+def plan_in_session(
+    request: PlanRequest, files: SourceFiles, opened: OpenedSession, *, foresee: bool
+) -> PlannedRun:
+    """Plan the run of one output; nothing is written.
+
+    Args:
+        request: what is to be planned.
+        files: what was listed before there was a session.
+        opened: gives the session.
+        foresee: whether the plan has the schemas of its candidates.
 
     Raises:
         SnaploomError: what preflight finds, as `prepare` raises it.
         Interrupted: somebody pressed Ctrl-C.
     """
-    return _looked_ahead(request, files, opened, _with_schemas).plan
-
-
-def _with_schemas(prepared: Prepared, check: Callable[[], None]) -> Prepared:
-    """What was prepared, with a plan that knows the schemas of its candidates."""
-    forecast = foreseen(prepared, check)
-    plan = followed(prepared.plan, forecast.snapshots, prepared.published, prepared.present)
-    return replace(prepared, plan=replace(plan, unforeseen=forecast.unforeseen))
-
-
-def estimated(request: PlanRequest, files: SourceFiles, opened: OpenedSession) -> Estimate:
-    """About what it would take to publish what is selected; writes nothing.
-
-    Raises:
-        SnaploomError: what preflight finds, as `prepare` raises it.
-        Interrupted: somebody pressed Ctrl-C.
-    """
-    return estimate(_looked_ahead(request, files, opened))
-
-
-def _looked_ahead(
-    request: PlanRequest,
-    files: SourceFiles,
-    opened: OpenedSession,
-    prepare_more: Callable[[Prepared, Callable[[], None]], Prepared] = lambda prepared, check: (
-        prepared
-    ),
-) -> Prepared:
-    output = request.bundle.output
-
-    def work() -> Prepared:
-        interruption.check()
-        spark = opened()
-        job.group.enter(spark, "plan", f"{output.identity}: listing sources")
-        with prepare(spark, request, files=files) as prepared:
-            return prepare_more(prepared, interruption.check)
-
     with signal_handlers() as interruption:
         job = Job(now=request.moment, clock=now, emit=lambda event: None, interruption=interruption)
+
+        def work() -> PlannedRun:
+            interruption.check()
+            spark = opened()
+            job.group.enter(spark, "plan", f"{request.bundle.output.identity}: listing sources")
+            with prepare(spark, request, files=files) as prepared:
+                if not foresee:
+                    return prepared
+                forecast = foreseen(prepared, interruption.check)
+                snapshots, held = forecast.snapshots, prepared.published
+                plan = followed(prepared.plan, snapshots, held, prepared.present)
+                return replace(prepared, plan=replace(plan, unforeseen=forecast.unforeseen))
+
         return run_in_group(work, job.group, interruption)
 
 

@@ -74,7 +74,7 @@ class ValuelessColumns:
         found: SourceFrame,
         published: Callable[[], spark.StructType | None],
     ) -> SourceFrame:
-        """What a source holds, with types for its columns without any value.
+        """The frame of a source, with types for its columns without any value.
 
         Args:
             field_name: of the node.

@@ -12,7 +12,7 @@ import signal
 import sys
 from types import FrameType
 
-from snaploom import lazyimport
+from snaploom import ondemand
 from snaploom.planning.judging.regexlist import MOST_MEMORY, MOST_SECONDS
 from snaploom.planning.judging.texts import JudgedText, Verdict, judge, too_long
 from snaploom.planning.judging.wire import read_text, verdict_line
@@ -28,7 +28,7 @@ def main() -> None:
     os.nice(15)  # who answers reviews goes first: bench-admission is measured so
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     signal.signal(signal.SIGVTALRM, _out_of_time)
-    lazyimport.resolve(lazyimport.JUDGE_SQL)  # so that no text's time is used for the import
+    _ = ondemand.judge_sql  # so that no text's time is used for the import
     _write(b"\n")
     for line in sys.stdin.buffer:
         _write(verdict_line(_timed(read_text(line))))

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import cast
 
-from snaploom import lazyimport
+from snaploom import ondemand
 from snaploom.planning.sqlgate.lexer import SPARK
 
 
@@ -105,4 +104,4 @@ SqlJudge = Callable[[SqlText], SqlVerdict]
 
 def judge(text: SqlText) -> SqlVerdict:
     """The facts of a text, or why it has none; never an exception."""
-    return cast(SqlJudge, lazyimport.resolve(lazyimport.JUDGE_SQL))(text)
+    return ondemand.judge_sql(text)
