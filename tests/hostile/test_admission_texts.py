@@ -85,14 +85,14 @@ async def test_a_text_that_never_ends_is_denied_in_every_field(field: str) -> No
     async with stuck_workers(0.5) as workers, judging(workers) as judge:
         judgement = await judge.judge(body(field, part))
         assert judgement.outcome is Outcome.DENIED
-        assert "takes too long" in json.dumps(judgement.document)
+        assert "takes more than" in json.dumps(judgement.document)
 
 
 async def test_regexes_that_never_end_are_denied() -> None:
     async with stuck_workers(0.5) as workers, judging(workers) as judge:
         judgement = await judge.judge(selecting("hang"))
         assert judgement.outcome is Outcome.DENIED
-        assert "take too long" in json.dumps(judgement.document)
+        assert "take more than" in json.dumps(judgement.document)
 
 
 async def test_no_regex_is_compiled_where_reviews_are_answered(
