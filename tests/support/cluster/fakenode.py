@@ -2,7 +2,7 @@
 
 The operator's Deployment is a process on this machine, by the settings and as the account of the
 release; pods of `helm test` are their own scripts, run as their accounts. No image is pulled, and
-the webhook has no pods: tests/whole_way runs these.
+the webhook has no pods: tests/cluster/test_whole_way.py runs these.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from support.cluster.imagefiles import distributions_of
 from support.documentation.examples import REPOSITORY
 from support.hostile.supply import pins_of
 
-pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.images, pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1800)]
 LABEL = "org.opencontainers.image."
 VERSION = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]
 MEGABYTE = 1_000_000
@@ -82,6 +82,6 @@ def test_nothing_can_be_written_by_the_images_own_user(image):
 
 @pytest.mark.parametrize("component", ["s3a", "jdbc"])
 def test_spark_has_the_jars_of_stores_and_databases(component, spark_image):
-    sums = (REPOSITORY / "tests" / "components" / component / "SHA256SUMS").read_text()
+    sums = (REPOSITORY / "tests" / "support" / "components" / component / "SHA256SUMS").read_text()
     expected = {line.split()[1] for line in sums.splitlines()}
     assert expected <= {path.name for path in spark_image.root.glob("opt/spark/jars/*.jar")}

@@ -32,7 +32,7 @@ from support.operator.operatorharness import is_ready
 
 from snaploom.models.common import GROUP, VERSION
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.argo_cd, pytest.mark.slow]
 
 CRDS, CHART, RESOURCES = "snaploom-crds", "snaploom-operator", "shop"
 ROOT = "snaploom"

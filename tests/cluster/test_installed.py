@@ -14,7 +14,7 @@ from support.documentation.pagecommands import run_blocks
 from support.documentation.pages import DOCS, blocks_of
 
 NOTEBOOKS = REPOSITORY / "examples" / "notebooks"
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.installed, pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from support.documentation.examples import REPOSITORY
 
 from snaploom_operator.submit.applications import JOB_FILE
 
-pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.images, pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1800)]
 VERSION = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]
 
 

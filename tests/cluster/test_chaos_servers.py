@@ -10,7 +10,7 @@ from support.cluster.chart import NAMESPACE
 from support.cluster.clusterkubectl import KubectlFailed
 from support.declared.shop import FIRST_DAY, SECOND_DAY
 
-pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.chaos, pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 BEFORE_STATUS = {
     "matchConstraints": {

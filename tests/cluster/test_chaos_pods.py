@@ -7,7 +7,7 @@ from support.cluster.chaosnamespace import OUTPUT, RUN, ChaosNamespace
 from support.cluster.clusternode import NODE
 from support.declared.shop import FIRST_DAY, SECOND_DAY
 
-pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.chaos, pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 def test_killed_driver_is_reported_and_the_run_retried(chaos: ChaosNamespace) -> None:

@@ -10,6 +10,7 @@ import time
 import pytest
 from support.documentation.examples import REPOSITORY
 
+pytestmark = pytest.mark.images
 ENTRYPOINT = REPOSITORY / "sparkjobs" / "image" / "entrypoint"
 DEADLINE = 30.0
 RECORD = """#!{python}

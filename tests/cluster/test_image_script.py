@@ -8,6 +8,7 @@ import pytest
 from support.cluster.images import BUILD, built_archive
 from support.hostile.supply import run, stand_in
 
+pytestmark = pytest.mark.images
 DIGEST = f"sha256:{sha256(b'a base').hexdigest()}"
 BUILDAH = """
 echo "$*" >>"{place}/called"

@@ -13,7 +13,7 @@ from support.cluster.images import bill_of_materials
 from support.documentation.examples import REPOSITORY
 from support.hostile.supply import script
 
-pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.images, pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1800)]
 NAMES = ("operator", "spark")
 CHECK = script("sbomcheck")
 VERSION = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]

@@ -9,7 +9,7 @@ from support.cluster.chaosnamespace import RUN, ChaosNamespace
 from support.cluster.clusterkubectl import KubectlFailed
 from support.declared.shop import FIRST_DAY, SECOND_DAY
 
-pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.chaos, pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 NO_IMAGE = "registry.invalid/nobody/nothing:1"
 

@@ -24,7 +24,7 @@ from support.documentation.packages import (
     the_file,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.release, pytest.mark.slow]
 VERSION = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]
 PROVENANCE = "provenance.intoto.json"
 

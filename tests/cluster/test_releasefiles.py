@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 from support.hostile.supply import script
 
+pytestmark = pytest.mark.release
 FILES = script("releasefiles")
 CHANGELOG = """# Changelog
 

@@ -28,7 +28,7 @@ from support.servers.gotools import go_tool
 from snaploom.models.crds import crd_name
 from snaploom.models.kinds import KINDS
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.installed, pytest.mark.slow, pytest.mark.timeout(600)]
 
 OPERATING, HOW_TO = DOCS / "operating", DOCS / "how-to"
 CLUSTER = ("kubectl", "helm ", "snaploom status", "snaploom logs", "make cluster")
@@ -62,15 +62,15 @@ RUN_ELSEWHERE = {
 }
 """Pages with blocks that this file does not run, and which tests do."""
 HOW_TO_RUN_BY = {
-    "argo-cd.md": "tests/argo_cd applies these files beside Argo CD's own controllers",
-    "flux.md": "tests/gitops/test_folder.py looks at the folder; there is no Flux here",
-    "install.md": "tests/charts/test_installation.py and test_plain_manifests.py; what an older "
-    "Helm needs is run here",
+    "argo-cd.md": "tests/cluster/test_argo_cd.py applies them beside Argo CD's own controllers",
+    "flux.md": "tests/cluster/test_gitops_folder.py looks at the folder; there is no Flux here",
+    "install.md": "tests/cluster/charts/test_installation.py and test_plain_manifests.py; what an "
+    "older Helm needs is run here",
     "lineage.md": "by none: an upgrade as that of upgrade.md, with values of its own",
     "pages-in-a-cluster.md": "tests/controller/pages asks the server of pages with tokens; there "
     "is no node here to forward a port of",
     "run-a-local-cluster.md": "tests/cluster/test_command.py starts it, and applies an example",
-    "run-a-real-cluster.md": "tests/whole_way goes that way on a node of its own",
+    "run-a-real-cluster.md": "tests/cluster/test_whole_way.py goes that way on a node of its own",
     "run-the-operator-on-a-laptop.md": "test_operations_pages.py; tests/controller/running too",
     "watch-the-operator.md": "test_operations_pages.py, tests/controller/commands, and the page "
     "about recovery, which rebuilds a status",

@@ -17,7 +17,7 @@ from support.servers.lossyproxy import Loss, lossy
 from support.servers.s3servers import BUCKET, S3Server, running_versitygw
 from support.storage.disks import small_disk
 
-pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.chaos, pytest.mark.node, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 OTHER = "outputdataset/other"
 ENTRY = "/metadata/manifest/"
