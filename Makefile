@@ -8,6 +8,8 @@ PROCESSES ?= 2
 RELEASE ?=
 # What `make test-changed` compares with: what is not committed, unless a commit or branch is given.
 SINCE ?= HEAD
+# Seconds of tests that it runs, which PROCESSES share; the rest is left to CI.
+SECONDS ?= 120
 # Folders with tests that need nothing; of others there is too little to be worth collecting them.
 QUICK := tests/unit $(addprefix tests/controller/,applying commands deciding events gathering judging leases \
   local manifests store submitters)
@@ -117,9 +119,11 @@ quick: install ## Run the tests that need no Spark, no Java, no server and no ne
 	  --numprocesses $(PROCESSES) --dist loadfile
 
 .PHONY: test-changed
-test-changed: install java components ## Run the tests that changes since the commit SINCE can break
-	@export PYTHONPATH=tests; files=$$($(BIN)/python -m support.runner.changedtests $(SINCE)); \
+test-changed: ## Run the nearest tests that changes since the commit SINCE can break, for SECONDS of work
+	@chosen="$$(PYTHONPATH=tests $(PYTHON) -m support.runner.changedtests $(SINCE) $(SECONDS))" || exit 1; \
+	{ read -r needs; read -r files; } <<< "$$chosen"; \
 	if [ -z "$$files" ]; then echo "No test depends on what changed since $(SINCE)."; else \
+	  $(MAKE) --no-print-directory install $$needs && \
 	  $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile $$files; fi
 
 .PHONY: prove
