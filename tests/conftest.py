@@ -69,6 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.import_plugin("support.site.historyfixtures")
     if config.getoption(quick.OPTION):
         quick.start()
+        config.pluginmanager.register(quick)
         config.pluginmanager.import_plugin("support.runner.quickfixtures")
         return
     for name in _FIXTURES:
