@@ -50,7 +50,7 @@ def pytest_terminal_summary(
     if stats.get("skipped") and not any(stats.get(each) for each in ("passed", "failed", "error")):
         files = " ".join(config.args)
         terminalreporter.write_line(
-            f"Nothing was run: what is asked for needs Spark or a server, which {OPTION} leaves out."
+            f"Nothing was run: these need Spark or a server, which {OPTION} leaves out."
         )
         terminalreporter.write_line(f"Run instead: make java && .venv/bin/python -m pytest {files}")
 

@@ -58,7 +58,7 @@ _FRAMES = re.compile(
     r"(?:^[ \t|]*File \"[^\"\n]*\", line \d+.*\n?(?:^[ \t|]{4,}.*\n?)*)+"
 )
 """Frames of a traceback of Python, whose source lines may say anything: no rule looks at them."""
-_STACK = re.compile(r"\n\s+at .*")
+_STACK = re.compile(r"\n[ \t]+at .*")
 _EXCEPTION_NAME = re.compile(r"^(?:(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): )+")
 
 
