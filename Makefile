@@ -8,6 +8,8 @@ PROCESSES ?= 2
 RELEASE ?=
 # What `make test-changed` compares with: what is not committed, unless a commit or branch is given.
 SINCE ?= HEAD
+# Seconds of tests that it runs, which PROCESSES share; the rest is left to CI.
+SECONDS ?= 120
 # Folders with tests that need nothing; of others there is too little to be worth collecting them.
 QUICK := tests/unit $(addprefix tests/controller/,applying commands deciding events gathering judging leases \
   local manifests store submitters)
@@ -57,21 +59,21 @@ cluster-demo: install java components ## Go the whole way on a cluster with a no
 ##@ Checks
 .PHONY: test
 test: install java components ## Run every test that this machine can run
-	@echo "Not run: tests/references, which 'make test-references' runs with a jar of Xskipper;"
+	@echo "Not run: tests/others/references, which 'make test-references' runs with a jar of Xskipper;"
 	@echo "tests/others: 'make test-others' has the oldest Spark, notebooks, Airflow, Dagster, a lineage catalogue;"
-	@echo "tests/argo_cd, for which 'make test-argo-cd' builds Argo CD (five minutes at least);"
-	@echo "tests/installed, and an upgrade of a cluster: 'make test-release' (half an hour);"
-	@echo "tests/chaos: 'make e2e-chaos' breaks a cluster, for half an hour."
+	@echo "of tests/cluster: 'make test-argo-cd' builds Argo CD (five minutes at least);"
+	@echo "'make test-release' installs a release, and upgrades a cluster (half an hour);"
+	@echo "'make e2e-chaos' breaks a cluster, for half an hour."
 	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder \
 	  --durations 40 --durations-min 15 --timings=$(TIMINGS)
 	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory test-whole-way; else \
-	  echo "Not run: tests/images and tests/whole_way; building images and running pods needs root:"; \
+	  echo "Not run: images and the whole way; building images and running pods needs root:"; \
 	  echo "sudo make test-whole-way"; fi
 
 .PHONY: test-references
 test-references: install java components ## Try our files on Xskipper itself, and its files on us
 	@.ci/references > /dev/null
-	$(BIN)/python -m pytest tests/references
+	$(BIN)/python -m pytest tests/others/references
 
 .PHONY: test-others
 test-others: install java components ## Run on the oldest Spark, in notebooks, by orchestrators, with a lineage catalogue
@@ -80,23 +82,23 @@ test-others: install java components ## Run on the oldest Spark, in notebooks, b
 .PHONY: test-argo-cd
 test-argo-cd: install java components ## Let a real Argo CD bring chart and resources
 	@.ci/cluster argocd > /dev/null
-	$(BIN)/python -m pytest tests/argo_cd
+	$(BIN)/python -m pytest -m argo_cd tests/cluster
 
 .PHONY: test-whole-way
 test-whole-way: install java components ## Build the images, and go the whole way in real pods
 	@.ci/images > /dev/null
 	@echo "Not run: the flights example in a bucket, which 'make test-upgrade' has."
-	$(BIN)/python -m pytest -m "not in_a_bucket" tests/images tests/whole_way --durations 10 --durations-min 15
+	$(BIN)/python -m pytest -m "(images or whole) and not in_a_bucket" tests/cluster --durations 10 --durations-min 15
 
 .PHONY: test-kind
 test-kind: ## Go the whole way in a cluster of kind's, with Docker, Podman or nerdctl
 	@.ci/kind # before much is installed for nothing
 	@$(MAKE) --no-print-directory install java
-	.ci/kind $(BIN)/python -m pytest -m "not in_a_bucket" tests/whole_way --durations 10 --durations-min 15
+	.ci/kind $(BIN)/python -m pytest -m "whole and not in_a_bucket" tests/cluster --durations 10 --durations-min 15
 
 .PHONY: test-release
 test-release: install java components ## Use what a release has: in empty environments, and in a cluster
-	$(BIN)/python -m pytest tests/release tests/installed --durations 10
+	$(BIN)/python -m pytest -m "release or installed" tests/cluster --durations 10
 	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory test-upgrade; else \
 	  echo "Not run: the upgrade of a cluster, whose pods need root: sudo make test-upgrade"; fi
 
@@ -104,12 +106,12 @@ test-release: install java components ## Use what a release has: in empty enviro
 test-upgrade: install java components ## Upgrade a cluster from the version before, and go on
 	@[ -n "$(RELEASE)" ] || .ci/images > /dev/null
 	@earlier="$$(.ci/earlier)" && \
-	  EARLIER="$$earlier" $(BIN)/python -m pytest tests/images tests/whole_way --durations 10
+	  EARLIER="$$earlier" $(BIN)/python -m pytest -m "images or whole" tests/cluster --durations 10
 
 .PHONY: e2e-chaos
 e2e-chaos: install java components ## Break a real cluster in every way, for half an hour
 	@.ci/images > /dev/null
-	$(BIN)/python -m pytest tests/chaos
+	$(BIN)/python -m pytest -m chaos tests/cluster
 
 .PHONY: quick
 quick: install ## Run the tests that need no Spark, no Java, no server and no network, in a minute
@@ -117,9 +119,11 @@ quick: install ## Run the tests that need no Spark, no Java, no server and no ne
 	  --numprocesses $(PROCESSES) --dist loadfile
 
 .PHONY: test-changed
-test-changed: install java components ## Run the tests that changes since the commit SINCE can break
-	@export PYTHONPATH=tests; files=$$($(BIN)/python -m support.runner.changedtests $(SINCE)); \
+test-changed: ## Run the nearest tests that changes since the commit SINCE can break, for SECONDS of work
+	@chosen="$$(PYTHONPATH=tests $(PYTHON) -m support.runner.changedtests $(SINCE) $(SECONDS))" || exit 1; \
+	{ read -r needs; read -r files; } <<< "$$chosen"; \
 	if [ -z "$$files" ]; then echo "No test depends on what changed since $(SINCE)."; else \
+	  $(MAKE) --no-print-directory install $$needs && \
 	  $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile $$files; fi
 
 .PHONY: prove

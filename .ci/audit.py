@@ -153,7 +153,7 @@ def locked() -> Iterator[Held]:
             each for each in _held(path, "golang", _MODULE) if each.purl.name not in replaced
         )
         yield from _held(path, "golang", _REPLACED)
-    for path in sorted(REPOSITORY.glob("tests/components/*/SHA256SUMS")):
+    for path in sorted(REPOSITORY.glob("tests/support/components/*/SHA256SUMS")):
         yield from _held(path, "generic", _JAR)
 
 

@@ -24,7 +24,11 @@ BUILD_TYPE = "urn:snaploom:make-release:1"
 """Names how a release is built: by `.ci/release` of its commit."""
 BUILDER = "urn:snaploom:builder:unattested"
 """Names who built: the caller of `make release`, whom nobody has attested."""
-MATERIALS = (".ci/locks/*.txt", "tests/components/*/SHA256SUMS", "tests/components/*/go.sum")
+MATERIALS = (
+    ".ci/locks/*.txt",
+    "tests/support/components/*/SHA256SUMS",
+    "tests/support/components/*/go.sum",
+)
 """Lists of what is fetched for a build, each with the sums of all of it."""
 _HEADING = re.compile(r"^## (?P<version>\S+)(?: - (?P<date>\d{4}-\d\d-\d\d))?$", re.MULTILINE)
 

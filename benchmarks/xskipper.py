@@ -24,7 +24,9 @@ from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.statements.syntax import PathName
 
 WORK = CACHE / "benchmarks" / "xskipper"
-PROGRAM = Path(__file__).parent.parent / "tests" / "references" / "peer" / "xskipperpeer.py"
+PROGRAM = (
+    Path(__file__).parent.parent / "tests" / "others" / "references" / "peer" / "xskipperpeer.py"
+)
 DECLARED: Mapping[str, tuple[Callable[[IndexBuilder], IndexBuilder], list[list[object]]]] = {
     "minMax": (lambda builder: builder.add_min_max("id"), [["minmax", "id", {}, ""]]),
     "minMax + valueSet": (

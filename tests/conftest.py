@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support.runner import quick, timings
+from support.runner import apart, quick, timings
 
 # The same examples in every run: what passed here passes there, and a failure can be seen again.
 # `--hypothesis-profile=exploring` draws new ones, which is how faults are looked for.
@@ -51,7 +51,7 @@ os.environ.setdefault(
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-_OF_CLUSTERS = {"argo_cd", "chaos", "charts", "cluster", "controller", "gitops", "whole_way"}
+_OF_CLUSTERS = {"cluster", "controller"}
 """Folders of tests that start servers of Kubernetes."""
 
 
@@ -69,6 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.import_plugin("support.site.historyfixtures")
     if config.getoption(quick.OPTION):
         quick.start()
+        config.pluginmanager.register(quick)
         config.pluginmanager.import_plugin("support.runner.quickfixtures")
         return
     for name in _FIXTURES:
@@ -76,10 +77,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests that need a cluster come last: its servers would slow down the others.
+    """Leave out what runs apart, and put last what needs a cluster, whose servers slow others down.
 
-    Before that files that take long come first, so that all processes end at the same time.
+    Before these files that take long come first, so that all processes end at the same time.
     """
+    left_out = [item for item in items if not apart.is_asked_for(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in set(left_out)]
     seconds = timings.kept_seconds()
 
     def place(item: pytest.Item) -> tuple[bool, float]:

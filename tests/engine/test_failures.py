@@ -5,6 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
+from snaploom.engine import failures
 from snaploom.engine.failures import condense, translate
 from snaploom.errors import (
     FolderNotWritable,
@@ -158,6 +159,56 @@ def test_known_texts_have_their_error_and_unknown_ones_stay_failures(text, expec
 
     assert isinstance(error, expected)
     assert error.message
+
+
+SAID = (
+    "No space left on device",
+    "PSQLException: gone",
+    "No FileSystem for scheme",
+    "Status Code: 403",
+    "[FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH] x",
+    "Cannot convert Avro field 'a' to SQL field 'a' (avroType = \"int\")",
+    "ORC does not support type conversion from file type int (1) to reader type string (2)",
+    "ClassCastException: optional int32 a is not a group",
+    "CSV header does not conform to the schema\n Header: a\n Schema: b",
+    "Number of column in CSV header is wrong\n Header length: 1, schema size: 2",
+    "position is negative",
+    "Cannot parse the value 'x' of the JSON token type VALUE_STRING to target type INT",
+    "[MALFORMED_RECORD_IN_PARSING] x\ny",
+    "Could not read file",
+    "[MALFORMED_CHARACTER_CODING] x",
+    "FileNotFoundException",
+    "[DATA_SOURCE_NOT_FOUND] x",
+    "[COLUMN_ALREADY_EXISTS] x",
+    "[CANNOT_MERGE_SCHEMAS] x",
+    "[AMBIGUOUS_REFERENCE] x",
+    "ArithmeticException: long overflow",
+    "[NUMERIC_VALUE_OUT_OF_RANGE] x",
+    "[CAST_INVALID_INPUT] x",
+    "[DIVIDE_BY_ZERO] x",
+    "[INVALID_ARRAY_INDEX] x",
+    "[DATETIME_OVERFLOW] x",
+    "[PARSE_SYNTAX_ERROR] x",
+    "InterruptedException",
+    "OutOfMemoryError",
+)
+"""A message for each rule, in their order."""
+
+
+@pytest.mark.parametrize("before", ["", "org.apache.spark.api.python.PythonException: "])
+@pytest.mark.parametrize(
+    ("rule", "said"), list(zip(failures._RULES, SAID, strict=True)), ids=range(len(SAID))
+)
+def test_source_lines_of_a_traceback_are_no_message(rule, said, before):
+    frames = "".join(
+        f'  File "/x/{number}/FileNotFoundException.py", line 3, in f\n    raise Oops({line})\n'
+        for number, line in enumerate(said.splitlines())
+    )
+    trace = f"{before}Traceback (most recent call last):\n{frames}"
+
+    assert type(translate(RuntimeError(f"{trace}Oops: no rule knows it"))) is SnaploomError
+    known = translate(RuntimeError(f"{trace}Oops: {said}"))
+    assert (type(known), known.hint) == (rule.error, rule.hint)
 
 
 def test_an_error_of_ours_stays_what_it_is():

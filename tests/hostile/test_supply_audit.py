@@ -134,7 +134,11 @@ def test_modules_jars_and_bills_are_audited(tmp_path: Path) -> None:
     bill.write_text(json.dumps({"components": [{"purl": DEB}]}))
     done = audited(tmp_path / "known.json", bill)
     assert done.returncode == 1, done.stderr
-    for place in ("tests/cluster/kubebox/go.mod", "tests/components/s3a/SHA256SUMS", bill.name):
+    for place in (
+        "tests/cluster/kubebox/go.mod",
+        "tests/support/components/s3a/SHA256SUMS",
+        bill.name,
+    ):
         assert place in done.stdout
 
 

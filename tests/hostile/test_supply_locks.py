@@ -149,7 +149,7 @@ def test_every_list_of_jars_has_their_sums() -> None:
 def test_jars_are_those_that_are_locked(
     brought: dict[str, bytes], is_taken: bool, tmp_path: Path
 ) -> None:
-    component = tmp_path / "tests" / "components" / "made"
+    component = tmp_path / "tests/support/components/made"
     for folder in (component, tmp_path / "repository"):
         folder.mkdir(parents=True)
     (component / "pom.xml").write_text("<project/>")
@@ -183,7 +183,7 @@ def test_go_programs_are_built_of_locked_modules() -> None:
 def test_go_module_that_somebody_changed_is_refused(tmp_path: Path) -> None:
     """Where no database of sums is asked, too."""
     script = copied("gotool", tmp_path)
-    module = tmp_path / "tests" / "components" / "helm"
+    module = tmp_path / "tests/support/components/helm"
     module.mkdir(parents=True)
     requirement = GO_MODULE.replace("@", " ")
     (module / "go.mod").write_text(

@@ -7,17 +7,272 @@ FieldTransformers. `make prove` weaves hundreds of worlds.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+from support.declared.declarations import Raw, document
 from support.runner.proofscope import sampled
 from support.weaving.oracle import outcomes
-from support.weaving.oracledeclarations import woven
 from support.weaving.oraclegenerated import world_of
-from support.weaving.oracleworld import Outcome
+from support.weaving.oracleworld import (
+    DAY_COLUMN,
+    Change,
+    Child,
+    Outcome,
+    Relationship,
+    Selector,
+    Snapshot,
+    Source,
+    Table,
+    World,
+)
+
+from snaploom.jobs.interruption import Interruption
+from snaploom.jobs.job import Job
+from snaploom.jobs.weaving.outputrun import weave_output
+from snaploom.models.kinds import KIND_BY_NAME
+from snaploom.models.report import Report
+from snaploom.models.times import EpochNanos, now, parse_instant
+from snaploom.planning.bundle import Bundle
+from snaploom.planning.bundles import bundle_for
+from snaploom.storage import layout
+from snaploom.storage.entries import SnapshotRecord
+from snaploom.storage.folder import open_folder
+from snaploom.storage.stores import open_store
+
+OUTPUT = "wide"
+_ARROW = {"string": pa.string(), "integer": pa.int32(), "long": pa.int64(), "double": pa.float64()}
+_FIRST = parse_instant("2024-01-01T00:00:00Z")
+_DAY = 86_400 * 10**9
+
+
+def woven(spark: SparkSession, world: World, place: Path, per_job: int = 1) -> list[Outcome]:
+    """What real runs do, one after the other; files lie below a folder that is empty.
+
+    One Spark job weaves up to `per_job` snapshots.
+    """
+    for name, source in world.sources.items():
+        for day, table in source.snapshots.items():
+            path = place / name / date_of(day) / "part.parquet"
+            path.parent.mkdir(parents=True)
+            pq.write_table(_arrow(table), path)
+    bundle = bundle_of(world, place, per_job)
+    return [_run(spark, bundle, place / "out", day) for day in world.runs]
+
+
+def date_of(day: int) -> str:
+    return f"2024-01-{day:02d}"
+
+
+def bundle_of(world: World, place: Path, per_job: int = 1) -> Bundle:
+    """Everything that the output of a world needs."""
+    raws = [
+        *(
+            document("DataSource", name, {"hdfsLike": _files(name, source, place)})
+            for name, source in world.sources.items()
+        ),
+        *(
+            document("FieldTransformer", name, {"transformers": list(map(_change, source.changes))})
+            for name, source in world.sources.items()
+            if source.changes
+        ),
+        *map(_relationship, world.relationships),
+        document(
+            "OutputDataset",
+            OUTPUT,
+            _output(world, place) | {"run": {"snapshotsPerJob": per_job}},
+        ),
+    ]
+    resources = [KIND_BY_NAME[raw["kind"]].model.parse(raw) for raw in raws]
+    return bundle_for("OutputDataset", OUTPUT, resources)
+
+
+def _run(spark: SparkSession, bundle: Bundle, out: Path, day: int) -> Outcome:
+    job = Job(
+        now=parse_instant(f"{date_of(day)}T12:00:00Z"),
+        clock=now,
+        emit=lambda event: None,
+        interruption=Interruption(),
+    )
+    report = weave_output(spark, bundle, job)
+    if report.reason == "NoUniqueJoinTree":
+        return Outcome(is_refused=True)
+    return Outcome(
+        is_refused=False,
+        published=_published(out, report),
+        skipped={_day(one.time): one.reason.value for one in report.skipped},
+        failed={_day(one.time): frozenset({one.reason.value}) for one in report.failed},
+    )
+
+
+def _published(out: Path, report: Report) -> dict[int, Snapshot]:
+    if not report.snapshots:
+        return {}
+    state = open_folder(open_store(f"file://{out}/", create=False)).log.read()
+    reported = {_day(one.time) for one in report.snapshots}
+    return {
+        _day(record.time): _snapshot(out, record)
+        for record in state.snapshots
+        if _day(record.time) in reported
+    }
+
+
+def _snapshot(out: Path, record: SnapshotRecord) -> Snapshot:
+    schema = json.loads((out / layout.schema_key(record.schema_hash)).read_text("utf-8"))
+    tables = [pq.ParquetFile(out / file.path).read() for file in record.files]
+    return Snapshot(
+        StructType.fromJson(schema).simpleString(),
+        [row for table in tables for row in table.to_pylist()],
+        {one.field_name: one.reason.value for one in record.excluded},
+    )
+
+
+def _day(time: str | EpochNanos) -> int:
+    nanos = parse_instant(time) if isinstance(time, str) else time
+    return (nanos - _FIRST) // _DAY + 1
+
+
+def _arrow(table: Table) -> pa.Table:
+    """Rows with the schema that Spark would have written, since Arrow has no column metadata."""
+    fields = [(column.name, _ARROW[column.type]) for column in table.columns]
+    spark_schema = {
+        "type": "struct",
+        "fields": [
+            {
+                "name": column.name,
+                "type": "long" if column.type == "long" else column.type,
+                "nullable": True,
+                "metadata": {"role": "key"} if column.is_marked else {},
+            }
+            for column in table.columns
+        ],
+    }
+    metadata = {"org.apache.spark.sql.parquet.row.metadata": json.dumps(spark_schema)}
+    return pa.Table.from_pylist(list(table.rows), pa.schema(fields)).replace_schema_metadata(
+        metadata
+    )
+
+
+def _files(name: str, source: Source, place: Path) -> Raw:
+    root = f"file://{place}/{name}/"
+    snapshot = {"fieldName": DAY_COLUMN, "timeFormat": "ISO8601_DATE"}
+    return {
+        "format": "parquet",
+        "sourceUriGlobs": [f"{root}*/*.parquet"],
+        "sourceUriPrefix": f"{root}{{{DAY_COLUMN}:STRING}}/",
+        "snapshot": {"fromFieldValue": snapshot | {"dropField": not source.keeps_day}},
+        "fieldTransformers": [name] if source.changes else [],
+    }
+
+
+def _change(change: Change) -> Raw:
+    forms: dict[str, Raw] = {
+        "to": {"rename": {"to": change.value}},
+        "cast": {"cast": {"dataType": {change.value: {}}}} if change.kind == "cast" else {},
+        "expression": {"expression": {"sql": change.value}},
+        "drop": {"drop": {}},
+    }
+    if change.kind == "pattern":
+        pattern, replacement = change.value
+        forms["pattern"] = {"rename": {"pattern": pattern, "replacement": replacement}}
+    days = {"from": change.first, "to": change.end}
+    span = {key: f"{date_of(day)}T00:00:00Z" for key, day in days.items() if day is not None}
+    return {
+        **forms[change.kind],
+        "selectors": list(map(_selector, change.selectors)),
+        "replaceInputs": change.replaces,
+        **({"snapshotRange": span} if span else {}),
+    }
+
+
+def _selector(selector: Selector) -> Raw:
+    given: Raw = {
+        "coordinateIncludeRegex": selector.include,
+        "coordinateExcludeRegex": selector.exclude,
+        "metadata": {"role": "key"} if selector.is_marked else None,
+    }
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def _relationship(relationship: Relationship) -> Raw:
+    representations: list[Any] = []
+    for source, components in relationship.keys.items():
+        join_key = []
+        for component, wanted in zip(components, relationship.casts, strict=True):
+            names = [name for name, _ in component.fields]
+            part: Raw = {
+                "fields": [
+                    {"fieldName": name, "dataType": {declared: {}}}
+                    for name, declared in component.fields
+                ],
+                "castDataType": {wanted: {}},
+            }
+            if component.query is not None:
+                part["query"] = component.query.format(*names)
+            join_key.append(part)
+        representations.append({"dataSources": [source], "joinKey": join_key})
+    return document("DataRelationship", relationship.name, {"representations": representations})
+
+
+def _output(world: World, place: Path) -> Raw:
+    start = {"year": 2024, "month": 1, "day": 1, "hour": 0, "minute": 0, "second": 0, "nano": 0}
+    interval = {
+        "preference": world.preference,
+        "intervalStartDate": start | {"timezone": "UTC"},
+        "intervalLength": {"day": world.length},
+    }
+    return {
+        "dataModel": {
+            "rootDataSource": {
+                "dataSource": world.root,
+                "snapshotFilter": {"fromInterval": interval},
+            },
+            "otherDataSources": list(map(_child, world.children)),
+            "dataRelationships": [
+                {
+                    "name": relationship.name,
+                    "antiPriority": relationship.anti_priority,
+                    "exclusions": [{"dataSourceSet": list(e)} for e in relationship.exclusions],
+                }
+                for relationship in world.relationships
+            ],
+        },
+        "outputFolder": {
+            "folderUri": f"file://{place}/out/",
+            "snapshotFormat": {"hivePartitioned": {}},
+            "snapshotCatchupMode": world.catchup,
+            "incompatibleSchema": world.incompatible,
+        },
+    }
+
+
+def _child(child: Child) -> Raw:
+    return {
+        "dataSource": child.source,
+        "fieldName": child.field_name,
+        "pathMissingMode": child.path_mode,
+        "joinFieldMissingMode": child.join_mode,
+        "transformations": {
+            "groupBy": {
+                "fieldNames": list(child.group_by),
+                "groupByFieldMissingMode": child.group_mode,
+            }
+        },
+        "snapshot": {
+            "preference": child.preference,
+            "snapshotMissingMode": child.snapshot_mode,
+            "timeBefore": {"day": child.before},
+            "timeAfter": {"day": child.after},
+        },
+    }
+
 
 SEEDS = range(400)
 """Of worlds."""

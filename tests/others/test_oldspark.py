@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 def test_tables_are_published_and_read_on_the_oldest_spark() -> None:
     ended = run_tests(
-        *(f"tests/oldspark/{name}.py" for name in ("sources", "outputs", "stores", "sql"))
+        *(f"tests/others/oldspark/{name}.py" for name in ("sources", "outputs", "stores", "sql"))
     )
     assert ended.returncode == 0, ended.stdout[-8000:] + ended.stderr[-2000:]
     assert "passed" in ended.stdout

@@ -57,7 +57,8 @@ LEAST_SHARES = {
     "EXPRESSION": 0.3, "GEO_BOX": 0.2, "PARTITION": 0.2, "WHERE": 0.02, "MIXED": 0.1,
     "REDUCED": 0.3,
 }  # fmt: skip
-"""How much of what could be dropped is dropped at least, in every table and in every home."""
+"""How much of what could be dropped is dropped at least, in every table and in every home; of other
+types the share is printed."""
 
 
 @pytest.mark.slow
@@ -73,6 +74,6 @@ def test_no_row_is_lost(
     shares = {label: verdict.share for label, verdict in verdicts.items()}
     record_property("cases", sum(verdict.cases for verdict in verdicts.values()))
     record_property("shares", {label: round(share, 2) for label, share in shares.items()})
-    assert not {label: share for label, share in shares.items() if share < LEAST_SHARES[label]}, (
-        f"hardly anything is skipped: {shares}"
-    )
+    assert not {
+        label: share for label, share in shares.items() if share < LEAST_SHARES.get(label, 0)
+    }, f"hardly anything is skipped: {shares}"

@@ -1,4 +1,4 @@
-"""Every state of every kind, and how Argo CD should show it: `tests/charts/argocd`."""
+"""Every state of every kind, and how Argo CD should show it: `tests/cluster/charts/argocd`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from snaploom.models.times import parse_instant
 from snaploom_operator.conditions import ConditionType, ConditionValue, Reason, next_conditions
 
 Raw = dict[str, Any]
-FIXTURES = Path(__file__).parents[2] / "charts" / "argocd"
+FIXTURES = Path(__file__).parents[2] / "cluster" / "charts" / "argocd"
 NOW = parse_instant("2026-11-21T20:00:00Z")
 
 

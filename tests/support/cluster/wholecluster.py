@@ -9,23 +9,95 @@ What is installed is the checkout, or files of releases that the environment nam
 
 from __future__ import annotations
 
+import json
 import os
+import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from support.cluster.artifacts import Artifacts, earlier, present, present_chart
-from support.cluster.chart import NAMESPACE
+from support.cluster.chart import CHART, NAMESPACE
 from support.cluster.cluster import HOST_VARIABLE, SERVICE, WHOLE_VARIABLE, Cluster, ControlPlane
 from support.cluster.clustercontainers import import_archive
 from support.cluster.clusternode import ADDRESS, NODE, running_cluster
 from support.cluster.clustersparkoperator import ACCOUNT, running_spark_operator
 from support.cluster.helmrelease import Release
-from support.cluster.images import OPERATOR_IMAGE, SPARK_IMAGE
+from support.cluster.images import OPERATOR_IMAGE, SPARK_IMAGE, image_archive
 from support.cluster.kubebox import Server
 from support.cluster.stages import Stages
+from support.documentation.packages import released, the_file
+
+EARLIER_VARIABLE = "EARLIER"
+CHART_PATTERN = "snaploom-[0-9]*.tgz"
+"""Of the chart's archive among the files of a release."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image that no registry has."""
+
+    reference: str
+    """What pods call it; without a registry, as a kubelet completes it."""
+    archive: Path
+    """OCI."""
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    """What is installed in a cluster."""
+
+    chart: Path
+    """A folder, or an archive of Helm's."""
+    operator: Image
+    spark: Image
+
+
+def present_chart() -> Path:
+    """The chart of the release under test, or else of the checkout."""
+    folder = released()
+    return the_file(folder, CHART_PATTERN) if folder else CHART
+
+
+def present() -> Artifacts:
+    """Those of the release under test, or else of the checkout."""
+    folder = released()
+    if folder is not None:
+        return of_release(folder)
+    return Artifacts(
+        present_chart(),
+        Image(OPERATOR_IMAGE, image_archive("operator")),
+        Image(SPARK_IMAGE, image_archive("spark")),
+    )
+
+
+def earlier() -> Artifacts | None:
+    """Those of the release before, where the environment names its folder."""
+    folder = os.environ.get(EARLIER_VARIABLE)
+    return of_release(Path(folder)) if folder else None
+
+
+def of_release(folder: Path) -> Artifacts:
+    """Those of a release; pods name its images by their digests."""
+    operator, spark = (
+        the_file(folder, f"snaploom-{name}-*.oci.tar") for name in ("operator", "spark")
+    )
+    return Artifacts(
+        the_file(folder, CHART_PATTERN),
+        Image(f"snaploom-operator@{digest_of(operator)}", operator),
+        Image(f"snaploom-spark@{digest_of(spark)}", spark),
+    )
+
+
+def digest_of(archive: Path) -> str:
+    """The digest of the only image of an archive, by which a registry would serve it."""
+    with tarfile.open(archive) as opened:
+        index = opened.extractfile("index.json")
+        assert index is not None
+        (described,) = json.load(index)["manifests"]
+    return str(described["digest"])
+
 
 OPERATOR_VARIABLE = "E2E_OPERATOR_IMAGE"
 SPARK_VARIABLE = "E2E_SPARK_IMAGE"

@@ -19,7 +19,7 @@ from support.documentation.examples import REPOSITORY
 
 SCRIPTS = REPOSITORY / ".ci"
 LOCKS = sorted((SCRIPTS / "locks").glob("*.txt"))
-COMPONENTS = REPOSITORY / "tests" / "components"
+COMPONENTS = REPOSITORY / "tests" / "support" / "components"
 _PIN = re.compile(r"^(?P<name>[a-z0-9-]+)==(?P<version>[^ ;]+)(?: ; [^\\]+)? \\$")
 
 

@@ -42,6 +42,19 @@ def start() -> None:
     settings.load_profile("quick")
 
 
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say how to run the tests where all of them were left out."""
+    stats = terminalreporter.stats
+    if stats.get("skipped") and not any(stats.get(each) for each in ("passed", "failed", "error")):
+        files = " ".join(config.args)
+        terminalreporter.write_line(
+            f"Nothing was run: these need Spark or a server, which {OPTION} leaves out."
+        )
+        terminalreporter.write_line(f"Run instead: make java && .venv/bin/python -m pytest {files}")
+
+
 def examples(count: int) -> int:
     """How many examples to draw: a test's own count, or fewer in a quick run."""
     return min(count, EXAMPLES) if settings.default.max_examples == EXAMPLES else count

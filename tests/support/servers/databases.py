@@ -21,7 +21,7 @@ def driver_jars() -> Path:
 
 @functools.cache
 def fetched_jars(component: str) -> Path:
-    """Folder with the jars of a folder of tests/components; fetched when they are not there."""
+    """Folder with the jars of one of tests/support/components; fetched when they are not there."""
     found = subprocess.run([JARS, component], check=True, stdout=subprocess.PIPE, text=True)
     return Path(found.stdout.strip())
 

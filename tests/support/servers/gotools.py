@@ -9,7 +9,7 @@ _BUILD = Path(__file__).parents[3] / ".ci" / "gotool"
 
 @cache
 def go_tool(name: str) -> Path:
-    """The program of a folder of tests/components that holds nothing but a `go.mod`.
+    """The program of a folder of tests/support/components that holds nothing but a `go.mod`.
 
     Raises:
         RuntimeError: it cannot be built; the script has printed why.

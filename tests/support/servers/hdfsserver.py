@@ -10,7 +10,7 @@ from pathlib import Path
 from support.servers.ports import free_port
 from support.servers.s3servers import READY_SECONDS, installed
 
-COMPONENT = Path(__file__).parents[2] / "components" / "hdfs"
+COMPONENT = Path(__file__).parents[1] / "components" / "hdfs"
 SPARK_JARS = Path(sysconfig.get_paths()["purelib"], "pyspark", "jars")
 OF_SPARK = ["hadoop-client-api", "hadoop-client-runtime", "slf4j-api", "log4j-slf4j2-impl"]
 OF_SPARK += ["log4j-api", "log4j-core", "commons-logging", "jcl-over-slf4j"]

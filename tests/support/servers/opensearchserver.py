@@ -14,7 +14,7 @@ from pathlib import Path
 
 from support.servers.ports import free_port
 
-COMPONENT = Path(__file__).parents[2] / "components" / "opensearch"
+COMPONENT = Path(__file__).parents[1] / "components" / "opensearch"
 JARS = Path(__file__).parents[3] / ".ci" / "jars"
 READY_SECONDS = 120.0
 """It takes 5 seconds on its own; a machine full of other tests takes longer."""

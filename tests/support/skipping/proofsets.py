@@ -8,7 +8,14 @@ from collections.abc import Collection, Sequence
 from support.skipping.onequalsoff import IndexOf, IndexSet
 from support.skipping.prooftables import ProofTable
 
+from snaploom.errors import SnaploomError
+from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.terms import column_term
+from snaploom.skipping.indexes.registry import index_type, registered_types
+
 _TEXTS = ("s", "x", "st.s")
+_OWN = ("MIN_MAX", "VALUE_SET", "BLOOM_FILTER", "PREFIX", "TOKENS", "GEO_BOX", "PARTITION")
+"""Types that are drawn with parameters."""
 _EXPRESSIONS = {
     "s": [
         *("lower(s)", "length(s)", "try_cast(s AS int)", "substring(s, 1, 2)", "upper(s)"),
@@ -47,9 +54,29 @@ def index_sets(rng: random.Random, table: ProofTable) -> list[IndexSet]:
         sets.append(IndexSet("GEO_BOX", (IndexOf("GEO_BOX", ("d", "f")),)))
         where = "_metadata.file_path LIKE '%01%' OR _metadata.file_path LIKE '%04%'"
         sets.append(IndexSet("WHERE", _each("VALUE_SET", names), where))
+    sets.extend(_others(table))
     every = [index for each in sets if each.label != "WHERE" for index in each.indexes]
     sets.append(IndexSet("MIXED", tuple(rng.sample(every, min(len(every), 14)))))
     return sets
+
+
+def _others(table: ProofTable) -> list[IndexSet]:
+    """A set for each further type that is registered, about the columns that it accepts."""
+    sets = [
+        IndexSet(name, _each(name, [at for at in table.columns if _accepts(name, table, at)]))
+        for name in registered_types()
+        if name not in _OWN
+    ]
+    return [each for each in sets if each.indexes]
+
+
+def _accepts(type_name: str, table: ProofTable, column: str) -> bool:
+    term = column_term(tuple(column.split(".")), table.columns[column])
+    try:
+        index_type(type_name).check(IndexDefinition("i", type_name, (term,)))
+    except SnaploomError:
+        return False
+    return True
 
 
 def _each(type_name: str, names: Sequence[str], **parameters: int | float) -> tuple[IndexOf, ...]:

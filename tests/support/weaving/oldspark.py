@@ -24,7 +24,7 @@ def s3a_jars() -> str:
 
 
 def run_tests(*files: str) -> subprocess.CompletedProcess[str]:
-    """Run test files of `tests/oldspark` on the oldest PySpark."""
+    """Run test files of `tests/others/oldspark` on the oldest PySpark."""
     places = [_output_of("oldspark"), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))}
     # Neither a Spark home nor the workers' of the process that runs us.

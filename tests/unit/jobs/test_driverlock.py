@@ -16,7 +16,7 @@ from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.jobs.driverlock import LOCK_FILE, cached_jar, jars_for, read_lock, write_lock
 from snaploom.planning.sources.databases.driverjars import DRIVER_JARS, DriverJar
 
-COMPONENT = Path(__file__).parents[2] / "components" / "jdbc"
+COMPONENT = Path(__file__).parents[2] / "support" / "components" / "jdbc"
 JAR = b"a driver"
 POSTGRES = DriverJar("postgresql", "org.postgresql:postgresql:1.0", hashlib.sha256(JAR).hexdigest())
 OTHER = DriverJar("org.example:other:2", "org.example:other:2", hashlib.sha256(b"2").hexdigest())

@@ -7,6 +7,7 @@ first rule that knows a condition decides. What no rule knows stays a failure wi
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
 from collections.abc import Iterator
@@ -52,6 +53,12 @@ _EXPRESSION = re.compile(
     r"^== SQL \(.{1,80}\) ==\n(?P<line>.{1,2000})\n(?P<blank> *)(?P<mark>\^+)$", re.M
 )
 """The part of a query at which Spark failed, which it underlines."""
+_FRAMES = re.compile(
+    r"(?m)(?:Traceback \(most recent call last\):\n)?"
+    r"(?:^[ \t|]*File \"[^\"\n]*\", line \d+.*\n?(?:^[ \t|]{4,}.*\n?)*)+"
+)
+"""Frames of a traceback of Python, whose source lines may say anything: no rule looks at them."""
+_STACK = re.compile(r"\n[ \t]+at .*")
 _EXCEPTION_NAME = re.compile(r"^(?:(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): )+")
 
 
@@ -376,12 +383,13 @@ def _detail(chain: tuple[str, ...], match: re.Match[str], text: str) -> str | No
 def _messages(error: Exception) -> Iterator[str]:
     """The message of each exception of the chain, outermost first, stack traces left out."""
     if isinstance(error, Py4JJavaError):
-        yield from _java_messages(error.java_exception)
-        return
-    yield str(error)
-    origin = getattr(error, "_origin", None) if isinstance(error, PySparkException) else None
-    if isinstance(origin, JavaObject):
-        yield from _java_messages(origin)
+        messages = _java_messages(error.java_exception)
+    else:
+        origin = getattr(error, "_origin", None) if isinstance(error, PySparkException) else None
+        causes = _java_messages(origin) if isinstance(origin, JavaObject) else ()
+        messages = itertools.chain((str(error),), causes)
+    for message in messages:
+        yield _FRAMES.sub("", _STACK.sub("", message))
 
 
 def _java_messages(throwable: JavaObject | None) -> Iterator[str]:
@@ -393,5 +401,5 @@ def _java_messages(throwable: JavaObject | None) -> Iterator[str]:
             message, cause = str(throwable.toString()), throwable.getCause()
         except (Py4JError, OSError):
             return
-        yield re.sub(r"\n\s+at .*", "", message)
+        yield message
         throwable = cause

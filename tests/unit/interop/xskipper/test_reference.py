@@ -20,7 +20,7 @@ from snaploom.interop.xskipper.storereader import StoredMetadata, read_part
 from snaploom.skipping.core.bloom import BloomFilter, ItemHashes
 from snaploom.skipping.formats.encryption import ServiceKeys
 
-FILES = Path(__file__).parents[3] / "components" / "xskipper"
+FILES = Path(__file__).parents[3] / "support" / "components" / "xskipper"
 KEYS = {"footers": b"0123456789abcdef", "columns": b"fedcba9876543210"}
 IDS = range(20)
 

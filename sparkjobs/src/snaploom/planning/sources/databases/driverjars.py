@@ -1,6 +1,6 @@
 """The jars of tested JDBC drivers, which `drivers install` knows and the image holds.
 
-Versions and sums are those of `tests/components/jdbc`, which a test compares.
+Versions and sums are those of `tests/support/components/jdbc`, which a test compares.
 """
 
 from __future__ import annotations

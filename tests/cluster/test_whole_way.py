@@ -1,0 +1,412 @@
+"""Chart, example and real Spark in real pods on a real cluster, until all is uninstalled.
+
+A person installs the chart, applies the flights example, and lives with it until all is gone again.
+The tests are in the order of this story, as a chain of fixtures: each sees the cluster as the one
+before left it. Any cluster will do: docs/how-to/run-a-real-cluster.md.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from support.cluster.chart import NAMESPACE
+from support.cluster.clusterkubectl import KubectlFailed
+from support.cluster.stages import Stages
+from support.cluster.upgrades import Kept, raised_chart
+from support.cluster.wholebucket import Bucket, in_bucket, upload
+from support.cluster.wholecluster import PATIENCE, Raw, WholeCluster, whole_cluster
+from support.cluster.wholeflights import (
+    EXAMPLE,
+    INDEX,
+    OUTPUT,
+    PLACE,
+    SOURCE_INDEX,
+    Flights,
+    documents,
+)
+from support.documentation.examples import Example, copy_example, published_files
+from support.servers.s3servers import BUCKET, SECRET_KEY, running_versitygw
+
+from snaploom.models.crds import crd_name
+from snaploom.models.kinds import KINDS
+
+pytestmark = [pytest.mark.whole, pytest.mark.slow, pytest.mark.timeout(1800)]
+MARCH = "2013-03-31T00:00:00Z"
+NAMESPACES = ("flights", "flights-bucket")
+"""In which jobs run."""
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Example:
+    """The same declarations, woven on this machine."""
+    example = copy_example("flights", tmp_path_factory.mktemp("local"))
+    example.run("python examples/flights/data.py")
+    example.run("snaploom run flights-wide -f examples/flights")
+    return example
+
+
+@pytest.fixture(scope="module")
+def stages() -> Stages:
+    return Stages()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, stages: Stages) -> Iterator[WholeCluster]:
+    with whole_cluster(tmp_path_factory.mktemp("whole"), stages) as found:
+        found.create_namespaces(NAMESPACE, *NAMESPACES)
+        yield found
+        found.cluster.kubectl("delete", "namespace", NAMESPACE, *NAMESPACES, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def before(whole: WholeCluster) -> set[str]:
+    """What was in the cluster before us."""
+    return everything(whole)
+
+
+@pytest.fixture(scope="module")
+def installed(whole: WholeCluster, before: set[str], stages: Stages) -> WholeCluster:
+    with stages.stage("chart installed"):
+        whole.install(*NAMESPACES)
+    return whole
+
+
+@pytest.fixture(scope="module")
+def applied(installed: WholeCluster, local: Example, tmp_path_factory: pytest.TempPathFactory,
+            stages: Stages) -> Flights:  # fmt: skip
+    """Two months of data, and the example; one old snapshot is kept beside the latest."""
+    flights = Flights(installed)
+    with stages.stage("data copied into a volume"):
+        flights.open_console()
+        flights.copy_in(months(local, tmp_path_factory.mktemp("months"), later=False))
+    declared = documents(EXAMPLE)
+    for each in declared:
+        if each["kind"] == "OutputDataset":
+            each["spec"]["outputFolder"]["snapshotAutoDelete"] = {"maxOldSnapshots": 1}
+    flights.apply(*declared)
+    return flights
+
+
+@pytest.fixture(scope="module")
+def first(applied: Flights, stages: Stages) -> Raw:
+    """The output after its first run."""
+    with stages.stage("first snapshots"):
+        applied.wait(OUTPUT)
+    return applied.get(OUTPUT)
+
+
+@pytest.fixture(scope="module")
+def bucket(first: Raw, installed: WholeCluster, local: Example, stages: Stages,
+           tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bucket]:  # fmt: skip
+    folder = tmp_path_factory.mktemp("bucket")
+    flights = Flights(installed, "flights-bucket")
+    with running_versitygw(folder, installed.host) as server:
+        upload(server, january(local))
+        flights.apply(*in_bucket(documents(EXAMPLE), server))
+        with stages.stage("first snapshot in a bucket"):
+            flights.wait(OUTPUT)
+        yield Bucket(flights, server, folder / "buckets" / BUCKET)
+
+
+@pytest.fixture(scope="module")
+def indexed(applied: Flights, first: Raw, stages: Stages) -> dict[str, Raw]:
+    """The index of the output, which followed it, and one of a source."""
+    (example,) = (each for each in documents(EXAMPLE) if each["kind"] == "SkippingIndex")
+    spec = example["spec"] | {
+        "target": {"dataSource": "flights"},
+        "indexes": [{"type": "MIN_MAX", "column": "time_hour"}],
+        "refresh": {"trigger": "MANUAL"},
+    }
+    name = SOURCE_INDEX.partition("/")[2]
+    with stages.stage("two indexes built"):
+        applied.apply(example | {"metadata": {"name": name}, "spec": spec})
+        applied.wait(INDEX)
+        applied.wait(SOURCE_INDEX)
+    return {name: applied.get(name) for name in (INDEX, SOURCE_INDEX)}
+
+
+@pytest.fixture(scope="module")
+def answers(applied: Flights, indexed: dict[str, Raw]) -> dict[str, dict[str, int]]:
+    """What queries printed in a pod."""
+    printed = applied.python(Path(__file__).with_name("wholequery.py"), PLACE)
+    found: dict[str, dict[str, int]] = json.loads(printed.splitlines()[-1])
+    return found
+
+
+@pytest.fixture(scope="module")
+def kept(applied: Flights, answers: Raw) -> Kept:
+    """What an upgrade must keep, before it."""
+    for resource in (OUTPUT, INDEX, SOURCE_INDEX):
+        applied.await_end_of_run(resource)
+    return Kept.of(applied)
+
+
+@pytest.fixture(scope="module")
+def upgraded(applied: Flights, kept: Kept, installed: WholeCluster, stages: Stages,
+             tmp_path_factory: pytest.TempPathFactory) -> Flights:  # fmt: skip
+    """A newer chart and newer images, with another setting.
+
+    Without an earlier release to begin with they are the same, under a higher number.
+    """
+    chart = installed.newer.chart
+    if installed.newer == installed.first:
+        chart = raised_chart(chart, tmp_path_factory.mktemp("chart"))
+    with stages.stage("chart upgraded"):
+        installed.upgrade(chart, {"logs": {"level": "debug"}}, *NAMESPACES)
+    return applied
+
+
+@pytest.fixture(scope="module")
+def third(upgraded: Flights, local: Example, stages: Stages,
+          tmp_path_factory: pytest.TempPathFactory) -> Raw:  # fmt: skip
+    """The output after another month of data, found by its schedule only."""
+    upgraded.copy_in(months(local, tmp_path_factory.mktemp("months"), later=True))
+    with stages.stage("next snapshot by schedule"):
+        upgraded.patch(OUTPUT, run={"schedule": {"cron": "* * * * *"}})
+        upgraded.wait(OUTPUT, "jsonpath={.status.latestSnapshot.time}=" + MARCH)
+    upgraded.patch(OUTPUT, run={"schedule": None})
+    upgraded.await_end_of_run(OUTPUT)
+    upgraded.wait(OUTPUT)
+    return upgraded.get(OUTPUT)
+
+
+@pytest.fixture(scope="module")
+def deleted(upgraded: Flights, third: Raw, stages: Stages) -> Flights:
+    """An index that keeps its files, and an output whose data is deleted with it."""
+    upgraded.kubectl("delete", SOURCE_INDEX)
+    upgraded.patch(OUTPUT, run={"deletionPolicy": "Delete"})
+    upgraded.wait(OUTPUT, "jsonpath={.metadata.finalizers[0]}=snaploom.io/finalizer")
+    with stages.stage("output deleted with its data"):
+        upgraded.kubectl("delete", OUTPUT, "--wait=false")
+        upgraded.wait(OUTPUT, "delete")
+    return upgraded
+
+
+@pytest.fixture(scope="module")
+def uninstalled(deleted: Flights, installed: WholeCluster, stages: Stages) -> set[str]:
+    """What is in the cluster after us."""
+    with stages.stage("chart uninstalled"):
+        installed.release.uninstall()
+        kinds = "pods,replicasets.apps,leases"
+        installed.cluster.kubectl("wait", kinds, "--all", "--for=delete", PATIENCE, "-n", NAMESPACE)
+    return everything(installed)
+
+
+def january(local: Example) -> dict[str, Path]:
+    """The sources of January by their keys in a bucket."""
+    paths = (path for path in sorted(local.folder.rglob("sources/**/*.*")) if path.is_file())
+    by_key = {f"flights/{path.relative_to(local.folder)}": path for path in paths}
+    return {key: path for key, path in by_key.items() if "2013-01" in key}
+
+
+def months(local: Example, folder: Path, *, later: bool) -> Path:
+    """The sources of March, or those of all that was before."""
+    sources = local.folder / "sources"
+    for path in (path.relative_to(sources) for path in sources.rglob("*") if path.is_file()):
+        if ("2013-03" in str(path)) == later:
+            copied = folder / "sources" / path
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(sources / path, copied)
+    return folder / "sources"
+
+
+def everything(whole: WholeCluster) -> set[str]:
+    """Kind, namespace and name of all there is, except what Kubernetes makes by itself."""
+    kubectl = whole.cluster.kubectl
+    kinds = kubectl("api-resources", "--verbs=list", "--output=name").split()
+    asked = [
+        kind
+        for kind in kinds
+        if not kind.startswith(("apiservices", "events", "endpoint", "component"))
+    ]
+    columns = "custom-columns=KIND:.kind,IN:.metadata.namespace,NAME:.metadata.name"
+    listed = kubectl("get", ",".join(asked), "--all-namespaces", "--no-headers", "-o", columns)
+    lines = (" ".join(line.split()) for line in listed.splitlines())
+    return {line for line in lines if not line.endswith((" default", " kube-root-ca.crt"))}
+
+
+JANUARY, FEBRUARY, MARCH = (f"2013-{day}T00:00:00Z" for day in ("01-31", "02-28", "03-31"))
+ROWS = {JANUARY: 27_004, FEBRUARY: 24_951, MARCH: 28_834}
+COLUMNS = "data, airline, destination, list_sort(legs) AS legs, origin, plane, weather"
+
+
+def snapshots(output: Raw) -> dict[str, int]:
+    """Rows by time, as a status shows them."""
+    return {each["time"]: each["rows"] for each in output["status"]["snapshots"]}
+
+
+def conditions(resource: Raw) -> dict[str, str]:
+    return {each["type"]: each["status"] for each in resource["status"]["conditions"]}
+
+
+def driver_of(flights: Flights, output: Raw) -> Raw:
+    """The driver's pod of the last run of an output, which stays after its end."""
+    run = output["status"]["lastRun"]["id"]
+    selected = f"--selector=snaploom.io/role=driver,snaploom.io/run={run}"
+    (found,) = json.loads(flights.kubectl("get", "pods", selected, "--output", "json"))["items"]
+    driver: Raw = found
+    return driver
+
+
+def images_of(pod: Raw) -> set[str]:
+    return {each["image"] for each in pod["spec"]["containers"]}
+
+
+def differences(ours: list[str], theirs: list[str]) -> list[tuple[object, ...]]:
+    """Rows that only one of two lists of files has."""
+    with duckdb.connect() as connection:
+        for name, files in (("ours", ours), ("theirs", theirs)):
+            read = f"SELECT {COLUMNS} FROM read_parquet({files}, hive_partitioning = false)"
+            connection.execute(f"CREATE TABLE {name} AS {read}")
+        found = []
+        for one, other in (("ours", "theirs"), ("theirs", "ours")):
+            rows = connection.execute(f"FROM {one} EXCEPT ALL FROM {other} LIMIT 3")
+            found += rows.fetchall()
+        return found
+
+
+def test_first_run_publishes_what_there_is(first: Raw) -> None:
+    assert snapshots(first) == {time: ROWS[time] for time in (FEBRUARY, JANUARY)}
+    assert first["status"]["latestSnapshot"]["time"] == FEBRUARY
+    last = first["status"]["lastRun"]
+    assert (last["phase"], last["published"], last["attempt"]) == ("Succeeded", 2, 0)
+    assert conditions(first)["Ready"] == "True"
+
+
+def test_run_was_a_spark_application_of_the_account_of_jobs(applied: Flights, first: Raw) -> None:
+    run = applied.get(f"sparkapplication/{first['status']['lastRun']['id']}")
+    assert run["status"]["applicationState"]["state"] == "COMPLETED"
+    assert run["spec"]["driver"]["serviceAccount"] == "snaploom-spark"
+    assert set(run["status"]["executorState"].values()) <= {"COMPLETED", "UNKNOWN"}
+    assert len(run["status"]["executorState"]) == 1
+    driver = driver_of(applied, first)
+    assert driver["spec"]["serviceAccountName"] == "snaploom-spark"
+    assert images_of(driver) == {applied.whole.first.spark_image}
+    # The application is over before the kubelet reports the pod's end.
+    applied.wait(f"pod/{driver['metadata']['name']}", "jsonpath={.status.phase}=Succeeded")
+
+
+def test_events_show_the_run(applied: Flights, first: Raw) -> None:
+    run = first["status"]["lastRun"]["id"]
+    events = applied.list("events.events.k8s.io")
+    about = [each for each in events if each["regarding"]["kind"] == "OutputDataset"]
+    reasons = sorted(each["reason"] for each in about if run in each["note"])
+    assert reasons == ["RunStarted", "RunSucceeded"]
+
+
+def test_people_see_it_with_kubectl_and_with_our_command(applied: Flights, first: Raw) -> None:
+    line = applied.kubectl("get", OUTPUT, "--no-headers")
+    assert line.split()[:3] == ["flights-wide", "True", "Published"]
+    tree = applied.snaploom("status", "flights-wide")
+    assert tree.startswith("OutputDataset/flights-wide  Ready (Published)")
+    assert f"last run: {first['status']['lastRun']['id']}  Succeeded" in tree
+    assert f"{FEBRUARY}  24,951 rows" in tree
+
+
+def test_published_rows_are_those_of_a_run_on_a_laptop(
+    applied: Flights, first: Raw, local: Example, tmp_path: Path
+) -> None:
+    there = published_files(applied.copy_out("wide", tmp_path / "wide"))
+    here = published_files(local.folder / "wide")
+    assert list(there) == [JANUARY, FEBRUARY]
+    assert [differences(there[time], here[time]) for time in there] == [[], []]
+
+
+def test_logs_of_a_run_are_those_of_operator_and_driver(applied: Flights, first: Raw) -> None:
+    lines = applied.snaploom("logs", "flights-wide").splitlines()
+    run = first["status"]["lastRun"]["id"]
+    assert any(f" operator INFO    run {run}" in line for line in lines)
+    assert any(" driver   INFO    published" in line for line in lines)
+
+
+@pytest.mark.in_a_bucket
+def test_rows_in_a_bucket_are_the_same(bucket: Bucket, local: Example, tmp_path: Path) -> None:
+    assert snapshots(bucket.flights.get(OUTPUT)) == {JANUARY: ROWS[JANUARY]}
+    there = published_files(bucket.folder / "flights" / "wide")
+    here = published_files(local.folder / "wide")
+    assert differences(there[JANUARY], here[JANUARY]) == []
+
+
+@pytest.mark.in_a_bucket
+def test_keys_of_the_bucket_are_shown_nowhere(bucket: Bucket) -> None:
+    flights = bucket.flights
+    kinds = "snaploom,sparkapplications,configmaps,pods,events.events.k8s.io"
+    assert SECRET_KEY not in flights.kubectl("get", kinds, "--output", "yaml")
+    driver = driver_of(flights, flights.get(OUTPUT))
+    log = flights.kubectl("logs", driver["metadata"]["name"])
+    assert "published" in log
+    assert SECRET_KEY not in log
+
+
+def test_indexes_of_an_output_and_of_a_source_are_built(indexed: dict[str, Raw]) -> None:
+    output, source = (indexed[name]["status"] for name in (INDEX, SOURCE_INDEX))
+    assert (output["state"], source["state"]) == ("active", "active")
+    assert output["files"]["indexed"] >= 2
+    assert source["files"] == {"indexed": 2, "stale": 0, "missing": 0}
+
+
+@pytest.mark.parametrize("place", ["output", "source"])
+def test_query_in_a_pod_opens_only_files_that_matter(
+    answers: dict[str, dict[str, int]], place: str
+) -> None:
+    answer = answers[place]
+    assert answer["rows"] == 6_099
+    assert 0 < answer["opened"] < answer["files"]
+
+
+def test_webhook_refuses_what_is_wrong(installed: WholeCluster, applied: Flights) -> None:
+    installed.await_webhook()
+    with pytest.raises(KubectlFailed, match="the folder must be absolute"):
+        applied.patch(OUTPUT, outputFolder={"folderUri": "relative/"})
+
+
+def test_upgrade_of_the_chart_keeps_what_there_is_and_starts_no_run(
+    upgraded: Flights, kept: Kept, installed: WholeCluster
+) -> None:
+    assert kept.lost(Kept.of(upgraded)) == []
+    settings = installed.release.stored("configmap", "snaploom-settings")
+    assert "logLevel: debug" in settings["data"]["settings.yaml"]
+
+
+def test_schedule_publishes_what_has_come_and_the_oldest_goes(third: Raw) -> None:
+    assert snapshots(third) == {time: ROWS[time] for time in (MARCH, FEBRUARY)}
+    assert conditions(third)["Ready"] == "True"
+
+
+def test_index_follows_the_publication(applied: Flights, third: Raw) -> None:
+    applied.await_end_of_run(INDEX)
+    status = applied.get(INDEX)["status"]
+    assert status["lastRun"]["phase"] == "Succeeded"
+    assert status["files"]["stale"] == status["files"]["missing"] == 0
+
+
+def test_run_after_an_upgrade_has_the_newer_image(
+    upgraded: Flights, third: Raw, installed: WholeCluster
+) -> None:
+    assert images_of(driver_of(upgraded, third)) == {installed.newer.spark_image}
+
+
+def test_retained_index_stays_and_deleted_output_has_no_files(deleted: Flights) -> None:
+    assert len({path.split("/")[1] for path in deleted.files("indexes")}) == 2
+    assert deleted.files("wide") == []
+    assert deleted.files("sources") != []
+
+
+def test_nothing_of_a_deleted_output_is_left_in_the_cluster(deleted: Flights) -> None:
+    kinds = "sparkapplications,configmaps,leases"
+    deleted.kubectl("wait", kinds, "--selector=snaploom.io/kind=OutputDataset", "--for=delete",
+                    "--timeout=60s")  # fmt: skip
+
+
+def test_uninstalled_it_leaves_what_keep_keeps(before: set[str], uninstalled: set[str]) -> None:
+    left = [tuple(line.split()) for line in uninstalled - before]
+    whose = {"<none>", NAMESPACE}
+    assert {each for each in left if each[1] in whose and each[0] != "PersistentVolume"} == {
+        ("CustomResourceDefinition", "<none>", crd_name(kind)) for kind in KINDS
+    }
+    assert {each[0] for each in left} & {"Role", "RoleBinding", "ServiceAccount"} == set()
