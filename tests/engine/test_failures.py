@@ -161,7 +161,7 @@ def test_known_texts_have_their_error_and_unknown_ones_stay_failures(text, expec
     assert error.message
 
 
-SAID = (
+MESSAGES = (
     "No space left on device",
     "PSQLException: gone",
     "No FileSystem for scheme",
@@ -197,17 +197,17 @@ SAID = (
 
 @pytest.mark.parametrize("before", ["", "org.apache.spark.api.python.PythonException: "])
 @pytest.mark.parametrize(
-    ("rule", "said"), list(zip(failures._RULES, SAID, strict=True)), ids=range(len(SAID))
+    ("rule", "text"), list(zip(failures._RULES, MESSAGES, strict=True)), ids=range(len(MESSAGES))
 )
-def test_source_lines_of_a_traceback_are_no_message(rule, said, before):
+def test_source_lines_of_a_traceback_are_no_message(rule, text, before):
     frames = "".join(
         f'  File "/x/{number}/FileNotFoundException.py", line 3, in f\n    raise Oops({line})\n'
-        for number, line in enumerate(said.splitlines())
+        for number, line in enumerate(text.splitlines())
     )
     trace = f"{before}Traceback (most recent call last):\n{frames}"
 
     assert type(translate(RuntimeError(f"{trace}Oops: no rule knows it"))) is SnaploomError
-    known = translate(RuntimeError(f"{trace}Oops: {said}"))
+    known = translate(RuntimeError(f"{trace}Oops: {text}"))
     assert (type(known), known.hint) == (rule.error, rule.hint)
 
 

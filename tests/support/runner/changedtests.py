@@ -356,7 +356,7 @@ def _git(*arguments: str) -> str:
 
 
 def _main(commit: str, seconds: str) -> None:
-    """Print what a run needs, and its files; say what is left to CI."""
+    """Print what a run needs, and its files, and how many are left to CI."""
     listed = _git("diff", "--name-only", commit) + _git(
         "ls-files", "--others", "--exclude-standard"
     )

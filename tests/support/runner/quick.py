@@ -45,7 +45,7 @@ def start() -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Say how to run the tests where all of them were left out."""
+    """Print how to run the tests where all of them were left out."""
     stats = terminalreporter.stats
     if stats.get("skipped") and not any(stats.get(each) for each in ("passed", "failed", "error")):
         files = " ".join(config.args)

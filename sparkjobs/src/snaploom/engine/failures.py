@@ -57,8 +57,8 @@ _FRAMES = re.compile(
     r"(?m)(?:Traceback \(most recent call last\):\n)?"
     r"(?:^[ \t|]*File \"[^\"\n]*\", line \d+.*\n?(?:^[ \t|]{4,}.*\n?)*)+"
 )
-"""Frames of a traceback of Python, whose source lines may say anything: no rule looks at them."""
-_STACK = re.compile(r"\n[ \t]+at .*")
+"""Frames of a traceback of Python, whose source lines may hold anything: no rule looks at them."""
+_JAVA_FRAMES = re.compile(r"\n[ \t]+at .*")
 _EXCEPTION_NAME = re.compile(r"^(?:(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): )+")
 
 
@@ -389,7 +389,7 @@ def _messages(error: Exception) -> Iterator[str]:
         causes = _java_messages(origin) if isinstance(origin, JavaObject) else ()
         messages = itertools.chain((str(error),), causes)
     for message in messages:
-        yield _FRAMES.sub("", _STACK.sub("", message))
+        yield _FRAMES.sub("", _JAVA_FRAMES.sub("", message))
 
 
 def _java_messages(throwable: JavaObject | None) -> Iterator[str]:
