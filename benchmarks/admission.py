@@ -38,9 +38,8 @@ from figures import Figure, publish
 from fleet import examples, flights
 from prometheus_client import CollectorRegistry
 
-from snaploom.planning.sqlgate.facts import SqlFacts, SqlForm, SqlText
-from snaploom.planning.sqlgate.facts import judge as judge_sql
-from snaploom.planning.sqlgate.lexer import MOST_LITERALS
+from snaploom.policy.sqltext import MOST_LITERALS, SqlFacts, SqlForm, SqlText
+from snaploom.policy.sqltext import judge as judge_sql
 from snaploom_operator.admission.judge import Judge, Submission, read_submission
 from snaploom_operator.admission.request import parse_review
 from snaploom_operator.admission.webhook import AdmissionMetrics, Webhook

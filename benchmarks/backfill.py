@@ -27,7 +27,7 @@ from join import (
 )
 from pyspark.sql import SparkSession
 
-from snaploom.jobs.session.spark import build_session
+from snaploom.run.session.spark import build_session
 
 YEARS = ("2024", "2025")
 MONTHS = tuple(f"{year}-{month:02d}-01" for year in YEARS for month in range(1, 13))

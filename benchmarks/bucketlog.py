@@ -13,7 +13,7 @@ from figures import Figure, publish
 from publication import measure_log
 from support.servers.s3servers import BUCKET, environment_of, running_versitygw
 
-from snaploom.storage.stores import open_store
+from snaploom.files.stores import open_store
 
 LENGTHS = (10, 100, 1_000, 10_000, 100_000)
 

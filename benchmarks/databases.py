@@ -26,8 +26,8 @@ from support.servers.databases import driver_jars, in_postgres
 from support.servers.postgresserver import PASSWORD, USER, Postgres, running_postgres
 from support.weaving.sparksession import make_session
 
-from snaploom.engine.sources.opened import Sources
-from snaploom.planning.bundle import Bundle
+from snaploom.plan.bundle import Bundle
+from snaploom.sources.readers import Sources
 
 FETCH = 1000
 DAYS = 10

@@ -32,12 +32,11 @@ from support.declared.declarations import Raw
 from support.declared.sources import READ_TIME, a_bundle, by_field, files
 from support.servers.s3servers import BUCKET, environment_of, running_versitygw
 
-from snaploom.listing.bucketfiles import BucketFiles
-from snaploom.listing.capturedfiles import FileListing
-from snaploom.listing.otherfiles import NoOtherFiles
-from snaploom.listing.pathsnapshots import path_snapshots
-from snaploom.listing.sourcefiles import ReadFiles, SourceFiles, listed_without_spark
+from snaploom.files.listed import NoOtherFiles
 from snaploom.models.datasource import HdfsLike
+from snaploom.sources.files.buckets import BucketFiles
+from snaploom.sources.files.snapshots import FileListing, path_snapshots
+from snaploom.sources.sourcefiles import ReadFiles, SourceFiles, listed_without_spark
 
 FILES = 1_000_000
 IN_A_FOLDER = 1_000

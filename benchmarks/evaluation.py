@@ -15,8 +15,7 @@ from snaploom.skipping.core.definition import (
     SkippingDefinition,
     Target,
 )
-from snaploom.skipping.core.filetable import FileTable
-from snaploom.skipping.core.listedfiles import Listing, match
+from snaploom.skipping.core.filetable import FileTable, Listing, match
 from snaploom.skipping.core.predicates import (
     And,
     Comparison,

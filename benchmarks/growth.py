@@ -44,11 +44,11 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from pyspark.find_spark_home import _find_spark_home
 from stagefigures import SparkStatus, Stage, interpreted, split_partitions
 
-from snaploom.hadoop.jvm import jvm_of
-from snaploom.jobs.session.spark import build_session
 from snaploom.models.report import RunPhase
 from snaploom.models.run import RunSettings
-from snaploom.planning.jobvariables import DEBUG_VARIABLE
+from snaploom.policy.variables import DEBUG_VARIABLE
+from snaploom.run.session.spark import build_session
+from snaploom.spark.jvm import jvm_of
 
 DRIVER_MEMORY = "512m"
 """Heap of the driver, whatever the number of rows."""

@@ -11,13 +11,13 @@ from planner import model_of
 from pyspark.sql import SparkSession
 from widemodels import by_hand, key_of
 
-from snaploom.jobs.job import Job
-from snaploom.jobs.weaving.outputrun import weave_output
+from snaploom.models.common import now
 from snaploom.models.report import Report
-from snaploom.models.times import now
-from snaploom.planning.bundle import Bundle
-from snaploom.planning.bundles import bundle_for
-from snaploom.planning.plan import plan_offline
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.bundles import bundle_for
+from snaploom.plan.plan import plan_offline
+from snaploom.run.job import Job
+from snaploom.run.weaving.outputrun import weave_output
 
 HOT_SHARE = 10
 """Percent of the rows that get one key."""

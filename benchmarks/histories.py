@@ -24,19 +24,18 @@ from publication import IDENTITY, SETTINGS, hour, published
 from pyspark.sql import DataFrame, SparkSession
 
 from snaploom import read
-from snaploom.jobs.session.spark import build_session
+from snaploom.files.stores import open_store
+from snaploom.models.common import format_instant, now
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings
-from snaploom.models.times import format_instant, now
+from snaploom.output.checkpoints import CHECKPOINT_EVERY, write_checkpoint
+from snaploom.output.entries import FileRecord, format_entry
+from snaploom.output.folder import Run, prepare_folder
+from snaploom.output.layout import manifest_key, new_run_id
+from snaploom.output.manifest import store_schema
+from snaploom.output.state import fold
+from snaploom.run.session.spark import build_session
 from snaploom.skipping.spark.interfaces.enable import disable, enable, without_skipping
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
-from snaploom.storage.checkpoints import CHECKPOINT_EVERY, write_checkpoint
-from snaploom.storage.entries import FileRecord, format_entry
-from snaploom.storage.folder import prepare_folder
-from snaploom.storage.layout import manifest_key, new_run_id
-from snaploom.storage.schemadocuments import store_schema
-from snaploom.storage.state import fold
-from snaploom.storage.stores import open_store
-from snaploom.storage.writeridentity import Run
 
 SNAPSHOTS, FILES, ROWS = 10_000, 10, 1_000
 REPEATS = 12

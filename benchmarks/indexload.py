@@ -10,8 +10,8 @@ import pyarrow as pa
 from evaluation import A, B
 from figures import Figure
 
+from snaploom.models.common import now
 from snaploom.models.skippingindex import IndexState
-from snaploom.models.times import now
 from snaploom.skipping.core.definition import (
     IndexDefinition,
     ReaderFingerprint,
@@ -21,7 +21,7 @@ from snaploom.skipping.core.definition import (
 from snaploom.skipping.core.predicates import And, Comparison, Operator
 from snaploom.skipping.core.terms import column_term
 from snaploom.skipping.evaluation import evaluate
-from snaploom.skipping.stores.bases import open_base
+from snaploom.skipping.stores.catalog import open_base
 from snaploom.skipping.stores.port import StoredState
 
 FILES = 1_000_000

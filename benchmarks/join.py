@@ -31,13 +31,13 @@ from handwritten import weave_handwritten
 from planner import planning_figures, startup_figure
 from pyspark.sql import SparkSession
 
-from snaploom.jobs.declarations.declarationfiles import read_declarations, refuse
-from snaploom.jobs.job import Job
-from snaploom.jobs.session.spark import build_session
-from snaploom.jobs.weaving.outputrun import weave_output
+from snaploom.models.common import now
 from snaploom.models.report import RunPhase
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings
-from snaploom.models.times import now
+from snaploom.run.declarations import read_declarations, refuse
+from snaploom.run.job import Job
+from snaploom.run.session.spark import build_session
+from snaploom.run.weaving.outputrun import weave_output
 
 HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "snaploom" / "benchmarks"

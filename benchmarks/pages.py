@@ -17,10 +17,10 @@ from figures import Figure, publish
 from support.site.chromium import Browser, chromium
 from support.site.histories import HOURLY, declarations, write_history
 
-from snaploom.jobs.declarations.declarationfiles import read_declarations
-from snaploom.models.times import EpochNanos
+from snaploom.models.common import EpochNanos
+from snaploom.run.declarations import read_declarations
 from snaploom.site.collection import Clock, declared_pages
-from snaploom.site.sitefiles import INDEX, site_of, write_site
+from snaploom.site.document import INDEX, site_of, write_site
 
 LENGTHS = (100, 10_000)
 REPEATS = 7

@@ -9,7 +9,15 @@ from time import perf_counter, process_time
 
 from figures import Figure
 
-from snaploom.models.common import DataType, Empty, TimeOffset
+from snaploom.models.common import (
+    DataType,
+    Empty,
+    EpochNanos,
+    ObjectMeta,
+    Resource,
+    TimeOffset,
+    parse_instant,
+)
 from snaploom.models.datarelationship import (
     DataRelationship,
     DataRelationshipSpec,
@@ -27,23 +35,23 @@ from snaploom.models.datasource import (
 from snaploom.models.outputdataset import (
     DataModel,
     FromInterval,
+    HivePartitioned,
     LocalDateTime,
     OtherDataSource,
     OutputDataset,
     OutputDatasetSpec,
+    OutputFolder,
     RootDataSource,
     SnapshotFilter,
+    SnapshotFormat,
     UsedRelationship,
 )
-from snaploom.models.outputfolder import HivePartitioned, OutputFolder, SnapshotFormat
-from snaploom.models.resource import ObjectMeta, Resource
-from snaploom.models.times import EpochNanos, parse_instant
-from snaploom.planning.bundles import bundle_for
-from snaploom.planning.graph import join_graph
-from snaploom.planning.intervals import SourceSnapshots
-from snaploom.planning.plan import PublishedState, plan_run
-from snaploom.planning.tree import plan_tree
-from snaploom.planning.validation.validator import validate
+from snaploom.plan.bundles import bundle_for
+from snaploom.plan.graph import join_graph
+from snaploom.plan.intervals import SourceSnapshots
+from snaploom.plan.plan import PublishedState, plan_run
+from snaploom.plan.tree import plan_tree
+from snaploom.validate.validator import validate
 
 SNAPSHOTS = 30
 DAY = 86_400 * 10**9

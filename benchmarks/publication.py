@@ -14,12 +14,13 @@ from time import perf_counter
 
 from figures import Figure, publish
 
-from snaploom.jobs.weaving.preflight import published_state
+from snaploom.files.objectstore import ObjectStore
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos, format_instant, now
 from snaploom.models.report import JoinMeasure, SourceSnapshot
-from snaploom.models.times import EpochNanos, format_instant, now
-from snaploom.storage import publication
-from snaploom.storage.checkpoints import CHECKPOINT_EVERY, write_checkpoint
-from snaploom.storage.entries import (
+from snaploom.output import publication
+from snaploom.output.checkpoints import CHECKPOINT_EVERY, write_checkpoint
+from snaploom.output.entries import (
     FileRecord,
     FolderIdentity,
     FolderSettings,
@@ -28,12 +29,10 @@ from snaploom.storage.entries import (
     SnapshotRecord,
     format_entry,
 )
-from snaploom.storage.folder import Folder, open_folder, prepare_folder
-from snaploom.storage.layout import content_hash, manifest_key, new_run_id
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.state import FolderState, fold
-from snaploom.storage.stores import open_store
-from snaploom.storage.writeridentity import Run
+from snaploom.output.folder import Folder, Run, open_folder, prepare_folder
+from snaploom.output.layout import content_hash, manifest_key, new_run_id
+from snaploom.output.state import FolderState, fold
+from snaploom.run.weaving.preflight import published_state
 
 LENGTHS = (10, 100, 1_000, 10_000, 100_000)
 REPEATS = 5

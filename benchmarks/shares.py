@@ -23,8 +23,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from support.skipping.proofranges import FORMS, OPERATORS
 
-from snaploom.jobs.session.spark import build_session
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings
+from snaploom.run.session.spark import build_session
 from snaploom.skipping.core.definition import (
     IndexDefinition,
     ReaderFingerprint,

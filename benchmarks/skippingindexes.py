@@ -24,14 +24,14 @@ from figures import Figure, publish
 from indexload import load_figures
 from pyspark.sql import DataFrame, SparkSession
 
-from snaploom.jobs.session.spark import build_session
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings
+from snaploom.parquet.footers import local_footer_bytes, parse_footer
+from snaploom.parquet.statistics import column_statistics
+from snaploom.run.session.spark import build_session
 from snaploom.skipping.spark.interfaces.enable import enable, without_skipping
 from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder, skipping_index
 from snaploom.skipping.spark.targets.targetlookup import open_path
-from snaploom.skipping.stores.bases import open_base
-from snaploom.storage.parquetfooters import local_footer_bytes, parse_footer
-from snaploom.storage.parquetstatistics import column_statistics
+from snaploom.skipping.stores.catalog import open_base
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "snaploom"
 WORK = CACHE / "benchmarks" / "skipping"

@@ -29,7 +29,7 @@ from skippingindexes import (
     wide_files,
 )
 
-from snaploom.jobs.session.spark import build_session
+from snaploom.run.session.spark import build_session
 
 HERE = Path(__file__).parent
 SIZES = (FILES, 10_000, 100_000)

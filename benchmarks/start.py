@@ -24,8 +24,8 @@ from handwritten import weave_handwritten
 from join import CACHE, MONTHS, OUTPUT, declared, fresh, note, refuse_difference, single_snapshot
 from pyspark.sql import SparkSession
 
-from snaploom.jobs.session.spark import build_session
 from snaploom.models.run import RunSettings
+from snaploom.run.session.spark import build_session
 
 PROGRAM = Path(sys.executable).with_name("snaploom")
 SCALE_FACTOR = 0.01

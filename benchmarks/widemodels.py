@@ -17,12 +17,12 @@ from pyspark.sql import functions as sf
 
 from snaploom.engine.fold import Weave
 from snaploom.engine.rowcounts import Weaving
-from snaploom.jobs.session.spark import build_session
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings
-from snaploom.planning.bundles import bundle_for
-from snaploom.planning.plan import plan_offline
-from snaploom.planning.tree import JoinNode, JoinTree
+from snaploom.plan.bundles import bundle_for
+from snaploom.plan.plan import plan_offline
+from snaploom.plan.tree import JoinNode, JoinTree
+from snaploom.run.session.spark import build_session
 
 COLUMNS = 5
 """Columns of each source: 200 sources have 1,000."""

@@ -18,7 +18,7 @@ from figures import Figure, publish
 from pyspark.sql import SparkSession
 from skippingindexes import CACHE, SETTINGS, built_index, folder_kib, seconds, wide_files
 
-from snaploom.jobs.session.spark import build_session
+from snaploom.run.session.spark import build_session
 from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder, skipping_index
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.statements.syntax import PathName

@@ -10,8 +10,8 @@ import sys
 from pyspark.sql import DataFrame
 from query import measured
 
-from snaploom.jobs.session.spark import build_session
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings
+from snaploom.run.session.spark import build_session
 from snaploom.skipping.spark.interfaces.enable import enable
 
 

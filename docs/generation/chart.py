@@ -14,12 +14,18 @@ from pydantic import BaseModel, JsonValue
 from generation.chartvalues import Values
 from generation.markdown import NOTE, table
 from generation.models import Sections, resource_schema
-from snaploom.models.attributedocs import field_docs, one_line
-from snaploom.models.base import ONE_OF_KEYWORD, ApiModel
+from snaploom.models.base import ONE_OF_KEYWORD, ApiModel, field_docs, one_line
 from snaploom.models.common import GROUP
-from snaploom.models.crds import crd_name, crd_text
 from snaploom.models.kinds import KINDS
-from snaploom.models.schema import MEANINGS_KEYWORD, ModelSchema, Schema, as_object, without_null
+from snaploom.models.schemas import (
+    MEANINGS_KEYWORD,
+    ModelSchema,
+    Schema,
+    as_object,
+    crd_name,
+    crd_text,
+    without_null,
+)
 
 CHART = Path(__file__).parents[2] / "charts" / "snaploom"
 CRDS = "templates/crds"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from generation.markdown import NOTE
 from generation.reasons import linked, reasons_of
 from generation.samples import FindingSample, finding_samples
-from snaploom.models.catalogue.code import Code
 from snaploom.models.codes import CODES
+from snaploom.models.findings import Code
 
 _PREFLIGHT = "SL192"
 

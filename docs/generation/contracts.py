@@ -11,9 +11,7 @@ from pathlib import Path
 from generation.markdown import NOTE, block, table
 from generation.models import Sections, document_schema
 from snaploom.models.report import Report
-from snaploom.planning.availability import Action
-from snaploom.planning.commonfields import CommonFields, OneSided, Retyped
-from snaploom.planning.rowchanges import (
+from snaploom.plan.differences import (
     SAMPLE_COLUMNS,
     VALUE_LENGTH,
     ChangedValue,
@@ -24,6 +22,8 @@ from snaploom.planning.rowchanges import (
     RowChanges,
     RowSample,
 )
+from snaploom.plan.steps import Action
+from snaploom.types.merge import CommonFields, OneSided, Retyped
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 NOW = "2024-03-15T00:00:00Z"

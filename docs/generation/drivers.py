@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generation.markdown import NOTE, table
-from snaploom.planning.sources.databases.driverjars import DRIVER_JARS, database_of
+from snaploom.sources.databases.drivers import DRIVER_JARS, database_of
 
 _INTRODUCTION = """\
 What `snaploom drivers install` knows by name. The image of Spark for clusters has the same jars,

@@ -10,7 +10,7 @@ from pathlib import Path
 import snaploom
 import snaploom_operator
 from snaploom.errors import SnaploomError
-from snaploom.models.attributedocs import one_line
+from snaploom.models.base import one_line
 
 PACKAGE = Path(snaploom.__file__).parent
 OPERATOR = Path(snaploom_operator.__file__).parent

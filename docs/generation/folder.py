@@ -7,17 +7,9 @@ import re
 
 from generation.markdown import NOTE, block, table
 from generation.models import Sections, document_schema
-from snaploom.models.attributedocs import one_line
-from snaploom.models.base import ApiModel
-from snaploom.storage import layout
-from snaploom.storage.entries import (
-    Claim,
-    Configure,
-    Publish,
-    Replace,
-    Revoke,
-    Tombstone,
-)
+from snaploom.models.base import ApiModel, one_line
+from snaploom.output import layout
+from snaploom.output.entries import Claim, Configure, Publish, Replace, Revoke, Tombstone
 
 ENTRIES: tuple[type[ApiModel], ...] = (Configure, Publish, Replace, Tombstone, Claim, Revoke)
 """Kinds of entries, in the order in which a folder meets them."""

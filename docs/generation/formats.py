@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from generation.markdown import NOTE, table
-from snaploom.planning.fileformats import FORMATS, OF_FILES, REFUSED, Holds
-from snaploom.planning.sqlgate.conditions import FUNCTIONS
+from snaploom.policy.fileformats import FORMATS, OF_FILES, REFUSED, Holds
+from snaploom.policy.sqlconditions import FUNCTIONS
 
 
 def formats_page() -> str:

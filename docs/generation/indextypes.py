@@ -26,8 +26,7 @@ from snaploom.skipping.core.predicates import (
 )
 from snaploom.skipping.core.terms import Term, arrow_type, column_term
 from snaploom.skipping.indexes import bloomfilter, prefix, tokens, valueset
-from snaploom.skipping.indexes.base import Feed
-from snaploom.skipping.indexes.registry import index_type, registered_types
+from snaploom.skipping.indexes.base import Feed, index_type, registered_types
 
 ORDER = ("MIN_MAX", "VALUE_SET", "BLOOM_FILTER", "PARTITION", "PREFIX", "TOKENS", "GEO_BOX")
 """The order in which people meet them."""

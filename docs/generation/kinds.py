@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from generation.markdown import NOTE
 from generation.models import Sections, first_definition, resource_schema
-from snaploom.models.attributedocs import one_line
+from snaploom.models.base import one_line
 from snaploom.models.common import API_VERSION
 from snaploom.models.kinds import Kind
 from snaploom.models.outputdataset import OutputDataset

@@ -10,7 +10,7 @@ from prometheus_client.core import Metric
 from prometheus_client.metrics import MetricWrapperBase
 
 from generation.markdown import NOTE, table
-from snaploom.models.times import now
+from snaploom.models.common import now
 from snaploom_operator.admission.webhook import AdmissionMetrics
 from snaploom_operator.queues import WorkQueue
 from snaploom_operator.serve.metrics import Metrics, StateCollector

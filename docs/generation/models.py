@@ -9,9 +9,8 @@ from typing import cast
 from pydantic import BaseModel, JsonValue
 
 from generation.markdown import table
-from snaploom.models.attributedocs import one_line
-from snaploom.models.base import ONE_OF_KEYWORD
-from snaploom.models.schema import (
+from snaploom.models.base import ONE_OF_KEYWORD, one_line
+from snaploom.models.schemas import (
     MEANINGS_KEYWORD,
     ModelSchema,
     Schema,

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from generation.markdown import NOTE, table
 from snaploom.models.kinds import KINDS
-from snaploom.models.schema import as_object
+from snaploom.models.schemas import as_object
 
 ACCESS = Path(__file__).parents[2] / "charts/snaploom/templates/access"
 PAGE = "operating/permissions.md"

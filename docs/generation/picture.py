@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from snaploom.jobs.declarations.declarationfiles import read_declarations
-from snaploom.planning.picture import picture_of
-from snaploom.planning.plan import plan_offline
-from snaploom.planning.svg import to_svg
+from snaploom.plan.drawings import picture_of, to_svg
+from snaploom.plan.plan import plan_offline
+from snaploom.run.declarations import read_declarations
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "flights"
 OUTPUT = "flights-wide"

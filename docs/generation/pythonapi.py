@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import snaploom
 from generation.markdown import NOTE
-from snaploom.project import pages, results, status
+from snaploom.project import pages, results
+from snaploom.project import pages as status
 
 RESULTS = (
     results.Findings,

@@ -11,11 +11,10 @@ from pathlib import Path
 
 from generation.errorclasses import OPERATOR, ErrorClass, errors
 from generation.markdown import NOTE, meanings, table
-from snaploom.models.attributedocs import member_docs
-from snaploom.models.catalogue.code import Code
+from snaploom.models.base import member_docs
 from snaploom.models.codes import CODE_BY_ID
-from snaploom.models.remedies import REMEDY_BY_REASON
-from snaploom.models.remedies.remedy import Remedy
+from snaploom.models.findings import Code
+from snaploom.models.remedies import REMEDY_BY_REASON, Remedy
 from snaploom_operator.conditions import CONDITIONS, EVENTS, EVERY_REMEDY, ConditionType, Reason
 from snaploom_operator.errors import CLUSTER
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from generation.markdown import NOTE, table
-from snaploom.planning.podsettings import ANNOTATIONS, LABELS, PROGRAMS
-from snaploom.planning.podvariables import FAMILIES, NAMES
-from snaploom.planning.sparkconf import ALLOWED, BEYOND
+from snaploom.policy.pods import ANNOTATIONS, LABELS, PROGRAMS
+from snaploom.policy.sparkconf import ALLOWED, BEYOND
+from snaploom.policy.variables import FAMILIES, NAMES
 
 
 def run_settings_page() -> str:

@@ -13,16 +13,16 @@ from pathlib import Path
 
 from snaploom.cli.console import message_console, print_findings
 from snaploom.errors import SnaploomError
-from snaploom.jobs.declarations.chosenvariables import chosen_variables
-from snaploom.jobs.declarations.declarationfiles import Declarations, read_declarations
-from snaploom.jobs.plannedoutput import plan_output
-from snaploom.jobs.preflighterrors import preflight_finding
+from snaploom.loading.project import chosen_variables
 from snaploom.models.codes import CODES
-from snaploom.models.finding import Finding, InvalidDeclarations
-from snaploom.models.times import parse_instant
-from snaploom.planning.emptysources import refuse_empty_root
-from snaploom.planning.intervals import SourceSnapshots
-from snaploom.planning.plan import PublishedState, plan_run
+from snaploom.models.common import parse_instant
+from snaploom.models.findings import Finding, InvalidDeclarations
+from snaploom.plan.intervals import SourceSnapshots
+from snaploom.plan.plan import PublishedState, plan_run
+from snaploom.plan.steps import refuse_empty_root
+from snaploom.run.declarations import Declarations, read_declarations
+from snaploom.run.events import preflight_finding
+from snaploom.run.plannedoutput import plan_output
 
 FOLDER = Path(__file__).parents[1] / "samples" / "findings"
 """Where the inputs are."""

@@ -18,19 +18,20 @@ from generation.sourcetext import (
     signature,
 )
 from snaploom import skipping
-from snaploom.interop.opensearch import options
-from snaploom.interop.opensearch.options import Auth, OpenSearchOptions
+from snaploom.plugins.flint import options
+from snaploom.plugins.flint.options import Auth, OpenSearchOptions
 from snaploom.skipping.core import filetable, terms
-from snaploom.skipping.formats import keyservices
-from snaploom.skipping.indexes.registry import ENTRY_POINTS as TYPES_GROUP
+from snaploom.skipping.formats import parquetfiles
+from snaploom.skipping.indexes.base import ENTRY_POINTS as TYPES_GROUP
 from snaploom.skipping.lifecycle.machine import USUAL
-from snaploom.skipping.spark.optimizer import settings
+from snaploom.skipping.spark.optimizer import requests
 from snaploom.skipping.spark.relations import fingerprint
-from snaploom.skipping.statements import parameters, properties
+from snaploom.skipping.statements import columns as parameters
+from snaploom.skipping.statements import columns as properties
 from snaploom.skipping.stores import folder
-from snaploom.skipping.stores.bases import ENTRY_POINTS as STORES_GROUP
 from snaploom.skipping.stores.catalog import BELIEVED_SECONDS
-from snaploom.skipping.stores.forms import ENTRY_POINTS as FORMS_GROUP
+from snaploom.skipping.stores.catalog import ENTRY_POINTS as STORES_GROUP
+from snaploom.skipping.stores.folder import ENTRY_POINTS as FORMS_GROUP
 
 GRAMMAR = """
 CREATE SKIPPING INDEX [IF NOT EXISTS] ON target
@@ -58,8 +59,8 @@ _JOIN_SETTINGS = (
      "So many different keys of the other side are used at most, of so many rows where these have "
      "to be computed first (`UNION`, `DISTINCT`, filters)."),
 )  # fmt: skip
-_DEFAULTS = {settings.ENABLED: "`true`", settings.EVALUATE_ONLY: "`false`",
-             settings.FLINT_ENABLED: "`true`", settings.USAGE: "`true`"}  # fmt: skip
+_DEFAULTS = {requests.ENABLED: "`true`", requests.EVALUATE_ONLY: "`false`",
+             requests.FLINT_ENABLED: "`true`", requests.USAGE: "`true`"}  # fmt: skip
 
 _OF_THE_PEER = frozenset({
     "refresh_interval", "scheduler_mode", "checkpoint_location", "watermark_delay", "output_mode",
@@ -185,16 +186,16 @@ def _statements() -> list[str]:
 
 
 def _sessions() -> list[str]:
-    meanings = assigned_docs(module_tree(settings.__name__).body)
-    docs = {str(getattr(settings, name)): text for name, text in meanings.items()}
-    docs[keyservices.SETTING] = (
+    meanings = assigned_docs(module_tree(requests.__name__).body)
+    docs = {str(getattr(requests, name)): text for name, text in meanings.items()}
+    docs[parquetfiles.SETTING] = (
         "Where keys of encrypted indexes are, such as `vault+https://host:8200/v1/transit`; "
         "keys that are given to `enable` go first."
     )
-    internal = {*fingerprint.REQUESTED, settings.TRACE}
+    internal = {*fingerprint.REQUESTED, requests.TRACE}
     rows = [
         [f"`{name}`", _DEFAULTS.get(name, ""), docs[name].replace(" (seed)", "")]
-        for name in settings.REQUESTED
+        for name in requests.REQUESTED
         if name not in internal
     ]
     rows += [[f"`{name}`", default, text] for name, default, text in _JOIN_SETTINGS]
@@ -240,7 +241,7 @@ def _python() -> list[str]:
         for node in public_methods(manage)
         if not node.decorator_list
     ]
-    counting = module_tree("snaploom.skipping.spark.optimizer.usagecounters")
+    counting = module_tree("snaploom.skipping.spark.optimizer.usage")
     sums = field_docs(class_named(counting, "Statistics"))
     return [
         "## Python\n",
@@ -290,7 +291,7 @@ def _store() -> list[str]:
 
 
 def _flint() -> list[str]:
-    tree = module_tree("snaploom.interop.opensearch.options")
+    tree = module_tree("snaploom.plugins.flint.options")
     docs = field_docs(class_named(tree, "OpenSearchOptions"))
     defaults = OpenSearchOptions()
     by_field: dict[str, list[str]] = {}

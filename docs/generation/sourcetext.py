@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
-from snaploom.models.attributedocs import one_line
+from snaploom.models.base import one_line
 
 
 def module_tree(module: str) -> ast.Module:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from generation.markdown import NOTE, block, meanings, table
-from snaploom.planning.sqlgate.functions import FUNCTIONS, Determinism, Function, Kind
-from snaploom.sparkgate.kinds import OPTIONS
+from snaploom.policy.sqlfunctions import FUNCTIONS, Determinism, Function, Kind
+from snaploom.spark.kinds import OPTIONS
 
 _INTRODUCTION = """\
 # Functions of SQL

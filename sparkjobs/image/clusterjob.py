@@ -1,10 +1,10 @@
-"""The application of `spark-submit` in a cluster: `snaploom.jobs.clusterjob`.
+"""The application of `spark-submit` in a cluster: `snaploom.run.clusterjob`.
 
 A file apart: Python looks for modules first beside the file that it is started with, and the
 modules beside the job are not meant for others, which import an `events` of their own.
 """
 
-from snaploom.jobs.clusterjob import main
-from snaploom.processend import end_process
+from snaploom.localfiles import end_process
+from snaploom.run.clusterjob import main
 
 end_process(main())

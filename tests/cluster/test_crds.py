@@ -8,8 +8,8 @@ import pytest
 from support.cluster.cluster import CRDS, running_control_plane
 from support.cluster.clusterkubectl import Raw
 
-from snaploom.models.crds import crd, crd_name
 from snaploom.models.kinds import KINDS
+from snaploom.models.schemas import crd, crd_name
 
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 NAMES = [f"crd/{crd_name(kind)}" for kind in KINDS]

@@ -10,9 +10,9 @@ from support.cluster.chart import REPOSITORY
 from support.cluster.gitopsplatform import GITOPS, SHOP, shop
 
 from snaploom.loading.load import load
-from snaploom.models.finding import errors_of
+from snaploom.models.findings import errors_of
 from snaploom.models.kinds import KIND_BY_NAME
-from snaploom.planning.validation.validator import validate
+from snaploom.validate.validator import validate
 
 Raw = dict[str, Any]
 

@@ -40,7 +40,7 @@ def test_python_of_executors_works_on_rows(spark_image):
 import pyarrow as pa, pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import arrow_udf
-import snaploom.interop.opensearch.store
+import snaploom.plugins.flint.store
 
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 

@@ -9,8 +9,8 @@ from support.cluster.cluster import kubectl_program
 from support.documentation.pages import DOCS, blocks_of
 
 from snaploom.loading.load import load
-from snaploom.models.projectfile import VariableChoice
-from snaploom.models.resource import Resource
+from snaploom.models.allowances import VariableChoice
+from snaploom.models.common import Resource
 
 PAGE = DOCS / "how-to" / "environments.md"
 

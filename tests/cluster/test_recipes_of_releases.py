@@ -29,8 +29,8 @@ from support.operator.operatorprocess import WORKS, OperatorProcess
 from support.servers.gotools import go_tool
 from support.servers.ports import free_ports
 
-from snaploom.models.crds import crd_name
 from snaploom.models.kinds import KINDS
+from snaploom.models.schemas import crd_name
 
 OPERATOR = "snaploom-operator"
 PAUSE = 0.2
@@ -191,7 +191,7 @@ RUN_ELSEWHERE = {
 """Pages with blocks that this file does not run, and which tests do."""
 HOW_TO_RUN_BY = {
     "argo-cd.md": "tests/cluster/test_argo_cd.py applies these files beside Argo CD's own "
-    "controllers; tests/cluster/test_gitops_folder.py looks at the folder of Flux, which is not here",
+    "controllers; test_gitops_folder.py beside it looks at the folder of Flux, which is not here",
     "install.md": "tests/cluster/charts/test_installation.py and test_plain_manifests.py; what an "
     "older Helm needs is run here",
     "lineage.md": "by none: an upgrade as that of upgrade.md, with values of its own",

@@ -3,7 +3,8 @@
 import pytest
 from support.declared.modelrules import BEHIND_TEXTS, PLACES, RULES, changed
 
-from snaploom.models import common, outputdataset, outputfolder
+from snaploom.models import common, outputdataset
+from snaploom.models import outputdataset as outputfolder
 
 ROWS = [pytest.param(model, right, id=model.__name__) for model, right, _ in RULES]
 FAULTS = [

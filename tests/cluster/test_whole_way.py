@@ -32,8 +32,8 @@ from support.cluster.wholeflights import (
 from support.documentation.examples import Example, copy_example, published_files
 from support.servers.s3servers import BUCKET, SECRET_KEY, running_versitygw
 
-from snaploom.models.crds import crd_name
 from snaploom.models.kinds import KINDS
+from snaploom.models.schemas import crd_name
 
 pytestmark = [pytest.mark.whole, pytest.mark.slow, pytest.mark.timeout(1800)]
 MARCH = "2013-03-31T00:00:00Z"

@@ -11,8 +11,8 @@ from support.compatibility.interfaces import changes, interfaces
 from support.compatibility.releases import KeptRelease, breaking, kept_releases
 from support.compatibility.schemachanges import Use, schema_changes
 
-from snaploom.jobs.declarations.bundlefile import read_bundle_file
 from snaploom.models.report import Report
+from snaploom.run.declarations import read_bundle_file
 
 TODAY = interfaces()
 SPEC = "kinds/datasources.json", "versions", "v1alpha1", "spec"

@@ -20,7 +20,7 @@ from generation.clustersizes import (
 )
 
 from snaploom.models.run import RunSettings
-from snaploom.planning.sparksettings import refusals
+from snaploom.policy.pods import refusals
 
 ONE = Measured(
     scale_factor="1",

@@ -19,8 +19,8 @@ from support.documentation.pages import blocks_of
 from support.storage.folders import a_folder, day, published
 
 import snaploom
-from snaploom.models.times import format_instant
-from snaploom.storage.local import LocalObjectStore
+from snaploom.files.local import LocalObjectStore
+from snaploom.models.common import format_instant
 
 PAGE = REPOSITORY / "CONTRIBUTING.md"
 SNAPLOOM = str(BIN / "snaploom")
@@ -112,7 +112,7 @@ def test_the_source_kind_of_the_page_is_run(spark: SparkSession, tmp_path: Path)
 
 def test_a_source_kind_changes_its_model_and_the_registries_only() -> None:
     changed = {name for name in section("Add a source kind") if (LIBRARY / name).exists()}
-    registries = {"planning/sources/registry.py", "engine/sources/registry.py"}
+    registries = {"sources/registry.py", "sources/readers.py"}
     assert changed == {"models/datasource.py", *registries}
 
 

@@ -11,7 +11,7 @@ import yaml
 from generation.samples import FOLDER, FindingSample, finding_samples, validated
 
 from snaploom.models.codes import CODE_BY_ID
-from snaploom.models.finding import Finding
+from snaploom.models.findings import Finding
 
 SAMPLES = finding_samples()
 OF_FILES = {"SL101", "SL102", "SL103", "SL104", "SL106", "SL119"}

@@ -18,8 +18,8 @@ from support.documentation.pages import (
 )
 
 from snaploom.loading.load import load
-from snaploom.models.finding import errors_of
-from snaploom.planning.validation.validator import validate
+from snaploom.models.findings import errors_of
+from snaploom.validate.validator import validate
 
 PAGES = every_page()
 STARTER = REPOSITORY / "sparkjobs/src/snaploom/cli/templates/model.yaml"

@@ -25,55 +25,52 @@ from support.documentation.pages import DOCS
 from support.storage.folders import START, a_run
 
 from snaploom.cli.init import init
-from snaploom.endpoints.connections import bounded_body, origin_of
-from snaploom.engine.failures import translate
+from snaploom.endpoints import bounded_body, origin_of
 from snaploom.engine.schemachecks import MissingField
-from snaploom.engine.sources.databases.login import login_of
-from snaploom.engine.sources.port import not_listed
-from snaploom.engine.sources.schemas import check_schema
 from snaploom.errors import SnaploomError, StorageError
-from snaploom.interop.flintspark.values import written
-from snaploom.interop.opensearch.base import open_opensearch_base
-from snaploom.interop.opensearch.failures import translated
-from snaploom.jobs.clusterlease import ClusterLease
-from snaploom.jobs.declarations.bundlefile import read_bundle_file
-from snaploom.jobs.declarations.declarationfiles import read_declarations, refuse
-from snaploom.jobs.interruption import Interruption
-from snaploom.jobs.reports.exitcodes import unstarted_report
-from snaploom.jobs.reports.identity import Owner, RunIdentity
-from snaploom.jobs.session.spark import build_session
+from snaploom.files.cloud import store_error
+from snaploom.files.local import LocalObjectStore
+from snaploom.files.stores import open_store
 from snaploom.models.allowances import NO_ALLOWANCES
-from snaploom.models.common import MissingMode, TimeOffset
+from snaploom.models.common import EpochNanos, MissingMode, TimeOffset
 from snaploom.models.datasource import Credentials
 from snaploom.models.report import ExclusionReason
 from snaploom.models.run import RunSettings
-from snaploom.models.times import EpochNanos
-from snaploom.planning.calendar import length_of
-from snaploom.planning.emptysources import refuse_empty_root
-from snaploom.planning.fileformats import FormatPlace, require_format
-from snaploom.planning.intervals import (
+from snaploom.output.documents import ENTRY, HINT, parse_json, parse_versioned
+from snaploom.output.entries import Claim
+from snaploom.output.folder import open_folder
+from snaploom.output.history import refuse_empty
+from snaploom.output.manifest import ManifestLog
+from snaploom.output.state import EMPTY, FolderState
+from snaploom.output.versions import ReadChoice
+from snaploom.plan.intervals import (
     Intervals,
+    IntervalSet,
     IntervalSettings,
     SourceSnapshots,
     root_candidates,
 )
-from snaploom.planning.intervalset import IntervalSet
-from snaploom.planning.plan import PublishedState, plan_run
-from snaploom.planning.tree import JoinNode
+from snaploom.plan.plan import PublishedState, plan_run
+from snaploom.plan.steps import refuse_empty_root
+from snaploom.plan.times import length_of
+from snaploom.plan.tree import JoinNode
+from snaploom.plugins.flint.client import translated
+from snaploom.plugins.flint.store import open_opensearch_base
+from snaploom.plugins.flint.values import written
+from snaploom.policy.fileformats import FormatPlace, require_format
 from snaploom.project.results import Run, Runs
-from snaploom.skipping.formats.keyservices import open_keys
-from snaploom.skipping.indexes.registry import index_type
-from snaploom.skipping.stores.statedocument import parse_state
-from snaploom.storage.documentparser import ENTRY, HINT, parse_json, parse_versioned
-from snaploom.storage.entries import Claim
-from snaploom.storage.folder import open_folder
-from snaploom.storage.history import refuse_empty
-from snaploom.storage.local import LocalObjectStore
-from snaploom.storage.manifest import ManifestLog
-from snaploom.storage.readchoice import ReadChoice
-from snaploom.storage.state import EMPTY, FolderState
-from snaploom.storage.storeerrors import store_error
-from snaploom.storage.stores import open_store
+from snaploom.run.declarations import read_bundle_file, read_declarations, refuse, unstarted_report
+from snaploom.run.events import Interruption
+from snaploom.run.joblog import Owner, RunIdentity
+from snaploom.run.kubernetes import ClusterLease
+from snaploom.run.session.spark import build_session
+from snaploom.skipping.formats.parquetfiles import open_keys
+from snaploom.skipping.indexes.base import index_type
+from snaploom.skipping.stores.states import parse_state
+from snaploom.sources.databases.connection import login_of
+from snaploom.sources.port import not_listed
+from snaploom.sources.transformers import check_schema
+from snaploom.spark.failures import translate
 from snaploom_operator.admission.request import parse_review
 from snaploom_operator.cluster.requests import RequestTarget, failure_of
 from snaploom_operator.conditions import EVERY_REMEDY
@@ -101,7 +98,7 @@ def _root_empty(_folder: Path) -> None:
 def _too_many_candidates(_folder: Path) -> None:
     forever = SourceSnapshots(intervalset=IntervalSet.of([(-(2**62), 2**62)]))
     settings = IntervalSettings(Intervals(EpochNanos(START), length_of(TimeOffset(nano=1)), "UTC"))
-    with patch("snaploom.planning.intervals.MOST_CANDIDATES", 100):
+    with patch("snaploom.plan.intervals.MOST_CANDIDATES", 100):
         root_candidates(settings, forever, [], EpochNanos(START + 10**6))
 
 
@@ -201,7 +198,7 @@ def _contended(folder: Path) -> None:
             seconds=60,
         )
 
-    with patch("snaploom.storage.numberedlog.COMMIT_ATTEMPTS", 3):
+    with patch("snaploom.output.documents.COMMIT_ATTEMPTS", 3):
         ManifestLog(_local(folder)).commit(partial(claim, "slow"))
 
 

@@ -9,7 +9,7 @@ from generation.errorclasses import OPERATOR, errors
 from generation.reasons import PAGE
 from support.documentation.pages import DOCS, anchors_of
 
-from snaploom.models.attributedocs import member_docs
+from snaploom.models.base import member_docs
 from snaploom.models.codes import CODE_BY_ID
 from snaploom_operator.conditions import EVERY_REMEDY, REMEDIES, Reason
 

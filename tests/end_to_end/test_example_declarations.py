@@ -11,8 +11,8 @@ from support.documentation.examples import REPOSITORY
 from snaploom.loading.load import load
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.planning.graph import join_graph
-from snaploom.planning.tree import JoinTree, plan_tree
+from snaploom.plan.graph import join_graph
+from snaploom.plan.tree import JoinTree, plan_tree
 
 EXAMPLES = ("flights", "customer", "tpch")
 STARTER = REPOSITORY / "sparkjobs/src/snaploom/cli/templates"

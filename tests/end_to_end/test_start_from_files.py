@@ -17,7 +17,7 @@ from support.discovery.datasets import logistik, shop
 from support.discovery.messy import haendler
 
 import snaploom as sl
-from snaploom.planning.fileformats import AVRO_CLASS
+from snaploom.policy.fileformats import AVRO_CLASS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

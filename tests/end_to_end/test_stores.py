@@ -18,10 +18,9 @@ from support.weaving.remoteloom import live, remote_shop
 from support.weaving.remoteuse import used
 from support.weaving.runstages import STORE_PAIRS, versions_after
 
-from snaploom.engine.committers import PROTOCOL
-from snaploom.hadoop.client import client_of
-from snaploom.hadoop.store import HadoopObjectStore
 from snaploom.models.allowances import ALLOW_VARIABLE
+from snaploom.spark.hadoopstore import HadoopObjectStore
+from snaploom.spark.jvm import PROTOCOL, client_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

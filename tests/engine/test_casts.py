@@ -6,9 +6,9 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
-from snaploom.engine.datatypes import to_spark
 from snaploom.models.common import DataType
-from snaploom.planning.casts import can_cast
+from snaploom.spark.types import to_spark
+from snaploom.types.merge import can_cast
 
 pytestmark = pytest.mark.spark
 

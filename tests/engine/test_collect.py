@@ -8,8 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from support.weaving.smallmodels import Loom, key_field, relationship, same_key, weave_into
 
-from snaploom.engine.fold import fold
-from snaploom.engine.probes import Recording
+from snaploom.engine.fold import Recording, fold
 
 pytestmark = pytest.mark.spark
 GROUPED = Loom("l", ["r"], [same_key("k", "l r", "long")], group_by={"r": ["K"]})

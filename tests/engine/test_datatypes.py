@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import types as spark
 
-from snaploom.engine.datatypes import from_spark, struct_of, to_spark
 from snaploom.models.common import DataType, SchemaField
+from snaploom.spark.types import from_spark, struct_of, to_spark
 
 SIMPLE = [
     "binary", "boolean", "byte", "calendarInterval", "date", "double", "float", "integer", "long",

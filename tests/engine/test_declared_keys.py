@@ -19,11 +19,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 from support.weaving.smallmodels import Loom, Woven, relationship, weave_into
 
-from snaploom.engine.datatypes import to_spark
-from snaploom.engine.keytypes import holds
+from snaploom.engine.keys import holds
 from snaploom.engine.schemachecks import check_schemas
 from snaploom.engine.subtrees import subtree_signature
 from snaploom.models.common import DataType
+from snaploom.spark.types import to_spark
 
 pytestmark = pytest.mark.spark
 

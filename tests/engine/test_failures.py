@@ -5,8 +5,6 @@ import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
-from snaploom.engine import failures
-from snaploom.engine.failures import condense, translate
 from snaploom.errors import (
     FolderNotWritable,
     SnaploomError,
@@ -15,6 +13,8 @@ from snaploom.errors import (
     SourceNotReadable,
     SourceSchemaInvalid,
 )
+from snaploom.spark import failures
+from snaploom.spark.failures import condense, translate
 
 
 def failure(action):

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import types as spark
 
-from snaploom.engine.fields import find_field, matches
 from snaploom.models.common import DataType
-from snaploom.planning.fieldpaths import quote, split_path
+from snaploom.spark.types import find_field, matches
+from snaploom.types.schemas import quote, split_path
 
 SCHEMA = (
     spark.StructType()

@@ -11,9 +11,9 @@ from support.storage.objectstoresuite import *  # noqa: F403
 from support.storage.objectstoresuite import keys
 
 from snaploom.errors import FolderNotOurs, FolderNotWritable, StorageError
-from snaploom.hadoop.client import client_of
-from snaploom.hadoop.store import HadoopObjectStore, hadoop_stores
-from snaploom.storage.stores import UnsupportedStore, open_store
+from snaploom.files.stores import UnsupportedStore, open_store
+from snaploom.spark.hadoopstore import HadoopObjectStore, hadoop_stores
+from snaploom.spark.jvm import client_of
 
 pytestmark = pytest.mark.spark
 

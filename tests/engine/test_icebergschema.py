@@ -8,9 +8,9 @@ import re
 import pytest
 from pyspark.sql import types as spark
 
-from snaploom.engine.icebergschema import has_type, iceberg_schema, renamed
-from snaploom.engine.outputschema import schema_faults
-from snaploom.models.outputfolder import DataFormat
+from snaploom.engine.schemachecks import schema_faults
+from snaploom.models.outputdataset import DataFormat
+from snaploom.sources.tables.iceberg import has_type, iceberg_schema, renamed
 
 
 def struct(**fields: spark.DataType) -> spark.StructType:

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession, types
 from support.weaving.smallmodels import Loom, same_key
 
-from snaploom.engine.joinorder import bytes_of_row, in_join_order
+from snaploom.engine.fold import bytes_of_row, in_join_order
 from snaploom.engine.rowcounts import Weaving
 from snaploom.skipping.spark.interfaces.enable import setting
 

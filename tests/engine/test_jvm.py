@@ -2,7 +2,7 @@
 
 import pytest
 
-from snaploom.hadoop.jvm import jvm_of
+from snaploom.spark.jvm import jvm_of
 
 pytestmark = pytest.mark.spark
 

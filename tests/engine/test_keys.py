@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from support.weaving.smallmodels import Loom, key_field, relationship, same_key, weave_into
 
-from snaploom.engine.keytypes import is_of_declared_type
+from snaploom.engine.keys import is_of_declared_type
 from snaploom.engine.rowcounts import Weaving
 from snaploom.errors import SourceSchemaInvalid
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.declared.declarations import output, parsed
 
-from snaploom.engine.matchedrows import low_match_warnings
+from snaploom.engine.expectations import low_match_warnings
 from snaploom.errors import CheckFailed
 from snaploom.models.report import JoinMeasure
 

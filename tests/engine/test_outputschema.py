@@ -3,9 +3,9 @@
 import pytest
 from pyspark.sql import types as spark
 
-from snaploom.engine.outputschema import refuse_unwritable, schema_faults
+from snaploom.engine.schemachecks import refuse_unwritable, schema_faults
 from snaploom.errors import SourceSchemaInvalid
-from snaploom.models.outputfolder import DataFormat
+from snaploom.models.outputdataset import DataFormat
 
 PARQUET, AVRO, JSONL = DataFormat.PARQUET, DataFormat.AVRO, DataFormat.JSONL
 

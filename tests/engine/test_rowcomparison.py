@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from snaploom.confidential import remember_secret
 from snaploom.engine.rowcomparison import compare_rows
-from snaploom.planning.rowchanges import RowChange, RowChanges
+from snaploom.plan.differences import RowChange, RowChanges
 
 pytestmark = pytest.mark.spark
 

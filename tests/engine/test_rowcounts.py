@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from support.weaving.smallmodels import Loom, Woven, same_key, weave_into
 
-from snaploom.engine.probes import Counts, Observing, Point
+from snaploom.engine.fold import Counts, Observing, Point
 from snaploom.engine.rowcounts import null_key_warnings
 from snaploom.errors import RowsMultiplied
 from snaploom.models.report import JoinMeasure

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 from support.weaving.smallmodels import Loom, key_field, relationship, weave_into
 
-from snaploom.engine import unmatched
-from snaploom.engine.unmatched import unmatched_warnings
+from snaploom.engine import expectations
+from snaploom.engine.expectations import unmatched_warnings
 
 pytestmark = pytest.mark.spark
 
@@ -96,6 +96,6 @@ def test_floating_point_keys_of_one_type_are_compared_by_value(
 def test_of_many_joins_without_a_match_the_others_are_named_without_a_look(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unmatched, "SAMPLED_JOINS", 0)
+    monkeypatch.setattr(expectations, "SAMPLED_JOINS", 0)
     _, warnings = warnings_of(spark, tmp_path, ("(1)", "integer"), ("(2)", "integer"))
     assert warnings == ["no row found a match in `r` either; their keys were not looked at"]

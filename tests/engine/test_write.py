@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from support.weaving.smallmodels import Loom, weave_into
 
 from snaploom.errors import SourceSchemaInvalid
-from snaploom.models.outputfolder import UNWRITABLE, DataCompression, DataFormat
+from snaploom.models.outputdataset import UNWRITABLE, DataCompression, DataFormat
 
 pytestmark = pytest.mark.spark
 PAIRS = [

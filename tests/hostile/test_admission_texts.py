@@ -15,8 +15,8 @@ from support.hostile.sqlfields import DATABASE, OTHERS, SPARK_FIELDS, SQL_FIELDS
 from support.operator.controllerobjects import stored
 from support.operator.reviews import a_review, store_of
 
-from snaploom.models.times import EpochNanos
-from snaploom.planning.judging.texts import JudgedText, Verdict
+from snaploom.models.common import EpochNanos
+from snaploom.policy.verdicts import JudgedText, Verdict
 from snaploom_operator.admission.judge import MOST_OF_A_NAMESPACE, Judge, Judgement, Outcome
 from snaploom_operator.decision import ObservedResource
 from snaploom_operator.errors import TooManyReviews
@@ -27,8 +27,8 @@ from snaploom_operator.verdicts import TextVerdicts, TextWorkers
 
 STUCK = """
 import sys, time
-from snaploom.planning.judging.texts import judge
-from snaploom.planning.judging.wire import read_text, verdict_line
+from snaploom.policy.verdicts import judge
+from snaploom.policy.verdicts import read_text, verdict_line
 print(flush=True)
 for line in sys.stdin.buffer:
     text = read_text(line)
@@ -98,7 +98,7 @@ async def test_regexes_that_never_end_are_denied() -> None:
 async def test_no_regex_is_compiled_where_reviews_are_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("snaploom.planning.regexes._compiled", refuse)
+    monkeypatch.setattr("snaploom.policy.regexes._compiled", refuse)
     workers = TextWorkers()
     async with judging(workers) as judge:
         judgements = [
@@ -170,8 +170,8 @@ async def test_one_namespace_does_not_take_all_reviews() -> None:
 async def test_the_operator_judges_nothing_in_its_own_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("snaploom.planning.sqlgate.parsedfacts.facts_of", refuse)
-    monkeypatch.setattr("snaploom.planning.judging.regexlist.size_of", refuse)
+    monkeypatch.setattr("snaploom.policy.sql.facts_of", refuse)
+    monkeypatch.setattr("snaploom.policy.verdicts.size_of", refuse)
     raws: list[Raw] = [*OTHERS, SQL_FIELDS["transformer expression"][0]("value + 1")]
     store = store_of(raws)
     workers, woken = TextWorkers(), asyncio.Event()

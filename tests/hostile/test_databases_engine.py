@@ -25,10 +25,10 @@ from support.servers.databases import (
 from support.servers.mariadbserver import MariaDb
 from support.servers.postgresserver import Postgres
 
-from snaploom.engine.sources.opened import Sources
 from snaploom.errors import SourceError
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
-from snaploom.models.finding import InvalidDeclarations
+from snaploom.models.findings import InvalidDeclarations
+from snaploom.sources.readers import Sources
 
 pytestmark = pytest.mark.spark
 

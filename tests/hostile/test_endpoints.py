@@ -18,21 +18,18 @@ from pydantic import ValidationError
 from support.declared.declarations import Raw, document, files, output, parsed
 from support.skipping.opensearches import a_definition, options_of
 
-from snaploom.endpoints import connections
-from snaploom.endpoints.connections import EndpointRefused, connect, post
+from snaploom import endpoints as connections
+from snaploom.endpoints import EndpointRefused, connect, post
 from snaploom.errors import IndexNotPossible, KeyUnavailable, SkippingError
-from snaploom.interop.keyservices import vault
-from snaploom.interop.keyservices.vault import VaultKeyService
-from snaploom.interop.opensearch import client as opensearch_client
-from snaploom.interop.opensearch.base import open_opensearch_base
-from snaploom.interop.opensearch.client import OpenSearchClient
-from snaploom.interop.opensearch.segments import DocumentReader
-from snaploom.interop.opensearch.store import OpenSearchIndexStore
-from snaploom.jobs.lineage import sender
-from snaploom.jobs.lineage.lineagesettings import lineage_settings
 from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.planning.addresses import (
+from snaploom.plugins import vault
+from snaploom.plugins.flint import client as opensearch_client
+from snaploom.plugins.flint.client import OpenSearchClient
+from snaploom.plugins.flint.segments import DocumentReader
+from snaploom.plugins.flint.store import OpenSearchIndexStore, open_opensearch_base
+from snaploom.plugins.vault import VaultKeyService
+from snaploom.policy.addresses import (
     OF_ADMINISTRATOR,
     EndpointRules,
     declared_rules,
@@ -40,9 +37,11 @@ from snaploom.planning.addresses import (
     refusal_of_address,
     refusal_of_host,
 )
-from snaploom.planning.validation.validator import validate
-from snaploom.skipping.stores.patience import while_somebody_waits
+from snaploom.run.lineage import listener
+from snaploom.run.lineage.activation import lineage_settings
+from snaploom.skipping.stores.catalog import while_somebody_waits
 from snaploom.skipping.stores.port import Segment
+from snaploom.validate.validator import validate
 
 
 @dataclass
@@ -349,7 +348,7 @@ def of_lineage(server: Server) -> None:
         {"SNAPLOOM_LINEAGE_URL": server.url, "SNAPLOOM_LINEAGE_API_KEY": "t0ken"}
     )
     assert settings is not None
-    sender.open_transport(settings).session.post(  # type: ignore[attr-defined]
+    listener.open_transport(settings).session.post(  # type: ignore[attr-defined]
         f"{server.url}/api", data="{}", headers={"Authorization": "t0ken"}, timeout=2
     )
 
@@ -450,7 +449,7 @@ def test_no_setting_leads_to_a_metadata_service(host: str) -> None:
     settings = lineage_settings({"SNAPLOOM_LINEAGE_URL": f"http://{host}/"})
     assert settings is not None
     with pytest.raises(EndpointRefused):
-        sender.open_transport(settings).session.post(  # type: ignore[attr-defined]
+        listener.open_transport(settings).session.post(  # type: ignore[attr-defined]
             f"http://{host}/", data="{}", timeout=2
         )
 

@@ -20,7 +20,7 @@ from support.storage.tablefolders import published_in_table, table_folder
 
 from snaploom import reader
 from snaploom.cli import console
-from snaploom.engine.schemadocument import struct_from
+from snaploom.confidential import json_visible, visible
 from snaploom.errors import (
     FormatTooNew,
     ManifestCorrupt,
@@ -29,22 +29,21 @@ from snaploom.errors import (
     SourceSchemaInvalid,
     StorageError,
 )
-from snaploom.storage import layout
-from snaploom.storage.checkpoints import RECORDS_KEPT, format_checkpoint, parse_checkpoint
-from snaploom.storage.documentparser import ENTRY, HINT, Bounds, parse_json
-from snaploom.storage.entries import Replace, SnapshotRecord, format_entry, parse_entry
-from snaploom.storage.folder import Folder, open_folder
-from snaploom.storage.icebergtable import IcebergTable, TableVersion, is_below, version_key
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.parquetfooters import LONGEST, read_footer
-from snaploom.storage.pathnames import Hash, PartitionName, PublishedPath, RelativePath, RunId
-from snaploom.storage.records import Records
-from snaploom.storage.schemadocuments import read_schema, store_schema
-from snaploom.storage.state import EMPTY, ENDED_TOGETHER, first_ended, tombstone_of
-from snaploom.storage.stores import open_store
-from snaploom.storage.subtreestore import SubtreeStore
-from snaploom.storage.tablehistory import Meant, meaning_of
-from snaploom.visibletext import json_visible, visible
+from snaploom.files.objectstore import ObjectStore
+from snaploom.files.stores import open_store
+from snaploom.output import layout
+from snaploom.output.caches import SubtreeStore
+from snaploom.output.checkpoints import RECORDS_KEPT, format_checkpoint, parse_checkpoint
+from snaploom.output.documents import ENTRY, HINT, Bounds, parse_json
+from snaploom.output.entries import Replace, SnapshotRecord, format_entry, parse_entry
+from snaploom.output.folder import Folder, open_folder
+from snaploom.output.icebergtable import IcebergTable, TableVersion, is_below, version_key
+from snaploom.output.layout import Hash, PartitionName, PublishedPath, RelativePath, RunId
+from snaploom.output.manifest import read_schema, store_schema
+from snaploom.output.state import EMPTY, ENDED_TOGETHER, Records, first_ended, tombstone_of
+from snaploom.output.tablehistory import Meant, meaning_of
+from snaploom.parquet.footers import LONGEST, read_footer
+from snaploom.spark.types import struct_from
 
 OUTSIDE = Outside(Path("/canaries"), "127.0.0.1:1")
 KINDS = {

@@ -15,13 +15,13 @@ from support.runner.proofscope import IS_WHOLE
 from support.storage.folders import a_folder, a_run, a_target, agrees, now, published
 
 from snaploom.errors import NotAPlainFile, ObjectTooLarge, SnaploomError
-from snaploom.storage.foldercheck import check_files
-from snaploom.storage.local import DEEPEST, LocalObjectStore
-from snaploom.storage.objectstore import refuse_links
-from snaploom.storage.publication import publish
-from snaploom.storage.runcleanup import sweep
-from snaploom.storage.stores import open_store
-from snaploom.storage.subtreestore import SubtreeStore
+from snaploom.files.local import DEEPEST, LocalObjectStore
+from snaploom.files.objectstore import refuse_links
+from snaploom.files.stores import open_store
+from snaploom.output.caches import SubtreeStore
+from snaploom.output.foldercheck import check_files
+from snaploom.output.gc import sweep
+from snaploom.output.publication import publish
 
 ROUNDS = 10_000 if IS_WHOLE else 300
 """Times that each operation meets a folder that is swapped under it."""

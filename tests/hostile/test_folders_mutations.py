@@ -28,8 +28,8 @@ from support.hostile.goodfolder import LONG_AGO, declarations, good_folder
 from support.runner.proofscope import IS_WHOLE
 from support.storage.folders import a_run
 
-from snaploom.storage.folder import open_folder
-from snaploom.storage.stores import open_store
+from snaploom.files.stores import open_store
+from snaploom.output.folder import open_folder
 
 FOLDERS = 5000 if IS_WHOLE else 120
 DEADLINE = 2 * 3600 if IS_WHOLE else 600

@@ -17,14 +17,14 @@ from support.hostile.foldermutations import (
 from support.hostile.goodfolder import good_folder, parquet
 
 from snaploom import reader
-from snaploom.engine.hadoopfiles import HadoopFiles
-from snaploom.engine.schemadocument import schema_of
 from snaploom.errors import ManifestCorrupt, NotAPlainFile, SourceSchemaInvalid
-from snaploom.hadoop.client import client_of
-from snaploom.listing.globs import list_files
-from snaploom.listing.publishedfolder import only_live
-from snaploom.storage.folder import open_folder
-from snaploom.storage.stores import open_store
+from snaploom.files.stores import open_store
+from snaploom.output.folder import open_folder
+from snaploom.sources.files.globs import list_files
+from snaploom.sources.files.hadoop import HadoopFiles
+from snaploom.sources.files.snapshots import only_live
+from snaploom.spark.jvm import client_of
+from snaploom.spark.types import schema_of
 
 pytestmark = pytest.mark.spark
 

@@ -34,9 +34,9 @@ from support.hostile.thriftedit import (
 )
 from support.skipping.skippingfiles import build, index
 
+from snaploom.parquet.batches import FailedFooter, FooterParser
+from snaploom.parquet.footers import FooterInvalid, local_footer_bytes, parse_footer
 from snaploom.skipping.spark.targets.targetlookup import open_path
-from snaploom.storage.footerbatches import FailedFooter, FooterParser
-from snaploom.storage.parquetfooters import FooterInvalid, local_footer_bytes, parse_footer
 
 TABLE = pa.table({
     "id": pa.array(range(10), pa.int64()),
@@ -191,7 +191,7 @@ def _change(value: Value, random: random.Random) -> None:
 ASK = """
 import pickle, sys
 import pyarrow as pa, pyarrow.parquet as pq
-from snaploom.storage.parquetfooters import FooterInvalid, parse_footer
+from snaploom.parquet.footers import FooterInvalid, parse_footer
 
 def ask(metadata):
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
@@ -227,7 +227,7 @@ def asked(parser: str, contents: list[bytes]) -> subprocess.CompletedProcess[byt
 
 @pytest.mark.parametrize("name", ["other type", "short bound", "long histogram", "encrypted"])
 def test_arrow_ends_the_process_over_an_odd_column_chunk(name: str) -> None:
-    """Where this fails, Arrow has learned to raise, and `storage.columnchunks` may go."""
+    """Where this fails, Arrow has learned to raise, and `parquet.footers` may go."""
     assert asked("arrow", [edited(parquet_file(), ODD[name])]).returncode < 0
 
 

@@ -19,13 +19,12 @@ from support.hostile.listener import Listener, listening
 from snaploom.cli.index.describe import counted
 from snaploom.errors import FormatNotAllowed, SnaploomError, SourceSchemaInvalid, TargetNotIndexable
 from snaploom.models.allowances import Allowances
-from snaploom.planning.fileformats import AVRO_CLASS, FORMATS, REFUSED, format_faults
+from snaploom.policy.fileformats import AVRO_CLASS, FORMATS, REFUSED, format_faults
 from snaploom.skipping.core.definition import ReaderFingerprint, SkippingDefinition, Target
 from snaploom.skipping.lifecycle.description import Description
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.spark.targets.targetlookup import open_path
-from snaploom.skipping.statements.declaration import StorePlace
-from snaploom.skipping.statements.syntax import PathName
+from snaploom.skipping.statements.syntax import PathName, StorePlace
 from snaploom.skipping.stores.port import NOTHING
 
 pytestmark = pytest.mark.spark

@@ -10,9 +10,9 @@ import yaml
 from support.declared.declarations import model, parsed, put
 
 from snaploom.cli.main import run_command
-from snaploom.jobs.declarations.bundlefile import refuse_invalid
-from snaploom.models.finding import InvalidDeclarations
-from snaploom.planning.bundles import bundle_for
+from snaploom.models.findings import InvalidDeclarations
+from snaploom.plan.bundles import bundle_for
+from snaploom.run.declarations import refuse_invalid
 from snaploom_operator.gather.gatherer import cluster_findings
 
 CANARY = "c4nary-hunter2"

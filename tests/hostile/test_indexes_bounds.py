@@ -18,12 +18,16 @@ from support.hostile.thriftedit import INT32, INT64, Value, edited, long_paths, 
 from support.skipping.indexstores import definition
 
 from snaploom.errors import IndexUnreadable
-from snaploom.interop.xskipper.bloomstream import read_bloom
-from snaploom.interop.xskipper.javastream import StreamInvalid, read_stream
-from snaploom.interop.xskipper.oldvalues import read_bounds, read_values
-from snaploom.skipping.core.bloom import BloomColumn, BloomFilter, ItemHashes
-from snaploom.skipping.formats import boundedparquet
-from snaploom.skipping.formats.boundedparquet import BoundedParquet
+from snaploom.plugins.xskipper.javastream import (
+    StreamInvalid,
+    read_bloom,
+    read_bounds,
+    read_stream,
+    read_values,
+)
+from snaploom.skipping.core.hashes import BloomColumn, BloomFilter, ItemHashes
+from snaploom.skipping.formats import parquetfiles
+from snaploom.skipping.formats.parquetfiles import BoundedParquet
 from snaploom.skipping.formats.sidecar import SidecarReader, write_sidecars
 
 LIMIT = 8 << 20
@@ -31,8 +35,8 @@ LIMIT = 8 << 20
 
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(boundedparquet, "MOST_DECODED", LIMIT)
-    monkeypatch.setattr(boundedparquet, "_BATCH_BYTES", 1 << 20)
+    monkeypatch.setattr(parquetfiles, "MOST_DECODED", LIMIT)
+    monkeypatch.setattr(parquetfiles, "_BATCH_BYTES", 1 << 20)
 
 
 def written(table: pa.Table, **options: object) -> bytes:
@@ -104,7 +108,7 @@ def test_dictionaries_of_every_codec_are_measured(kind: str) -> None:
 
 def test_paths_that_take_thousands_of_times_their_footer_are_not_made() -> None:
     data = edited(written(pa.table({"a": [1]})), long_paths)
-    assert len(data) < boundedparquet.LONGEST_FOOTER
+    assert len(data) < parquetfiles.LONGEST_FOOTER
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(IndexUnreadable, match="beyond"):
         BoundedParquet(data, None, "a file")
@@ -165,13 +169,13 @@ def test_bits_that_flip_in_a_segment_are_found() -> None:
 
 
 def test_a_footer_longer_than_any_is_not_parsed() -> None:
-    text = "x" * (boundedparquet.LONGEST_FOOTER + 1)
+    text = "x" * (parquetfiles.LONGEST_FOOTER + 1)
     table = pa.table({"a": [1]}).replace_schema_metadata({"k": text})
     with pytest.raises(IndexUnreadable):
         BoundedParquet(written(table), None, "a file")
 
 
-@pytest.mark.parametrize("count", [boundedparquet.MOST_COLUMNS + 1])
+@pytest.mark.parametrize("count", [parquetfiles.MOST_COLUMNS + 1])
 def test_a_file_of_too_many_columns_is_refused(count: int) -> None:
     table = pa.table({f"c{n}": pa.array([1], pa.int8()) for n in range(count)})
     with pytest.raises(IndexUnreadable, match=r"beyond|damaged"):
@@ -179,7 +183,7 @@ def test_a_file_of_too_many_columns_is_refused(count: int) -> None:
 
 
 def test_a_file_of_too_many_row_groups_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(boundedparquet, "MOST_ROW_GROUPS", 10)
+    monkeypatch.setattr(parquetfiles, "MOST_ROW_GROUPS", 10)
     table = pa.table({"a": list(range(11))})
     with pytest.raises(IndexUnreadable, match="beyond"):
         BoundedParquet(written(table, row_group_size=1), None, "a file")
@@ -188,10 +192,10 @@ def test_a_file_of_too_many_row_groups_is_refused(monkeypatch: pytest.MonkeyPatc
 def test_an_encrypted_column_without_a_key_does_not_end_the_process() -> None:
     # pyarrow aborts when it is asked for the footer's statistics of such a column.
     seen = Path(__file__).parents[2] / "sparkjobs/src/snaploom"
-    files = ("boundedparquet.py", "sidecar.py")
+    files = ("parquetfiles.py", "sidecar.py")
     for file in (
         *(f"skipping/formats/{name}" for name in files),
-        "interop/xskipper/storereader.py",
+        "plugins/xskipper/storereader.py",
     ):
         assert ".row_group(" not in (seen / file).read_text()
 

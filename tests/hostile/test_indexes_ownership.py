@@ -16,16 +16,16 @@ from support.skipping.indexstores import URI, committed, write
 from support.skipping.opensearches import options_of
 
 from snaploom.errors import IndexNotPossible, IndexUnreadable, SkippingError
-from snaploom.interop.opensearch.client import OpenSearchClient
-from snaploom.interop.opensearch.store import OWN_INDEX, OpenSearchIndexStore
+from snaploom.files.local import LocalObjectStore
 from snaploom.models.skippingindex import Index, IndexState
+from snaploom.plugins.flint.client import OpenSearchClient
+from snaploom.plugins.flint.store import OWN_INDEX, OpenSearchIndexStore
 from snaploom.skipping.core.definition import SkippingDefinition, Target
 from snaploom.skipping.lifecycle.declaration import Declaration
 from snaploom.skipping.lifecycle.operations import create, drop, refresh, vacuum
-from snaploom.skipping.stores.bases import FolderBase
+from snaploom.skipping.stores.catalog import FolderBase
 from snaploom.skipping.stores.folder import folder_name
 from snaploom.skipping.stores.port import StoredState
-from snaploom.storage.local import LocalObjectStore
 
 KEY = folder_name(URI)
 

@@ -14,7 +14,7 @@ from support.skipping.indexinterfaces import Lake
 from snaploom.errors import IndexNotFound, SnaploomError
 from snaploom.skipping import disable, enable
 from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder, skipping_index
-from snaploom.skipping.spark.optimizer.settings import LOCATIONS
+from snaploom.skipping.spark.optimizer.requests import LOCATIONS
 
 MARK = "snaploom.hostile.mark"
 SQL = f"reflect('java.lang.System', 'setProperty', '{MARK}', 'set') IS NOT NULL"

@@ -15,11 +15,11 @@ from support.declared.declarations import model, put
 
 import snaploom as sl
 from snaploom.cli.main import COMMANDS, run_command
-from snaploom.jobs import submit
-from snaploom.jobs.session.spark import SettingNotAllowed, build_session, sibling_session
 from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
-from snaploom.models.finding import InvalidDeclarations
+from snaploom.models.findings import InvalidDeclarations
 from snaploom.models.run import RunSettings
+from snaploom.run import submit
+from snaploom.run.session.spark import SettingNotAllowed, build_session, sibling_session
 
 OPTION = "spec.hdfsLike.formatOptions"
 SPARK = "spec.run.spark"

@@ -14,7 +14,7 @@ from support.declared.declarations import document
 from support.documentation.commands import end, start
 from support.weaving.loom import NOW, OUTPUT, Loom, ids
 
-import snaploom.jobs.submit
+import snaploom.run.submit
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -25,7 +25,7 @@ METRICS = """*.sink.trap.class=org.apache.hadoop.metrics2.sink.FileSink
 *.sink.trap.filename={sprung}
 """
 SESSION = """
-from snaploom.jobs.session.spark import build_session
+from snaploom.run.session.spark import build_session
 from snaploom.models.run import RunSettings
 
 spark = build_session("theirs", RunSettings())
@@ -139,7 +139,7 @@ def submit_the_job(theirs: Theirs) -> tuple[Sequence[str], str]:
     run_with_an_index(theirs)
     home = Path(pyspark.__file__).parent  # without it spark-submit itself looks into `..`
     submit = ("env", f"SPARK_HOME={home}", f"{home}/bin/spark-submit", "--master", "local[2]")
-    return (*submit, str(snaploom.jobs.submit.__file__), "--config", "model.yaml"), "published"
+    return (*submit, str(snaploom.run.submit.__file__), "--config", "model.yaml"), "published"
 
 
 def fetch_a_driver(theirs: Theirs) -> tuple[Sequence[str], str]:

@@ -15,13 +15,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from snaploom.jobs.cachefolder import private_folder
+from snaploom.localfiles import private_folder
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SESSION = """
 import json, sys
-from snaploom.jobs.session.spark import build_session
+from snaploom.run.session.spark import build_session
 from snaploom.models.run import RunSettings
 
 spark = build_session("users", RunSettings())

@@ -12,7 +12,7 @@ from support.declared.declarations import Raw, files, model, output, spoilt
 from support.operator.fakecluster import FakeCluster
 from support.operator.operatorharness import NAMESPACE, FakeHarness, is_ready
 
-from snaploom.models.times import now
+from snaploom.models.common import now
 from snaploom_operator.admission.webhook import AdmissionMetrics
 from snaploom_operator.apply.events import LONGEST_NOTE, UNKNOWN_REASON, EventRecorder
 from snaploom_operator.cluster.port import CONFIG_MAPS, EVENTS, SPARK_APPLICATIONS

@@ -19,9 +19,9 @@ from support.operator.controllerobjects import driver_pod, report
 from support.operator.fakecluster import Change, ChangeType, FakeCluster
 from support.operator.operatorharness import NAMESPACE, FakeHarness, deliver, is_ready
 
+from snaploom.models.common import now
 from snaploom.models.run import Submitter
-from snaploom.models.times import now
-from snaploom.storage.leases import Swap
+from snaploom.output.leases import Swap
 from snaploom_operator.cluster.certificates import CertificateRotator
 from snaploom_operator.cluster.lease import LONGEST_PROMISE, LeaseObject
 from snaploom_operator.cluster.port import (

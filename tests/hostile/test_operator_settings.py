@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from snaploom.models.allowances import Allowances
-from snaploom.planning.builtinlists import BUILT_IN_LISTS
+from snaploom.policy.pods import BUILT_IN_LISTS
 from snaploom_operator.commands.options import OutputForm
 from snaploom_operator.commands.settings import HIDDEN, settings
 

@@ -10,10 +10,9 @@ from support.operator.runrequests import an_output
 
 from snaploom.models.allowances import Allowances
 from snaploom.models.run import SparkSettings
-from snaploom.planning.podsettings import ANNOTATIONS
-from snaploom.planning.podvariables import FAMILIES, NAMES, PINNED, prefix_reason, variable_reason
-from snaploom.planning.sparkconf import ALLOWED, BEYOND, conf_reason
-from snaploom.planning.sparksettings import refusals, spark_findings
+from snaploom.policy.pods import ANNOTATIONS, refusals, spark_findings
+from snaploom.policy.sparkconf import ALLOWED, BEYOND, conf_reason
+from snaploom.policy.variables import FAMILIES, NAMES, PINNED, prefix_reason, variable_reason
 
 
 def refused(allow: Allowances | None = None, **spark: Any) -> list[str]:

@@ -7,14 +7,13 @@ import pytest
 from support.declared.declarations import document, parsed
 from support.runner.budget import WorkExceeded, within_work
 
-from snaploom.engine.sources.fieldtransformers import renamed
-from snaploom.engine.sources.selectors import is_selected
-from snaploom.listing.localfiles import local_matches
 from snaploom.models.fieldtransformer import Rename, TransformerSelector
-from snaploom.planning.dependence import _is_below
-from snaploom.planning.prefix import UriPrefix
-from snaploom.planning.regexes import MAX_NAME, RegexInvalid, RegexNotApplicable, regex, size_of
-from snaploom.planning.validation.validator import validate
+from snaploom.policy.regexes import MAX_NAME, RegexInvalid, RegexNotApplicable, regex, size_of
+from snaploom.sources.files.globs import local_matches
+from snaploom.sources.prefix import UriPrefix
+from snaploom.sources.transformers import is_selected, renamed
+from snaploom.validate.outputs import _is_below
+from snaploom.validate.validator import validate
 
 CATASTROPHIC = [
     "(a+)+$",

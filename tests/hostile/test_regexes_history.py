@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.runner.proofscope import IS_WHOLE
 
-from snaploom.planning.regexes import RegexError, regex
+from snaploom.policy.regexes import RegexError, regex
 
 CHARACTERS = "abcdeXYZ019_.:-# []{}^$\\äöΣß日٣½ \n\t\x85"
 ATOMS = st.one_of(

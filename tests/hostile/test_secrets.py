@@ -35,10 +35,10 @@ from support.servers.postgresserver import Postgres
 from support.servers.s3servers import ACCESS_KEY, BUCKET, S3Server
 from support.weaving.loom import START
 
-from snaploom.jobs import submit
 from snaploom.models.allowances import ALLOW_VARIABLE
 from snaploom.models.datasource import Credentials
-from snaploom.planning.secretvariables import user_and_password
+from snaploom.plan.bundles import user_and_password
+from snaploom.run import submit
 
 RIGHT, WRONG, SHARED = canary("right"), canary("wrong"), canary("secret")
 BY_ENVIRONMENT = {"fromEnvironment": {"userVariable": "DB_USER", "passwordVariable": "DB_PASSWORD"}}

@@ -18,10 +18,10 @@ from snaploom import confidential
 from snaploom.cli.main import run_command
 from snaploom.confidential import OF_LIBRARIES, remember_secret, without_secrets
 from snaploom.errors import KeyUnavailable, SnaploomError
-from snaploom.interop.keyservices.vault import VaultKeyService
-from snaploom.jobs.joblog import JobLog
 from snaploom.models.run import Submitter
-from snaploom.planning.secretvariables import SecretKey
+from snaploom.plan.bundles import SecretKey
+from snaploom.plugins.vault import VaultKeyService
+from snaploom.run.joblog import JobLog
 from snaploom_operator.settings import ApiKey, LineageSettings
 from snaploom_operator.submit.applications import FORMS
 

@@ -23,11 +23,11 @@ from support.hostile.sparkfunctions import spark_functions
 from support.runner.proofscope import IS_WHOLE, show_progress
 
 from snaploom.errors import SourceSchemaInvalid
-from snaploom.hadoop.jvm import jvm_of
-from snaploom.planning.sqlgate.functions import FUNCTIONS
-from snaploom.sparkgate import gate
-from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression, checked_query
-from snaploom.sparkgate.treerules import VALUES
+from snaploom.policy.sqlfunctions import FUNCTIONS
+from snaploom.spark import gate
+from snaploom.spark.gate import SqlPlace, check_resolved, checked_expression, checked_query
+from snaploom.spark.jvm import jvm_of
+from snaploom.spark.trees import VALUES
 
 CANARY = "canary-7f3a"
 """What a property of the JVM, a setting (both called so) and a variable hold."""

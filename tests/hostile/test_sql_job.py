@@ -25,8 +25,6 @@ from pyspark.sql import functions as sf
 import snaploom
 from snaploom.engine.expectations import Expectations
 from snaploom.engine.keys import KeyPart, check_keys
-from snaploom.engine.sources.fieldtransformers import Columns, transformed
-from snaploom.engine.sources.queries.sourcequery import SourceQuery
 from snaploom.errors import SnaploomError, SourceSchemaInvalid, StatementInvalid
 from snaploom.models.allowances import Allowances
 from snaploom.models.fieldtransformer import FieldTransformer
@@ -35,7 +33,9 @@ from snaploom.skipping.spark.relations.expressions import Literal
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget
 from snaploom.skipping.spark.targets.targetfiles import choose_files
 from snaploom.skipping.spark.targets.targetlookup import open_path
-from snaploom.sparkgate.gate import (
+from snaploom.sources.queries.reader import SourceQuery
+from snaploom.sources.transformers import Columns, transformed
+from snaploom.spark.gate import (
     ALLOW_SETTING,
     SqlPlace,
     check_resolved,
@@ -589,7 +589,7 @@ def test_no_entry_point_accepts_what_breaks_a_parser(
 
 
 OURS = {
-    "jobs/weaving/registration.py": "statements about tables of the output, of names we quote",
+    "run/weaving/registration.py": "statements about tables of the output, of names we quote",
     "skipping/spark/builds/scan.py": "the hash of a path, and numbers",
 }
 """Files that give Spark a text outside the gate, and what is in it."""
@@ -616,7 +616,7 @@ def test_no_text_of_a_user_reaches_spark_beside_the_gate() -> None:
     reads_spark = [
         path
         for path in SOURCES.rglob("*.py")
-        if "pyspark" in path.read_text() and "sparkgate" not in path.parts
+        if "pyspark" in path.read_text() and path.parent.name != "spark"
     ]
     found = {str(p.relative_to(SOURCES)): texts_for_spark(p) for p in sorted(reads_spark)}
     assert {name for name, lines in found.items() if lines} == set(OURS)

@@ -14,17 +14,12 @@ from support.hostile.tpchqueries import QUERIES, SCHEMAS
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.loading.load import load
 from snaploom.models.allowances import NO_ALLOWANCES
-from snaploom.planning.sqlgate.facts import SqlForm, SqlText, SqlVerdict, judge
-from snaploom.planning.sqlgate.functions import (
-    FUNCTIONS,
-    Determinism,
-    determinism_of,
-    refusal_of,
-)
-from snaploom.planning.sqlgate.parsedfacts import facts_of
-from snaploom.planning.validation.validator import validate
-from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression, checked_query
-from snaploom.sparkgate.treerules import AGGREGATES
+from snaploom.policy.sql import facts_of
+from snaploom.policy.sqlfunctions import FUNCTIONS, Determinism, determinism_of, refusal_of
+from snaploom.policy.sqltext import SqlForm, SqlText, SqlVerdict, judge
+from snaploom.spark.gate import SqlPlace, check_resolved, checked_expression, checked_query
+from snaploom.spark.trees import AGGREGATES
+from snaploom.validate.validator import validate
 
 pytestmark = pytest.mark.spark
 

@@ -11,17 +11,16 @@ from support.declared.declarations import parsed
 from support.hostile.sqlfields import COLUMN, DATABASE, OTHERS, SQL_FIELDS
 
 from snaploom.errors import SourceSchemaInvalid
-from snaploom.models.finding import Finding
-from snaploom.planning.sqlgate.functions import FUNCTIONS, Kind
-from snaploom.planning.sqlgate.nondeterminism import CHANGES_ROWS
-from snaploom.planning.validation.validator import validate
-from snaploom.sparkgate.gate import (
+from snaploom.models.findings import Finding
+from snaploom.policy.sqlfunctions import CHANGES_ROWS, FUNCTIONS, Kind
+from snaploom.spark.gate import (
     ALLOW_SETTING,
     SqlPlace,
     check_resolved,
     checked_expression,
     checked_query,
 )
+from snaploom.validate.validator import validate
 
 PLACE = SqlPlace("Kind/n", "spec.f", SourceSchemaInvalid, "SQL", varying=CHANGES_ROWS)
 CHANCE = {

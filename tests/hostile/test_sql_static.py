@@ -12,18 +12,22 @@ from sqlglot.parser import Parser
 from support.declared.declarations import parsed
 from support.hostile.sqlfields import COLUMN, DATABASE, OTHERS, SPARK_FIELDS, SQL_FIELDS
 
-from snaploom.models.finding import Finding
-from snaploom.planning.sqlgate import bounded, parsedfacts
-from snaploom.planning.sqlgate.facts import SqlFacts, SqlFault, SqlForm, SqlText, judge
-from snaploom.planning.sqlgate.lexer import (
+from snaploom.models.findings import Finding
+from snaploom.policy import sql, sqlconditions
+from snaploom.policy.sqltext import (
     MOST_CHARACTERS,
     MOST_LITERALS,
     MOST_NESTING,
     MOST_TOKENS,
+    SqlFacts,
+    SqlFault,
+    SqlForm,
     SqlRefused,
+    SqlText,
+    judge,
     scan,
 )
-from snaploom.planning.validation.validator import validate
+from snaploom.validate.validator import validate
 
 ATTACKS = {
     "nested comment": "1 /* /* */ reflect('java.lang.System', 'getenv', 'PATH') /* */ */",
@@ -132,8 +136,8 @@ def steps_of(opening: str, depth: int, monkeypatch: pytest.MonkeyPatch) -> int:
 def test_a_text_without_end_is_refused_when_its_steps_are_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bounded, "STEPS_AT_LEAST", 10)
-    monkeypatch.setattr(bounded, "STEPS_A_TOKEN", 0)
+    monkeypatch.setattr(sqlconditions, "STEPS_AT_LEAST", 10)
+    monkeypatch.setattr(sqlconditions, "STEPS_A_TOKEN", 0)
     verdict = judge(SqlText("concat(a, concat(b, concat(c, d)))", SqlForm.EXPRESSION))
     assert isinstance(verdict, SqlFault)
     assert "takes too long" in verdict.message
@@ -162,7 +166,7 @@ def test_what_has_no_type_for_the_parser_has_facts_all_the_same(text: str) -> No
 def test_every_exception_of_the_fact_extraction_is_a_finding(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(parsedfacts, "_calls", lambda *_: {}["inside"])
+    monkeypatch.setattr(sql, "_calls", lambda *_: {}["inside"])
     verdict = judge(SqlText("SELECT 1", SqlForm.QUERY))
     assert verdict == SqlFault("it is not understood (KeyError)")
 

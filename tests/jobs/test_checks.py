@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 from support.weaving.loom import Loom, ids
 
 from snaploom.engine.expectations import Expectations
-from snaploom.jobs.runevents import Warned
 from snaploom.models.common import CheckMode
+from snaploom.run.events import Warned
 
 pytestmark = pytest.mark.spark
 

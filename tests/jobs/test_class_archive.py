@@ -12,12 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from snaploom.jobs.session.classarchive import VARIABLE
+from snaploom.run.session.classarchive import VARIABLE
 
 SESSION = """
 import json
 from pathlib import Path
-from snaploom.jobs.session.spark import build_session
+from snaploom.run.session.spark import build_session
 from snaploom.models.run import RunSettings
 
 spark = build_session("archive", RunSettings())

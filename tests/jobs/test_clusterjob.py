@@ -17,15 +17,15 @@ from support.declared.declarations import document, simple
 from support.documentation.commands import DEADLINE, wait_until
 from support.weaving.loom import Loom, ids
 
-from snaploom.jobs import clusterjob, clusterwork
-from snaploom.jobs.runevents import SnapshotPublished
-from snaploom.jobs.weaving.runrequest import RunRequest
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.report import Report, RunPhase, SnapshotReason, SnapshotReport
 from snaploom.models.skippingindex import IndexedFiles, IndexState
-from snaploom.planning.bundle import BUNDLE_FORMAT, Bundle
-from snaploom.planning.bundles import bundle_for
-from snaploom.storage.claims import SCOPE
+from snaploom.output.leaseholder import SCOPE
+from snaploom.plan.bundle import BUNDLE_FORMAT, Bundle
+from snaploom.plan.bundles import bundle_for
+from snaploom.run import clusterjob, clusterwork
+from snaploom.run.events import SnapshotPublished
+from snaploom.run.weaving.requests import RunRequest
 
 SLOW = "aggregate(sequence(1, 20000), 0L, (total, x) -> total + x)"
 """About a millisecond a row."""

@@ -14,14 +14,14 @@ from support.declared.declarations import document, simple, spoilt
 from support.documentation.commands import DEADLINE, end, snaploom_command, start, wait_until
 from support.weaving.loom import OUTPUT, Loom, ids
 
-import snaploom.jobs.submit
+import snaploom.run.submit
 from snaploom.skipping.lifecycle.description import list_indexes
-from snaploom.skipping.stores.bases import open_base
+from snaploom.skipping.stores.catalog import open_base
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 AT = "2024-01-20T00:00:00Z"
-SUBMIT = str(Path(snaploom.jobs.submit.__file__))
+SUBMIT = str(Path(snaploom.run.submit.__file__))
 SPARK_SUBMIT = str(Path(sys.executable).with_name("spark-submit"))
 
 

@@ -12,16 +12,15 @@ from support.storage.folders import a_run
 from support.storage.memorylease import MemoryLease
 from support.weaving.loom import Loom, ids
 
-from snaploom.jobs import clusterjob
-from snaploom.jobs.clusterlease import lease_name
-from snaploom.jobs.job import OpenLease
-from snaploom.jobs.reports.exitcodes import report_exit_code
-from snaploom.jobs.runevents import Event, LeaseAwaited, SnapshotPublished
 from snaploom.models.report import RunPhase
-from snaploom.planning.bundle import Bundle
-from snaploom.storage.leaseholder import LeaseTerms
-from snaploom.storage.leases import Swap
-from snaploom.storage.writeridentity import CrashPoint
+from snaploom.output.folder import CrashPoint
+from snaploom.output.leaseholder import LeaseTerms, OpenLease
+from snaploom.output.leases import Swap
+from snaploom.plan.bundle import Bundle
+from snaploom.run import clusterjob
+from snaploom.run.declarations import report_exit_code
+from snaploom.run.events import Event, LeaseAwaited, SnapshotPublished
+from snaploom.run.kubernetes import lease_name
 
 pytestmark = pytest.mark.spark
 

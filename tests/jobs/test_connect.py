@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from support.weaving.loom import Loom, ids
 
 import snaploom
-from snaploom.jobs.indexes.connectserver import connect_server
+from snaploom.run.indexes.connectserver import connect_server
 
 pytestmark = pytest.mark.spark
 

@@ -15,7 +15,7 @@ from support.servers.postgresserver import PASSWORD, USER, Postgres
 from support.weaving.loom import Loom, ids
 
 from snaploom.models.report import Report, RunPhase
-from snaploom.planning.secretvariables import secret_keys
+from snaploom.plan.bundles import secret_keys
 
 pytestmark = pytest.mark.spark
 

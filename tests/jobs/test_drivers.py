@@ -15,8 +15,8 @@ from support.servers.postgresserver import PASSWORD, USER, Postgres
 from support.weaving.loom import Loom, ids
 
 from snaploom.cli.main import run_command
-from snaploom.jobs.driverlock import LOCK_FILE, cached_jar, read_lock
-from snaploom.planning.sources.databases.driverjars import DRIVER_JAR_BY_NAME
+from snaploom.run.driverlock import LOCK_FILE, cached_jar, read_lock
+from snaploom.sources.databases.drivers import DRIVER_JAR_BY_NAME
 
 pytestmark = pytest.mark.spark
 

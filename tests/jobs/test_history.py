@@ -14,12 +14,11 @@ from support.weaving.loom import Loom, day, ids
 import snaploom
 from snaploom.cli.main import run_command
 from snaploom.errors import HistoryIncompatible, StorageError
-from snaploom.jobs.runevents import FilesCollected
-from snaploom.jobs.weaving import outputrun
-from snaploom.models.report import RunPhase
-from snaploom.models.runfacts import CollectedFiles
-from snaploom.models.times import now
-from snaploom.storage.gc import collect_garbage, find_garbage
+from snaploom.models.common import now
+from snaploom.models.report import CollectedFiles, RunPhase
+from snaploom.output.gc import collect_garbage, find_garbage
+from snaploom.run.events import FilesCollected
+from snaploom.run.weaving import outputrun
 
 pytestmark = pytest.mark.spark
 

@@ -15,16 +15,16 @@ from support.weaving.loom import NOW, Loom, Woven, day, ids
 from support.weaving.runstages import PAIRS, Stages, versions_after
 
 import snaploom
-from snaploom.engine.sources.opened import Sources
 from snaploom.errors import SourceChanged
-from snaploom.jobs.runevents import SnapshotPublished
-from snaploom.jobs.weaving.dryrun import dry_woven
-from snaploom.jobs.weaving.runoptions import RunOptions
-from snaploom.jobs.weaving.snapshot import MOST_WEAVINGS
 from snaploom.models.allowances import NO_ALLOWANCES
+from snaploom.models.common import parse_instant
 from snaploom.models.report import RunPhase
-from snaploom.models.times import parse_instant
-from snaploom.planning.selection import Selection
+from snaploom.plan.times import Selection
+from snaploom.run.events import SnapshotPublished
+from snaploom.run.weaving.dryrun import dry_woven
+from snaploom.run.weaving.requests import RunOptions
+from snaploom.run.weaving.snapshot import MOST_WEAVINGS
+from snaploom.sources.readers import Sources
 
 pytestmark = pytest.mark.spark
 

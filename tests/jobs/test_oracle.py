@@ -34,18 +34,18 @@ from support.weaving.oracleworld import (
     World,
 )
 
-from snaploom.jobs.interruption import Interruption
-from snaploom.jobs.job import Job
-from snaploom.jobs.weaving.outputrun import weave_output
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos, now, parse_instant
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.report import Report
-from snaploom.models.times import EpochNanos, now, parse_instant
-from snaploom.planning.bundle import Bundle
-from snaploom.planning.bundles import bundle_for
-from snaploom.storage import layout
-from snaploom.storage.entries import SnapshotRecord
-from snaploom.storage.folder import open_folder
-from snaploom.storage.stores import open_store
+from snaploom.output import layout
+from snaploom.output.entries import SnapshotRecord
+from snaploom.output.folder import open_folder
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.bundles import bundle_for
+from snaploom.run.events import Interruption
+from snaploom.run.job import Job
+from snaploom.run.weaving.outputrun import weave_output
 
 OUTPUT = "wide"
 _ARROW = {"string": pa.string(), "integer": pa.int32(), "long": pa.int64(), "double": pa.float64()}

@@ -10,15 +10,15 @@ import pytest
 from support.weaving.loom import Loom, Woven, ids
 
 import snaploom
-from snaploom.jobs.runevents import (
+from snaploom.models.common import format_instant
+from snaploom.models.report import RunPhase, SnapshotReason
+from snaploom.run.events import (
     ManifestRead,
     SnapshotLeftOut,
     SnapshotPublished,
     SnapshotStarted,
     Warned,
 )
-from snaploom.models.report import RunPhase, SnapshotReason
-from snaploom.models.times import format_instant
 
 pytestmark = pytest.mark.spark
 

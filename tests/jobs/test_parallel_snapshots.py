@@ -10,11 +10,10 @@ from pyspark.sql import SparkSession
 from support.weaving.loom import Loom, ids
 
 import snaploom
-from snaploom.jobs.interruption import Interruption
-from snaploom.jobs.runevents import SnapshotPublished
-from snaploom.jobs.weaving.runoptions import RunOptions
 from snaploom.models.report import Report, RunPhase
-from snaploom.storage.writeridentity import CrashPoint
+from snaploom.output.folder import CrashPoint
+from snaploom.run.events import Interruption, SnapshotPublished
+from snaploom.run.weaving.requests import RunOptions
 
 pytestmark = pytest.mark.spark
 DAYS = range(1, 6)

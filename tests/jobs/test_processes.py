@@ -18,9 +18,9 @@ from support.runner.proofscope import sampled
 from support.weaving.loom import OUTPUT, Loom, ids
 
 from snaploom.models.report import RunPhase
+from snaploom.output.folder import CrashPoint
+from snaploom.output.leaseholder import SCOPE
 from snaploom.reader import read
-from snaploom.storage.claims import SCOPE
-from snaploom.storage.writeridentity import CrashPoint
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -13,11 +13,11 @@ from support.declared.shop import CUSTOMERS, FIRST_DAY, NOW, ORDERS, SECOND_DAY,
 
 import snaploom as sl
 from snaploom.errors import ArgumentInvalid
-from snaploom.jobs.session.spark import sibling_session
 from snaploom.models.datasource import FromFieldValue, HdfsLike, SnapshotSettings, TimeFormat
 from snaploom.models.run import RunSettings
-from snaploom.storage.history import NothingPublished
-from snaploom.storage.readchoice import Time
+from snaploom.output.history import NothingPublished
+from snaploom.output.versions import Time
+from snaploom.run.session.spark import sibling_session
 
 pytestmark = pytest.mark.spark
 

@@ -15,8 +15,8 @@ from support.weaving.loom import Loom, ids
 import snaploom
 from snaploom.errors import ArgumentInvalid, FolderNotOurs, ObjectNotFound
 from snaploom.models.report import RunPhase
-from snaploom.storage.history import NothingPublished
-from snaploom.storage.writeridentity import CrashPoint
+from snaploom.output.folder import CrashPoint
+from snaploom.output.history import NothingPublished
 
 pytestmark = pytest.mark.spark
 

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 from support.weaving.loom import Loom, ids
 
-from snaploom.jobs.published.deletion import remove_output
-from snaploom.jobs.runevents import Warned
-from snaploom.models.times import now
+from snaploom.models.common import now
+from snaploom.run.events import Warned
+from snaploom.run.published.content import remove_output
 
 pytestmark = pytest.mark.spark
 

@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 from support.declared.shop import CUSTOMERS, FIRST_DAY, ORDERS, SECOND_DAY, Shop
 from support.declared.sources import by_field
 
-from snaploom.engine.sources.files import columnreader
-from snaploom.listing.footers import read_footers
-from snaploom.listing.listedfile import ListedFile
-from snaploom.storage import layout, listingcache
+from snaploom.files.listed import ListedFile
+from snaploom.output import caches, layout
+from snaploom.sources.files import reader
+from snaploom.sources.files.footers import read_footers
 
 pytestmark = pytest.mark.spark
 
@@ -40,14 +40,14 @@ def shop(tmp_path: Path) -> Shop:
 def test_file_with_known_days_is_not_opened_by_later_runs_and_plans(
     spark: SparkSession, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listingcache, "SETTLED_AFTER", 0)
+    monkeypatch.setattr(caches, "SETTLED_AFTER", 0)
     opened: list[str] = []
 
     def read(files: Sequence[ListedFile], *rest: Any) -> Any:
         opened.extend(file.name for file in files)
         return read_footers(files, *rest)
 
-    monkeypatch.setattr(columnreader, "read_footers", read)
+    monkeypatch.setattr(reader, "read_footers", read)
     assert shop.run().code == 0
     document = shop.published / layout.listing_key("orders")
     assert FIRST_DAY in document.read_text("utf-8")

@@ -16,7 +16,9 @@ from support.cluster.cluster import Cluster
 from support.operator.fakeconfigmaps import LOST, FakeConfigMaps, failure, serving
 from support.weaving.loom import Loom
 
-from snaploom.jobs.reports.configmap import (
+from snaploom.models.report import Report, RunPhase, SnapshotReason, Unpublished
+from snaploom.run.joblog import Owner, RunIdentity
+from snaploom.run.kubernetes import (
     ROUNDS,
     ConfigMapPlace,
     ConfigMapReport,
@@ -24,10 +26,7 @@ from snaploom.jobs.reports.configmap import (
     connect,
     labels_of,
 )
-from snaploom.jobs.reports.identity import Owner, RunIdentity
-from snaploom.jobs.reports.size import LARGEST_REPORT
-from snaploom.jobs.reports.writer import ReportNotOurs, ReportNotWritten
-from snaploom.models.report import Report, RunPhase, SnapshotReason, Unpublished
+from snaploom.run.reports.writer import LARGEST_REPORT, ReportNotOurs, ReportNotWritten
 
 Raw = dict[str, Any]
 RUN = "ods-wide-0a1b2c3d"

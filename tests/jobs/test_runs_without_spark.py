@@ -11,16 +11,15 @@ from hypothesis import strategies as st
 from support.weaving.blockedspark import without_spark
 from support.weaving.loom import NOW, OUTPUT, Loom, Woven, ids
 
-from snaploom.jobs.interruption import Interruption
-from snaploom.jobs.weaving.preparation import prepare
-from snaploom.jobs.weaving.runoptions import RunOptions
-from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
-from snaploom.jobs.weaving.runs import EndedRun, begun_run, planned_without_spark
-from snaploom.listing.otherfiles import NoOtherFiles, SparkNeeded
-from snaploom.listing.sourcefiles import SourceFiles
+from snaploom.files.listed import NoOtherFiles, SparkNeeded
+from snaploom.models.common import now, parse_instant
 from snaploom.models.report import Report
-from snaploom.models.times import now, parse_instant
-from snaploom.storage import layout
+from snaploom.output import layout
+from snaploom.run.events import Interruption
+from snaploom.run.weaving.preparation import prepare
+from snaploom.run.weaving.requests import PlanRequest, RunOptions, RunRequest
+from snaploom.run.weaving.runs import EndedRun, begun_run, planned_without_spark
+from snaploom.sources.sourcefiles import SourceFiles
 
 pytestmark = pytest.mark.spark
 

@@ -7,8 +7,8 @@ from support.declared.virtualsources import at_any_time
 from support.weaving.loom import Loom, ids
 
 import snaploom
-from snaploom.models.times import format_instant
-from snaploom.storage import layout
+from snaploom.models.common import format_instant
+from snaploom.output import layout
 
 pytestmark = pytest.mark.spark
 

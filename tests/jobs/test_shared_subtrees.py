@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from support.weaving.loom import Loom, ids
 
 import snaploom
-from snaploom.jobs.runevents import SnapshotStarted
 from snaploom.models.report import RunPhase
+from snaploom.run.events import SnapshotStarted
 
 pytestmark = pytest.mark.spark
 

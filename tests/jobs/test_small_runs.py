@@ -16,22 +16,21 @@ from pyspark.sql import SparkSession
 from support.declared.declarations import document
 from support.weaving.loom import NOW, OUTPUT, START, Loom, ids
 
-from snaploom.jobs.declarations.declarationfiles import read_declarations
-from snaploom.jobs.hadoopsettings import JAVA_VARIABLES
-from snaploom.jobs.interruption import Interruption
-from snaploom.jobs.published import contentcheck
-from snaploom.jobs.published.outputcheck import CheckRequest
-from snaploom.jobs.session import spark as sessions
-from snaploom.jobs.session.jvmstart import SparkNotStarted
-from snaploom.jobs.session.providers import with_drivers
-from snaploom.jobs.session.smallwork import SMALL_BYTES
-from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
-from snaploom.jobs.weaving.runs import preview, weave_outputs
+from snaploom.files.stores import open_store
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.models.common import parse_instant
 from snaploom.models.run import RunSettings
-from snaploom.models.times import parse_instant
-from snaploom.planning.bundle import Bundle
-from snaploom.storage.stores import open_store
+from snaploom.plan.bundle import Bundle
+from snaploom.run.declarations import read_declarations
+from snaploom.run.events import Interruption
+from snaploom.run.published import content
+from snaploom.run.published.outputcheck import CheckRequest
+from snaploom.run.session import spark as sessions
+from snaploom.run.session.classarchive import JAVA_VARIABLES, SMALL_BYTES
+from snaploom.run.session.jvm import SparkNotStarted
+from snaploom.run.session.providers import with_drivers
+from snaploom.run.weaving.requests import PlanRequest, RunRequest
+from snaploom.run.weaving.runs import preview, weave_outputs
 
 pytestmark = pytest.mark.spark
 
@@ -162,13 +161,13 @@ def test_check_of_few_published_bytes_is_small(
     expected: bool,
 ) -> None:
     loom.weave(spark)
-    monkeypatch.setattr(contentcheck, "SMALL_BYTES", limit)
+    monkeypatch.setattr(content, "SMALL_BYTES", limit)
     state, asked = loom.state(), Asked()
     store = open_store(loom.uri, create=False)
     times = [record.time for record in state.snapshots]
     request = CheckRequest(store, state, times)
     with pytest.raises(SparkNotStarted):
-        contentcheck.check_content(request, print, Interruption(), asked.session)
+        content.check_content(request, print, Interruption(), asked.session)
     assert asked.is_small == [expected]
 
 
@@ -185,7 +184,7 @@ def test_session_that_is_kept_is_made_for_any_work(
 
 SESSION = """
 import json, sys
-from snaploom.jobs.session.spark import build_session
+from snaploom.run.session.spark import build_session
 from snaploom.models.run import RunSettings
 
 spark = build_session("small", RunSettings(), is_small=sys.argv[1] == "small")

@@ -13,14 +13,13 @@ from support.weaving.loom import Loom, Woven, ids
 import snaploom
 from snaploom.engine.rowcounts import Weaving
 from snaploom.errors import SourceNotReadable
-from snaploom.jobs.interruption import Interruption
-from snaploom.jobs.runevents import JoinPlanned, SnapshotPublished
-from snaploom.jobs.weaving import snapshotsahead
-from snaploom.jobs.weaving.runoptions import RunOptions
-from snaploom.jobs.weaving.snapshotsahead import SnapshotsAhead
+from snaploom.models.common import now
 from snaploom.models.report import Report, RunPhase
-from snaploom.models.times import now
-from snaploom.storage.gc import find_garbage
+from snaploom.output.gc import find_garbage
+from snaploom.run.events import Interruption, JoinPlanned, SnapshotPublished
+from snaploom.run.weaving import ahead
+from snaploom.run.weaving.ahead import SnapshotsAhead
+from snaploom.run.weaving.requests import RunOptions
 
 pytestmark = pytest.mark.spark
 DAYS = range(1, 6)
@@ -225,7 +224,7 @@ def test_root_of_unknown_size_is_woven_one_by_one(spark, tmp_path, monkeypatch) 
     def unknown(frame: object) -> int:
         raise SourceNotReadable("no estimate", hint="run again")
 
-    monkeypatch.setattr(snapshotsahead, "_estimated_bytes", unknown)
+    monkeypatch.setattr(ahead, "_estimated_bytes", unknown)
     loom = shop(tmp_path)
     woven = loom.weave(spark)
     assert woven.report.phase is RunPhase.SUCCEEDED, woven.report.message

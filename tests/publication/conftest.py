@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.stores import open_store
+from snaploom.files.objectstore import ObjectStore
+from snaploom.files.stores import open_store
 
 
 @pytest.fixture(params=["local", "memory"])

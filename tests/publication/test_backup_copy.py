@@ -12,9 +12,9 @@ from support.documentation.pages import DOCS, blocks_of, commands_of
 from support.storage.folders import START, a_folder, a_run, published
 
 from snaploom.errors import ManifestCorrupt
-from snaploom.storage.folder import open_folder
-from snaploom.storage.foldercheck import Fault, check_files, check_log
-from snaploom.storage.local import LocalObjectStore
+from snaploom.files.local import LocalObjectStore
+from snaploom.output.folder import open_folder
+from snaploom.output.foldercheck import Fault, check_files, check_log
 
 PAGE = DOCS / "operating" / "backup.md"
 

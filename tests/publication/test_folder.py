@@ -17,12 +17,11 @@ from snaploom.errors import (
     ManifestCorrupt,
     SnaploomError,
 )
-from snaploom.storage import layout
-from snaploom.storage.folder import inspect_folder, open_folder, prepare_folder
-from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectStore
-from snaploom.storage.state import EMPTY
-from snaploom.storage.stores import open_store
-from snaploom.storage.writeridentity import CrashPoint
+from snaploom.files.objectstore import TEMPORARY_PREFIX, ObjectStore
+from snaploom.files.stores import open_store
+from snaploom.output import layout
+from snaploom.output.folder import CrashPoint, inspect_folder, open_folder, prepare_folder
+from snaploom.output.state import EMPTY
 
 
 @pytest.fixture(params=["local", "memory"])

@@ -19,14 +19,13 @@ from support.storage.folders import (
     published,
 )
 
-from snaploom.models.times import EpochNanos
-from snaploom.storage import layout
-from snaploom.storage.folder import Folder, open_folder
-from snaploom.storage.gc import Garbage, GarbageKind, Verdict, collect_garbage, find_garbage
-from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectStore
-from snaploom.storage.publication import Published
-from snaploom.storage.stores import open_store
-from snaploom.storage.writeridentity import CrashPoint, Run
+from snaploom.files.objectstore import TEMPORARY_PREFIX, ObjectStore
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos
+from snaploom.output import layout
+from snaploom.output.folder import CrashPoint, Folder, Run, open_folder
+from snaploom.output.gc import Garbage, GarbageKind, Verdict, collect_garbage, find_garbage
+from snaploom.output.publication import Published
 
 HOUR = 3600 * 1_000_000_000
 

@@ -30,13 +30,12 @@ from support.storage.processes import (
 )
 from support.storage.tablefolders import is_whole, published_in_table, table_folder
 
-from snaploom.models.times import EpochNanos
-from snaploom.storage.folder import Folder, open_folder
-from snaploom.storage.gc import Verdict, collect_garbage, find_garbage
-from snaploom.storage.objectstore import TEMPORARY_PREFIX
-from snaploom.storage.publication import AlreadyPublished, Published
-from snaploom.storage.stores import open_store
-from snaploom.storage.writeridentity import CrashPoint
+from snaploom.files.objectstore import TEMPORARY_PREFIX
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos
+from snaploom.output.folder import CrashPoint, Folder, open_folder
+from snaploom.output.gc import Verdict, collect_garbage, find_garbage
+from snaploom.output.publication import AlreadyPublished, Published
 
 PUBLISHING = [
     CrashPoint.AFTER_MARKER,

@@ -28,13 +28,12 @@ from support.storage.processes import (
     work_and_be_killed,
 )
 
-from snaploom.models.times import EpochNanos
-from snaploom.storage.folder import Folder
-from snaploom.storage.gc import Verdict, collect_garbage, find_garbage
-from snaploom.storage.objectstore import TEMPORARY_PREFIX
-from snaploom.storage.publication import AlreadyPublished, Published
-from snaploom.storage.stores import open_store
-from snaploom.storage.writeridentity import CrashPoint
+from snaploom.files.objectstore import TEMPORARY_PREFIX
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos
+from snaploom.output.folder import CrashPoint, Folder
+from snaploom.output.gc import Verdict, collect_garbage, find_garbage
+from snaploom.output.publication import AlreadyPublished, Published
 
 ROUNDS = 300 if IS_WHOLE else 6
 """Kills at any moment."""

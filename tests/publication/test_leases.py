@@ -17,18 +17,16 @@ from support.storage.processes import DEADLINE, SPAWN, publish_under_a_lease, wa
 from support.weaving.loom import Loom
 
 from snaploom.errors import Interrupted, LeaseNotObtained
-from snaploom.jobs.clusterlease import FOLDER, ClusterLease, lease_name
-from snaploom.jobs.reports.identity import Owner, RunIdentity
-from snaploom.storage.claims import SCOPE, ClaimLease
-from snaploom.storage.entries import Revoke
-from snaploom.storage.folder import Folder, open_folder
-from snaploom.storage.leaseholder import TERMS, LeaseKeeper, LeaseTerms
-from snaploom.storage.leases import Contender, Lease, LeaseState, Swap, carry_out
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.publication import Published
-from snaploom.storage.state import FolderState
-from snaploom.storage.stores import open_store
-from snaploom.storage.writeridentity import CrashPoint
+from snaploom.files.objectstore import ObjectStore
+from snaploom.files.stores import open_store
+from snaploom.output.entries import Revoke
+from snaploom.output.folder import CrashPoint, Folder, open_folder
+from snaploom.output.leaseholder import SCOPE, TERMS, ClaimLease, LeaseKeeper, LeaseTerms
+from snaploom.output.leases import Contender, Lease, LeaseState, Swap, carry_out
+from snaploom.output.publication import Published
+from snaploom.output.state import FolderState
+from snaploom.run.joblog import Owner, RunIdentity
+from snaploom.run.kubernetes import FOLDER, ClusterLease, lease_name
 
 ONE, TWO = a_run().run_id, a_run().run_id
 Party = Callable[[], Lease]

@@ -40,19 +40,17 @@ from support.storage.modelcheck import (
 )
 
 from snaploom.errors import ObjectNotFound, RunRevoked
-from snaploom.models.common import TimeOffset
-from snaploom.models.times import EpochNanos
-from snaploom.storage import gc, layout, numberedlog, runcleanup
-from snaploom.storage.entries import Tombstone
-from snaploom.storage.folder import open_folder, prepare_folder
-from snaploom.storage.gc import Garbage, Verdict, collect_garbage, find_garbage
-from snaploom.storage.numberedlog import NumberedLog
-from snaploom.storage.objectstore import STORE_FAILURES, ObjectInfo
-from snaploom.storage.publication import Published, WriteResult, publish
-from snaploom.storage.runcleanup import sweep
-from snaploom.storage.state import FolderState, tombstone_of
-from snaploom.storage.stores import open_store
-from snaploom.storage.writeridentity import Run
+from snaploom.files.objectstore import STORE_FAILURES, ObjectInfo
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos, TimeOffset
+from snaploom.output import documents, gc, layout
+from snaploom.output import gc as runcleanup
+from snaploom.output.documents import NumberedLog
+from snaploom.output.entries import Tombstone
+from snaploom.output.folder import Run, open_folder, prepare_folder
+from snaploom.output.gc import Garbage, Verdict, collect_garbage, find_garbage, sweep
+from snaploom.output.publication import Published, WriteResult, publish
+from snaploom.output.state import FolderState, tombstone_of
 
 FOREIGN = "data/day=0/notes.txt"
 GRACE = 100
@@ -232,7 +230,7 @@ class Invariants:
 @pytest.fixture
 def content(monkeypatch: pytest.MonkeyPatch) -> Iterator[Content]:
     """A folder that is begun, with a foreign file at the place of the snapshot."""
-    monkeypatch.setattr(numberedlog, "pause", lambda attempt: None)
+    monkeypatch.setattr(documents, "pause", lambda attempt: None)
     monkeypatch.setattr(layout.secrets, "token_hex", lambda count: "0" * (2 * count))
     store = open_store("memory:", create=True)
     grace = TimeOffset(nano=GRACE)
@@ -340,7 +338,7 @@ def test_a_commit_that_asks_nobody_is_caught(
     content: Content, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The explorer finds a put whose answer is believed when none came (rule P4)."""
-    monkeypatch.setattr(numberedlog, "PUT_ATTEMPTS", 1)
+    monkeypatch.setattr(documents, "PUT_ATTEMPTS", 1)
     monkeypatch.setattr(NumberedLog, "_holds", lambda log, key, document: True)
     explorer = Explorer(content, (WRITER, RIVAL), Mishaps(faults=1), is_quiet)
     with pytest.raises(AssertionError):

@@ -22,8 +22,8 @@ from support.runner.proofscope import IS_WHOLE
 from support.storage.modelcheck import Actor, Call, Content, Explorer, Mishaps, PlayedStore, Seen
 
 from snaploom.errors import StorageError
-from snaploom.storage import numberedlog
-from snaploom.storage.numberedlog import NumberedLog, rebased
+from snaploom.output import documents as numberedlog
+from snaploom.output.documents import NumberedLog, rebased
 
 LONGEST = 100
 

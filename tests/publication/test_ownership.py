@@ -6,12 +6,11 @@ import pytest
 from support.storage.folders import IDENTITY, SETTINGS, a_run, keys, published
 
 from snaploom.errors import FolderNotOurs
-from snaploom.storage.entries import FolderIdentity
-from snaploom.storage.folder import Folder, inspect_folder, prepare_folder
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.ownership import FolderOwner, owner_in
-from snaploom.storage.removal import remove_folder
-from snaploom.storage.stores import open_store
+from snaploom.files.objectstore import ObjectStore
+from snaploom.files.stores import open_store
+from snaploom.output.entries import FolderIdentity
+from snaploom.output.folder import Folder, FolderOwner, inspect_folder, owner_in, prepare_folder
+from snaploom.output.removal import remove_folder
 
 
 def identity(namespace: str, uid: str) -> FolderIdentity:

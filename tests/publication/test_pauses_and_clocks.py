@@ -41,17 +41,16 @@ from support.storage.processes import (
 )
 
 from snaploom.errors import RunRevoked
-from snaploom.jobs.weaving.retention import delete_old_snapshots
+from snaploom.files.objectstore import ObjectStore
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.times import EpochNanos
-from snaploom.storage.entries import Tombstone
-from snaploom.storage.folder import Folder, open_folder
-from snaploom.storage.gc import collect_garbage, find_garbage
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.publication import AlreadyPublished, Published, publish
-from snaploom.storage.state import FolderState, tombstone_of
-from snaploom.storage.stores import open_store
-from snaploom.storage.writeridentity import CrashPoint, Run
+from snaploom.output.entries import Tombstone
+from snaploom.output.folder import CrashPoint, Folder, Run, open_folder
+from snaploom.output.gc import collect_garbage, find_garbage
+from snaploom.output.publication import AlreadyPublished, Published, publish
+from snaploom.output.state import FolderState, tombstone_of
+from snaploom.run.weaving.history import delete_old_snapshots
 
 HOUR = 3600 * 10**9
 SKEWS = (-3 * DAY, -HOUR, -60 * 10**9, 0, 60 * 10**9, HOUR, 3 * DAY)

@@ -28,17 +28,16 @@ from support.storage.folders import (
 )
 
 from snaploom.errors import FolderNotWritable, RunRevoked, SnapshotChanged
-from snaploom.models.times import EpochNanos, parse_instant
-from snaploom.storage import numberedlog
-from snaploom.storage.entries import FileRecord, Revoke, Tombstone
-from snaploom.storage.folder import open_folder
-from snaploom.storage.gc import collect_garbage, find_garbage
-from snaploom.storage.manifest import CommitOutcomeUnknown
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.publication import AlreadyPublished
-from snaploom.storage.state import FolderState, tombstone_of
-from snaploom.storage.stores import open_store
-from snaploom.storage.writeridentity import CrashPoint, Run
+from snaploom.files.objectstore import ObjectStore
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos, parse_instant
+from snaploom.output import documents as numberedlog
+from snaploom.output.entries import FileRecord, Revoke, Tombstone
+from snaploom.output.folder import CrashPoint, Run, open_folder
+from snaploom.output.gc import collect_garbage, find_garbage
+from snaploom.output.manifest import CommitOutcomeUnknown
+from snaploom.output.publication import AlreadyPublished
+from snaploom.output.state import FolderState, tombstone_of
 
 FOREIGN = "data/day=1/notes.txt"
 

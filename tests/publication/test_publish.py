@@ -29,12 +29,13 @@ from snaploom.errors import (
     PublicationError,
     RunRevoked,
 )
-from snaploom.storage import layout
-from snaploom.storage.entries import Revoke, SnapshotRecord, Tombstone
-from snaploom.storage.folder import Folder, open_folder
-from snaploom.storage.manifest import CommitOutcomeUnknown
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.publication import (
+from snaploom.files.objectstore import ObjectStore
+from snaploom.files.stores import open_store
+from snaploom.output import layout
+from snaploom.output.entries import Revoke, SnapshotRecord, Tombstone
+from snaploom.output.folder import CrashPoint, Folder, Run, open_folder
+from snaploom.output.manifest import CommitOutcomeUnknown
+from snaploom.output.publication import (
     AlreadyPublished,
     Published,
     SnapshotTarget,
@@ -42,9 +43,7 @@ from snaploom.storage.publication import (
     describe,
     publish,
 )
-from snaploom.storage.state import FolderState, tombstone_of
-from snaploom.storage.stores import open_store
-from snaploom.storage.writeridentity import CrashPoint, Run
+from snaploom.output.state import FolderState, tombstone_of
 
 BEFORE_THE_COMMIT = [
     CrashPoint.BEFORE_STAGING,

@@ -17,14 +17,13 @@ from support.storage.folders import (
     published,
 )
 
+from snaploom.files.objectstore import ObjectStore
+from snaploom.files.stores import open_store
 from snaploom.models.common import TimeOffset
-from snaploom.storage.checkpoints import format_checkpoint, parse_checkpoint
-from snaploom.storage.entries import Tombstone
-from snaploom.storage.folder import prepare_folder
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.records import Records
-from snaploom.storage.state import FolderState, tombstone_of
-from snaploom.storage.stores import open_store
+from snaploom.output.checkpoints import format_checkpoint, parse_checkpoint
+from snaploom.output.entries import Tombstone
+from snaploom.output.folder import prepare_folder
+from snaploom.output.state import FolderState, Records, tombstone_of
 
 
 @pytest.fixture

@@ -29,18 +29,16 @@ from snaploom.errors import (
     ObjectNotFound,
     RunRevoked,
 )
-from snaploom.models.times import EpochNanos
-from snaploom.storage import layout
-from snaploom.storage.checkpoints import CHECKPOINT_EVERY
-from snaploom.storage.entries import Claim
-from snaploom.storage.folder import inspect_folder, open_folder
-from snaploom.storage.gc import collect_garbage, find_garbage
-from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectStore
-from snaploom.storage.ownership import FolderOwner
-from snaploom.storage.publication import Published
-from snaploom.storage.removal import Removal, remove_folder
-from snaploom.storage.stores import open_store
-from snaploom.storage.writeridentity import CrashPoint
+from snaploom.files.objectstore import TEMPORARY_PREFIX, ObjectStore
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos
+from snaploom.output import layout
+from snaploom.output.checkpoints import CHECKPOINT_EVERY
+from snaploom.output.entries import Claim
+from snaploom.output.folder import CrashPoint, FolderOwner, inspect_folder, open_folder
+from snaploom.output.gc import collect_garbage, find_garbage
+from snaploom.output.publication import Published
+from snaploom.output.removal import Removal, remove_folder
 
 OUTPUT = FolderOwner(IDENTITY.output)
 FOREIGN = {"data/day=0/notes.txt": b"mine", "README": b"mine too"}

@@ -25,16 +25,15 @@ from support.storage.folders import (
 )
 
 from snaploom.errors import FolderNotOurs, ManifestCorrupt
-from snaploom.models.outputfolder import HivePartitioned, TimestampFormat
-from snaploom.models.times import EpochNanos
-from snaploom.planning.partition import partition_of
-from snaploom.storage.entries import FolderSettings, SnapshotRecord
-from snaploom.storage.folder import Folder, open_folder
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.publication import SnapshotTarget, WriteResult, publish
-from snaploom.storage.repair import find_snapshots, restore, time_of
-from snaploom.storage.state import FolderState
-from snaploom.storage.writeridentity import CrashPoint
+from snaploom.files.objectstore import ObjectStore
+from snaploom.models.common import EpochNanos
+from snaploom.models.outputdataset import HivePartitioned, TimestampFormat
+from snaploom.output.entries import FolderSettings, SnapshotRecord
+from snaploom.output.folder import CrashPoint, Folder, open_folder
+from snaploom.output.publication import SnapshotTarget, WriteResult, publish
+from snaploom.output.repair import find_snapshots, restore, time_of
+from snaploom.output.state import FolderState
+from snaploom.plan.times import partition_of
 
 SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}'
 SPARK = {b"org.apache.spark.sql.parquet.row.metadata": SCHEMA.encode()}

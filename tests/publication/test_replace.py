@@ -23,16 +23,15 @@ from snaploom.errors import (
     RunRevoked,
     SnapshotChanged,
 )
-from snaploom.models.times import EpochNanos
-from snaploom.storage.entries import Replace, Revoke, Tombstone, parse_entry
-from snaploom.storage.folder import Folder, open_folder
-from snaploom.storage.gc import GarbageKind, Verdict, collect_garbage, find_garbage
-from snaploom.storage.layout import LATEST, MERGED_DATA_MODEL, manifest_key
-from snaploom.storage.manifest import CommitOutcomeUnknown
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.replacement import REPLACED, Rewrite, replace_version
-from snaploom.storage.state import FolderState, tombstone_of
-from snaploom.storage.writeridentity import CrashPoint, Run
+from snaploom.files.objectstore import ObjectStore
+from snaploom.models.common import EpochNanos
+from snaploom.output.entries import Replace, Revoke, Tombstone, parse_entry
+from snaploom.output.folder import CrashPoint, Folder, Run, open_folder
+from snaploom.output.gc import GarbageKind, Verdict, collect_garbage, find_garbage
+from snaploom.output.layout import LATEST, MERGED_DATA_MODEL, manifest_key
+from snaploom.output.manifest import CommitOutcomeUnknown
+from snaploom.output.replacement import REPLACED, Rewrite, replace_version
+from snaploom.output.state import FolderState, tombstone_of
 
 HOUR = 3600 * 1_000_000_000
 BEFORE_THE_COMMIT = [

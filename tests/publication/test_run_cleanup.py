@@ -21,17 +21,15 @@ from support.storage.folders import (
 )
 
 from snaploom.errors import RunRevoked, StorageError
-from snaploom.hadoop.client import client_of
-from snaploom.hadoop.store import HadoopObjectStore
-from snaploom.models.times import EpochNanos
-from snaploom.storage import layout
-from snaploom.storage.folder import Folder, open_folder
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.ownership import FolderOwner
-from snaploom.storage.removal import remove_folder
-from snaploom.storage.runcleanup import Swept, store_present, sweep, waiting
-from snaploom.storage.stores import open_store
-from snaploom.storage.writeridentity import CrashPoint, Run
+from snaploom.files.objectstore import ObjectStore
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos
+from snaploom.output import layout
+from snaploom.output.folder import CrashPoint, Folder, FolderOwner, Run, open_folder
+from snaploom.output.gc import Swept, store_present, sweep, waiting
+from snaploom.output.removal import remove_folder
+from snaploom.spark.hadoopstore import HadoopObjectStore
+from snaploom.spark.jvm import client_of
 
 HOUR = 3600 * 1_000_000_000
 DAY = 24 * HOUR

@@ -22,22 +22,20 @@ from support.storage.plainlibrary import PlainLibrary
 from support.storage.tablefolders import TABLE, is_whole, published_in_table, table_folder, woven
 
 from snaploom.errors import PublicationError, RunRevoked, SnapshotChanged
-from snaploom.storage import icebergtable
-from snaploom.storage.entries import Tombstone
-from snaploom.storage.folder import Folder, open_folder
-from snaploom.storage.foldercheck import FaultKind, check_table
-from snaploom.storage.gc import collect_garbage, find_garbage
-from snaploom.storage.icebergtable import VERSIONS, version_key
-from snaploom.storage.manifest import CommitOutcomeUnknown
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.ownership import FolderOwner
-from snaploom.storage.publication import AlreadyPublished, Published
-from snaploom.storage.removal import remove_folder
-from snaploom.storage.repair import find_snapshots, restore
-from snaploom.storage.restatement import restate
-from snaploom.storage.state import FolderState, tombstone_of
-from snaploom.storage.stores import open_store
-from snaploom.storage.writeridentity import CrashPoint, Run
+from snaploom.files.objectstore import ObjectStore
+from snaploom.files.stores import open_store
+from snaploom.output import icebergtable
+from snaploom.output.entries import Tombstone
+from snaploom.output.folder import CrashPoint, Folder, FolderOwner, Run, open_folder
+from snaploom.output.foldercheck import FaultKind, check_table
+from snaploom.output.gc import collect_garbage, find_garbage
+from snaploom.output.icebergtable import VERSIONS, version_key
+from snaploom.output.manifest import CommitOutcomeUnknown
+from snaploom.output.publication import AlreadyPublished, Published
+from snaploom.output.removal import remove_folder
+from snaploom.output.repair import find_snapshots, restore
+from snaploom.output.replacement import restate
+from snaploom.output.state import FolderState, tombstone_of
 
 
 def versions(store: ObjectStore) -> list[str]:

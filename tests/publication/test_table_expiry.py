@@ -11,19 +11,22 @@ from support.storage.folders import IDENTITY, MODEL, a_run, a_target, agrees, bu
 from support.storage.plainlibrary import PlainLibrary
 from support.storage.tablefolders import TABLE, is_whole, published_in_table, table_folder, woven
 
-from snaploom.models.times import EpochNanos
-from snaploom.storage import tablecommits
-from snaploom.storage.folder import Folder, open_folder
-from snaploom.storage.gc import collect_garbage, find_garbage
-from snaploom.storage.icebergtable import VERSIONS, IcebergTable, TableVersion, version_key
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.repair import find_snapshots, restore
-from snaploom.storage.restatement import restate
-from snaploom.storage.runcleanup import Swept, sweep
-from snaploom.storage.state import FolderState
-from snaploom.storage.stores import open_store
-from snaploom.storage.tableexpiry import SnapshotsHeld, forgetful_document
-from snaploom.storage.tablehistory import commits_of, table_history
+from snaploom.files.objectstore import ObjectStore
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos
+from snaploom.output import tablecommits
+from snaploom.output.folder import Folder, open_folder
+from snaploom.output.gc import Swept, collect_garbage, find_garbage, sweep
+from snaploom.output.icebergtable import VERSIONS, IcebergTable, TableVersion, version_key
+from snaploom.output.repair import find_snapshots, restore
+from snaploom.output.replacement import restate
+from snaploom.output.state import FolderState
+from snaploom.output.tablehistory import (
+    SnapshotsHeld,
+    commits_of,
+    forgetful_document,
+    table_history,
+)
 
 HOUR = 3600 * 1_000_000_000
 

@@ -9,10 +9,8 @@ from enum import StrEnum
 from typing import TypeVar
 
 from snaploom.models.base import ApiModel
-from snaploom.models.common import Condition, ConditionStatus
-from snaploom.models.remedies import REMEDY_BY_REASON
-from snaploom.models.remedies.remedy import Remedy
-from snaploom.models.times import EpochNanos, format_instant
+from snaploom.models.common import Condition, ConditionStatus, EpochNanos, format_instant
+from snaploom.models.remedies import REMEDY_BY_REASON, Remedy
 from snaploom_operator.errors import CLUSTER
 
 MOST_BYTES = 32 * 1024

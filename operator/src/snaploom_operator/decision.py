@@ -6,17 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from snaploom.models.common import ResourceStatus
+from snaploom.models.common import EpochNanos, Resource, ResourceStatus
 from snaploom.models.datasource import LastSeen, UsedBy
-from snaploom.models.finding import Finding
+from snaploom.models.findings import Finding
 from snaploom.models.kinds import AnyResource
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.resource import Resource
 from snaploom.models.run import Submitter
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.models.times import EpochNanos
-from snaploom.planning.bundle import Bundle
-from snaploom.planning.plan import RunPlan
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.plan import RunPlan
 from snaploom_operator.cluster.port import ApiResource
 from snaploom_operator.errors import NamespaceTerminating
 from snaploom_operator.objects import Application, DriverPod, FoundReport, JsonObject, Ref

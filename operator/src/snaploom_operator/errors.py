@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from snaploom.errors import SnaploomError
-from snaploom.models.remedies.remedy import Remedy
+from snaploom.models.remedies import Remedy
 
 
 class OperatorError(SnaploomError):

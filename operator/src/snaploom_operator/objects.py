@@ -9,11 +9,9 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from snaploom.models.common import GROUP
+from snaploom.models.common import GROUP, NANOS_PER_SECOND, EpochNanos, Resource, parse_instant
 from snaploom.models.report import Report
-from snaploom.models.resource import Resource
 from snaploom.models.run import RunAction, Submitter, Trigger
-from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, parse_instant
 
 JsonObject = Mapping[str, JsonValue]
 """An object as the API server writes it; read only."""

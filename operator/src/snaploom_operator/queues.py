@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from snaploom.models.common import EpochNanos
 from snaploom.models.run import CurrentPhase, CurrentRun
-from snaploom.models.times import EpochNanos
 from snaploom_operator.decision import Queue
 from snaploom_operator.objects import Ref, known_instant
 from snaploom_operator.settings import Limits

@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Le, MaxLen
 from pydantic import Field, ValidationError
 
-from snaploom.loading.composer import Composed, compose
-from snaploom.loading.nodes import plain, position_of, split_path
+from snaploom.loading.composer import Composed, compose, plain, position_of, split_path
 from snaploom.loading.pydanticerrors import findings_of
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.base import ApiModel

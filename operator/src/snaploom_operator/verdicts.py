@@ -14,10 +14,17 @@ from dataclasses import astuple, dataclass, field
 from itertools import chain
 from typing import Protocol, overload
 
-from snaploom.planning.judging.regexlist import RegexList, RegexVerdict
-from snaploom.planning.judging.texts import JudgedText, Verdict, too_large, too_long
-from snaploom.planning.judging.wire import read_verdict, text_line
-from snaploom.planning.sqlgate.facts import SqlFacts, SqlFault, SqlText, SqlVerdict
+from snaploom.policy.sqltext import SqlFacts, SqlFault, SqlText, SqlVerdict
+from snaploom.policy.verdicts import (
+    JudgedText,
+    RegexList,
+    RegexVerdict,
+    Verdict,
+    read_verdict,
+    text_line,
+    too_large,
+    too_long,
+)
 from snaploom_operator.errors import TextNotJudged
 
 _log = logging.getLogger(__name__)
@@ -140,7 +147,7 @@ START_SECONDS = 60.0
 """Limit of a process' start, which takes 0.2 s on an idle machine."""
 LONGEST_LINE = 16 * 1024 * 1024
 """Bytes of a verdict: facts of a text are no longer than a few times itself."""
-WORKER = (sys.executable, "-P", "-m", "snaploom.planning.judging.worker")
+WORKER = (sys.executable, "-P", "-m", "snaploom.policy.verdicts")
 """The program; `-P` keeps the folder that it is started in out of its path."""
 
 

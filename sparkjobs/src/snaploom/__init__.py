@@ -16,7 +16,7 @@ from snaploom import ondemand
 
 if TYPE_CHECKING:
     from snaploom.errors import SnaploomError as SnaploomError
-    from snaploom.models.finding import InvalidDeclarations as InvalidDeclarations
+    from snaploom.models.findings import InvalidDeclarations as InvalidDeclarations
     from snaploom.models.yamltext import to_yaml as to_yaml
     from snaploom.project.project import Project as Project
     from snaploom.project.project import load as load
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "__version__": "snaploom.version:VERSION",
-    "InvalidDeclarations": "snaploom.models.finding:InvalidDeclarations",
+    "InvalidDeclarations": "snaploom.models.findings:InvalidDeclarations",
     "Project": "snaploom.project.project:Project",
     "RunFailed": "snaploom.project.results:RunFailed",
     "SnaploomError": "snaploom.errors:SnaploomError",

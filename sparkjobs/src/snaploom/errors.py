@@ -2,19 +2,19 @@
 
 ```
 SnaploomError
-├── InvalidDeclarations       carries the findings (snaploom.models.finding)
+├── InvalidDeclarations       carries the findings (snaploom.models.findings)
 │   └── NoUniqueJoinTree      every error is an ambiguous or unreachable join tree
-├── TooManyCandidates         data at any time, and tiny intervals (snaploom.planning.intervals)
-├── SparkNotStarted           no Java, or settings that Spark refuses (snaploom.jobs.session)
-├── SettingNotAllowed         of Spark, and on no list (snaploom.jobs.session.spark)
-├── SparkStopped              shut down under a run (snaploom.jobs.session.errortranslation)
-├── BundleUnreadable          no Bundle, or another resource's (snaploom.jobs.declarations)
-├── ReportNotWritten          it may be written later (snaploom.jobs.reports.writer)
-│   ├── NoCluster             none to write it to (snaploom.jobs.reports.configmap)
+├── TooManyCandidates         data at any time, and tiny intervals (snaploom.plan.intervals)
+├── SparkNotStarted           no Java, or settings that Spark refuses (snaploom.run.session.jvm)
+├── SettingNotAllowed         of Spark, and on no list (snaploom.run.session.spark)
+├── SparkStopped              shut down under a run (snaploom.run.session.spark)
+├── BundleUnreadable          no Bundle, or another resource's (snaploom.run.declarations)
+├── ReportNotWritten          it may be written later (snaploom.run.reports.writer)
+│   ├── NoCluster             none to write it to (snaploom.run.kubernetes)
 │   └── ReportNotOurs         another run's is in its place
 ├── ArgumentInvalid           of the library: no time, a reversed range, a name of nothing
 ├── RunFailed                 a run that Python started (snaploom.project.results)
-├── UnexpectedFault           of Snaploom itself (snaploom.jobs.clusterjob)
+├── UnexpectedFault           of Snaploom itself (snaploom.run.clusterjob)
 ├── SourceError
 │   ├── SourceNotReadable     a file is missing, truncated or not of its declared format
 │   ├── FormatNotAllowed      its format, or an option of it, is on no list
@@ -35,8 +35,8 @@ SnaploomError
 │   ├── CheckFailed           the woven rows do not meet their expectations
 │   ├── CheckInvalid          an expectation that cannot be measured on them
 │   ├── SnapshotChanged       the snapshot to replace is no longer live
-│   ├── SnapshotsHeld         a tag or branch of a table shows them (snaploom.storage.tableexpiry)
-│   ├── ClockBehind           before the newest entry of the log (snaploom.jobs.weaving.clocks)
+│   ├── SnapshotsHeld         a tag or branch of a table shows them (snaploom.output.tablehistory)
+│   ├── ClockBehind           before the newest entry of the log (snaploom.run.weaving.preflight)
 │   └── RunRevoked            another run took this run's files away (rule P11)
 ├── StorageError
 │   ├── ObjectNotFound
@@ -44,15 +44,15 @@ SnaploomError
 │   ├── ObjectTooLarge        longer than any document of its kind
 │   ├── NotAPlainFile         a link, pipe or device where a file or folder should be
 │   ├── StoreNotSafe          the store's put-if-absent failed its self-test
-│   ├── UnsupportedStore      no store for a URI's scheme (snaploom.storage.stores)
-│   ├── CloudUriInvalid       no bucket, or no account (snaploom.storage.cloudstores)
-│   ├── BucketNotFound        (these five: snaploom.storage.storeerrors)
+│   ├── UnsupportedStore      no store for a URI's scheme (snaploom.files.stores)
+│   ├── CloudUriInvalid       no bucket, or no account (snaploom.files.cloud)
+│   ├── BucketNotFound        (these five: snaploom.files.cloud)
 │   ├── AccessDenied          wrong, missing or too weak credentials
 │   ├── StoreUnreachable      no server answers
 │   ├── FileTooLong           longer than the store moves in one request
 │   ├── WritersMet            two conditional writes met, undecided
-│   ├── CommitOutcomeUnknown  the store stopped answering (snaploom.storage.manifest)
-│   ├── CommitContended       other writers took every number (snaploom.storage.manifest)
+│   ├── CommitOutcomeUnknown  the store stopped answering (snaploom.output.manifest)
+│   ├── CommitContended       other writers took every number (snaploom.output.manifest)
 │   ├── ManifestCorrupt
 │   └── FormatTooNew          written by a newer Snaploom (rule P8)
 ├── SkippingError
@@ -82,8 +82,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from snaploom.confidential import without_secrets
-from snaploom.visibletext import visible, visible_lines
+from snaploom.confidential import visible, visible_lines, without_secrets
 
 
 class SnaploomError(Exception):

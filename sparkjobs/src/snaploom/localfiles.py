@@ -1,19 +1,22 @@
-"""Files on this machine that users name: read where they are plain files, and replaced as a whole.
-
-A folder may be somebody else's, with links and pipes in it: what is written follows no link, and
-nobody has to write into a pipe before a file is read.
-"""
+"""Files on this machine: those that users name, our cache, and the end of our processes."""
 
 from __future__ import annotations
 
+import atexit
 import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+import sys
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
+from tempfile import gettempdir, mkdtemp
+from typing import NoReturn
+
+# Files on this machine that users name: read where they are plain files, and replaced as a whole.
 
 _OTHER_KINDS = {
     stat.S_IFIFO: "a named pipe",
@@ -107,3 +110,90 @@ def _refuse_others(status: os.stat_result, path: Path | str) -> None:
     kind = _OTHER_KINDS.get(stat.S_IFMT(status.st_mode))
     if kind is not None:
         raise OSError(errno.EINVAL, f"{kind}, and no plain file", str(path))
+
+
+# The folder of what Snaploom keeps on a machine to be quicker, and what can be fetched again.
+
+CACHE_VARIABLE = "XDG_CACHE_HOME"
+"""Environment variable that names the folder of caches, as on any desktop."""
+
+
+def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where the caches of Snaploom are, whether there are any or not.
+
+    Args:
+        environment: the process's.
+
+    Raises:
+        FileNotFoundError: no folder is named, and the user has no home, as in some containers.
+    """
+    named = environment.get(CACHE_VARIABLE)
+    try:
+        cache = Path(named) if named else Path.home() / ".cache"
+    except RuntimeError as error:
+        raise FileNotFoundError(
+            f"the user has no home folder, and {CACHE_VARIABLE} is not set"
+        ) from error
+    return cache.absolute() / "snaploom"
+
+
+def is_own_folder(folder: Path, depth: int) -> bool:
+    """Whether only this user can change what is in a folder; makes the folders that are missing.
+
+    Args:
+        folder: holds what is code to a JVM.
+        depth: how many folders are looked at, this one and those around it.
+    """
+    folders = (folder, *folder.parents)[depth - 1 :: -1]
+    for each in folders:
+        each.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return all(map(is_own, folders))
+
+
+def private_folder(place: str = "") -> Path:
+    """The folder for this user's temporary files, which nobody else can enter; made if missing.
+
+    Args:
+        place: folder in which it is; empty for that of temporary files.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    folder = Path(place or gettempdir()).absolute() / f"snaploom-{os.geteuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    state = folder.lstat()
+    is_private = stat.S_ISDIR(state.st_mode) and not state.st_mode & 0o077
+    if is_private and state.st_uid == os.geteuid():
+        return folder
+    return Path(mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))  # somebody else has the name
+
+
+def is_own(path: Path) -> bool:
+    """Whether only this user can write a file or folder; true where there is none."""
+    try:
+        state = path.stat()
+    except FileNotFoundError:
+        return True
+    return state.st_uid == os.geteuid() and not state.st_mode & 0o022
+
+
+# The end of a process of ours, once its work is done.
+
+
+def end_process(code: int) -> NoReturn:
+    """End this process without taking the interpreter down (decision 0061).
+
+    Threads that nobody waits for (PySpark's, those of an interrupted run, Arrow's) may be at work
+    still. Python ends them in the middle of C++ when it takes the interpreter down, upon which C++
+    aborts the process, after everything was done.
+    """
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()  # of logging and temporary folders; it has no public name
+    for stream in (sys.stdout, sys.stderr):
+        # The other end of a pipe may be closed.
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)

@@ -19,19 +19,17 @@ from pyspark.sql import types as spark_types
 
 from snaploom import ondemand
 from snaploom.confidential import remember_environment
-from snaploom.engine.conform import conform_frame
-from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
-from snaploom.engine.publishedfiles.snapshots import PublishedSnapshots
-from snaploom.engine.schemadocument import struct_from
-from snaploom.models.outputfolder import DataFormat
-from snaploom.storage import history, layout
-from snaploom.storage.entries import FileRecord, FolderSettings
-from snaploom.storage.folder import Folder, open_folder
-from snaploom.storage.objectstore import ObjectStore, refuse_links
-from snaploom.storage.readchoice import ReadChoice, Time, refuse_number
-from snaploom.storage.records import Version
-from snaploom.storage.state import FolderState
-from snaploom.storage.stores import UnsupportedStore, open_store
+from snaploom.engine.publishedfiles.frame import PublishedSnapshots
+from snaploom.files.objectstore import ObjectStore, refuse_links
+from snaploom.files.stores import UnsupportedStore, open_store
+from snaploom.models.outputdataset import DataFormat
+from snaploom.output import history, layout
+from snaploom.output.entries import FileRecord, FolderSettings
+from snaploom.output.folder import Folder, open_folder
+from snaploom.output.state import FolderState, Version
+from snaploom.output.versions import ReadChoice, Time, refuse_number
+from snaploom.policy.fileformats import READ_OPTIONS, SPARK_FORMATS
+from snaploom.spark.types import conform_frame, struct_from
 
 FOLDERS_KNOWN = 4
 """Folders whose manifest is kept between two reads, those that were read last: 10,000 snapshots

@@ -13,8 +13,8 @@ from support.cluster.cluster import Cluster
 from support.cluster.clusterkubectl import KubectlFailed
 from support.cluster.helmrelease import Release, earliest_chart
 
-from snaploom.models.crds import crd_name
 from snaploom.models.kinds import KINDS
+from snaploom.models.schemas import crd_name
 
 SOURCE: Raw = {
     "apiVersion": "snaploom.io/v1alpha1",

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 from support.cluster.chart import Raw, Rendered
 
-from snaploom.models.times import now
+from snaploom.models.common import now
 from snaploom_operator.admission.webhook import AdmissionMetrics
 from snaploom_operator.apply.events import Posting
 from snaploom_operator.conditions import Reason

@@ -31,13 +31,12 @@ from support.operator.webhookprocess import WebhookProcess
 from support.operator.webhooks import HOST
 from support.servers.certificates import Authority
 
-from snaploom.jobs.clusterlease import ClusterLease
-from snaploom.jobs.reports.configmap import ConfigMapPlace, ConfigMapReport
-from snaploom.jobs.reports.identity import Owner, RunIdentity
+from snaploom.models.common import now
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import RunPhase
-from snaploom.models.times import now
-from snaploom.storage.leases import Contender, carry_out
+from snaploom.output.leases import Contender, carry_out
+from snaploom.run.joblog import Owner, RunIdentity
+from snaploom.run.kubernetes import ClusterLease, ConfigMapPlace, ConfigMapReport
 from snaploom_operator.apply.actions import apply
 from snaploom_operator.apply.events import EventRecorder
 from snaploom_operator.cluster.client import open_cluster

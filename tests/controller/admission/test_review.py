@@ -20,7 +20,7 @@ from support.operator.controllerobjects import key as ref_key
 from support.operator.controllerobjects import stored
 from support.operator.reviews import DENY, a_request, answered, codes, response, store_of
 
-from snaploom.planning.judging.texts import judge
+from snaploom.policy.verdicts import judge
 from snaploom_operator.admission.request import Answer
 from snaploom_operator.decision import Unparsable
 from snaploom_operator.gather import gatherer as checking

@@ -5,8 +5,8 @@ from support.operator.clusters import TRANSFORMERS, a_config_map, a_transformer,
 from support.operator.fakecluster import FakeCluster
 from support.operator.faultycluster import LOST_ANSWER, LOST_REQUEST, FaultyCluster, at
 
+from snaploom.models.common import EpochNanos
 from snaploom.models.fieldtransformer import FieldTransformer
-from snaploom.models.times import EpochNanos
 from snaploom_operator.apply.actions import apply
 from snaploom_operator.cluster.port import CONFIG_MAPS
 from snaploom_operator.decision import (

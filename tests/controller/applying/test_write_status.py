@@ -9,12 +9,11 @@ from support.operator.clusters import TRANSFORMERS, a_transformer
 from support.operator.fakecluster import merged
 from support.operator.faultycluster import FaultyCluster
 
-from snaploom.models.common import Condition, ResourceStatus
+from snaploom.models.common import Condition, EpochNanos, ResourceStatus
 from snaploom.models.datasource import UsedBy
 from snaploom.models.fieldtransformer import FieldTransformer, FieldTransformerStatus
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import LastRun
-from snaploom.models.times import EpochNanos
 from snaploom_operator.apply.actions import cut_to_size, write_status
 from snaploom_operator.cluster.port import difference
 from snaploom_operator.decision import Unparsable

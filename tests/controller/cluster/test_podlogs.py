@@ -6,7 +6,7 @@ from pathlib import Path
 
 from support.operator.scriptedapi import Answer, running_scripted_api, write_plain_kubeconfig
 
-from snaploom.models.times import parse_instant
+from snaploom.models.common import parse_instant
 from snaploom_operator.cluster.client import LogLine, pod_log
 
 SINCE = "2026-01-01T00:00:00Z"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from snaploom.models.times import parse_instant
+from snaploom.models.common import parse_instant
 from snaploom_operator.commands.status import ago, duration_text
 
 

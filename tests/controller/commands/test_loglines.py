@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from snaploom.models.times import EpochNanos, parse_instant
-from snaploom.visibletext import visible_lines
+from snaploom.confidential import visible_lines
+from snaploom.models.common import EpochNanos, parse_instant
 from snaploom_operator.cluster.client import LogLine
 from snaploom_operator.commands.logs import Line, driver_line, merged, operator_line
 from snaploom_operator.errors import ObjectMissing

@@ -11,8 +11,8 @@ from support.declared.shop import snaploom
 from support.operator.operatorharness import FakeHarness, condition, is_ready
 from support.storage.folders import a_folder, published
 
+from snaploom.files.local import LocalObjectStore
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.storage.local import LocalObjectStore
 from snaploom_operator.cluster.port import OURS
 from snaploom_operator.commands.status import rebuild_status
 

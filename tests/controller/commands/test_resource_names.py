@@ -2,7 +2,7 @@
 
 import pytest
 
-from snaploom.models.finding import InvalidDeclarations
+from snaploom.models.findings import InvalidDeclarations
 from snaploom.models.kinds import KINDS
 from snaploom_operator.commands.options import parse_name, parse_runnable
 

@@ -10,8 +10,8 @@ from rich.console import Console
 from support.declared.declarations import Raw, document, files, output, relationship, simple
 from support.declared.declarations import key as join_key
 
+from snaploom.models.common import parse_instant
 from snaploom.models.kinds import KIND_BY_NAME
-from snaploom.models.times import parse_instant
 from snaploom_operator.commands.options import NamespaceView
 from snaploom_operator.commands.status import forest_of, tree_of
 

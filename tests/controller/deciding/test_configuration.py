@@ -9,7 +9,7 @@ from support.declared.declarations import Raw, document, files, key, parsed, rel
 from support.operator.observations import NOW, SETTINGS, UID, conditions_of, ready
 
 from snaploom.models.datasource import DataSourceStatus, LastSeen, UsedBy
-from snaploom.models.finding import Finding, Severity
+from snaploom.models.findings import Finding, Severity
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom_operator.decide.decide import RETRY_AFTER_CRASH, decide
 from snaploom_operator.decide.runview import GRACE_SECONDS

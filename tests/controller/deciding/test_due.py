@@ -20,11 +20,11 @@ from support.operator.observations import (
     with_status,
 )
 
-from snaploom.models.finding import Finding, Severity
+from snaploom.models.common import format_instant, parse_instant
+from snaploom.models.findings import Finding, Severity
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase, LastRun, Schedule, Trigger
 from snaploom.models.skippingindex import SkippingIndexStatus
-from snaploom.models.times import format_instant, parse_instant
 from snaploom_operator.decide.decide import decide
 from snaploom_operator.decide.runview import ticks
 from snaploom_operator.decision import ObservedOutput, Queue

@@ -17,8 +17,8 @@ from support.operator.observations import (
     observing,
 )
 
+from snaploom.models.common import parse_instant
 from snaploom.models.outputdataset import OutputDatasetStatus
-from snaploom.models.times import parse_instant
 from snaploom_operator.decide.decide import decide
 from snaploom_operator.decision import Delete, ObservedOutput, OwnedConfigMap
 from snaploom_operator.objects import Application, ApplicationState

@@ -24,7 +24,7 @@ from support.operator.observations import (
 )
 from support.operator.wideoutputs import a_wide_output, the_largest_report
 
-from snaploom.models.finding import Finding, Severity
+from snaploom.models.findings import Finding, Severity
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.report import LatestSnapshot
 from snaploom.models.run import LastRun, Submitter

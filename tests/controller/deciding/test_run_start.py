@@ -20,8 +20,8 @@ from support.operator.observations import (
 from support.operator.runsinflight import decided, flying, phase_of
 
 from snaploom.models.run import CurrentPhase, Trigger
-from snaploom.planning.secretvariables import secret_keys
-from snaploom.planning.sources.databases.urls import ALLOW_URL_VARIABLE
+from snaploom.plan.bundles import secret_keys
+from snaploom.sources.databases.declared import ALLOW_URL_VARIABLE
 from snaploom_operator.decide.decide import decide
 from snaploom_operator.decide.runview import DecideSettings
 from snaploom_operator.decision import (

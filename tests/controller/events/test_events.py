@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 from support.operator.clusters import TRANSFORMERS, a_transformer, an_object
 from support.operator.faultycluster import Fault, FaultyCluster, first
 
-from snaploom.models.times import now
+from snaploom.models.common import now
 from snaploom_operator.apply import events
 from snaploom_operator.apply.events import (
     BURST,

@@ -7,7 +7,7 @@ from support.declared.declarations import document
 
 from snaploom.models.allowances import Allowances
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.planning.validation.validator import validate
+from snaploom.validate.validator import validate
 from snaploom_operator.gather.gatherer import cluster_findings
 
 

@@ -12,9 +12,9 @@ from support.declared.declarations import Raw, complex_, files, simple
 from support.operator.controllerobjects import key, newer, stored
 from support.operator.textverdicts import VerdictsInProcess
 
-from snaploom.models.finding import Finding, errors_of
-from snaploom.models.times import EpochNanos
-from snaploom.planning.judging.texts import JudgedText, Verdict
+from snaploom.models.common import EpochNanos
+from snaploom.models.findings import Finding, errors_of
+from snaploom.policy.verdicts import JudgedText, Verdict
 from snaploom_operator.decision import ObservedResource
 from snaploom_operator.errors import TextNotJudged
 from snaploom_operator.gather import gatherer as gather

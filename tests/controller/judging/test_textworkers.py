@@ -10,18 +10,24 @@ from contextlib import asynccontextmanager
 import pytest
 from support.operator.textverdicts import VerdictsInProcess
 
-from snaploom.planning.judging.regexlist import REGEXES_TOO_LONG, RegexList, RegexVerdict
-from snaploom.planning.judging.texts import judge, too_large, too_long
-from snaploom.planning.sqlgate.facts import SqlFacts, SqlForm, SqlText
+from snaploom.policy.sqltext import SqlFacts, SqlFault, SqlForm, SqlText
+from snaploom.policy.verdicts import (
+    REGEXES_TOO_LONG,
+    RegexList,
+    RegexVerdict,
+    judge,
+    too_large,
+    too_long,
+)
 from snaploom_operator import verdicts as textworkers
 from snaploom_operator.errors import TextNotJudged
 from snaploom_operator.verdicts import WORKER, RecordingJudge, TextVerdicts, TextWorkers
 
 SLOW = """
 import os, sys, time
-import snaploom.planning.sqlgate.parsedfacts
-from snaploom.planning.judging.texts import judge
-from snaploom.planning.judging.wire import read_text, verdict_line
+import snaploom.policy.sql
+from snaploom.policy.verdicts import judge
+from snaploom.policy.verdicts import read_text, verdict_line
 print(flush=True)
 for line in sys.stdin.buffer:
     text = read_text(line)
@@ -103,7 +109,7 @@ async def test_regexes_that_take_too_long_are_a_fault_of_all() -> None:
 async def test_a_text_that_takes_too_much_of_the_processor_ends_by_itself() -> None:
     program = (
         sys.executable, "-c",
-        "from snaploom.planning.judging import worker\n"
+        "from snaploom.policy import verdicts as worker\n"
         "worker.MOST_SECONDS = 0.2\n"
         "judge = worker.judge\n"
         "def forever(text):\n"
@@ -115,7 +121,9 @@ async def test_a_text_that_takes_too_much_of_the_processor_ends_by_itself() -> N
     )  # fmt: skip
     async with workers(600, program) as made:
         found = await made.judged("team", [expression("slow"), expression("a")])
-        assert found[expression("slow")] == too_long(expression("slow"))
+        slow = found[expression("slow")]
+        assert isinstance(slow, SqlFault)
+        assert "takes more than 0.2 s" in slow.message
         assert isinstance(found[expression("a")], SqlFacts)
 
 

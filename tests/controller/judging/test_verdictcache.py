@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from snaploom.planning.judging.regexlist import RegexList
-from snaploom.planning.judging.texts import judge
-from snaploom.planning.sqlgate.facts import SqlForm, SqlText
+from snaploom.policy.sqltext import SqlForm, SqlText
+from snaploom.policy.verdicts import RegexList, judge
 from snaploom_operator.verdicts import VerdictCache
 
 

@@ -23,20 +23,12 @@ from support.runner.quick import examples
 from support.storage.folders import a_folder, a_run, now
 from support.storage.memorylease import MemoryLease
 
-from snaploom.jobs.clusterlease import ClusterLease
-from snaploom.jobs.reports.identity import Owner, RunIdentity
-from snaploom.storage.claims import ClaimLease
-from snaploom.storage.folder import open_folder
-from snaploom.storage.leases import (
-    Attempt,
-    Contender,
-    Lease,
-    LeaseState,
-    Read,
-    Swap,
-    carry_out,
-)
-from snaploom.storage.stores import open_store
+from snaploom.files.stores import open_store
+from snaploom.output.folder import open_folder
+from snaploom.output.leaseholder import ClaimLease
+from snaploom.output.leases import Attempt, Contender, Lease, LeaseState, Read, Swap, carry_out
+from snaploom.run.joblog import Owner, RunIdentity
+from snaploom.run.kubernetes import ClusterLease
 from snaploom_operator.cluster.lease import LeaseObject
 from snaploom_operator.cluster.port import CONFIG_MAPS
 from snaploom_operator.objects import Metadata

@@ -6,7 +6,7 @@ import pytest
 from support.operator.clusters import until
 from support.operator.faultycluster import LOST_ANSWER, LOST_REQUEST, FaultyCluster, at, first
 
-from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
+from snaploom.models.common import NANOS_PER_SECOND, EpochNanos
 from snaploom_operator.cluster.lease import (
     LEASE_DURATION,
     RENEW_DEADLINE,

@@ -14,7 +14,7 @@ from support.weaving.loom import OUTPUT, Loom
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.run import Submitter
-from snaploom.planning.bundles import bundle_for
+from snaploom.plan.bundles import bundle_for
 from snaploom_operator.cluster.client import open_cluster
 from snaploom_operator.cluster.port import CONFIG_MAPS, OURS, Cluster
 from snaploom_operator.objects import Application, ApplicationState, Metadata

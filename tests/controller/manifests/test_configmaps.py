@@ -9,11 +9,11 @@ import pytest
 from support.declared.declarations import document, files
 from support.operator.runrequests import RUN, UID, an_output
 
-from snaploom.jobs.declarations.bundlefile import read_bundle_file
-from snaploom.jobs.reports.identity import Owner
 from snaploom.models.datasource import DataSource
-from snaploom.planning.bundle import Bundle
-from snaploom.planning.plan import plan_offline
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.plan import plan_offline
+from snaploom.run.declarations import read_bundle_file
+from snaploom.run.joblog import Owner
 from snaploom_operator.errors import BundleTooLarge, SecretInBundle
 from snaploom_operator.submit.manifests import (
     MOST_BYTES,

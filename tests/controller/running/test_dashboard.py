@@ -21,7 +21,7 @@ from support.operator.webhooks import WebhookClient, a_webhook
 from support.servers.certificates import Authority
 from support.servers.prometheus import Prometheus, running_prometheus
 
-from snaploom.models.times import format_instant, now
+from snaploom.models.common import format_instant, now
 from snaploom_operator.cluster.client import open_cluster
 from snaploom_operator.objects import Application, ApplicationState
 

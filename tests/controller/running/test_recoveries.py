@@ -13,7 +13,7 @@ from support.operator.clusters import until
 from support.operator.operatorharness import OperatorThread, RealHarness, real_settings
 from support.operator.operatorprocess import WORKS, OperatorProcess, operator_process
 
-from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, now
+from snaploom.models.common import NANOS_PER_SECOND, EpochNanos, now
 from snaploom_operator.cluster.port import LEASES
 from snaploom_operator.process.operator import Clocks, RunOptions
 from snaploom_operator.serve.metrics import UNANSWERED, Metrics

@@ -12,11 +12,11 @@ from support.operator.runrequests import RUN, UID, a_request, an_output, stored
 from support.runner.quick import examples
 
 from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
+from snaploom.models.common import parse_instant
 from snaploom.models.run import RunAction, SparkSettings, Submitter
-from snaploom.models.times import parse_instant
-from snaploom.planning.podvariables import PINNED
-from snaploom.planning.secretvariables import SecretKey
-from snaploom.planning.sources.databases.urls import ALLOW_URL_VARIABLE
+from snaploom.plan.bundles import SecretKey
+from snaploom.policy.variables import PINNED
+from snaploom.sources.databases.declared import ALLOW_URL_VARIABLE
 from snaploom_operator.errors import SparkSettingsRefused
 from snaploom_operator.objects import ApplicationState
 from snaploom_operator.settings import ApiKey, LineageSettings, OperatorSettings

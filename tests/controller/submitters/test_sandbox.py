@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.operator.runrequests import an_output
 
-from snaploom.models.finding import Severity
+from snaploom.models.findings import Severity
 from snaploom.models.run import SparkSettings
-from snaploom.planning.sparksettings import refusals, spark_findings
+from snaploom.policy.pods import refusals, spark_findings
 
 
 def refused(**spark_conf: str) -> list[str]:

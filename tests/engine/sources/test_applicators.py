@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import types as spark
 
-from snaploom.engine.columnmetadata import without_metadata
-from snaploom.engine.sources.metadatafields import applied
-from snaploom.models.metadataapplicator import MetadataApplicator
+from snaploom.models.fieldtransformer import MetadataApplicator
+from snaploom.sources.transformers import applied
+from snaploom.spark.types import without_metadata
 
 INNER = spark.StructType([spark.StructField("id", spark.LongType(), True, {"old": "1", "k": "0"})])
 SCHEMA = spark.StructType(

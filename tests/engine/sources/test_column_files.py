@@ -16,16 +16,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 from support.declared.sources import NOW, a_bundle, by_field, files, reader, rows_at, snapshot_times
 
-from snaploom.engine.sources.files import columnreader, schemas
-from snaploom.engine.sources.opened import Sources
-from snaploom.engine.sources.port import SourceReader
 from snaploom.errors import SourceSchemaInvalid
-from snaploom.hadoop.client import client_of
-from snaploom.hadoop.store import HadoopObjectStore
-from snaploom.listing.footers import read_footers
-from snaploom.models.times import EpochNanos, parse_instant
-from snaploom.storage.listingcache import Listings
-from snaploom.storage.local import LocalObjectStore
+from snaploom.files.local import LocalObjectStore
+from snaploom.models.common import EpochNanos, parse_instant
+from snaploom.output.caches import Listings
+from snaploom.sources.files import reader as columnreader
+from snaploom.sources.files import reader as schemas
+from snaploom.sources.files.footers import read_footers
+from snaploom.sources.port import SourceReader
+from snaploom.sources.readers import Sources
+from snaploom.spark.hadoopstore import HadoopObjectStore
+from snaploom.spark.jvm import client_of
 
 pytestmark = pytest.mark.spark
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 from support.declared.sources import by_field, files, reader, rows_at, snapshot_times
 
 from snaploom.errors import SnapshotValueInvalid, SourceSchemaInvalid
-from snaploom.models.times import EpochNanos, format_instant, parse_instant
+from snaploom.models.common import EpochNanos, format_instant, parse_instant
 
 pytestmark = pytest.mark.spark
 

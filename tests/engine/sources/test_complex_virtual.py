@@ -8,8 +8,8 @@ from support.declared.sources import NOW, a_source, by_field, files, reader, row
 from support.declared.virtualsources import at_any_time
 
 from snaploom.errors import SnapshotMissing, SnapshotValueInvalid, SourceSchemaInvalid
-from snaploom.models.times import EpochNanos, parse_instant
-from snaploom.planning.intervalset import Span
+from snaploom.models.common import EpochNanos, parse_instant
+from snaploom.plan.intervals import Span
 
 pytestmark = pytest.mark.spark
 

@@ -12,8 +12,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from support.declared.sources import NOW, by_field, files, reader, snapshot_times
 
-from snaploom.engine.failures import translate
 from snaploom.errors import SnaploomError, SourceNotReadable
+from snaploom.spark.failures import translate
 
 pytestmark = pytest.mark.spark
 

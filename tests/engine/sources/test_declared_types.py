@@ -13,7 +13,7 @@ from support.declared.sources import NOW, files, reader, rows_at
 
 from snaploom.errors import SnaploomError, SourceSchemaInvalid
 from snaploom.models.allowances import NO_ALLOWANCES
-from snaploom.planning.fileformats import spark_format
+from snaploom.policy.fileformats import spark_format
 
 pytestmark = pytest.mark.spark
 

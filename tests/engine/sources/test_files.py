@@ -4,12 +4,17 @@ import os
 
 import pytest
 
-from snaploom.engine.hadoopfiles import HadoopFiles
 from snaploom.errors import SourceNotReadable
-from snaploom.hadoop.client import client_of
-from snaploom.listing.globs import escape_glob, is_hidden, list_files, split_glob
-from snaploom.listing.listedfile import fingerprint, with_local_tag
-from snaploom.listing.localfiles import local_matches
+from snaploom.files.listed import fingerprint, with_local_tag
+from snaploom.sources.files.globs import (
+    escape_glob,
+    is_hidden,
+    list_files,
+    local_matches,
+    split_glob,
+)
+from snaploom.sources.files.hadoop import HadoopFiles
+from snaploom.spark.jvm import client_of
 
 pytestmark = pytest.mark.spark
 
@@ -210,8 +215,8 @@ def test_folders_listed_at_the_same_time_give_what_one_question_gives(spark, tmp
     touch(tmp_path, *(f"day={n}[{n % 3}]/{m}.csv" for n in range(20) for m in range(7)))
     touch(tmp_path, "day=3[0]/_hidden.csv", "_other/x.csv", "file.csv")
     at_once = listed(spark, tmp_path, "*/*", "day=1*/[0-3].*")
-    monkeypatch.setattr("snaploom.engine.hadoopfiles.split_glob", lambda _glob: None)
-    monkeypatch.setattr("snaploom.engine.hadoopfiles.STATUSES_AT_ONCE", 3)
+    monkeypatch.setattr("snaploom.sources.files.hadoop.split_glob", lambda _glob: None)
+    monkeypatch.setattr("snaploom.sources.files.hadoop.STATUSES_AT_ONCE", 3)
 
     assert at_once == listed(spark, tmp_path, "*/*", "day=1*/[0-3].*")
     assert len(at_once) == 140

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from support.declared.sources import by_field, files, reader, without_spark
 
 from snaploom.errors import SnaploomError
-from snaploom.listing import columnsnapshots
-from snaploom.planning.intervals import SourceSnapshots
+from snaploom.plan.intervals import SourceSnapshots
+from snaploom.sources.files import footers
 
 pytestmark = pytest.mark.spark
 
@@ -141,7 +141,7 @@ def test_declarations_that_decide_about_columns_are_left_to_the_session(tmp_path
 def test_more_files_than_are_worth_it_are_left_to_the_session(tmp_path, monkeypatch) -> None:
     for number in range(3):
         write(tmp_path, str(number), ["2020-01-01"], pa.string())
-    monkeypatch.setattr(columnsnapshots, "MOST_FOOTERS", 2)
+    monkeypatch.setattr(footers, "MOST_FOOTERS", 2)
     assert without_spark(declared(tmp_path)) is None
 
 

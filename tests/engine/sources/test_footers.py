@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import types as spark_types
 
-from snaploom.listing.footers import Footer, read_footers
-from snaploom.listing.listedfile import ListedFile
+from snaploom.files.listed import ListedFile
+from snaploom.sources.files.footers import Footer, read_footers
 
 TEXT, LONG, DATE = spark_types.StringType(), spark_types.LongType(), spark_types.DateType()
 

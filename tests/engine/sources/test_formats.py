@@ -14,11 +14,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 from support.declared.sources import NOW, a_bundle, files, reader, rows_at
 
-from snaploom.engine.failures import translate
-from snaploom.engine.sources.opened import open_source
 from snaploom.errors import FormatNotAllowed, SnaploomError, SourceNotReadable, SourceSchemaInvalid
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
-from snaploom.planning.fileformats import spark_format
+from snaploom.policy.fileformats import spark_format
+from snaploom.sources.readers import open_source
+from snaploom.spark.failures import translate
 
 pytestmark = pytest.mark.spark
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom.listing.instants import NotAnInstant, instant_of
+from snaploom.models.common import format_instant
 from snaploom.models.datasource import FromFieldValue
-from snaploom.models.times import format_instant
+from snaploom.sources.prefix import NotAnInstant, instant_of
 
 ZONES = ["UTC", "Australia/Melbourne", "America/Sao_Paulo", "Asia/Kathmandu"]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -22,7 +22,7 @@ from snaploom.errors import (
     SourceFileUnmatched,
     SourceSchemaInvalid,
 )
-from snaploom.models.times import format_instant, parse_instant
+from snaploom.models.common import format_instant, parse_instant
 
 pytestmark = pytest.mark.spark
 

@@ -9,10 +9,10 @@ from support.declared.sources import by_field, files, reader, rows_at
 from support.storage.folders import IDENTITY, SETTINGS, a_run, a_target, agrees
 
 from snaploom.errors import SnaploomError
-from snaploom.models.times import format_instant
-from snaploom.storage.folder import prepare_folder
-from snaploom.storage.publication import WriteResult, publish
-from snaploom.storage.stores import open_store
+from snaploom.files.stores import open_store
+from snaploom.models.common import format_instant
+from snaploom.output.folder import prepare_folder
+from snaploom.output.publication import WriteResult, publish
 
 pytestmark = pytest.mark.spark
 

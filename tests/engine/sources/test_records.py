@@ -11,9 +11,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from support.declared.sources import NOW, files, reader, rows_at
 
-from snaploom.engine.failures import translate
-from snaploom.engine.sources.files.text.recordchecks import HALF_PAIR
 from snaploom.errors import SourceNotReadable
+from snaploom.sources.files.records import HALF_PAIR
+from snaploom.spark.failures import translate
 
 pytestmark = pytest.mark.spark
 

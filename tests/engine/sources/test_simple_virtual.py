@@ -7,7 +7,7 @@ from support.declared.virtualsources import HOSTILE, over
 from support.weaving.sparksession import compiled
 
 from snaploom.errors import SourceSchemaInvalid
-from snaploom.models.times import parse_instant
+from snaploom.models.common import parse_instant
 
 pytestmark = pytest.mark.spark
 

@@ -4,12 +4,12 @@ import pytest
 from pyspark.sql import types as spark_types
 from support.declared.sources import INDEX, a_source, by_field, files
 
-from snaploom.engine.sources.fieldtransformers import renamed
-from snaploom.engine.sources.opened import open_source
 from snaploom.errors import SourceSchemaInvalid
+from snaploom.models.common import parse_instant
 from snaploom.models.fieldtransformer import FieldTransformer, Rename
-from snaploom.models.times import parse_instant
-from snaploom.planning.bundle import Bundle
+from snaploom.plan.bundle import Bundle
+from snaploom.sources.readers import open_source
+from snaploom.sources.transformers import renamed
 
 pytestmark = pytest.mark.spark
 

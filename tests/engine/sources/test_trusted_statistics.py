@@ -15,10 +15,10 @@ import pytest
 from pyspark.sql import SparkSession
 from support.documentation.examples import REPOSITORY
 
-from snaploom.listing.footers import read_footers
-from snaploom.listing.listedfile import ListedFile
+from snaploom.files.listed import ListedFile
+from snaploom.parquet.footers import END
 from snaploom.skipping.spark.builds.footers import FooterReader, FooterTerm
-from snaploom.storage.parquetfooters import END
+from snaploom.sources.files.footers import read_footers
 
 Found = frozenset[str | int] | None
 

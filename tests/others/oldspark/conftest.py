@@ -14,7 +14,7 @@ from support.servers.s3servers import S3Server, environment_of
 from support.weaving.oldspark import s3a_jars, table_jars
 from support.weaving.sparksession import make_session
 
-from snaploom.jobs.session.s3a import s3a_settings
+from snaploom.run.session.spark import s3a_settings
 
 
 @pytest.fixture(scope="session")

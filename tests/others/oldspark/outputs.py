@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from support.declared.shop import CUSTOMERS, ORDERS, SECOND_DAY, Shop, snaploom
 from support.weaving.loom import Loom
 
+from snaploom.output.folder import CrashPoint
 from snaploom.reader import read
-from snaploom.storage.writeridentity import CrashPoint
 
 THIRD_DAY = "2024-05-03"
 DEAD_RUN = "20240101T000000000Z-0123456789ab"

@@ -20,11 +20,11 @@ from support.declared.sources import (
 )
 
 from snaploom.errors import SourceNotReadable
-from snaploom.listing.otherfiles import NoOtherFiles
-from snaploom.listing.sourcefiles import SourceFiles
-from snaploom.models.times import parse_instant
-from snaploom.planning.intervals import SourceSnapshots
+from snaploom.files.listed import NoOtherFiles
+from snaploom.models.common import parse_instant
+from snaploom.plan.intervals import SourceSnapshots
 from snaploom.reader import read
+from snaploom.sources.sourcefiles import SourceFiles
 
 FORMATS = pytest.mark.parametrize("data_format", ["iceberg", "delta"])
 DAYS = ("2024-05-01", SECOND_DAY)

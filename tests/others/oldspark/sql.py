@@ -8,8 +8,8 @@ from support.hostile.sparkfunctions import spark_functions
 from support.hostile.tpchqueries import QUERIES, SCHEMAS
 
 from snaploom.errors import SourceSchemaInvalid
-from snaploom.planning.sqlgate.functions import FUNCTIONS
-from snaploom.sparkgate.gate import SqlPlace, checked_expression, checked_query
+from snaploom.policy.sqlfunctions import FUNCTIONS
+from snaploom.spark.gate import SqlPlace, checked_expression, checked_query
 
 PLACE = SqlPlace("Kind/name", "spec.field", SourceSchemaInvalid, "legal SQL")
 

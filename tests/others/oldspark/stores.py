@@ -12,14 +12,14 @@ from support.declared.shop import CUSTOMERS, ORDERS, Shop
 from support.servers.s3servers import BUCKET
 from support.weaving.remoteloom import put_rows, remote_shop
 
-from snaploom.hadoop.store import hadoop_stores
-from snaploom.planning.hadoopuris import hadoop_uri
+from snaploom.files.objectstore import ObjectStore
+from snaploom.files.stores import open_store
+from snaploom.output import layout, tablecommits
+from snaploom.output.icebergtable import VERSIONS
+from snaploom.output.manifest import ManifestLog
+from snaploom.policy.addresses import hadoop_uri
 from snaploom.reader import read
-from snaploom.storage import layout, tablecommits
-from snaploom.storage.icebergtable import VERSIONS
-from snaploom.storage.manifest import ManifestLog
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.stores import open_store
+from snaploom.spark.hadoopstore import hadoop_stores
 
 DAYS = ("2024-05-01", "2024-05-02", "2024-05-03")
 HOUR = 3600 * 1_000_000_000

@@ -10,8 +10,8 @@ from support.servers.keyservices import MemoryKeyService
 from support.servers.references import Peer
 from support.skipping.indexeddata import last
 
-from snaploom.interop.xskipper.bloomstream import read_bloom, write_bloom
-from snaploom.skipping.formats.encryption import ServiceKeys
+from snaploom.plugins.xskipper.javastream import read_bloom, write_bloom
+from snaploom.skipping.formats.parquetfiles import ServiceKeys
 from snaploom.skipping.spark.interfaces.enable import enable
 from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder, skipping_index
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from support.skipping.skippingfiles import index
 
 from snaploom.errors import IndexNotPossible, SortNotPossible
-from snaploom.skipping.advice.curves import Curve
-from snaploom.skipping.advice.sortrequest import SortRequest
+from snaploom.output import layout
+from snaploom.skipping.advice.orders import Curve, SortRequest
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.core.predicates import And, Comparison, Operator
@@ -19,7 +19,6 @@ from snaploom.skipping.evaluation import evaluate
 from snaploom.skipping.spark.interfaces.sort import checksum, sort_into
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget
 from snaploom.skipping.spark.targets.targetlookup import open_path, open_table
-from snaploom.storage import layout
 
 FILES = 16
 """Files of the points."""

@@ -14,7 +14,7 @@ from support.weaving.loom import NOW, OUTPUT, Loom, ids
 
 from snaploom import skipping
 from snaploom.reader import read
-from snaploom.skipping.advice.sortrequest import SortRequest
+from snaploom.skipping.advice.orders import SortRequest
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.statements.syntax import PathName

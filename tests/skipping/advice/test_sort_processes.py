@@ -14,7 +14,7 @@ from support.weaving.flightsfolder import published_folder, sort_quietly, state_
 from support.weaving.sparksession import compiled
 
 from snaploom.reader import read
-from snaploom.skipping.advice.sortrequest import SortRequest
+from snaploom.skipping.advice.orders import SortRequest
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

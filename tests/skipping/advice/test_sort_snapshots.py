@@ -16,23 +16,18 @@ from support.storage.folders import MODEL, START, a_run, agrees, day, keys, now
 from support.weaving.flightsfolder import ROWS, flights, published_folder, sort_quietly, state_of
 
 from snaploom.engine.write import write_frame
-from snaploom.jobs.published.sortrequests import SnapshotsSorted
-from snaploom.models.outputfolder import DataFormat
-from snaploom.models.times import EpochNanos, format_instant
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos, format_instant
+from snaploom.models.outputdataset import DataFormat
+from snaploom.output.entries import Replace, SnapshotRecord, Tombstone, parse_entry
+from snaploom.output.folder import Folder, open_folder
+from snaploom.output.gc import collect_garbage, find_garbage
+from snaploom.output.layout import manifest_key
+from snaploom.output.publication import SnapshotTarget, WriteResult, publish
+from snaploom.output.state import FolderState, tombstone_of
 from snaploom.reader import read
-from snaploom.skipping.advice.sortrequest import SortRequest
-from snaploom.storage.entries import (
-    Replace,
-    SnapshotRecord,
-    Tombstone,
-    parse_entry,
-)
-from snaploom.storage.folder import Folder, open_folder
-from snaploom.storage.gc import collect_garbage, find_garbage
-from snaploom.storage.layout import manifest_key
-from snaploom.storage.publication import SnapshotTarget, WriteResult, publish
-from snaploom.storage.state import FolderState, tombstone_of
-from snaploom.storage.stores import open_store
+from snaploom.run.published.sortrequests import SnapshotsSorted
+from snaploom.skipping.advice.orders import SortRequest
 
 HOUR = 3600 * 1_000_000_000
 NO_PROBLEM = "--acknowledge-readers"
@@ -250,7 +245,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
                 waiting.pop()()
             return schema
 
-        monkeypatch.setattr("snaploom.jobs.published.snapshotrewrite.write_frame", write)
+        monkeypatch.setattr("snaploom.run.published.sort.write_frame", write)
 
     return happens
 

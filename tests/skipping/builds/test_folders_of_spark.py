@@ -14,9 +14,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from snaploom.listing.relationfiles import first_files, relation_files
 from snaploom.skipping.spark.relations.fingerprint import REQUESTED, Header, partition_columns
 from snaploom.skipping.spark.relations.janino import JavaRule
+from snaploom.skipping.spark.targets.relationfiles import first_files, relation_files
 from snaploom.skipping.spark.targets.targetfiles import (
     columns_frame,
     list_folder,

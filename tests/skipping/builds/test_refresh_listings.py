@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
 from snaploom.models.skippingindex import RefreshMode
 from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder, skipping_index
-from snaploom.skipping.spark.targets.folderfiles import file_listing_of
+from snaploom.skipping.spark.targets.targetfiles import file_listing_of
 
 OPTIONS = {"csv": {"header": "true", "inferSchema": "true"}, "json": {}, "orc": {}, "parquet": {}}
 

@@ -8,10 +8,10 @@ from pyspark.sql import SparkSession
 from support.skipping.skippingfiles import build, index, names
 
 from snaploom.errors import IndexNotPossible, TargetNotIndexable
+from snaploom.output.layout import MARKER
 from snaploom.skipping.core.terms import column_term
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget
 from snaploom.skipping.spark.targets.targetlookup import open_path, open_table
-from snaploom.storage.layout import MARKER
 
 
 @pytest.fixture(scope="module")

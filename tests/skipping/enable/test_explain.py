@@ -8,7 +8,7 @@ from support.skipping.indexeddata import write_files
 from support.skipping.skippingrule import plan_text
 
 from snaploom.errors import SkippingNotAvailable
-from snaploom.skipping.core.text import WIDTH
+from snaploom.skipping.core.predicates import WIDTH
 from snaploom.skipping.spark.interfaces.enable import setting, statistics
 from snaploom.skipping.spark.interfaces.explain import explain
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from support.skipping.indexeddata import FILES, on_and_off
 
-from snaploom.engine.formats import AVRO_CLASS
+from snaploom.policy.fileformats import AVRO_CLASS
 from snaploom.skipping.spark.interfaces.enable import setting
 from snaploom.skipping.spark.interfaces.explain import explain
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index

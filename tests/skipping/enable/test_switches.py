@@ -7,7 +7,7 @@ from support.skipping.indexeddata import FILES, build_index, counted, last, writ
 from snaploom import skipping as public
 from snaploom.errors import SkippingNotAvailable
 from snaploom.skipping.spark.interfaces.enable import decider_of, setting
-from snaploom.skipping.spark.optimizer import settings
+from snaploom.skipping.spark.optimizer import requests
 
 
 def kept(frame: DataFrame) -> int:
@@ -18,7 +18,7 @@ def kept(frame: DataFrame) -> int:
     return recent[-1].kept_files if recent else FILES
 
 
-@pytest.mark.parametrize("name", [settings.ENABLED, settings.FLINT_ENABLED])
+@pytest.mark.parametrize("name", [requests.ENABLED, requests.FLINT_ENABLED])
 def test_setting_switches_a_session_off(rows: DataFrame, name: str) -> None:
     with setting(rows.sparkSession, name, "false"):
         assert kept(rows) == FILES
@@ -27,7 +27,7 @@ def test_setting_switches_a_session_off(rows: DataFrame, name: str) -> None:
 
 
 def test_evaluate_only_counts_and_drops_nothing(rows: DataFrame) -> None:
-    with setting(rows.sparkSession, settings.EVALUATE_ONLY, "true"):
+    with setting(rows.sparkSession, requests.EVALUATE_ONLY, "true"):
         frame = rows.where("id = 5")
         assert frame.rdd.getNumPartitions() > 0
         assert kept(rows) == 1
@@ -53,7 +53,7 @@ def test_locations_may_come_from_the_session(
 ) -> None:
     path = write_files(skipping, folder)
     build_index(skipping, str(tmp_path / "own"), path, ("id",))
-    with setting(skipping, settings.LOCATIONS, f"{tmp_path / 'none'}, {tmp_path / 'own'}"):
+    with setting(skipping, requests.LOCATIONS, f"{tmp_path / 'none'}, {tmp_path / 'own'}"):
         assert kept(skipping.read.parquet(path)) == 1
 
 

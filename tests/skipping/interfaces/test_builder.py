@@ -8,7 +8,7 @@ from snaploom import skipping
 from snaploom.errors import IndexNotFound, IndexNotPossible
 from snaploom.models.skippingindex import IndexState
 from snaploom.skipping.spark.interfaces.enable import setting
-from snaploom.skipping.spark.optimizer.settings import USAGE
+from snaploom.skipping.spark.optimizer.requests import USAGE
 from snaploom.skipping.stores.port import NEVER
 
 

@@ -6,7 +6,7 @@ from support.skipping.indexinterfaces import Lake
 
 from snaploom import skipping
 from snaploom.cli.main import run_command
-from snaploom.engine.formats import AVRO_CLASS
+from snaploom.policy.fileformats import AVRO_CLASS
 from snaploom.skipping.spark.interfaces import sqlfrontend
 
 

@@ -10,8 +10,8 @@ from support.skipping.indexinterfaces import Lake
 from snaploom import skipping
 from snaploom.cli.main import run_command
 from snaploom.errors import IndexNotFound
-from snaploom.interop.xskipper.locations import LOCATION
-from snaploom.skipping.spark.optimizer.settings import LOCATIONS
+from snaploom.plugins.xskipper.names import LOCATION
+from snaploom.skipping.spark.optimizer.requests import LOCATIONS
 from snaploom.skipping.statements.parser import parse_subject
 
 

@@ -8,7 +8,7 @@ import yaml
 from pyspark.sql import SparkSession
 from support.declared.shop import CUSTOMERS, ORDERS, SECOND_DAY, Shop, snaploom
 
-from snaploom.skipping.stores.bases import open_base
+from snaploom.skipping.stores.catalog import open_base
 from snaploom.skipping.stores.port import StoredState
 
 NOW = ("--now", "2024-06-01T00:00:00Z")

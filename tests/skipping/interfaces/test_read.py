@@ -9,9 +9,9 @@ from support.weaving.loom import Loom, ids
 
 import snaploom
 from snaploom import skipping
-from snaploom.engine.formats import READ_OPTIONS, SPARK_FORMATS
-from snaploom.models.outputfolder import DataFormat
+from snaploom.models.outputdataset import DataFormat
 from snaploom.models.report import RunPhase
+from snaploom.policy.fileformats import READ_OPTIONS, SPARK_FORMATS
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 
 DAYS = range(1, 4)

@@ -33,7 +33,7 @@ from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.machine import Timing
 from snaploom.skipping.spark.interfaces.enable import setting
 from snaploom.skipping.spark.interfaces.explain import explain
-from snaploom.skipping.stores.bases import open_base
+from snaploom.skipping.stores.catalog import open_base
 
 FILES = 3
 

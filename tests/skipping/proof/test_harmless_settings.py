@@ -11,8 +11,8 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from snaploom.hadoop.jvm import jvm_of
 from snaploom.skipping.spark.relations.fingerprint import HARMLESS_SETTINGS
+from snaploom.spark.jvm import jvm_of
 
 JARS = sorted((Path(pyspark.__file__).parent / "jars").glob("spark-*.jar"))
 CONF = "org.apache.spark.sql.internal.SQLConf"

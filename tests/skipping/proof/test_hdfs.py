@@ -13,11 +13,11 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
 from support.skipping.onequalsoff import skipping_by
 
-from snaploom.hadoop.jvm import jvm_of
 from snaploom.skipping.spark.interfaces.explain import explain
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.statements.syntax import PathName
+from snaploom.spark.jvm import jvm_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -22,7 +22,7 @@ from support.skipping.prooftables import ProofTable
 from support.skipping.xskipperjava import JavaBlooms
 
 from snaploom.errors import IndexNotPossible
-from snaploom.interop.xskipper.storeimport import ImportResult
+from snaploom.skipping.lifecycle.interchange import ImportResult
 
 SQL_TYPES = {
     pa.int32(): "int",

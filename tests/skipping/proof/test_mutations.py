@@ -14,9 +14,8 @@ from support.skipping.proofconditions import Condition, conditions
 from support.skipping.proofhomes import FolderHome
 from support.skipping.prooftables import POOLS, ProofTable, make_table
 
-from snaploom.skipping.core import listedfiles
-from snaploom.skipping.core.filetable import FileTable
-from snaploom.skipping.core.listedfiles import Matched
+from snaploom.skipping.core import filetable
+from snaploom.skipping.core.filetable import FileTable, Matched
 from snaploom.skipping.core.predicates import Operator
 from snaploom.skipping.spark.interfaces.enable import setting
 from snaploom.skipping.spark.optimizer import decision, judgement
@@ -96,9 +95,9 @@ def test_identity_without_length_and_time_is_noticed(
     case.write({"a": [1]}, {"a": [2]}).min_max("a")
     case.write({"a": [9]})
 
-    def by_path(files: FileTable, listed: listedfiles.Listing) -> Matched:
+    def by_path(files: FileTable, listed: filetable.Listing) -> Matched:
         found = pc.index_in(listed.paths, value_set=files.column("path"))
-        rows = pc.fill_null(found, listedfiles.UNKNOWN_ROW).to_numpy(zero_copy_only=False)
+        rows = pc.fill_null(found, filetable.UNKNOWN_ROW).to_numpy(zero_copy_only=False)
         return Matched(rows.astype(np.int64), 0, 0)
 
     monkeypatch.setattr(judgement, "match", by_path)
@@ -114,7 +113,7 @@ def test_unknown_files_that_are_dropped_are_noticed(
     case.write({"a": [1]}).min_max("a").write({"a": [1]}, {"a": [2]})
 
     def strict(self: Matched, table_keep: np.ndarray) -> np.ndarray:
-        return (self.rows != listedfiles.UNKNOWN_ROW) & table_keep[self.rows]
+        return (self.rows != filetable.UNKNOWN_ROW) & table_keep[self.rows]
 
     monkeypatch.setattr(Matched, "keep", strict)
     with pytest.raises(AssertionError, match="a = 2"):

@@ -21,8 +21,7 @@ from support.skipping.catalystrows import holds
 from support.skipping.proofranges import FORMS, range_conditions
 from support.skipping.prooftables import ARROW, POOLS, Value
 
-from snaploom.skipping.core.normalform import normal_form
-from snaploom.skipping.core.predicates import And, Constant, Or, Predicate, Unknown
+from snaploom.skipping.core.predicates import And, Constant, Or, Predicate, Unknown, normal_form
 from snaploom.skipping.spark.interfaces.enable import setting
 from snaploom.skipping.spark.optimizer.translation import catalyst
 from snaploom.skipping.spark.relations.fingerprint import REQUESTED, columns

@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 from support.servers.opensearchserver import running_opensearch
 from support.skipping.indexinterfaces import Lake
 
+from snaploom.skipping.formats.parquetfiles import SETTING as KEY_SERVICE
 from snaploom.skipping.spark.interfaces.enable import disable
-from snaploom.skipping.spark.optimizer.settings import KEY_SERVICE
 
 
 @pytest.fixture

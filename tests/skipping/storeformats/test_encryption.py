@@ -9,7 +9,7 @@ from support.skipping.indexinterfaces import Lake
 
 from snaploom.cli.main import run_command
 from snaploom.errors import IndexNotPossible, KeyUnavailable
-from snaploom.skipping.formats.encryption import ServiceKeys
+from snaploom.skipping.formats.parquetfiles import ServiceKeys
 from snaploom.skipping.spark.interfaces.enable import disable, enable
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 

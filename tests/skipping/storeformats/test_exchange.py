@@ -8,7 +8,7 @@ from support.skipping.indexinterfaces import Lake, command
 
 from snaploom.cli.main import run_command
 from snaploom.skipping.spark.interfaces.enable import enable
-from snaploom.skipping.stores.bases import open_base
+from snaploom.skipping.stores.catalog import open_base
 
 KEPT = ("-i", "price MIN_MAX", "-i", "name VALUE_SET(50)")
 

@@ -14,10 +14,10 @@ from support.skipping.lakemetadata import Change, older, true_rows, with_foreign
 from support.skipping.lakemetadata import write_lake_store as write_store
 
 from snaploom.cli.main import run_command
-from snaploom.skipping.formats.keyservices import open_keys
+from snaploom.skipping.formats.parquetfiles import SETTING as KEY_SERVICE
+from snaploom.skipping.formats.parquetfiles import open_keys
 from snaploom.skipping.spark.interfaces.enable import enable
-from snaploom.skipping.spark.optimizer.settings import KEY_SERVICE
-from snaploom.skipping.stores.bases import open_base
+from snaploom.skipping.stores.catalog import open_base
 
 TAKEN = "imported MIN_MAX(price), VALUE_SET(name) about {} files"
 

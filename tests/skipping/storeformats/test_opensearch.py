@@ -5,9 +5,9 @@ from support.skipping.indexeddata import last
 from support.skipping.indexinterfaces import Lake
 
 from snaploom.cli.main import run_command
-from snaploom.planning.secretvariables import SecretKey
+from snaploom.plan.bundles import SecretKey
 from snaploom.skipping.spark.interfaces.enable import enable
-from snaploom.skipping.stores.bases import open_base
+from snaploom.skipping.stores.catalog import open_base
 
 
 def test_statements_keep_an_index_in_a_cluster(

@@ -8,11 +8,11 @@ from support.skipping.indexeddata import last
 from support.skipping.indexinterfaces import Lake, command
 
 from snaploom.errors import IndexNotPossible
+from snaploom.files.objectstore import STORE_FAILURES
 from snaploom.skipping.spark.interfaces.enable import enable
 from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder, skipping_index
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.statements.syntax import PathName
-from snaploom.storage.objectstore import STORE_FAILURES
 
 
 def directory(lake: Lake) -> Path:

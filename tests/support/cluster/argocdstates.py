@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from snaploom.models.times import parse_instant
+from snaploom.models.common import parse_instant
 from snaploom_operator.conditions import ConditionType, ConditionValue, Reason, next_conditions
 
 Raw = dict[str, Any]

@@ -29,8 +29,8 @@ from support.cluster.kubebox import Server, built
 from support.servers.certificates import Authority, issue_key_pair
 from support.servers.ports import free_ports
 
-from snaploom.models.crds import crd_name
 from snaploom.models.kinds import KINDS
+from snaploom.models.schemas import crd_name
 
 CRDS = Path(__file__).parents[3] / "crds"
 KUBECONFIG_VARIABLE = "SNAPLOOM_TEST_KUBECONFIG"

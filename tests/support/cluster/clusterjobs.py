@@ -10,9 +10,9 @@ from pathlib import Path
 
 from support.documentation.commands import start
 
-from snaploom.jobs import clusterjob
 from snaploom.models.report import Report
-from snaploom.planning.bundle import Bundle
+from snaploom.plan.bundle import Bundle
+from snaploom.run import clusterjob
 
 PYTHON = (sys.executable,)
 SPARK_SUBMIT = (str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]")

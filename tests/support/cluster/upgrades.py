@@ -12,8 +12,8 @@ from typing import Any
 
 from support.cluster.wholeflights import Flights
 
-from snaploom.models.crds import crd_name
 from snaploom.models.kinds import KINDS
+from snaploom.models.schemas import crd_name
 
 FOLDERS = ("sources", "wide", "indexes")
 

@@ -24,11 +24,11 @@ import snaploom
 from snaploom.cli.main import build_app
 from snaploom.loading.load import load
 from snaploom.models.codes import CODES
-from snaploom.models.crds import crd
 from snaploom.models.kinds import KINDS
 from snaploom.models.report import Report
-from snaploom.planning.bundle import Bundle
-from snaploom.planning.bundles import bundle_for
+from snaploom.models.schemas import crd
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.bundles import bundle_for
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from snaploom.models.common import Resource
 from snaploom.models.kinds import KIND_BY_NAME
-from snaploom.models.resource import Resource
-from snaploom.planning.validation.validator import validate
+from snaploom.validate.validator import validate
 
 API = "snaploom.io/v1alpha1"
 Raw = dict[str, Any]

@@ -14,13 +14,13 @@ from snaploom.models import (
     datarelationship,
     datasource,
     fieldtransformer,
-    metadataapplicator,
     outputdataset,
-    outputfolder,
-    podtemplate,
     run,
     skippingindex,
 )
+from snaploom.models import fieldtransformer as metadataapplicator
+from snaploom.models import outputdataset as outputfolder
+from snaploom.models import run as podtemplate
 from snaploom.models.base import ApiModel
 
 Raw = dict[str, Any]

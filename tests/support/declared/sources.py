@@ -4,15 +4,15 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from snaploom.engine.sources.opened import open_source
-from snaploom.engine.sources.port import SourceReader
-from snaploom.listing.otherfiles import NoOtherFiles
-from snaploom.listing.sourcefiles import SourceFiles, listed_without_spark
+from snaploom.files.listed import NoOtherFiles
+from snaploom.models.common import EpochNanos, parse_instant
 from snaploom.models.datasource import DataSource
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.models.times import EpochNanos, parse_instant
-from snaploom.planning.bundle import Bundle
-from snaploom.planning.intervals import SourceSnapshots
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.intervals import SourceSnapshots
+from snaploom.sources.port import SourceReader
+from snaploom.sources.readers import open_source
+from snaploom.sources.sourcefiles import SourceFiles, listed_without_spark
 
 NOW = parse_instant("2026-06-01T12:00:00Z")
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from support.hostile.goodfolder import SCHEMA
 
-from snaploom.storage.layout import content_hash
+from snaploom.output.layout import content_hash
 
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\nforged line\u202e"
 """What would write to a terminal."""

@@ -15,21 +15,20 @@ from support.storage.folders import IDENTITY, SETTINGS, a_run, a_target, agrees,
 from snaploom import reader
 from snaploom.cli.main import run_command
 from snaploom.errors import SnaploomError
-from snaploom.jobs.declarations.declarationfiles import read_declarations
-from snaploom.jobs.published.runestimate import estimate_of
-from snaploom.jobs.weaving.preflight import published_state
-from snaploom.jobs.weaving.retention import delete_old_snapshots
-from snaploom.models.times import EpochNanos
-from snaploom.storage.claims import ClaimLease
-from snaploom.storage.folder import inspect_folder, open_folder, prepare_folder
-from snaploom.storage.history import SchemaDocuments, store_merged_schema
-from snaploom.storage.leases import Swap
-from snaploom.storage.listingcache import Listings
-from snaploom.storage.ownership import FolderOwner
-from snaploom.storage.publication import WriteResult, publish
-from snaploom.storage.removal import remove_folder
-from snaploom.storage.runcleanup import sweep
-from snaploom.storage.stores import open_store
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos
+from snaploom.output.caches import Listings
+from snaploom.output.folder import FolderOwner, inspect_folder, open_folder, prepare_folder
+from snaploom.output.gc import sweep
+from snaploom.output.history import SchemaDocuments, store_merged_schema
+from snaploom.output.leaseholder import ClaimLease
+from snaploom.output.leases import Swap
+from snaploom.output.publication import WriteResult, publish
+from snaploom.output.removal import remove_folder
+from snaploom.run.declarations import read_declarations
+from snaploom.run.events import estimate_of
+from snaploom.run.weaving.history import delete_old_snapshots
+from snaploom.run.weaving.preflight import published_state
 
 _RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\ud800-\udfff]|^forged line", re.MULTILINE)
 """What no message may hold, and a line that none of ours begins with."""

@@ -12,8 +12,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from snaploom.jobs.session.spark import build_session
 from snaploom.models.run import RunSettings
+from snaploom.run.session.spark import build_session
 
 LISTENING = "0A"
 COMMAND = b"c\nz:java.lang.System\ngetProperty\nsjava.version\ne\n"

@@ -22,16 +22,16 @@ from support.storage.folders import (
     bury,
 )
 
-from snaploom.models.times import EpochNanos
-from snaploom.storage import layout
-from snaploom.storage.checkpoints import write_checkpoint
-from snaploom.storage.claims import ClaimLease
-from snaploom.storage.folder import Folder, prepare_folder
-from snaploom.storage.leases import Swap
-from snaploom.storage.listingcache import FileFacts, Listings
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.publication import WriteResult, publish
-from snaploom.storage.stores import open_store
+from snaploom.files.objectstore import ObjectStore
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos
+from snaploom.output import layout
+from snaploom.output.caches import FileFacts, Listings
+from snaploom.output.checkpoints import write_checkpoint
+from snaploom.output.folder import Folder, prepare_folder
+from snaploom.output.leaseholder import ClaimLease
+from snaploom.output.leases import Swap
+from snaploom.output.publication import WriteResult, publish
 
 SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}'
 START_DATE = {

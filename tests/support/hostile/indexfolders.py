@@ -34,13 +34,13 @@ from support.skipping.xskipperfiles import (
     write_part,
 )
 
+from snaploom.files.local import LocalObjectStore
 from snaploom.models.skippingindex import Index, IndexState
 from snaploom.skipping.lifecycle.declaration import Declaration
 from snaploom.skipping.lifecycle.operations import create, refresh
-from snaploom.skipping.stores.bases import FolderBase
+from snaploom.skipping.stores.catalog import FolderBase
 from snaploom.skipping.stores.folder import folder_name
 from snaploom.skipping.stores.usage import Usage
-from snaploom.storage.local import LocalObjectStore
 
 NEIGHBOUR_URI = "file:/data/neighbour"
 CANARY = b"canary 5f1c: nobody reads this, and nobody removes it\n"

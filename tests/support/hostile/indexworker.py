@@ -27,21 +27,22 @@ from support.skipping.faketarget import URI
 
 from snaploom.cli.console import OutputForm
 from snaploom.cli.errordisplay import show_failure
-from snaploom.cli.index import describe, interchange, lifecycle, stats
-from snaploom.cli.index.indexoptions import PlaceOptions
+from snaploom.cli.index import create as interchange
+from snaploom.cli.index import create as lifecycle
+from snaploom.cli.index import describe, stats
+from snaploom.cli.index.options import PlaceOptions
 from snaploom.errors import SnaploomError
-from snaploom.interop.xskipper.directory import XskipperDirectory
-from snaploom.interop.xskipper.storeimport import import_index
-from snaploom.skipping.core.listedfiles import Listing, match
+from snaploom.files.local import LocalObjectStore
+from snaploom.plugins.xskipper.imports import import_index
+from snaploom.plugins.xskipper.storewriter import XskipperDirectory
+from snaploom.skipping.core.filetable import Listing, match
 from snaploom.skipping.core.predicates import Comparison, In, IsNull, Operator, Predicate
 from snaploom.skipping.core.terms import column_term
 from snaploom.skipping.evaluation import evaluate
 from snaploom.skipping.lifecycle.machine import Timing
 from snaploom.skipping.lifecycle.operations import refresh
-from snaploom.skipping.stores import bases
-from snaploom.skipping.stores.bases import FolderBase
-from snaploom.skipping.stores.catalog import IndexCatalog, Problem
-from snaploom.storage.local import LocalObjectStore
+from snaploom.skipping.stores import catalog as bases
+from snaploom.skipping.stores.catalog import FolderBase, IndexCatalog, Problem
 
 MEMORY = 4 << 30
 """Bytes of address space beyond what the libraries take: twice what is read of one file at most,

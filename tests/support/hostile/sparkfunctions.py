@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
-from snaploom.hadoop.jvm import jvm_of
+from snaploom.spark.jvm import jvm_of
 
 _EXAMPLE = re.compile(r"\n\s*> (.*?);\s*(?=\n|$)", re.DOTALL)
 

@@ -10,7 +10,8 @@ from strategies import model_data
 from support.operator.observations import NOW, RUN, UID, an_index, an_output, at
 
 from snaploom.models.base import ApiModel
-from snaploom.models.finding import Finding, Severity
+from snaploom.models.common import EpochNanos
+from snaploom.models.findings import Finding, Severity
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.report import Report
 from snaploom.models.run import (
@@ -24,7 +25,6 @@ from snaploom.models.run import (
     Trigger,
 )
 from snaploom.models.skippingindex import Refresh, SkippingIndexStatus
-from snaploom.models.times import EpochNanos
 from snaploom_operator.decision import (
     ObservedIndex,
     ObservedOutput,

@@ -8,7 +8,7 @@ from typing import Any
 import cel
 from jsonschema import Draft202012Validator
 
-from snaploom.models.schema import cel_name
+from snaploom.models.schemas import cel_name
 
 
 def faults(schema: dict[str, Any], data: Any) -> list[str]:

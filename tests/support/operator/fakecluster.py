@@ -19,9 +19,9 @@ from typing import Any
 from support.operator.fakerules import refuse_wrong
 from support.operator.fakeselectors import selects
 
-from snaploom.models.crds import crd
+from snaploom.models.common import EpochNanos, format_instant, now
 from snaploom.models.kinds import KINDS
-from snaploom.models.times import EpochNanos, format_instant, now
+from snaploom.models.schemas import crd
 from snaploom_operator.cluster import port as kinds
 from snaploom_operator.cluster.port import ApiResource, Listing, Page
 from snaploom_operator.errors import (

@@ -1,4 +1,4 @@
-"""A program in place of `snaploom.jobs.clusterjob`: it does what the Bundle's text names.
+"""A program in place of `snaploom.run.clusterjob`: it does what the Bundle's text names.
 
 It is a file of its own, so that it starts in milliseconds. The Bundle is no Bundle here but the
 name of what to do; what it was called with is written into `$PLAYED_LOG`.

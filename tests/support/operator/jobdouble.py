@@ -39,10 +39,10 @@ from support.operator.jobscripts import (
     completes,
 )
 
-from snaploom.jobs.reports.configmap import KEY
-from snaploom.jobs.reports.identity import Owner
 from snaploom.models.report import Report
 from snaploom.models.run import Submitter
+from snaploom.run.joblog import Owner
+from snaploom.run.kubernetes import KEY
 from snaploom_operator.cluster.port import CONFIG_MAPS, PODS, Cluster
 from snaploom_operator.errors import ObjectExists, ObjectMissing, ResourceUnknown
 from snaploom_operator.objects import Application, ApplicationState

@@ -7,19 +7,21 @@ from typing import Any
 
 from kubernetes.client import ApiClient, ApiException, Configuration, V1ConfigMap
 
-from snaploom.jobs.reports.configmap import ConfigMapPlace, ConfigMapReport
-from snaploom.jobs.reports.identity import Owner, RunIdentity
 from snaploom.models.report import (
+    IndexFacts,
     LatestSnapshot,
     ManifestPointer,
     Progress,
     PublishedSnapshot,
+    Removed,
     Report,
     RunPhase,
+    SeenSource,
     SnapshotReport,
 )
-from snaploom.models.runfacts import IndexFacts, Removed, SeenSource
 from snaploom.models.skippingindex import IndexedFiles, IndexState
+from snaploom.run.joblog import Owner, RunIdentity
+from snaploom.run.kubernetes import ConfigMapPlace, ConfigMapReport
 
 Raw = dict[str, Any]
 STARTED = "2024-05-01T00:00:00Z"

@@ -8,13 +8,13 @@ from typing import Any
 
 from support.declared.declarations import Raw, document, model, output, parsed
 
+from snaploom.models.common import EpochNanos, format_instant, parse_instant
 from snaploom.models.outputdataset import OutputDataset, OutputDatasetStatus
 from snaploom.models.report import Report
 from snaploom.models.run import CurrentRun, LastRun, RunAction, Submitter, Trigger
 from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
-from snaploom.models.times import EpochNanos, format_instant, parse_instant
-from snaploom.planning.bundles import bundle_for
-from snaploom.planning.plan import plan_offline
+from snaploom.plan.bundles import bundle_for
+from snaploom.plan.plan import plan_offline
 from snaploom_operator.conditions import ConditionType
 from snaploom_operator.decide.runview import DecideSettings
 from snaploom_operator.decision import Decision, ObservedIndex, ObservedOutput

@@ -27,7 +27,7 @@ from support.operator.fakecluster import Change, ChangeType, FakeCluster
 from support.operator.jobdouble import JobDouble
 from support.operator.textverdicts import VerdictsAtOnce
 
-from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, parse_instant
+from snaploom.models.common import NANOS_PER_SECOND, EpochNanos, parse_instant
 from snaploom_operator.cluster.client import USER_AGENT
 from snaploom_operator.cluster.port import OURS, ApiResource, Cluster
 from snaploom_operator.decision import Note

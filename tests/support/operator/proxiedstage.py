@@ -26,7 +26,7 @@ from support.operator.scriptedapi import write_plain_kubeconfig
 from support.operator.stories import Ending, Story, ending
 
 from snaploom.errors import SnaploomError
-from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
+from snaploom.models.common import NANOS_PER_SECOND, EpochNanos
 from snaploom_operator.cluster.client import open_cluster
 from snaploom_operator.cluster.port import EVENTS, LEASES, NAMESPACES, OURS, Cluster
 from snaploom_operator.errors import ObjectMissing

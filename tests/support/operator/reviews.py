@@ -9,7 +9,7 @@ from typing import Any
 from support.declared.declarations import Raw
 from support.operator.controllerobjects import NAMESPACE, stored
 
-from snaploom.planning.judging.texts import judge
+from snaploom.policy.verdicts import judge
 from snaploom_operator.admission.conflicts import review_context, users_of
 from snaploom_operator.admission.judge import read_submission, review, review_deletion
 from snaploom_operator.admission.request import (

@@ -8,10 +8,10 @@ from typing import Any
 from support.declared.declarations import Raw, document
 
 from snaploom.models.base import ApiModel
+from snaploom.models.common import parse_instant
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import CurrentPhase, CurrentRun, SparkSettings, Trigger
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.models.times import parse_instant
 from snaploom_operator.settings import OperatorSettings
 from snaploom_operator.submit.manifests import RunRequest, merged_settings
 

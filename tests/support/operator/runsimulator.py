@@ -13,9 +13,9 @@ from functools import lru_cache
 
 from support.operator.observations import NOW, SETTINGS, a_report, an_output
 
+from snaploom.models.common import NANOS_PER_SECOND, EpochNanos, format_instant
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase
-from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, format_instant
 from snaploom_operator.decide.decide import decide
 from snaploom_operator.decision import (
     AddFinalizer,

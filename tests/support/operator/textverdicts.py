@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 
-from snaploom.planning.judging.texts import JudgedText, Verdict, judge
+from snaploom.policy.verdicts import JudgedText, Verdict, judge
 
 
 class VerdictsInProcess:

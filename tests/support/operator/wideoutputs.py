@@ -7,8 +7,8 @@ from support.operator.observations import DECLARATIONS, NOW, RUN, UID, at
 
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import Report
-from snaploom.planning.bundles import bundle_for
-from snaploom.planning.plan import plan_offline
+from snaploom.plan.bundles import bundle_for
+from snaploom.plan.plan import plan_offline
 from snaploom_operator.decision import ObservedOutput
 from snaploom_operator.objects import FoundReport
 

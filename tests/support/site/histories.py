@@ -10,7 +10,8 @@ from pathlib import Path
 
 import yaml
 
-from snaploom.models.common import CheckMode
+from snaploom.files.stores import open_store
+from snaploom.models.common import CheckMode, EpochNanos, format_instant
 from snaploom.models.report import (
     CheckResult,
     Exclusion,
@@ -18,9 +19,8 @@ from snaploom.models.report import (
     JoinMeasure,
     SourceSnapshot,
 )
-from snaploom.models.times import EpochNanos, format_instant
-from snaploom.storage.checkpoints import CHECKPOINT_EVERY, write_checkpoint
-from snaploom.storage.entries import (
+from snaploom.output.checkpoints import CHECKPOINT_EVERY, write_checkpoint
+from snaploom.output.entries import (
     Entry,
     FileRecord,
     FolderIdentity,
@@ -32,12 +32,10 @@ from snaploom.storage.entries import (
     Tombstone,
     format_entry,
 )
-from snaploom.storage.folder import prepare_folder
-from snaploom.storage.layout import content_hash, manifest_key, new_run_id
-from snaploom.storage.schemadocuments import store_schema
-from snaploom.storage.state import fold, tombstone_of
-from snaploom.storage.stores import open_store
-from snaploom.storage.writeridentity import Run
+from snaploom.output.folder import Run, prepare_folder
+from snaploom.output.layout import content_hash, manifest_key, new_run_id
+from snaploom.output.manifest import store_schema
+from snaploom.output.state import fold, tombstone_of
 
 START = EpochNanos(1_704_067_200_000_000_000)
 """2024-01-01T00:00:00Z"""

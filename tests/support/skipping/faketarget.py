@@ -11,8 +11,8 @@ from snaploom.errors import IndexNotPossible
 from snaploom.skipping.core.definition import IndexDefinition, ReaderFingerprint, Target
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS, FileTable
 from snaploom.skipping.core.terms import Term, arrow_type, column_term
-from snaploom.skipping.indexes.registry import index_type
-from snaploom.skipping.lifecycle.target import Progress
+from snaploom.skipping.indexes.base import index_type
+from snaploom.skipping.lifecycle.declaration import Progress
 
 URI = "file:/data/flights"
 IDENTITY = pa.schema(list(IDENTITY_FIELDS))

@@ -10,8 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from snaploom.skipping.spark.interfaces.enable import decider_of, without_skipping
 from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder, skipping_index
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
-from snaploom.skipping.spark.optimizer.outcomes import RelationOutcome
-from snaploom.skipping.spark.optimizer.usagecounters import Statistics
+from snaploom.skipping.spark.optimizer.usage import RelationOutcome, Statistics
 from snaploom.skipping.statements.syntax import PathName
 
 FILES = 5

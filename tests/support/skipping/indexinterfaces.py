@@ -16,7 +16,7 @@ from snaploom.cli.main import run_command
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.spark.interfaces import sqlfrontend
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
-from snaploom.skipping.stores.bases import open_base
+from snaploom.skipping.stores.catalog import open_base
 from snaploom.skipping.stores.port import StoredState
 
 DAYS = ("2024-01-01", "2024-01-02", "2024-01-03")

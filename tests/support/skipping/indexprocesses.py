@@ -10,10 +10,10 @@ from pathlib import Path
 from support.skipping.faketarget import FakeTarget
 from support.skipping.indexstores import committed, write
 
+from snaploom.files.local import LocalObjectStore
 from snaploom.skipping.lifecycle.operations import refresh
 from snaploom.skipping.stores.folder import FolderIndexStore
 from snaploom.skipping.stores.port import StoredState
-from snaploom.storage.local import LocalObjectStore
 
 SPAWN = multiprocessing.get_context("spawn")
 DEADLINE = 120

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from snaploom.models.common import EpochNanos
 from snaploom.models.skippingindex import IndexState, RefreshMode
-from snaploom.models.times import EpochNanos
 from snaploom.skipping.core.definition import (
     IndexDefinition,
     ReaderFingerprint,

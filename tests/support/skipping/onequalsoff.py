@@ -22,7 +22,6 @@ from pyspark.sql import functions as sql
 from support.skipping.proofconditions import Condition
 from support.skipping.prooftables import ProofTable
 
-from snaploom.hadoop.jvm import jvm_of
 from snaploom.skipping.spark.interfaces.enable import (
     decider_of,
     disable,
@@ -31,7 +30,8 @@ from snaploom.skipping.spark.interfaces.enable import (
     without_skipping,
 )
 from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder
-from snaploom.skipping.spark.optimizer.settings import LOCATIONS
+from snaploom.skipping.spark.optimizer.requests import LOCATIONS
+from snaploom.spark.jvm import jvm_of
 
 _FILE = re.compile(r"path: (\S+), range: \d+-\d+, partition values: ")
 """What Spark writes of a file to read; its URI has no blanks."""

@@ -4,7 +4,7 @@ import itertools
 
 import pyarrow as pa
 
-from snaploom.interop.opensearch.options import OpenSearchOptions
+from snaploom.plugins.flint.options import OpenSearchOptions
 from snaploom.skipping.core.definition import (
     IndexDefinition,
     ReaderFingerprint,

@@ -16,7 +16,7 @@ from snaploom.skipping.lifecycle.operations import RefreshResult
 from snaploom.skipping.spark.interfaces.enable import decider_of, without_skipping
 from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder, skipping_index
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
-from snaploom.skipping.spark.optimizer.outcomes import RelationOutcome
+from snaploom.skipping.spark.optimizer.usage import RelationOutcome
 from snaploom.skipping.statements.parser import parse_subject
 from snaploom.skipping.statements.syntax import PathName, Subject
 

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from support.skipping.proofconditions import Condition
 from support.skipping.prooftables import ProofTable
 
-from snaploom.planning.sqlgate.functions import FUNCTIONS, Determinism, Kind
+from snaploom.policy.sqlfunctions import FUNCTIONS, Determinism, Kind
 from snaploom.skipping.spark.interfaces.enable import setting
 from snaploom.skipping.spark.relations.janino import JavaRule
 

@@ -20,7 +20,7 @@ from support.skipping.prooftables import ProofTable
 from support.skipping.xskipperjava import JavaBlooms
 
 from snaploom.errors import IndexNotFound
-from snaploom.interop.xskipper.storeimport import ImportResult
+from snaploom.skipping.lifecycle.interchange import ImportResult
 from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.statements.syntax import Subject

@@ -29,7 +29,7 @@ from support.skipping.xskipperfiles import (
 )
 from support.skipping.xskipperjava import UDT, JavaBlooms
 
-from snaploom.interop.xskipper.bloomstream import read_bloom
+from snaploom.plugins.xskipper.javastream import read_bloom
 
 VERSIONS = (0, 1, 2, 3, 4)
 _ITEMS, _FALSE_POSITIVES = 50, 0.01

@@ -11,7 +11,7 @@ from support.skipping.prooftables import ProofTable
 from snaploom.errors import SnaploomError
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.terms import column_term
-from snaploom.skipping.indexes.registry import index_type, registered_types
+from snaploom.skipping.indexes.base import index_type, registered_types
 
 _TEXTS = ("s", "x", "st.s")
 _OWN = ("MIN_MAX", "VALUE_SET", "BLOOM_FILTER", "PREFIX", "TOKENS", "GEO_BOX", "PARTITION")

@@ -43,8 +43,7 @@ from snaploom.skipping.core.predicates import (
 )
 from snaploom.skipping.core.terms import Term, Value, arrow_type, column_term
 from snaploom.skipping.evaluation import evaluate
-from snaploom.skipping.indexes.base import Feed
-from snaploom.skipping.indexes.registry import index_type
+from snaploom.skipping.indexes.base import Feed, index_type
 
 TEXTS = ("string", "binary")
 NUMBERS = ("int", "bigint", "float", "double", "decimal(10,2)", "decimal(38,4)")

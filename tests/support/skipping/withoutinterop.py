@@ -1,4 +1,4 @@
-"""A process in which there is no `snaploom.interop`: a pytest plugin, and a function for programs.
+"""A process in which there is no `snaploom.plugins`: a pytest plugin, and a function for programs.
 
 `python -m pytest -p support.skipping.withoutinterop FILES`
 """
@@ -9,7 +9,7 @@ from importlib import metadata
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 
-ABSENT = "snaploom.interop"
+ABSENT = "snaploom.plugins"
 
 
 class Absent(MetaPathFinder):

@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from snaploom.skipping.core.bloom import BloomFilter, ItemHashes
 from snaploom.skipping.core.definition import (
     IndexDefinition,
     ReaderFingerprint,
     SkippingDefinition,
     Target,
 )
+from snaploom.skipping.core.hashes import BloomFilter, ItemHashes
 from snaploom.skipping.core.terms import column_term
 
 ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"

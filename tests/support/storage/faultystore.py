@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 
 from snaploom.errors import FolderNotWritable, StorageError
-from snaploom.storage.objectstore import ObjectInfo, ObjectStore
+from snaploom.files.objectstore import ObjectInfo, ObjectStore
 
 
 class Fault(Enum):

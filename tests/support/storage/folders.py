@@ -7,27 +7,26 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from snaploom.models.times import EpochNanos
-from snaploom.storage.entries import (
+from snaploom.files.objectstore import ObjectStore
+from snaploom.models.common import EpochNanos
+from snaploom.output.entries import (
     FolderIdentity,
     FolderSettings,
     ModelNode,
     SnapshotRecord,
     Tombstone,
 )
-from snaploom.storage.folder import Folder, prepare_folder
-from snaploom.storage.layout import new_run_id
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.publication import (
+from snaploom.output.folder import CrashPoint, Folder, Run, prepare_folder
+from snaploom.output.layout import new_run_id
+from snaploom.output.publication import (
     AlreadyPublished,
     Published,
     SnapshotTarget,
     WriteResult,
     publish,
 )
-from snaploom.storage.replacement import Replaced, Rewrite, replace_version
-from snaploom.storage.state import FolderState, tombstone_of
-from snaploom.storage.writeridentity import CrashPoint, Run
+from snaploom.output.replacement import Replaced, Rewrite, replace_version
+from snaploom.output.state import FolderState, tombstone_of
 
 START = EpochNanos(1_577_836_800_000_000_000)
 """2020-01-01T00:00:00Z"""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from snaploom.storage.leases import FREE, LeaseState, LeaseUnavailable, Swap
+from snaploom.output.leases import FREE, LeaseState, LeaseUnavailable, Swap
 
 
 @dataclass
 class MemoryLease:
-    """See `snaploom.storage.leases.Lease`; nothing of it belongs to one party."""
+    """See `snaploom.output.leases.Lease`; nothing of it belongs to one party."""
 
     seen: LeaseState = FREE
     is_down: bool = False

@@ -21,9 +21,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field, replace
 
 from snaploom.errors import ObjectAlreadyExists, ObjectNotFound, StorageError
-from snaploom.models.times import EpochNanos
-from snaploom.storage import layout
-from snaploom.storage.objectstore import ObjectInfo
+from snaploom.files.objectstore import ObjectInfo
+from snaploom.models.common import EpochNanos
+from snaploom.output import layout
 
 Call = tuple[str, str, bytes]
 """Operation, key (or prefix), and data (or the target of a move)."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from snaploom.errors import ObjectAlreadyExists, ObjectNotFound, ObjectTooLarge, StorageError
-from snaploom.storage.objectstore import ObjectStore, self_test
+from snaploom.files.objectstore import ObjectStore, self_test
 
 AWKWARD_KEYS = [
     "t=2020-01-01T00%3A00%3A00Z/f.parquet",

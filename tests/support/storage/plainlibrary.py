@@ -7,8 +7,8 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from snaploom.storage.icebergtable import VERSIONS, IcebergTable, TableChange
-from snaploom.storage.objectstore import ObjectStore
+from snaploom.files.objectstore import ObjectStore
+from snaploom.output.icebergtable import VERSIONS, IcebergTable, TableChange
 
 
 class PlainLibrary:

@@ -28,18 +28,15 @@ from support.storage.folders import (
 from support.storage.tablefolders import published_in_table, table_folder
 
 from snaploom.errors import LeaseNotObtained, RunRevoked, SnapshotChanged
-from snaploom.models.times import EpochNanos
-from snaploom.storage.claims import ClaimLease
-from snaploom.storage.folder import open_folder
-from snaploom.storage.gc import collect_garbage, find_garbage
-from snaploom.storage.leaseholder import LeaseKeeper, LeaseTerms
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.ownership import FolderOwner
-from snaploom.storage.publication import AlreadyPublished
-from snaploom.storage.removal import remove_folder
-from snaploom.storage.replacement import replace_version
-from snaploom.storage.stores import open_store
-from snaploom.storage.writeridentity import CrashPoint
+from snaploom.files.objectstore import ObjectStore
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos
+from snaploom.output.folder import CrashPoint, FolderOwner, open_folder
+from snaploom.output.gc import collect_garbage, find_garbage
+from snaploom.output.leaseholder import ClaimLease, LeaseKeeper, LeaseTerms
+from snaploom.output.publication import AlreadyPublished
+from snaploom.output.removal import remove_folder
+from snaploom.output.replacement import replace_version
 
 SPAWN = multiprocessing.get_context("spawn")
 DEADLINE = 120

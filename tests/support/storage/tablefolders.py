@@ -7,10 +7,9 @@ from collections.abc import Callable
 from support.storage.folders import IDENTITY, SETTINGS, a_run, a_target, agrees, keys, writes
 from support.storage.plainlibrary import PlainLibrary, files_of_table
 
-from snaploom.storage.folder import Folder, open_folder, prepare_folder
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.publication import AlreadyPublished, Published, WriteResult, publish
-from snaploom.storage.writeridentity import Run
+from snaploom.files.objectstore import ObjectStore
+from snaploom.output.folder import Folder, Run, open_folder, prepare_folder
+from snaploom.output.publication import AlreadyPublished, Published, WriteResult, publish
 
 TABLE = SETTINGS.model_copy(update={"data_format": "ICEBERG"})
 SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}'

@@ -8,16 +8,16 @@ from pyspark.sql import DataFrame, SparkSession
 from support.storage.folders import MODEL, a_run, agrees, day
 
 from snaploom.engine.write import write_frame
-from snaploom.jobs.interruption import Interruption
-from snaploom.jobs.published.snapshotsort import sort_snapshots
-from snaploom.jobs.published.sortrequests import SnapshotsSorted, place_of_folder
-from snaploom.models.outputfolder import DataCompression, DataFormat
-from snaploom.skipping.advice.sortrequest import SortRequest
-from snaploom.storage.entries import FolderIdentity, FolderSettings
-from snaploom.storage.folder import Folder, open_folder, prepare_folder
-from snaploom.storage.publication import SnapshotTarget, WriteResult, publish
-from snaploom.storage.state import FolderState
-from snaploom.storage.stores import open_store
+from snaploom.files.stores import open_store
+from snaploom.models.outputdataset import DataCompression, DataFormat
+from snaploom.output.entries import FolderIdentity, FolderSettings
+from snaploom.output.folder import Folder, open_folder, prepare_folder
+from snaploom.output.publication import SnapshotTarget, WriteResult, publish
+from snaploom.output.state import FolderState
+from snaploom.run.events import Interruption
+from snaploom.run.published.sort import sort_snapshots
+from snaploom.run.published.sortrequests import SnapshotsSorted, place_of_folder
+from snaploom.skipping.advice.orders import SortRequest
 
 ROWS, FILES = 4000, 4
 

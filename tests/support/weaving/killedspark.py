@@ -8,7 +8,7 @@ from unittest import mock
 from pyspark.sql import SparkSession
 
 from snaploom.cli.main import main
-from snaploom.jobs.job import JobGroup
+from snaploom.run.job import JobGroup
 
 _enter = JobGroup.enter
 

@@ -13,21 +13,19 @@ import yaml
 from pyspark.sql import SparkSession
 from support.declared.declarations import Raw, document, put
 
-from snaploom.jobs.interruption import Interruption
-from snaploom.jobs.job import Job, OpenLease
-from snaploom.jobs.runevents import Event
-from snaploom.jobs.weaving.outputrun import weave_output
-from snaploom.jobs.weaving.runoptions import AS_DECLARED, RunOptions
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos, now, parse_instant
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.report import Report
-from snaploom.models.times import EpochNanos, now, parse_instant
-from snaploom.planning.bundle import Bundle
-from snaploom.planning.bundles import bundle_for
-from snaploom.storage.folder import Folder, open_folder
-from snaploom.storage.leaseholder import TERMS, LeaseTerms
-from snaploom.storage.state import FolderState
-from snaploom.storage.stores import open_store
-from snaploom.storage.writeridentity import CrashPoint
+from snaploom.output.folder import CrashPoint, Folder, open_folder
+from snaploom.output.leaseholder import TERMS, LeaseTerms, OpenLease
+from snaploom.output.state import FolderState
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.bundles import bundle_for
+from snaploom.run.events import Event, Interruption
+from snaploom.run.job import Job
+from snaploom.run.weaving.outputrun import weave_output
+from snaploom.run.weaving.requests import AS_DECLARED, RunOptions
 
 OUTPUT = "wide"
 NOW = "2024-01-20T00:00:00Z"

@@ -29,13 +29,12 @@ from support.declared.shop import (
 from support.servers.s3servers import installed
 from support.weaving.remoteuse import used
 
-from snaploom.engine.committers import COMMITTERS
-from snaploom.engine.hadoopfiles import HadoopFiles
-from snaploom.hadoop.client import client_of
+from snaploom.files.objectstore import ObjectStore
+from snaploom.files.stores import open_store
 from snaploom.models.allowances import ALLOW_VARIABLE
 from snaploom.reader import read
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.stores import open_store
+from snaploom.sources.files.hadoop import HadoopFiles
+from snaploom.spark.jvm import COMMITTERS, client_of
 
 
 def remote_shop(base: str, folder: Path, spark_conf: Mapping[str, str]) -> Shop:

@@ -25,14 +25,14 @@ from support.declared.sources import by_field, files, reader, rows_at
 from support.weaving.runstages import STORE_PAIRS, Stages
 
 from snaploom import skipping
-from snaploom.engine.hadoopfiles import HadoopFiles
-from snaploom.hadoop.client import client_of
-from snaploom.listing.bucketfiles import BucketFiles, is_in_bucket
-from snaploom.listing.listedfile import ListedFile
-from snaploom.models.times import format_instant
-from snaploom.planning.hadoopuris import hadoop_uri
+from snaploom.files.listed import ListedFile
+from snaploom.files.objectstore import ObjectStore
+from snaploom.models.common import format_instant
+from snaploom.policy.addresses import hadoop_uri
 from snaploom.reader import read
-from snaploom.storage.objectstore import ObjectStore
+from snaploom.sources.files.buckets import BucketFiles, is_in_bucket
+from snaploom.sources.files.hadoop import HadoopFiles
+from snaploom.spark.jvm import client_of
 
 ORPHAN = "wide/data/snapshot_epoch=86400000/20240101T000000000Z-0123456789ab-00000000-00000.parquet"
 """Left by a run that died."""

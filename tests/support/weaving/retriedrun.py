@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from support.weaving.loom import Loom
 from support.weaving.sparksession import make_session
 
-from snaploom.engine.sources.files.readers import PathReader
-from snaploom.engine.sources.port import SourceFrame
-from snaploom.models.times import EpochNanos
+from snaploom.models.common import EpochNanos
+from snaploom.sources.files.reader import PathReader
+from snaploom.sources.port import SourceFrame
 
 
 def main(place: Path) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from snaploom.engine.sources.opened import Sources
-from snaploom.jobs.weaving import preparation, snapshot, snapshotsahead
-from snaploom.storage.stagedcommit import Work
+from snaploom.output.publication import Work
+from snaploom.run.weaving import ahead, preparation, snapshot
+from snaploom.sources.readers import Sources
 
 STAGES = ("listing", "planned", "read", "writing", "written", "looked", "promoted")
 """Of a run, in their order: each follows what it is called after, but `writing`, which is before.
@@ -26,7 +26,7 @@ _CALLS = (
     (preparation, "plan_listed", "", "planned"),
     (snapshot.SnapshotWeaver, "_write", "read", ""),
     (snapshot, "write_frame", "writing", "written"),
-    (snapshotsahead, "write_frame", "writing", "written"),
+    (ahead, "write_frame", "writing", "written"),
     (Sources, "list_again", "again", ""),
     (Work, "stage", "", "looked"),
     (Work, "promote", "", "promoted"),

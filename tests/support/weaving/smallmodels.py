@@ -14,10 +14,9 @@ from snaploom.engine.fold import Weave
 from snaploom.engine.rowcounts import RowCounts, Weaving
 from snaploom.engine.write import count_written, write_frame
 from snaploom.models.datarelationship import DataRelationship
-from snaploom.models.outputdataset import DataModel, OtherDataSource
-from snaploom.models.outputfolder import DataCompression, DataFormat
-from snaploom.planning.graph import join_graph
-from snaploom.planning.tree import JoinTree, plan_tree
+from snaploom.models.outputdataset import DataCompression, DataFormat, DataModel, OtherDataSource
+from snaploom.plan.graph import join_graph
+from snaploom.plan.tree import JoinTree, plan_tree
 
 START = {
     "year": 2020, "month": 1, "day": 1, "hour": 0, "minute": 0, "second": 0, "nano": 0,

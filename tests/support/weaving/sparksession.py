@@ -9,11 +9,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from snaploom.engine.settings import SESSION_SETTINGS
-from snaploom.hadoop.jvm import jvm_of
-from snaploom.jobs.session.spark import WITHOUT_CALL_SITES
+from snaploom.run.session.spark import WITHOUT_CALL_SITES
 from snaploom.skipping.spark.interfaces.enable import setting
-from snaploom.sparkgate.gate import ALLOW_SETTING
+from snaploom.spark.gate import ALLOW_SETTING
+from snaploom.spark.jvm import SESSION_SETTINGS, jvm_of
 
 SETTINGS: Mapping[str, str] = {
     **{setting.name: setting.value for setting in SESSION_SETTINGS},

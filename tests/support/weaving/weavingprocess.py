@@ -14,9 +14,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from support.weaving.loom import Loom
 
-from snaploom.jobs.session.spark import build_session
 from snaploom.models.run import RunSettings
-from snaploom.storage.writeridentity import CrashPoint
+from snaploom.output.folder import CrashPoint
+from snaploom.run.session.spark import build_session
 
 
 def main(place: Path, point: CrashPoint) -> None:

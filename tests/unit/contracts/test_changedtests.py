@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.runner.changedtests import REPOSITORY, TESTS, files_to_test, needs, within
 
-_CRON = REPOSITORY / "sparkjobs/src/snaploom/planning/cron.py"
+_CRON = REPOSITORY / "sparkjobs/src/snaploom/plan/times.py"
 _TEST_OF_CRON = TESTS / "unit/planning/test_cron.py"
 _TEST_OF_TYPES = TESTS / "unit/skipping/indexes/test_builders.py"
 
@@ -33,7 +33,7 @@ def test_a_command_counts_where_it_is_run() -> None:
 
 
 def test_a_module_that_is_registered_by_an_entry_point_counts() -> None:
-    found = chosen("sparkjobs/src/snaploom/interop/xskipper/indexstore.py")
+    found = chosen("sparkjobs/src/snaploom/plugins/xskipper/indexstore.py")
     assert TESTS / "unit/skipping/lifecycle/test_declaration.py" in found
 
 

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 import snaploom.models
-from snaploom.models.attributedocs import member_docs
-from snaploom.models.crds import check_crds, crd, crd_name, write_crds
+from snaploom.models.base import member_docs
 from snaploom.models.kinds import KINDS
+from snaploom.models.schemas import check_crds, crd, crd_name, write_crds
 
 CRDS = Path(__file__).parents[3] / "crds"
 SIZE_LIMIT = 200_000  # client-side apply keeps a copy in an annotation of at most 262,144 bytes

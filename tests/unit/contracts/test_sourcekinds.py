@@ -11,14 +11,14 @@ from support.documentation.examples import REPOSITORY
 
 import snaploom
 from snaploom.models.datasource import DataSource, DataSourceSpec
-from snaploom.planning.sources.registry import KINDS, declared
+from snaploom.sources.registry import KINDS, declared
 
 LIBRARY = REPOSITORY / "sparkjobs/src/snaploom"
 CODE = (LIBRARY, REPOSITORY / "operator/src/snaploom_operator")
 OF_KINDS = (
     LIBRARY / "models/datasource.py",
-    LIBRARY / "planning/sources",
-    LIBRARY / "engine/sources/databases",  # `read.jdbc` and packages of Java
+    *(LIBRARY / "sources").rglob("declared.py"),
+    LIBRARY / "sources/databases",  # `read.jdbc` and packages of Java
 )
 DATABASE = {
     "jdbc": {

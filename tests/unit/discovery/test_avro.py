@@ -14,10 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom.discovery import avrofile
-from snaploom.discovery.avrocolumns import avro_table
-from snaploom.discovery.avrofile import open_avro
-from snaploom.discovery.fileformat import NotRecognised
+from snaploom.discovery import avro as avrofile
+from snaploom.discovery.avro import avro_table, open_avro
+from snaploom.discovery.foundfiles import NotRecognised
 
 SYNC = b"0123456789abcdef"
 FIELDS = [

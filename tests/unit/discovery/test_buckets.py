@@ -9,7 +9,7 @@ from support.declared.shop import snaploom
 from support.discovery.datasets import shop
 from support.servers.s3servers import BUCKET, S3Server, environment_of
 
-from snaploom.storage.stores import open_store
+from snaploom.files.stores import open_store
 
 
 def test_a_bucket_is_read_as_a_folder(tmp_path: Path, versitygw: S3Server) -> None:

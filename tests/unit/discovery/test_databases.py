@@ -8,19 +8,19 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from snaploom.discovery.databases import (
+from snaploom.discovery.discover import Discovery, discover
+from snaploom.discovery.foundfiles import LeftOut
+from snaploom.discovery.profiles import (
     DatabaseAddress,
     DatabaseContent,
     ReadTable,
     database_address,
 )
-from snaploom.discovery.discover import Discovery, discover
-from snaploom.discovery.foundfiles import LeftOut
 from snaploom.errors import ArgumentInvalid
-from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.models.allowances import NO_ALLOWANCES
 from snaploom.models.datasource import JdbcDriver
-from snaploom.planning.sources.databases.declaredkeys import DeclaredKey
+from snaploom.run.declarations import read_declarations
+from snaploom.sources.databases.declared import DeclaredKey
 
 URL = "jdbc:postgresql://db.example.org:6543/shop-eu?sslmode=verify-full"
 DAYS = [date(2026, 1, 1) + timedelta(days=n) for n in range(5)]

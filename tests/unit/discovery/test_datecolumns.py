@@ -9,9 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from snaploom.discovery.columndates import column_dates
-from snaploom.discovery.columntypes import DATE, LONG, STRING, TIMESTAMP, ColumnType
-from snaploom.discovery.dates import Unit
+from snaploom.discovery.dates import DATE, LONG, STRING, TIMESTAMP, ColumnType, Unit, column_dates
 from snaploom.discovery.discover import Discovery, discover
 from snaploom.models.datasource import DataSourceSpec, FromFieldValue, TimeFormat
 

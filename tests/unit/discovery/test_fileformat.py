@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom.discovery.columntypes import (
+from snaploom.discovery.dates import (
     DATE,
     DOUBLE,
     LONG,
@@ -20,7 +20,7 @@ from snaploom.discovery.columntypes import (
     type_of_json,
     type_of_texts,
 )
-from snaploom.discovery.fileformat import NotRecognised, csv_format, json_format
+from snaploom.discovery.foundfiles import NotRecognised, csv_format, json_format
 
 _TEXTS = st.text(
     st.characters(codec="utf-8", exclude_characters="\0\r", categories=["L", "P", "Z"])

@@ -9,7 +9,7 @@ import pytest
 
 from snaploom.discovery.dates import Unit
 from snaploom.discovery.discover import Discovery, discover
-from snaploom.discovery.windows import EVER, interval_of, window_of
+from snaploom.discovery.sourcetexts import EVER, interval_of, window_of
 from snaploom.models.common import TimeOffset
 
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)

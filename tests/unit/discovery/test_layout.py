@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from snaploom.discovery.dates import Unit, date_of
 from snaploom.discovery.foundfiles import list_files
-from snaploom.discovery.layout import Layout, glob_of, layouts_of
-from snaploom.discovery.pathpieces import Kind, parse_path
-from snaploom.discovery.tablefolders import table_folders
+from snaploom.discovery.layout import Layout, glob_of, layouts_of, table_folders
+from snaploom.discovery.paths import Kind, parse_path
 
 UUIDS_LIKE_DATES = [
     UUID(text)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from snaploom.discovery.foundfiles import LIKE_NAME
 from snaploom.discovery.names import common_prefix, key_likeness, stem, words_of
-from snaploom.discovery.thresholds import LIKE_NAME
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snaploom.discovery import profiles
-from snaploom.discovery.columntypes import Family
+from snaploom.discovery.dates import Family
 from snaploom.discovery.profiles import combined, hashes_of, inclusion, is_unique, sketch_of
 
 _NUMBERS = st.lists(st.none() | st.integers(-(2**60), 2**60), max_size=50)

@@ -12,8 +12,8 @@ from support.discovery.messy import MESSY_SETS
 from support.discovery.quality import judged
 
 from snaploom.discovery.discover import discover
-from snaploom.jobs.declarations.declarationfiles import read_declarations
 from snaploom.models.allowances import NO_ALLOWANCES
+from snaploom.run.declarations import read_declarations
 
 
 @pytest.mark.parametrize("make", [*DATA_SETS, *MESSY_SETS], ids=lambda make: make.__name__)

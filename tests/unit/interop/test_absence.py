@@ -1,4 +1,4 @@
-"""Take `snaploom.interop` away, and everything else works as before."""
+"""Take `snaploom.plugins` away, and everything else works as before."""
 
 import os
 import pkgutil
@@ -14,15 +14,15 @@ from support.skipping.withoutinterop import without
 
 import snaploom
 from snaploom.errors import IndexNotPossible, KeyUnavailable
-from snaploom.skipping.formats import keyservices
-from snaploom.skipping.lifecycle import forms, interchange
-from snaploom.skipping.stores import bases
-from snaploom.skipping.stores import forms as store_forms
-from snaploom.skipping.stores.forms import registered_forms
-from snaploom.storage.stores import UnsupportedStore
+from snaploom.files.stores import UnsupportedStore
+from snaploom.skipping.formats import parquetfiles
+from snaploom.skipping.lifecycle import declaration, interchange
+from snaploom.skipping.stores import catalog
+from snaploom.skipping.stores import folder as store_forms
+from snaploom.skipping.stores.folder import registered_forms
 
 REPOSITORY = Path(__file__).parents[3]
-CORE = ("cli", "jobs", "project", "reader", "skipping")
+CORE = ("cli", "project", "reader", "run", "skipping")
 """What might need it: all other packages are below."""
 TESTS = tuple(
     f"tests/unit/skipping/{folder}"
@@ -77,10 +77,10 @@ def test_tests_of_skipping_pass_without_it() -> None:
 
 @pytest.fixture
 def absent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for module in (bases, interchange, keyservices):
+    for module in (catalog, interchange, parquetfiles):
         monkeypatch.setattr(module, "entry_points", without(metadata.entry_points))
     monkeypatch.setattr(
-        "snaploom.skipping.stores.forms.entry_points", without(metadata.entry_points)
+        "snaploom.skipping.stores.folder.entry_points", without(metadata.entry_points)
     )
     registered_forms.cache_clear()
     yield
@@ -90,22 +90,22 @@ def absent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("absent")
 def test_form_that_is_not_registered_names_its_package() -> None:
     with pytest.raises(IndexNotPossible, match="the form XSKIPPER of a store is not") as raised:
-        forms.require_form("XSKIPPER")
-    assert "snaploom.interop" in str(raised.value.hint)
+        declaration.require_form("XSKIPPER")
+    assert "snaploom.plugins" in str(raised.value.hint)
     assert raised.value.expected == "NATIVE"
 
 
 @pytest.mark.usefixtures("absent")
 def test_scheme_that_is_not_registered_names_its_extra() -> None:
     with pytest.raises(UnsupportedStore, match="opensearch: here") as raised:
-        bases.open_base("opensearch://search:9200")
+        catalog.open_base("opensearch://search:9200")
     assert "pip install 'snaploom[opensearch]'" in str(raised.value.hint)
 
 
 @pytest.mark.usefixtures("absent")
 def test_key_service_that_is_not_registered_names_its_group() -> None:
     with pytest.raises(KeyUnavailable, match="not registered here") as raised:
-        keyservices.open_keys("vault+https://vault:8200/v1/transit")
+        parquetfiles.open_keys("vault+https://vault:8200/v1/transit")
     assert "snaploom.skipping.kms" in str(raised.value.hint)
 
 
@@ -114,23 +114,23 @@ def test_exchange_that_is_not_registered_names_its_package() -> None:
     assert interchange.registered_interchange() is None
     with pytest.raises(IndexNotPossible, match="neither imported nor exported") as raised:
         interchange.interchange()
-    assert "snaploom.interop" in str(raised.value.hint)
+    assert "snaploom.plugins" in str(raised.value.hint)
 
 
 def test_store_whose_client_is_not_installed_names_its_extra(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    entry = metadata.EntryPoint("opensearch", "no_such_client:open_base", bases.ENTRY_POINTS)
-    monkeypatch.setattr(bases, "entry_points", lambda **_: metadata.EntryPoints([entry]))
+    entry = metadata.EntryPoint("opensearch", "no_such_client:open_base", catalog.ENTRY_POINTS)
+    monkeypatch.setattr(catalog, "entry_points", lambda **_: metadata.EntryPoints([entry]))
     with pytest.raises(UnsupportedStore, match="opensearch: here") as raised:
-        bases.open_base("opensearch://search:9200")
+        catalog.open_base("opensearch://search:9200")
     assert "no_such_client" in str(raised.value.found)
 
 
 BROKEN: dict[str, tuple[ModuleType, str, Callable[[], object]]] = {
     "form": (store_forms, "XSKIPPER", registered_forms.__wrapped__),
     "exchange": (interchange, interchange.EXCHANGED, interchange.registered_interchange),
-    "key service": (keyservices, "vault", lambda: keyservices.open_keys("vault+https://vault")),
+    "key service": (parquetfiles, "vault", lambda: parquetfiles.open_keys("vault+https://vault")),
 }
 
 

@@ -10,10 +10,10 @@ import pytest
 from support.weaving.loom import Loom
 
 from snaploom.errors import FormatTooNew
-from snaploom.jobs.declarations.bundlefile import BundleUnreadable, read_bundle_file, refuse_invalid
-from snaploom.jobs.reports.identity import Owner
-from snaploom.models.finding import InvalidDeclarations, NoUniqueJoinTree
-from snaploom.planning.bundle import BUNDLE_FORMAT, Bundle
+from snaploom.models.findings import InvalidDeclarations, NoUniqueJoinTree
+from snaploom.plan.bundle import BUNDLE_FORMAT, Bundle
+from snaploom.run.declarations import BundleUnreadable, read_bundle_file, refuse_invalid
+from snaploom.run.joblog import Owner
 
 UID = "5c1e7f9a"
 

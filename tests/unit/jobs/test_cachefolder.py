@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from snaploom.errors import ArgumentInvalid
-from snaploom.jobs.cachefolder import CACHE_VARIABLE, cache_folder
-from snaploom.jobs.driverlock import cached_jar
-from snaploom.jobs.session.classarchive import archive_options
-from snaploom.planning.sources.databases.driverjars import DRIVER_JAR_BY_NAME
+from snaploom.localfiles import CACHE_VARIABLE, cache_folder
+from snaploom.run.driverlock import cached_jar
+from snaploom.run.session.classarchive import archive_options
+from snaploom.sources.databases.drivers import DRIVER_JAR_BY_NAME
 
 
 @pytest.fixture

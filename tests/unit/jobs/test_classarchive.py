@@ -7,12 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from snaploom.jobs.session.classarchive import (
-    KEPT,
-    RETRY_SECONDS,
-    VARIABLE,
-    archive_options,
-)
+from snaploom.run.session.classarchive import KEPT, RETRY_SECONDS, VARIABLE, archive_options
 
 MAGIC = bytes.fromhex("a8ab0bf0")
 NOW = 1_800_000_000.0

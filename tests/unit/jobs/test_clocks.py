@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from support.declared.declarations import files, model, parsed
 
-from snaploom.jobs.weaving.clocks import ClockBehind, check_clock, never_before, newest_moment
-from snaploom.models.times import EpochNanos
-from snaploom.planning.bundles import bundle_for
-from snaploom.storage.records import Ended, Version
-from snaploom.storage.state import EMPTY, FolderState
+from snaploom.models.common import EpochNanos
+from snaploom.output.state import EMPTY, Ended, FolderState, Version
+from snaploom.plan.bundles import bundle_for
+from snaploom.run.weaving.preflight import ClockBehind, check_clock, never_before, newest_moment
 
 HOUR = 3600 * 10**9
 

@@ -15,16 +15,16 @@ from open_data_contract_standard.model import OpenDataContractStandard
 from support.declared.shop import CommandResult, Shop, snaploom
 from support.storage.folders import a_run, agrees, day, writes
 
-from snaploom.jobs.contracts.contractdocument import length_text, physical_type
-from snaploom.jobs.declarations.declarationfiles import read_declarations
+from snaploom.files.stores import open_store
 from snaploom.models.common import TimeOffset
-from snaploom.planning.plan import plan_offline
-from snaploom.planning.schemas import parse_schema
-from snaploom.storage.fixedsettings import folder_identity, folder_settings
-from snaploom.storage.folder import prepare_folder
-from snaploom.storage.publication import SnapshotTarget, publish
-from snaploom.storage.schemadocuments import model_nodes
-from snaploom.storage.stores import open_store
+from snaploom.output.folder import prepare_folder
+from snaploom.output.history import folder_identity, folder_settings
+from snaploom.output.manifest import model_nodes
+from snaploom.output.publication import SnapshotTarget, publish
+from snaploom.plan.plan import plan_offline
+from snaploom.run.contracts.document import length_text, physical_type
+from snaploom.run.declarations import read_declarations
+from snaploom.types.schemas import parse_schema
 
 Contract = dict[str, Any]
 

@@ -10,14 +10,14 @@ from support.declared.declarations import Raw, document, spoilt
 from support.declared.shop import NOW, CommandResult, Shop, snaploom
 from support.storage.folders import a_run, agrees, day, writes
 
-from snaploom.jobs.declarations.declarationfiles import read_declarations
-from snaploom.planning.differences import shown
-from snaploom.planning.plan import plan_offline
-from snaploom.storage.fixedsettings import folder_identity, folder_settings
-from snaploom.storage.folder import prepare_folder
-from snaploom.storage.publication import SnapshotTarget, publish
-from snaploom.storage.schemadocuments import model_nodes
-from snaploom.storage.stores import open_store
+from snaploom.files.stores import open_store
+from snaploom.output.folder import prepare_folder
+from snaploom.output.history import folder_identity, folder_settings
+from snaploom.output.manifest import model_nodes
+from snaploom.output.publication import SnapshotTarget, publish
+from snaploom.plan.differences import shown
+from snaploom.plan.plan import plan_offline
+from snaploom.run.declarations import read_declarations
 
 
 @pytest.fixture

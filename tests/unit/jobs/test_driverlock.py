@@ -12,9 +12,9 @@ from support.declared.declarations import document
 
 from snaploom.cli.main import run_command
 from snaploom.errors import ArgumentInvalid
-from snaploom.jobs.declarations.declarationfiles import read_declarations
-from snaploom.jobs.driverlock import LOCK_FILE, cached_jar, jars_for, read_lock, write_lock
-from snaploom.planning.sources.databases.driverjars import DRIVER_JARS, DriverJar
+from snaploom.run.declarations import read_declarations
+from snaploom.run.driverlock import LOCK_FILE, cached_jar, jars_for, read_lock, write_lock
+from snaploom.sources.databases.drivers import DRIVER_JARS, DriverJar
 
 COMPONENT = Path(__file__).parents[2] / "support" / "components" / "jdbc"
 JAR = b"a driver"

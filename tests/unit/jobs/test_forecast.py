@@ -11,17 +11,17 @@ from support.declared.declarations import files, output, parsed
 from support.runner.quick import examples
 from support.storage.folders import a_folder, a_run, day, now, published
 
-from snaploom.jobs.weaving.preflight import published_state
-from snaploom.jobs.weaving.retention import delete_old_snapshots
-from snaploom.models.times import EpochNanos
-from snaploom.planning.availability import Action
-from snaploom.planning.bundle import Bundle
-from snaploom.planning.bundles import bundle_for
-from snaploom.planning.explain import plan_json, plan_text
-from snaploom.planning.intervals import SourceSnapshots
-from snaploom.planning.plan import PublishedState, followed, plan_run, publishing_times
-from snaploom.planning.retention import HeldSnapshot
-from snaploom.storage.stores import open_store
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.bundles import bundle_for
+from snaploom.plan.explain import plan_json, plan_text
+from snaploom.plan.intervals import SourceSnapshots
+from snaploom.plan.plan import PublishedState, followed, plan_run, publishing_times
+from snaploom.plan.retention import HeldSnapshot
+from snaploom.plan.steps import Action
+from snaploom.run.weaving.history import delete_old_snapshots
+from snaploom.run.weaving.preflight import published_state
 
 DAY = 86_400 * 10**9
 LAST = 20

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from snaploom.jobs.hadoopsettings import configured_elsewhere
 from snaploom.models.run import RunSettings
+from snaploom.run.session.classarchive import configured_elsewhere
 
 
 @pytest.fixture

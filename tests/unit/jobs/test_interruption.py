@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from snaploom.errors import Interrupted
-from snaploom.jobs import interruption as module
-from snaploom.jobs.interruption import Interruption, run_interruptibly, signal_handlers
+from snaploom.run import events as module
+from snaploom.run.events import Interruption, run_interruptibly, signal_handlers
 
 
 def nothing() -> None:

@@ -7,9 +7,8 @@ import json
 
 import pytest
 
-from snaploom.jobs.joblog import JobLog
-from snaploom.jobs.reports.identity import Owner
-from snaploom.models.times import parse_instant
+from snaploom.models.common import parse_instant
+from snaploom.run.joblog import JobLog, Owner
 
 OWNER = Owner("OutputDataset", "wide", "team")
 

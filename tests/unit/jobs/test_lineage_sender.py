@@ -13,20 +13,19 @@ from support.declared.declarations import model, parsed
 from support.servers.openlineage import lineage_server, read_event
 from support.servers.ports import free_port
 
-from snaploom.jobs.lineage.activation import lineage_listener
-from snaploom.jobs.lineage.lineagesettings import (
+from snaploom.models.common import parse_instant
+from snaploom.models.report import Report, RunPhase
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.bundles import bundle_for
+from snaploom.run.events import Event, SnapshotStarted, Warned
+from snaploom.run.lineage.activation import (
     LineageSettings,
     LineageSettingsInvalid,
+    lineage_listener,
     lineage_settings,
 )
-from snaploom.jobs.lineage.openlineageevents import LineageRun, start_of
-from snaploom.jobs.lineage.runlistener import LineageListener
-from snaploom.jobs.lineage.sender import MOST_FAILURES, Sender, open_transport
-from snaploom.jobs.runevents import Event, SnapshotStarted, Warned
-from snaploom.models.report import Report, RunPhase
-from snaploom.models.times import parse_instant
-from snaploom.planning.bundle import Bundle
-from snaploom.planning.bundles import bundle_for
+from snaploom.run.lineage.events import LineageRun, start_of
+from snaploom.run.lineage.listener import MOST_FAILURES, LineageListener, Sender, open_transport
 
 AT = parse_instant("2020-01-03T00:00:00Z")
 DAY = "2020-01-03T00:00:00Z"

@@ -21,11 +21,10 @@ from support.declared.declarations import (
 )
 from support.weaving.lineagecolumns import ADDRESS, CUSTOMER, TIME, WOVEN, array, read, struct
 
-from snaploom.jobs.lineage.columnlineage import ColumnLineage, column_lineage
-from snaploom.jobs.lineage.querycolumns import QueryColumn, query_columns
-from snaploom.jobs.lineageinput import ReadColumns, WovenColumns
-from snaploom.planning.bundles import bundle_for
-from snaploom.planning.plan import plan_offline
+from snaploom.plan.bundles import bundle_for
+from snaploom.plan.plan import plan_offline
+from snaploom.run.events import ReadColumns, WovenColumns
+from snaploom.run.lineage.columns import ColumnLineage, QueryColumn, column_lineage, query_columns
 
 
 def lineage(

@@ -17,11 +17,11 @@ from openlineage.client.naming.dataset import (
 )
 from support.declared.declarations import document, files, output, spoilt
 
-from snaploom.jobs.lineage.datasets import output_dataset
 from snaploom.models.datasource import DataSource
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.planning.datasetnames import DatasetName, place_dataset
-from snaploom.planning.sources.registry import declared
+from snaploom.run.lineage.columns import output_dataset
+from snaploom.sources.declared import DatasetName, place_dataset
+from snaploom.sources.registry import declared
 
 
 def by_rules(naming: DatasetNaming) -> DatasetName:

@@ -14,23 +14,7 @@ from support.declared.declarations import Raw, model, parsed
 from support.servers.openlineage import read_event
 from support.weaving.lineagecolumns import ADDRESS, CUSTOMER, WOVEN
 
-from snaploom.jobs.lineage.openlineageevents import (
-    LineageRun,
-    end_of,
-    events_of,
-    fault_of,
-    start_of,
-)
-from snaploom.jobs.lineageinput import WovenColumns
-from snaploom.jobs.runevents import (
-    Event,
-    JoinPlanned,
-    RunPlanned,
-    SnapshotLeftOut,
-    SnapshotPublished,
-    SnapshotStarted,
-    TasksDone,
-)
+from snaploom.models.common import EpochNanos, parse_instant
 from snaploom.models.report import (
     Report,
     RunPhase,
@@ -39,8 +23,18 @@ from snaploom.models.report import (
     SourceSnapshot,
     Unpublished,
 )
-from snaploom.models.times import EpochNanos, parse_instant
-from snaploom.planning.bundles import bundle_for
+from snaploom.plan.bundles import bundle_for
+from snaploom.run.events import (
+    Event,
+    JoinPlanned,
+    RunPlanned,
+    SnapshotLeftOut,
+    SnapshotPublished,
+    SnapshotStarted,
+    TasksDone,
+    WovenColumns,
+)
+from snaploom.run.lineage.events import LineageRun, end_of, events_of, fault_of, start_of
 
 ID = UUID("018f0000-0000-7000-8000-000000000000")
 AT = parse_instant("2020-01-03T04:05:06.123456789Z")

@@ -10,7 +10,7 @@ from py4j.java_gateway import GatewayClient
 from py4j.protocol import ERROR, Py4JNetworkError
 
 import snaploom
-from snaploom.jobs.session.loggers import AREAS, silence_py4j
+from snaploom.run.joblog import AREAS, silence_py4j
 
 
 class ResetConnection:

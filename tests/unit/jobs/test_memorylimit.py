@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from snaploom.jobs.job import JobGroup
-from snaploom.jobs.session.memorylimit import MemoryLimit
+from snaploom.run.job import JobGroup
+from snaploom.run.session.jvm import MemoryLimit
 
 VERSIONS = {
     "v2": ("memory.events", "memory.max", "max"),

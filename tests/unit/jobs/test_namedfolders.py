@@ -8,9 +8,9 @@ import pytest
 import yaml
 from support.weaving.loom import OUTPUT, Loom
 
-from snaploom.jobs.namedfolders import folder_of
-from snaploom.models.finding import InvalidDeclarations
-from snaploom.models.projectfile import NO_CHOICE
+from snaploom.models.allowances import NO_CHOICE
+from snaploom.models.findings import InvalidDeclarations
+from snaploom.run.folders import folder_of
 
 
 @pytest.fixture

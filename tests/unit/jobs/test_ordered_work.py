@@ -7,8 +7,8 @@ from collections.abc import Set as AbstractSet
 
 import pytest
 
-from snaploom.jobs.weaving import orderedwork
-from snaploom.jobs.weaving.orderedwork import OrderedWork, Turn
+from snaploom.run.weaving import parallel
+from snaploom.run.weaving.parallel import OrderedWork, Turn
 
 PATIENCE = 30
 """Seconds after which a thread that does not come is a failure."""
@@ -122,7 +122,7 @@ def test_work_that_is_left_out_never_has_its_turn() -> None:
 
 def test_turn_sums_up_the_time_that_it_was_awaited(monkeypatch) -> None:
     instants = iter([1.0, 4.0, 10.0, 11.0])
-    monkeypatch.setattr(orderedwork, "monotonic", lambda: next(instants))
+    monkeypatch.setattr(parallel, "monotonic", lambda: next(instants))
     turn = Turn()
     turn()
     turn()

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from snaploom.jobs.weaving.parallel import in_parallel
+from snaploom.run.weaving.parallel import in_parallel
 
 
 def always() -> bool:

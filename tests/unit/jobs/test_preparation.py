@@ -5,12 +5,12 @@ from __future__ import annotations
 from support.declared.declarations import files, output, parsed
 from support.storage.folders import a_folder, a_run, day, now, published
 
-from snaploom.jobs.weaving.preflight import published_state
-from snaploom.jobs.weaving.retention import delete_old_snapshots
-from snaploom.planning.bundles import bundle_for
-from snaploom.planning.intervals import SourceSnapshots
-from snaploom.planning.plan import PublishedState, plan_run
-from snaploom.storage.stores import open_store
+from snaploom.files.stores import open_store
+from snaploom.plan.bundles import bundle_for
+from snaploom.plan.intervals import SourceSnapshots
+from snaploom.plan.plan import PublishedState, plan_run
+from snaploom.run.weaving.history import delete_old_snapshots
+from snaploom.run.weaving.preflight import published_state
 
 
 def test_what_was_deleted_by_its_publication_s_age_is_not_planned_again() -> None:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-_END = "from snaploom.processend import end_process\n"
+_END = "from snaploom.localfiles import end_process\n"
 _READER = """
 import io, threading
 import pyarrow as pa, pyarrow.csv

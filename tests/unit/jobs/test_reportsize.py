@@ -7,20 +7,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.runner.quick import examples
 
-from snaploom.jobs.reports.size import LARGEST_REPORT, compact, fitting
 from snaploom.models.codes import make_finding
 from snaploom.models.report import (
+    IndexFacts,
     JoinMeasure,
     LatestSnapshot,
     Report,
     RunPhase,
+    SeenSource,
     SnapshotReason,
     SnapshotReport,
     SourceSnapshot,
     Unpublished,
 )
-from snaploom.models.runfacts import IndexFacts, SeenSource
 from snaploom.models.skippingindex import IndexState
+from snaploom.run.reports.writer import LARGEST_REPORT, compact, fitting
 
 SMALLEST = 100_000
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

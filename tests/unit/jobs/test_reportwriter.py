@@ -9,9 +9,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from snaploom.jobs.reports.reportfile import FileReport
-from snaploom.jobs.reports.writer import Patience, ReportNotOurs, ReportNotWritten, ReportWriter
 from snaploom.models.report import Report, RunPhase
+from snaploom.run.reports.writer import (
+    FileReport,
+    Patience,
+    ReportNotOurs,
+    ReportNotWritten,
+    ReportWriter,
+)
 
 QUICK = Patience(
     between_writes=0.01, first_pause=0.01, longest_pause=0.05, at_the_end=10, when_interrupted=10

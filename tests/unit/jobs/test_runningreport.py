@@ -4,18 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from snaploom.jobs.reports.progressreport import RunningReport
-from snaploom.jobs.runevents import (
-    Event,
-    JoinPlanned,
-    ManifestRead,
-    RunPlanned,
-    SnapshotLeftOut,
-    SnapshotPublished,
-    SnapshotStarted,
-    TasksDone,
-    Warned,
-)
+from snaploom.models.common import EpochNanos
 from snaploom.models.report import (
     LatestSnapshot,
     ManifestPointer,
@@ -26,7 +15,18 @@ from snaploom.models.report import (
     SnapshotReport,
     Unpublished,
 )
-from snaploom.models.times import EpochNanos
+from snaploom.run.events import (
+    Event,
+    JoinPlanned,
+    ManifestRead,
+    RunPlanned,
+    SnapshotLeftOut,
+    SnapshotPublished,
+    SnapshotStarted,
+    TasksDone,
+    Warned,
+)
+from snaploom.run.reports.record import RunningReport
 
 START = Report(
     output="wide",

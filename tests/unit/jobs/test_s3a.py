@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from snaploom.jobs.session.s3a import CLASSIC, s3a_settings
+from snaploom.run.session.spark import CLASSIC, s3a_settings
 
 PROVIDER = "software.amazon.awssdk.auth.credentials.WebIdentityTokenFileCredentialsProvider"
 

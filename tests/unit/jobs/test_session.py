@@ -6,12 +6,12 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from snaploom.engine.sources.databases.zone import zone_in
-from snaploom.jobs.session.jvmstart import SparkNotStarted
-from snaploom.jobs.session.providers import open_early
-from snaploom.jobs.session.spark import configured, in_utc
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings, spark_memory
+from snaploom.run.session.jvm import SparkNotStarted
+from snaploom.run.session.providers import open_early
+from snaploom.run.session.spark import configured, in_utc
+from snaploom.sources.databases.connection import zone_in
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from snaploom.jobs.session.smallwork import options_of_small_work
+from snaploom.run.session.classarchive import options_of_small_work
 
 UTC = {"spark.driver.extraJavaOptions": "-Duser.timezone=UTC"}
 ONE_COMPILER = "-XX:TieredStopAtLevel=1"

@@ -9,18 +9,18 @@ import pytest
 from support.declared.shop import Shop, snaploom
 from support.storage.folders import a_folder, day, published
 
-from snaploom.jobs.declarations.declarationfiles import read_declarations
-from snaploom.jobs.published.sortrequests import (
+from snaploom.files.objectstore import ObjectStore
+from snaploom.files.stores import open_store
+from snaploom.models.findings import InvalidDeclarations
+from snaploom.run.declarations import read_declarations
+from snaploom.run.published.sortrequests import (
     LeftSnapshot,
     SnapshotsSorted,
     SortedSnapshot,
     place_of_folder,
     place_of_output,
 )
-from snaploom.models.finding import InvalidDeclarations
-from snaploom.skipping.advice.sortrequest import Checksum, Rewritten
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.stores import open_store
+from snaploom.skipping.advice.orders import Checksum, Rewritten
 
 DONE = SortedSnapshot(day(0), 7, Rewritten(Checksum(1200, 255, -1), 4, 1, 5000, 4000))
 GONE = LeftSnapshot(day(1), "it changed meanwhile, deleted", is_failure=True)

@@ -10,11 +10,10 @@ from functools import partial
 import pytest
 from support.servers.s3servers import BUCKET, S3Server, environment_of
 
-from snaploom.listing.bucketfiles import A_PAGE, BucketFiles, is_in_bucket
-from snaploom.listing.globs import files_of_folders, folders_with_files, is_hidden, list_files
-from snaploom.listing.listedfile import ListedFile
-from snaploom.listing.otherfiles import SparkNeeded
-from snaploom.storage.stores import open_store
+from snaploom.files.listed import ListedFile, SparkNeeded
+from snaploom.files.stores import open_store
+from snaploom.sources.files.buckets import A_PAGE, BucketFiles, is_in_bucket
+from snaploom.sources.files.globs import files_of_folders, folders_with_files, is_hidden, list_files
 
 KEYS = ("a/1/x.parquet", "a/1/y.csv", "a/2/x.parquet", "a/_tmp/x.parquet", "a/1/.x", "a/z.parquet")
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom.listing.filefacts import FileFacts, last_changes
-from snaploom.listing.listedfile import last_change, local_tag
+from snaploom.files.listed import last_change, local_tag
+from snaploom.skipping.core.filetable import FileFacts, last_changes
 
 TAGS = st.one_of(
     st.none(),

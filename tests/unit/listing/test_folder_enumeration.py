@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snaploom.errors import SnapshotValueInvalid, SourceFileUnmatched, SourceNotReadable
-from snaploom.listing.capturedfiles import FileListing
-from snaploom.listing.otherfiles import NoOtherFiles, SparkNeeded
-from snaploom.listing.pathsnapshots import PathSnapshots, path_snapshots
+from snaploom.files.listed import NoOtherFiles, SparkNeeded
+from snaploom.models.common import EpochNanos
 from snaploom.models.datasource import HdfsLike
-from snaploom.models.times import EpochNanos
+from snaploom.sources.files.snapshots import FileListing, PathSnapshots, path_snapshots
 
 DAY = 86_400
 FOLDERS = ("at=0", f"at={DAY}", f"at={2 * DAY}", "at=00", "_at=0", ".at=0", "at=x", "other")

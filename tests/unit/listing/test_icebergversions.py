@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from support.declared.sources import READ_TIME, by_field, files, without_spark
 
-from snaploom.listing.otherfiles import SparkNeeded
-from snaploom.planning.intervals import READ_TIME as AS_OF_NOW
-from snaploom.planning.intervals import SourceSnapshots
+from snaploom.files.listed import SparkNeeded
+from snaploom.plan.intervals import READ_TIME as AS_OF_NOW
+from snaploom.plan.intervals import SourceSnapshots
 
 FULL: dict[str, Any] = {
     "format-version": 2, "current-snapshot-id": 7, "refs": {"main": {"snapshot-id": 7}},

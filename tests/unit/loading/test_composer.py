@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from snaploom.loading.composer import MAX_DEPTH, compose
-from snaploom.loading.nodes import join_path, plain, position_of, split_path
+from snaploom.loading.composer import MAX_DEPTH, compose, join_path, plain, position_of, split_path
 
 
 def value_of(text: str) -> JsonValue:

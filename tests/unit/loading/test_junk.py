@@ -16,7 +16,7 @@ from support.declared.declarations import complex_, document, model, simple
 from support.runner.quick import examples
 
 from snaploom.loading.load import load
-from snaploom.planning.validation.validator import validate
+from snaploom.validate.validator import validate
 
 SOUND = [
     *model(),

@@ -8,9 +8,9 @@ from textwrap import dedent
 
 import pytest
 
-from snaploom.loading.filetexts import MAX_BYTES
 from snaploom.loading.load import Loaded, load
-from snaploom.models.finding import Finding
+from snaploom.loading.project import MAX_BYTES
+from snaploom.models.findings import Finding
 
 SOURCE = """\
 apiVersion: snaploom.io/v1alpha1

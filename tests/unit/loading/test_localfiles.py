@@ -13,16 +13,15 @@ from hypothesis import strategies as st
 
 from snaploom.cli.main import run_command
 from snaploom.errors import SnaploomError
-from snaploom.jobs.declarations.bundlefile import read_bundle_file
-from snaploom.jobs.driverlock import LOCK_FILE, read_lock, write_lock
-from snaploom.jobs.reports.reportfile import FileReport
 from snaploom.loading.load import load
 from snaploom.localfiles import open_plain, write_file
-from snaploom.models.crds import write_crds
-from snaploom.models.editor import EDITOR_SCHEMA_FILE, write_schemas
 from snaploom.models.report import Report
+from snaploom.models.schemas import EDITOR_SCHEMA_FILE, write_crds, write_schemas
+from snaploom.run.declarations import read_bundle_file
+from snaploom.run.driverlock import LOCK_FILE, read_lock, write_lock
+from snaploom.run.reports.writer import FileReport
 from snaploom.site.collection import read_reports
-from snaploom.site.sitefiles import INDEX, write_site
+from snaploom.site.document import INDEX, write_site
 
 NAME = "a.yaml"
 

@@ -6,7 +6,7 @@ import pytest
 from support.declared.declarations import files, output, spoilt
 
 from snaploom.loading.documents import read_object
-from snaploom.models.finding import Finding
+from snaploom.models.findings import Finding
 
 
 def only(raw: dict[str, object]) -> Finding:

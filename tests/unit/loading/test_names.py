@@ -9,7 +9,7 @@ from support.declared.declarations import document, model, parsed
 from support.runner.budget import within_work
 
 from snaploom.loading.nearmisses import Guesses, did_you_mean, nearest
-from snaploom.planning.validation.validator import validate
+from snaploom.validate.validator import validate
 
 
 def test_a_near_name_is_found_among_many() -> None:

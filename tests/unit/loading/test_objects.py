@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.declared.declarations import files, model, output, simple, spoilt
 
-from snaploom.loading.composer import compose
+from snaploom.loading.composer import compose, node_of, plain
 from snaploom.loading.documents import read_object, read_resource
-from snaploom.loading.nodes import node_of, plain
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

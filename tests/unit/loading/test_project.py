@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from snaploom.loading.load import Loaded, load
+from snaploom.models.allowances import NO_CHOICE, VariableChoice
 from snaploom.models.datasource import DataSource
-from snaploom.models.projectfile import NO_CHOICE, VariableChoice
 
 SOURCE = """\
 apiVersion: snaploom.io/v1alpha1

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from snaploom.loading.scalars import ScalarValue, resolve_plain
+from snaploom.loading.composer import ScalarValue, resolve_plain
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import yaml
 from support.declared.declarations import Raw, files, key, output, relationship, simple
 
 from snaploom.loading.load import load
-from snaploom.planning.validation.validator import validate
+from snaploom.validate.validator import validate
 
 SOURCES, RELATIONSHIPS = 1000, 300
 

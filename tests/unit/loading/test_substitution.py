@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.declared.declarations import files, output, spoilt
 
-from snaploom.loading.documents import Read, read_object, read_resource
+from snaploom.loading.composer import node_of
+from snaploom.loading.documents import Read, Surroundings, read_object, read_resource
 from snaploom.loading.load import load
-from snaploom.loading.nodes import node_of
-from snaploom.loading.substitution import Surroundings
 from snaploom.models.datasource import DataSource, HdfsLike, Jdbc
 from snaploom.models.outputdataset import OutputDataset
 

@@ -14,14 +14,14 @@ from pydantic_core import InitErrorDetails, core_schema
 from support.declared.declarations import Raw, document, files, output, relationship, spoilt
 
 import snaploom.models.base
+from snaploom.loading.composer import Mapping
 from snaploom.loading.load import load
-from snaploom.loading.nodes import Mapping
 from snaploom.loading.pydanticerrors import PATTERNS, findings_of
+from snaploom.models.allowances import ProjectFile
 from snaploom.models.base import CONTRADICTION
 from snaploom.models.datasource import DataSource
-from snaploom.models.finding import Finding
+from snaploom.models.findings import Finding
 from snaploom.models.kinds import KINDS
-from snaploom.models.projectfile import ProjectFile
 
 
 def load_raw(folder: Path, raw: Raw) -> tuple[Finding, ...]:

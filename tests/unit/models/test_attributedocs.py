@@ -1,7 +1,6 @@
 from enum import StrEnum
 
-from snaploom.models.attributedocs import field_docs, member_docs, one_line
-from snaploom.models.base import ApiModel
+from snaploom.models.base import ApiModel, field_docs, member_docs, one_line
 
 
 class Colour(StrEnum):

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-import snaploom.models.catalogue
+import snaploom.models.findings
 import snaploom_operator
 from snaploom.models.codes import CODES, make_finding
-from snaploom.models.finding import Severity
+from snaploom.models.findings import Severity
 
-CATALOGUE = Path(snaploom.models.catalogue.__file__).parent
+CATALOGUE = Path(snaploom.models.findings.__file__).parent
 QUOTED = re.compile(r'"(SL[0-9]{3})"')
 
 

@@ -5,8 +5,8 @@ from jsonschema import Draft202012Validator
 from strategies import resources
 from support.runner.quick import examples
 
-from snaploom.models.editor import check_schemas, editor_schema, write_schemas
 from snaploom.models.kinds import KINDS
+from snaploom.models.schemas import check_schemas, editor_schema, write_schemas
 
 VALIDATOR = Draft202012Validator(editor_schema())
 few = settings(

@@ -19,7 +19,7 @@ from support.operator.crdschema import faults
 
 from snaploom.models import common
 from snaploom.models.base import ApiModel
-from snaploom.models.schema import as_list, structural_schema
+from snaploom.models.schemas import as_list, structural_schema
 
 schema_of = cache(structural_schema)
 

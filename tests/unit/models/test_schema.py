@@ -11,9 +11,8 @@ from support.runner.quick import examples
 
 from snaploom.models.base import ApiModel, ListType
 from snaploom.models.common import Preference
-from snaploom.models.crds import crd
 from snaploom.models.kinds import KINDS
-from snaploom.models.schema import UnknownConstruct, as_object, structural_schema
+from snaploom.models.schemas import UnknownConstruct, as_object, crd, structural_schema
 
 VERSIONS = {kind.name: crd(kind)["spec"]["versions"][0] for kind in KINDS}
 SCHEMAS = {name: version["schema"]["openAPIV3Schema"] for name, version in VERSIONS.items()}

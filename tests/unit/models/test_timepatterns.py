@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from snaploom.listing.instants import NotAnInstant, instant_of
+from snaploom.models.common import Granularity, PatternInvalid, format_instant, parse_pattern
 from snaploom.models.datasource import FromFieldValue, TimeFormat
-from snaploom.models.timepatterns import Granularity, PatternInvalid, parse_pattern
-from snaploom.models.times import format_instant
+from snaploom.sources.prefix import NotAnInstant, instant_of
 
 DAYS = st.dates(date(1000, 1, 1), date(9998, 12, 31))
 

@@ -5,13 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.declared.joinmodels import Relation, customer_model, model
 
-from snaploom.models.common import MissingMode, Preference, TimeOffset
+from snaploom.models.common import EpochNanos, MissingMode, Preference, TimeOffset, parse_instant
 from snaploom.models.outputdataset import ChildSnapshot
 from snaploom.models.report import ExclusionReason
-from snaploom.models.times import EpochNanos, parse_instant
-from snaploom.planning.availability import Action, Availability, availability, choose
-from snaploom.planning.intervals import READ_TIME, SourceSnapshots
-from snaploom.planning.tree import JoinTree, plan_tree
+from snaploom.plan.intervals import READ_TIME, SourceSnapshots
+from snaploom.plan.steps import Action, Availability, availability, choose
+from snaploom.plan.tree import JoinTree, plan_tree
 
 HOUR = 3_600_000_000_000
 START = parse_instant("2020-01-01T00:00:00Z")

@@ -15,9 +15,9 @@ from support.declared.declarations import (
     simple,
 )
 
-from snaploom.models.finding import InvalidDeclarations
-from snaploom.planning.bundle import Bundle
-from snaploom.planning.bundles import bundle_for
+from snaploom.models.findings import InvalidDeclarations
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.bundles import bundle_for
 
 
 def applicator(name: str) -> Raw:

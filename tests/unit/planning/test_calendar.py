@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from whenever import OffsetDateTime, PlainDateTime
 
-from snaploom.models.common import TimeOffset
-from snaploom.models.times import EpochNanos, format_instant, parse_instant
-from snaploom.planning.calendar import (
+from snaploom.models.common import EpochNanos, TimeOffset, format_instant, parse_instant
+from snaploom.plan.times import (
     FIRST_INSTANT,
     LAST_INSTANT,
     CalendarLength,

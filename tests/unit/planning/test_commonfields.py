@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom.planning.commonfields import common_fields
+from snaploom.types.merge import common_fields
 
 
 def struct(**fields: object) -> dict[str, object]:

@@ -5,8 +5,8 @@ from random import Random
 import pytest
 from support.declared.joinmodels import customer_model, random_model
 
-from snaploom.models.times import EpochNanos
-from snaploom.planning.compatibility import (
+from snaploom.models.common import EpochNanos
+from snaploom.plan.history import (
     Structure,
     StructureNode,
     continued,
@@ -15,7 +15,7 @@ from snaploom.planning.compatibility import (
     structure_from,
     structure_of,
 )
-from snaploom.planning.tree import plan_tree
+from snaploom.plan.tree import plan_tree
 
 
 def structure(*nodes: str) -> Structure:

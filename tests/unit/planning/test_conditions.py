@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom.planning.sources.databases.drivers import DATABASES
-from snaploom.planning.sqlgate.facts import SqlFault, SqlForm, SqlText, judge
+from snaploom.policy.sqltext import SqlFault, SqlForm, SqlText, judge
+from snaploom.sources.databases.drivers import DATABASES
 
 DIALECTS = sorted({database.dialect for database in DATABASES.values()})
 

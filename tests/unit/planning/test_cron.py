@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom.models.common import TimeOffset
-from snaploom.models.times import EpochNanos, format_instant, parse_instant
-from snaploom.planning.cron import CronTicks
-from snaploom.planning.intervals import NEVER, CronIntervals
+from snaploom.models.common import EpochNanos, TimeOffset, format_instant, parse_instant
+from snaploom.plan.intervals import NEVER, CronIntervals
+from snaploom.plan.times import CronTicks
 
 MINUTE = 60_000_000_000
 EPOCH = datetime(1970, 1, 1)

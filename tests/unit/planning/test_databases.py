@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snaploom.models.datasource import Jdbc, JdbcDriver
-from snaploom.planning.sources.databases.drivers import (
+from snaploom.sources.databases.declared import TableNameInvalid, table_parts
+from snaploom.sources.databases.drivers import (
     DATABASES,
     HOST,
     connection_url,
     first_statement,
     properties_of,
 )
-from snaploom.planning.sources.databases.tablenames import TableNameInvalid, table_parts
 
 NAMES = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=20)
 

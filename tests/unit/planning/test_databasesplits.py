@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom.planning.sources.databases.drivers import DATABASES
-from snaploom.planning.sources.databases.splits import doubt_of
+from snaploom.sources.databases.drivers import DATABASES
+from snaploom.sources.databases.splits import doubt_of
 
 DIALECTS = sorted({database.dialect for database in DATABASES.values()})
 VALUES = [None, *range(-12, 13)]

@@ -14,11 +14,11 @@ from support.declared.declarations import (
     simple,
 )
 
+from snaploom.models.common import Resource
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.resource import Resource
-from snaploom.planning.bundles import bundle_for
-from snaploom.planning.dependence import upstream_outputs
-from snaploom.planning.validation.validator import validate
+from snaploom.plan.bundles import bundle_for
+from snaploom.validate.outputs import upstream_outputs
+from snaploom.validate.validator import validate
 
 
 def reading(name: str, *globs: str, folder: str = "") -> list[Raw]:

@@ -6,8 +6,8 @@ import pytest
 from support.declared.declarations import files, found, parsed, spoilt
 
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
-from snaploom.planning.fileformats import FORMATS, REFUSED, format_faults, spark_format
-from snaploom.planning.validation.validator import validate
+from snaploom.policy.fileformats import FORMATS, REFUSED, format_faults, spark_format
+from snaploom.validate.validator import validate
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from whenever import PlainDateTime
 
-from snaploom.models.common import Preference, TimeOffset
+from snaploom.models.common import EpochNanos, Preference, TimeOffset, format_instant, parse_instant
 from snaploom.models.outputdataset import SnapshotFilter
 from snaploom.models.report import SnapshotReason
-from snaploom.models.times import EpochNanos, format_instant, parse_instant
-from snaploom.planning.calendar import length_of, local_instant
-from snaploom.planning.intervals import (
+from snaploom.plan.intervals import (
     NEVER,
     READ_TIME,
     Interval,
@@ -24,6 +22,7 @@ from snaploom.planning.intervals import (
     root_candidates,
     settings_of,
 )
+from snaploom.plan.times import length_of, local_instant
 
 HOUR = 3_600_000_000_000
 DAY = 24 * HOUR

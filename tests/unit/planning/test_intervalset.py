@@ -10,21 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.runner.quick import examples
 
-from snaploom.models.common import Preference, TimeOffset
+from snaploom.models.common import EpochNanos, Preference, TimeOffset, parse_instant
 from snaploom.models.outputdataset import ChildSnapshot
-from snaploom.models.times import EpochNanos, parse_instant
-from snaploom.planning.availability import choose
-from snaploom.planning.calendar import FIRST_INSTANT, LAST_INSTANT, length_of
-from snaploom.planning.cron import CronTicks
-from snaploom.planning.intervals import (
+from snaploom.plan.intervals import (
     CronIntervals,
     Intervals,
+    IntervalSet,
     IntervalSettings,
+    ReversedInterval,
     SourceSnapshots,
+    Span,
     TooManyCandidates,
     root_candidates,
 )
-from snaploom.planning.intervalset import IntervalSet, ReversedInterval, Span
+from snaploom.plan.steps import choose
+from snaploom.plan.times import FIRST_INSTANT, LAST_INSTANT, CronTicks, length_of
 
 MILLI = 1_000_000
 START = parse_instant("2020-01-01T00:00:00Z")
@@ -144,7 +144,7 @@ def test_endless_tiny_intervals_end_in_an_error() -> None:
     forever = SourceSnapshots(intervalset=IntervalSet.of([(-(2**62), 2**62)]))
     tiny = IntervalSettings(Intervals(START, length_of(TimeOffset(nano=1)), "UTC"))
     with (
-        patch("snaploom.planning.intervals.MOST_CANDIDATES", 100),
+        patch("snaploom.plan.intervals.MOST_CANDIDATES", 100),
         pytest.raises(TooManyCandidates, match="more than 100 intervals"),
     ):
         root_candidates(tiny, forever, [], EpochNanos(START + MILLI))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support.declared.declarations import files, found, key, parsed, relationship
 
 from snaploom.models.common import DataType
-from snaploom.planning.keytexts import common_cast
-from snaploom.planning.validation.validator import validate
+from snaploom.types.merge import common_cast
+from snaploom.validate.validator import validate
 
 
 def type_of(name: str) -> DataType:

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 from support.declared.joinmodels import customer_model, output_of
 
-from snaploom.models.outputfolder import HivePartitioned
-from snaploom.models.times import parse_instant
-from snaploom.planning.partition import partition_clashes, partition_of
+from snaploom.models.common import parse_instant
+from snaploom.models.outputdataset import HivePartitioned
+from snaploom.plan.times import partition_clashes, partition_of
 
 
 @pytest.mark.parametrize(

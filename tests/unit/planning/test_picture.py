@@ -6,8 +6,7 @@ from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
 
-from snaploom.jobs.declarations.declarationfiles import read_declarations
-from snaploom.planning.picture import (
+from snaploom.plan.drawings import (
     BEND,
     CARD_HEIGHT,
     CARD_WIDTH,
@@ -15,9 +14,10 @@ from snaploom.planning.picture import (
     Line,
     Picture,
     picture_of,
+    to_svg,
 )
-from snaploom.planning.plan import plan_offline
-from snaploom.planning.svg import to_svg
+from snaploom.plan.plan import plan_offline
+from snaploom.run.declarations import read_declarations
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 Box = tuple[float, float, float, float]

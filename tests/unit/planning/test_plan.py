@@ -9,19 +9,17 @@ from typing import Any
 import pytest
 from support.declared.joinmodels import Model, Relation, bundle_of, customer_model, model, output_of
 
+from snaploom.models.common import EpochNanos, parse_instant
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import SnapshotReason
-from snaploom.models.times import EpochNanos, parse_instant
-from snaploom.planning.availability import Action
-from snaploom.planning.bundle import Bundle
-from snaploom.planning.diagrams import mermaid
-from snaploom.planning.explain import plan_json, plan_text, tree_text
-from snaploom.planning.intervals import READ_TIME, SourceSnapshots
-from snaploom.planning.picture import picture_of
-from snaploom.planning.plan import PublishedState, RunPlan, plan_offline, plan_run
-from snaploom.planning.retention import HeldSnapshot
-from snaploom.planning.selection import Selection
-from snaploom.planning.steps import (
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.drawings import mermaid, picture_of
+from snaploom.plan.explain import plan_json, plan_text, tree_text
+from snaploom.plan.intervals import READ_TIME, SourceSnapshots
+from snaploom.plan.plan import PublishedState, RunPlan, plan_offline, plan_run
+from snaploom.plan.retention import HeldSnapshot
+from snaploom.plan.steps import (
+    Action,
     CollectEnded,
     FailSnapshot,
     GroupNode,
@@ -31,7 +29,8 @@ from snaploom.planning.steps import (
     SkipSnapshot,
     WriteSnapshot,
 )
-from snaploom.planning.tree import plan_tree
+from snaploom.plan.times import Selection
+from snaploom.plan.tree import plan_tree
 
 NAMES = ("customer", "customer_address", "customer_contact", "customer_group", "group_attributes")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from snaploom.planning.prefix import (
+from snaploom.sources.prefix import (
     CapturedValueInvalid,
     CaptureType,
     PrefixInvalid,

@@ -7,11 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from snaploom.planning.diagrams import published_mermaid
-from snaploom.planning.picture import published_picture
-from snaploom.planning.publishedmodel import Change, PublishedModel, PublishedNode, difference
-from snaploom.planning.svg import to_svg
-from snaploom.planning.tree import published_tree
+from snaploom.plan.drawings import published_mermaid, published_picture, to_svg
+from snaploom.plan.history import Change, PublishedModel, PublishedNode, difference
+from snaploom.plan.tree import published_tree
 
 ROOT = PublishedNode("", "", "orders", "", taken="2024-01-01T00:00:00Z")
 BUYER = PublishedNode(

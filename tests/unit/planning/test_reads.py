@@ -8,9 +8,9 @@ from support.declared.declarations import files, parsed, simple
 from support.declared.joinmodels import customer_model, output_of
 
 from snaploom.models.datasource import DataSource
-from snaploom.planning.bundle import Bundle
-from snaploom.planning.reads import ReadGraph
-from snaploom.planning.sourceplaces import read_places
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.bundles import read_places
+from snaploom.policy.references import ReadGraph
 
 NAMES = st.sampled_from("abcdefg")
 GRAPHS = st.dictionaries(NAMES, st.lists(NAMES, unique=True, max_size=4))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom.models.times import EpochNanos
-from snaploom.planning.recurrence import recurring_subtrees
-from snaploom.planning.tree import JoinNode, JoinTree
+from snaploom.models.common import EpochNanos
+from snaploom.plan.steps import recurring_subtrees
+from snaploom.plan.tree import JoinNode, JoinTree
 
 TREE = JoinTree(
     (

@@ -3,12 +3,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom.models.common import TimeOffset
-from snaploom.models.outputfolder import CatchupMode, SnapshotAutoDelete, Tier
-from snaploom.models.times import EpochNanos, parse_instant
-from snaploom.planning.calendar import length_of
-from snaploom.planning.intervals import Intervals
-from snaploom.planning.retention import (
+from snaploom.models.common import EpochNanos, TimeOffset, parse_instant
+from snaploom.models.outputdataset import CatchupMode, SnapshotAutoDelete, Tier
+from snaploom.plan.intervals import Intervals
+from snaploom.plan.retention import (
     HeldSnapshot,
     RetentionRule,
     catchup_order,
@@ -16,6 +14,7 @@ from snaploom.planning.retention import (
     removals,
     removals_before,
 )
+from snaploom.plan.times import length_of
 
 DAY = 24 * 3_600_000_000_000
 START = parse_instant("2020-01-01T00:00:00Z")

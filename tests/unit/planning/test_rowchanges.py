@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from snaploom.planning.commonfields import CommonFields, OneSided, Retyped
-from snaploom.planning.rowchanges import (
+from snaploom.plan.differences import (
     ChangedValue,
     ColumnChange,
     ComparedSnapshot,
@@ -12,6 +11,7 @@ from snaploom.planning.rowchanges import (
     RowChanges,
     RowSample,
 )
+from snaploom.types.merge import CommonFields, OneSided, Retyped
 
 DAY = "2024-05-01T00:00:00Z"
 

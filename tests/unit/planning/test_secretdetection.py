@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from support.declared.declarations import document, files, key, output, put, relationship, simple
 
-from snaploom.models.finding import Finding
+from snaploom.models.findings import Finding
 from snaploom.models.kinds import KIND_BY_NAME
-from snaploom.planning.secretdetection import names_a_secret, secret_findings, secret_form
+from snaploom.policy.secrets import names_a_secret, secret_findings, secret_form
 
 CANARY = "c4nary-hunter2"
 AWS = "AKIAIOSFODNN7EXAMPLE"

@@ -8,10 +8,9 @@ from support.declared.declarations import document, parsed
 from support.declared.sources import INDEX, a_source
 
 from snaploom.models.run import RunAction
-from snaploom.planning.bundle import Bundle
-from snaploom.planning.bundles import bundle_for
-from snaploom.planning.secretvariables import SecretKey, secret_keys
-from snaploom.skipping.stores.address import uri_of_store
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.bundles import SecretKey, bundle_for, secret_keys
+from snaploom.skipping.stores.folder import uri_of_store
 
 TABLE = {
     "driver": "POSTGRESQL", "host": "db", "database": "d", "tableReference": "t",

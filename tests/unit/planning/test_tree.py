@@ -7,7 +7,7 @@ import networkx as nx
 import pytest
 from support.declared.joinmodels import Model, Relation, customer_model, model, random_model
 
-from snaploom.planning.tree import JoinTree, plan_tree
+from snaploom.plan.tree import JoinTree, plan_tree
 
 
 def tree_of(declared: Model) -> JoinTree:

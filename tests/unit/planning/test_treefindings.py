@@ -5,8 +5,8 @@ from random import Random
 import pytest
 from support.declared.joinmodels import Model, Relation, model, output_of, random_model
 
-from snaploom.models.finding import Finding, Severity
-from snaploom.planning.repairs import (
+from snaploom.models.findings import Finding, Severity
+from snaploom.plan.findings import (
     AddSource,
     Exclude,
     NarrowExclusions,
@@ -15,9 +15,9 @@ from snaploom.planning.repairs import (
     SetGroupBy,
     reach_repairs,
     tie_exclusions,
+    tree_findings,
 )
-from snaploom.planning.tree import plan_tree
-from snaploom.planning.treefindings import tree_findings
+from snaploom.plan.tree import plan_tree
 
 AnyRepair = AddSource | SetGroupBy | NarrowExclusions | Exclude | RaiseAntiPriority
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom.models.times import EpochNanos, parse_instant
-from snaploom.planning.schemas import parse_schema, schema_json
-from snaploom.planning.typemerge import MergedSchema, conflicts_with, merge_schemas
+from snaploom.models.common import EpochNanos, parse_instant
+from snaploom.types.merge import MergedSchema, conflicts_with, merge_schemas
+from snaploom.types.schemas import parse_schema, schema_json
 
 JsonType = object
 

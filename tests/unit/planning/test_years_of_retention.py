@@ -16,22 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.runner.quick import examples
 
-from snaploom.models.common import Preference, TimeOffset
-from snaploom.models.outputfolder import CatchupMode, SnapshotAutoDelete, Tier
-from snaploom.models.times import EpochNanos
-from snaploom.planning.calendar import length_of
-from snaploom.planning.intervals import (
-    Intervals,
-    IntervalSettings,
-    SourceSnapshots,
-    root_candidates,
-)
-from snaploom.planning.retention import (
-    HeldSnapshot,
-    catchup_order,
-    not_worth_weaving,
-    removals_before,
-)
+from snaploom.models.common import EpochNanos, Preference, TimeOffset
+from snaploom.models.outputdataset import CatchupMode, SnapshotAutoDelete, Tier
+from snaploom.plan.intervals import Intervals, IntervalSettings, SourceSnapshots, root_candidates
+from snaploom.plan.retention import HeldSnapshot, catchup_order, not_worth_weaving, removals_before
+from snaploom.plan.times import length_of
 
 DAY = 86_400 * 10**9
 MOST_RUNS = 6

@@ -5,12 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom.models.common import TimeOffset
-from snaploom.models.times import EpochNanos
-from snaploom.planning.calendar import CalendarLength
-from snaploom.planning.cron import CronTicks
-from snaploom.planning.intervals import CronIntervals, Intervals, IntervalSettings
-from snaploom.site.gaps import MOST_COUNTED, gaps_of
+from snaploom.models.common import EpochNanos, TimeOffset
+from snaploom.plan.intervals import CronIntervals, Intervals, IntervalSettings
+from snaploom.plan.times import CalendarLength, CronTicks
+from snaploom.site.timeline import MOST_COUNTED, gaps_of
 
 HOUR = 3_600 * 10**9
 START = EpochNanos(1_704_067_200 * 10**9)

@@ -11,13 +11,14 @@ from support.declared.fulldeclarations import an_index
 from support.site.histories import START, declarations
 from support.skipping.indexstores import NOW, definition, write
 
-from snaploom.jobs.declarations.declarationfiles import read_declarations
+from snaploom.models.skippingindex import IndexState
+from snaploom.run.declarations import read_declarations
 from snaploom.site import collection
 from snaploom.site.collection import Clock, declared_pages
 from snaploom.site.document import output_document
 from snaploom.site.pagedata import OutputPage
-from snaploom.skipping.stores.bases import open_base
-from snaploom.skipping.stores.port import IndexState, IndexStore
+from snaploom.skipping.stores.catalog import open_base
+from snaploom.skipping.stores.port import IndexStore
 from snaploom.skipping.stores.usage import Usage, usage_log
 
 

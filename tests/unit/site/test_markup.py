@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom.site.markup import LONGEST_TEXT, Html, data_block, table, tag, text
-from snaploom.visibletext import visible_lines
+from snaploom.confidential import visible_lines
+from snaploom.site.pagedata import LONGEST_TEXT, Html, data_block, table, tag, text
 
 HOSTILE = (
     "<script>alert(1)</script>",

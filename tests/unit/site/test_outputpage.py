@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from support.site.histories import DAY, HOURLY, START, Events, declarations, write_history
 
-from snaploom.jobs.declarations.declarationfiles import read_declarations
-from snaploom.models.times import EpochNanos
+from snaploom.models.common import EpochNanos
+from snaploom.run.declarations import read_declarations
 from snaploom.site.collection import Clock, declared_pages, folder_page
 from snaploom.site.document import output_document
 from snaploom.site.pagedata import OutputPage

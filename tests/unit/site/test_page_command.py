@@ -12,7 +12,7 @@ import pytest
 from support.site.histories import declarations
 
 from snaploom.cli.main import run_command
-from snaploom.storage import layout
+from snaploom.output import layout
 
 NOW = ("--now", "2024-03-31T12:00:00Z")
 WITHOUT = """

@@ -8,10 +8,10 @@ import pytest
 from support.declared.declarations import Raw, files, model
 from support.site.statuses import JOIN, STATUS
 
+from snaploom.models.common import parse_instant
 from snaploom.models.datasource import DataSource
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.times import parse_instant
-from snaploom.site.statusdocument import MOST_OUTPUTS, status_document, statuses_document
+from snaploom.site.document import MOST_OUTPUTS, status_document, statuses_document
 from snaploom.site.statuspage import StatusPage
 
 NOW = parse_instant("2024-05-02T04:00:00Z")

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from support.site.histories import DAY, START
 
-from snaploom.jobs.declarations.declarationfiles import read_declarations
+from snaploom.models.common import EpochNanos
 from snaploom.models.report import JoinMeasure
-from snaploom.models.times import EpochNanos
+from snaploom.run.declarations import read_declarations
 from snaploom.site.collection import Clock, declared_pages
+from snaploom.site.drawings import FEWEST_CELLS, WIDEST, timeline_drawing, tree_drawing
 from snaploom.site.pagedata import Node, OutputPage
-from snaploom.site.textdrawings import FEWEST_CELLS, WIDEST, timeline_drawing, tree_drawing
 from snaploom.site.timeline import Lane, lanes_of, spans_of
 
 DAYS = [START + number * DAY for number in range(10)]

@@ -10,18 +10,18 @@ from support.servers.s3servers import BUCKET, SECRET_KEY, S3Server, environment_
 from support.storage.folders import a_folder, a_run, keys, published
 
 from snaploom.errors import FolderNotWritable, ObjectAlreadyExists, SnaploomError, StorageError
-from snaploom.storage.cloudstores import CloudUriInvalid
-from snaploom.storage.manifest import CommitOutcomeUnknown
-from snaploom.storage.objectstore import self_test
-from snaploom.storage.publication import Published
-from snaploom.storage.storeerrors import (
+from snaploom.files.cloud import (
     AccessDenied,
     BucketNotFound,
+    CloudUriInvalid,
     FileTooLong,
     StoreUnreachable,
     store_error,
 )
-from snaploom.storage.stores import open_store
+from snaploom.files.objectstore import self_test
+from snaploom.files.stores import open_store
+from snaploom.output.manifest import CommitOutcomeUnknown
+from snaploom.output.publication import Published
 
 WRONG_SECRET = "wr0ng-but-nobody-may-show-it-either"
 
@@ -116,7 +116,7 @@ def test_put_whose_answers_are_lost_is_committed_once(versitygw: S3Server) -> No
 def test_file_that_is_too_long_to_be_moved_is_refused_for_good(
     versitygw: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("snaploom.storage.cloudstores.LONGEST_OBJECT", 3)
+    monkeypatch.setattr("snaploom.files.cloud.LONGEST_OBJECT", 3)
     with environment_of(versitygw):
         store = open_store(f"s3://{BUCKET}/long/", create=True)
         store.put_if_absent("a", b"four")
@@ -138,7 +138,7 @@ def test_conflict_is_asked_again_and_is_no_refusal(versitygw: S3Server) -> None:
 def test_endless_conflict_is_no_refusal_either(
     versitygw: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("snaploom.storage.cloudstores.RETRIES", 1)
+    monkeypatch.setattr("snaploom.files.cloud.RETRIES", 1)
     loss = first(100, "PUT", "endless/a", "409")
     with lossy(versitygw, loss) as server, environment_of(server):
         store = open_store(f"s3://{BUCKET}/endless/", create=True)
@@ -158,7 +158,7 @@ def test_self_test_survives_a_lost_answer(versitygw: S3Server) -> None:
 def test_server_that_never_answers_a_commit_leaves_its_outcome_unknown(
     versitygw: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("snaploom.storage.cloudstores.RETRIES", 0)
+    monkeypatch.setattr("snaploom.files.cloud.RETRIES", 0)
     with environment_of(versitygw):
         a_folder(open_store(f"s3://{BUCKET}/silent/", create=True))
     loss = first(1000, "PUT", "silent/metadata/manifest", "503")

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.hostile.thriftedit import INT64, Value, edited, varint, whole
 
-from snaploom.storage.footerbatches import FailedFooter, FooterParser, ParsedFooters
-from snaploom.storage.parquetfooters import FooterInvalid, bare_footer, parse_footer
+from snaploom.parquet.batches import FailedFooter, FooterParser, ParsedFooters
+from snaploom.parquet.footers import FooterInvalid, bare_footer, parse_footer
 
 
 def footer(table: pa.Table, **options: object) -> bytes:

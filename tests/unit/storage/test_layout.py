@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from support.storage.folders import DAY, START
 
-from snaploom.models.times import EpochNanos
-from snaploom.storage import layout
-from snaploom.storage.writeridentity import Run
+from snaploom.models.common import EpochNanos
+from snaploom.output import layout
+from snaploom.output.folder import Run
 
 RUN = "20200131T093000123Z-5be2a84c07d1"
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom.models.times import EpochNanos
-from snaploom.storage import layout, listingcache
-from snaploom.storage.listingcache import FileFacts, Listings, SourceListing
-from snaploom.storage.local import LocalObjectStore
+from snaploom.files.local import LocalObjectStore
+from snaploom.models.common import EpochNanos
+from snaploom.output import caches, layout
+from snaploom.output.caches import FileFacts, Listings, SourceListing
 
 PRESENT = EpochNanos(1_700_000_000_000_000_000)
-SETTLED = EpochNanos(PRESENT - listingcache.SETTLED_AFTER)
+SETTLED = EpochNanos(PRESENT - caches.SETTLED_AFTER)
 OLD = EpochNanos(0)
 FACTS = FileFacts("{}", "day string", ("2020-01-01",))
 
@@ -105,7 +105,7 @@ def test_only_files_that_are_there_are_kept_and_only_sources_that_are_read(tmp_p
 
 
 def test_document_is_bounded_by_files_and_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listingcache, "MOST_KEPT", 5)
+    monkeypatch.setattr(caches, "MOST_KEPT", 5)
     listing = SourceListing("a", {}, SETTLED)
     for count, name in enumerate("abc"):
         listing.learn(name, OLD, FileFacts(None, "n bigint", tuple(range(count))))

@@ -15,10 +15,10 @@ import pytest
 from obstore.store import LocalStore
 
 from snaploom.errors import FolderNotWritable, ObjectNotFound, StoreNotSafe
-from snaploom.storage.local import LocalObjectStore
-from snaploom.storage.objectstore import self_test
-from snaploom.storage.storeerrors import AccessDenied
-from snaploom.storage.stores import UnsupportedStore, open_store
+from snaploom.files.cloud import AccessDenied
+from snaploom.files.local import LocalObjectStore
+from snaploom.files.objectstore import self_test
+from snaploom.files.stores import UnsupportedStore, open_store
 
 NOBODY = 65534
 

@@ -12,14 +12,14 @@ from support.storage.faultystore import Fault, FaultyStore, times
 from support.storage.folders import START, a_folder, a_run, day, published
 
 from snaploom.errors import FolderNotWritable, FormatTooNew, ManifestCorrupt, ObjectNotFound
-from snaploom.models.times import EpochNanos
-from snaploom.storage import checkpoints, layout, manifest
-from snaploom.storage.checkpoints import CHECKPOINT_EVERY
-from snaploom.storage.entries import Claim
-from snaploom.storage.manifest import CommitOutcomeUnknown, ManifestLog
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.state import EMPTY, FolderState
-from snaploom.storage.stores import open_store
+from snaploom.files.objectstore import ObjectStore
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos
+from snaploom.output import checkpoints, layout, manifest
+from snaploom.output.checkpoints import CHECKPOINT_EVERY
+from snaploom.output.entries import Claim
+from snaploom.output.manifest import CommitOutcomeUnknown, ManifestLog
+from snaploom.output.state import EMPTY, FolderState
 
 
 @pytest.fixture(params=[pytest.param("local", marks=pytest.mark.slow), "memory"])

@@ -16,11 +16,11 @@ from support.storage.objectstoresuite import *  # noqa: F403
 from support.storage.objectstoresuite import keys, wins
 
 from snaploom.errors import StoreNotSafe
-from snaploom.storage.folder import is_unused
-from snaploom.storage.local import LocalObjectStore
-from snaploom.storage.objectstore import TEMPORARY_PREFIX, ObjectStore, self_test
-from snaploom.storage.obstore_adapter import ObstoreObjectStore
-from snaploom.storage.stores import open_store
+from snaploom.files.cloud import ObstoreObjectStore
+from snaploom.files.local import LocalObjectStore
+from snaploom.files.objectstore import TEMPORARY_PREFIX, ObjectStore, self_test
+from snaploom.files.stores import open_store
+from snaploom.output.folder import is_unused
 
 
 @pytest.fixture(params=["local", "memory", "versitygw", "moto"])

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from support.storage.folders import IDENTITY, SETTINGS, a_folder, a_run, day, now, published
 
+from snaploom.files.stores import open_store
 from snaploom.models.common import TimeOffset
-from snaploom.storage.claims import ClaimLease
-from snaploom.storage.entries import Revoke, Tombstone
-from snaploom.storage.folder import Folder, prepare_folder
-from snaploom.storage.leases import Swap
-from snaploom.storage.state import FolderState, tombstone_of
-from snaploom.storage.statussummary import manifest_pointer
-from snaploom.storage.stores import open_store
+from snaploom.output.entries import Revoke, Tombstone
+from snaploom.output.folder import Folder, prepare_folder
+from snaploom.output.history import manifest_pointer
+from snaploom.output.leaseholder import ClaimLease
+from snaploom.output.leases import Swap
+from snaploom.output.state import FolderState, tombstone_of
 
 
 @pytest.fixture

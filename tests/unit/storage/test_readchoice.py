@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from snaploom.errors import ArgumentInvalid, SnaploomError
-from snaploom.models.times import format_instant
-from snaploom.storage.readchoice import ReadChoice, instant_of
+from snaploom.models.common import format_instant
+from snaploom.output.versions import ReadChoice, instant_of
 
 BERLIN = dt.datetime(2024, 1, 31, tzinfo=ZoneInfo("Europe/Berlin"))
 WRONG = [

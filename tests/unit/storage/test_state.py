@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from support.storage.folders import IDENTITY, MODEL, SETTINGS, START, a_run, day
 
 from snaploom.errors import ManifestCorrupt
+from snaploom.models.common import EpochNanos
 from snaploom.models.report import Exclusion, ExclusionReason, JoinMeasure, SourceSnapshot
-from snaploom.models.times import EpochNanos
-from snaploom.storage.checkpoints import format_checkpoint, parse_checkpoint
-from snaploom.storage.entries import (
+from snaploom.output.checkpoints import format_checkpoint, parse_checkpoint
+from snaploom.output.entries import (
     Claim,
     Configure,
     Entry,
@@ -24,9 +24,8 @@ from snaploom.storage.entries import (
     format_entry,
     parse_entry,
 )
-from snaploom.storage.layout import content_hash
-from snaploom.storage.records import Records
-from snaploom.storage.state import EMPTY, FolderState, apply, fold, tombstone_of
+from snaploom.output.layout import content_hash
+from snaploom.output.state import EMPTY, FolderState, Records, apply, fold, tombstone_of
 
 RUN = a_run().run_id
 RUNS = tuple(a_run().run_id for _ in range(5))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from snaploom.storage.local import LocalObjectStore
-from snaploom.storage.subtreestore import SubtreeStore
+from snaploom.files.local import LocalObjectStore
+from snaploom.output.caches import SubtreeStore
 
 NAME = "a" * 64
 OTHER = "b" * 64

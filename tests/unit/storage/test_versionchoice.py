@@ -7,8 +7,8 @@ import datetime as dt
 import pytest
 
 from snaploom.errors import ArgumentInvalid
-from snaploom.models.times import parse_instant
-from snaploom.storage.versionchoice import VersionChoice
+from snaploom.models.common import parse_instant
+from snaploom.output.versions import VersionChoice
 
 DAY = parse_instant("2024-05-01T00:00:00Z")
 

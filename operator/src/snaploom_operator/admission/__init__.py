@@ -1,4 +1,4 @@
 """The validating admission webhook: review of an object, and its HTTPS endpoint.
 
-Validation rules are in `snaploom.planning.validation`; certificates are in `cluster`.
+Validation rules are in `snaploom.validate`; certificates are in `cluster`.
 """

@@ -9,24 +9,21 @@ from itertools import accumulate, islice, takewhile
 
 from snaploom.models.allowances import Allowances
 from snaploom.models.codes import make_finding
+from snaploom.models.common import Resource
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource
-from snaploom.models.finding import Finding, Severity, errors_of
+from snaploom.models.findings import Finding, Severity, errors_of
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import ManifestPointer
-from snaploom.models.resource import Resource
-from snaploom.planning.commonchecks.scope import NamesOfKind, no_names
-from snaploom.planning.compatibility import Structure, merge_structures, structure_of
-from snaploom.planning.dependence import dependence_findings
-from snaploom.planning.graph import join_graph
-from snaploom.planning.judging.texts import TextJudge
-from snaploom.planning.reads import reads_of
-from snaploom.planning.sources.circles import cycle_findings
-from snaploom.planning.tree import plan_tree
-from snaploom.planning.validation.outputfolder import comparable_folder
-from snaploom.planning.validation.overlaps import folder_of, overlap
-from snaploom.planning.validation.validator import validate
-from snaploom.storage.fixedsettings import SETTING_PATHS, asked_by, changed_settings
+from snaploom.output.history import SETTING_PATHS, asked_by, changed_settings
+from snaploom.plan.graph import join_graph
+from snaploom.plan.history import Structure, merge_structures, structure_of
+from snaploom.plan.tree import plan_tree
+from snaploom.policy.references import NamesOfKind, no_names, reads_of
+from snaploom.policy.verdicts import TextJudge
+from snaploom.sources.registry import cycle_findings
+from snaploom.validate.outputs import comparable_folder, dependence_findings, folder_of, overlap
+from snaploom.validate.validator import validate
 from snaploom_operator.decision import Unparsable
 from snaploom_operator.objects import Ref
 from snaploom_operator.store.entries import references_of

@@ -17,11 +17,11 @@ from pydantic import JsonValue
 
 from snaploom.loading.documents import read_object
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
-from snaploom.models.finding import Finding, Severity, errors_of
+from snaploom.models.common import Resource
+from snaploom.models.findings import Finding, Severity, errors_of
 from snaploom.models.kinds import KIND_BY_NAME
-from snaploom.models.resource import Resource
-from snaploom.planning.judging.texts import TextJudge
-from snaploom.planning.validation.validator import validate
+from snaploom.policy.verdicts import TextJudge
+from snaploom.validate.validator import validate
 from snaploom_operator.admission.conflicts import (
     ResourceSet,
     ReviewContext,

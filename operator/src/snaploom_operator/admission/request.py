@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, JsonValue, StringConstraints, Validation
 from snaploom.errors import SnaploomError
 from snaploom.models.base import ApiModel
 from snaploom.models.common import GROUP
-from snaploom.models.finding import Finding
+from snaploom.models.findings import Finding
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom_operator.errors import ReviewUnreadable
 from snaploom_operator.objects import JsonObject, metadata_of

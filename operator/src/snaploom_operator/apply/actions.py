@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from pydantic import JsonValue
 
 from snaploom.errors import SnaploomError
-from snaploom.models.common import ResourceStatus
+from snaploom.models.common import Resource, ResourceStatus
 from snaploom.models.kinds import AnyResource
 from snaploom.models.outputdataset import OutputDatasetStatus
-from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndexStatus
 from snaploom_operator.cluster.port import CONFIG_MAPS, OURS, ApiResource, Cluster, difference
 from snaploom_operator.conditions import MOST_BYTES

@@ -16,8 +16,7 @@ from enum import StrEnum
 
 from pydantic import JsonValue
 
-from snaploom.models.common import API_VERSION
-from snaploom.models.times import EpochNanos, now
+from snaploom.models.common import API_VERSION, EpochNanos, now
 from snaploom_operator.cluster.port import EVENTS, Cluster, format_micro_time
 from snaploom_operator.decision import Note
 from snaploom_operator.errors import (

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from snaploom.errors import SnaploomError
-from snaploom.models.common import ResourceStatus
-from snaploom.models.resource import Resource
+from snaploom.models.common import Resource, ResourceStatus
 from snaploom_operator.apply.actions import ActionRunner, Done, StoreRefresh, write_status
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.decision import (

@@ -34,8 +34,7 @@ from kubernetes.aio.config import (
 )
 from pydantic import JsonValue
 
-from snaploom.models.common import API_VERSION
-from snaploom.models.times import EpochNanos
+from snaploom.models.common import API_VERSION, EpochNanos
 from snaploom_operator.cluster.port import OPENAPI, PODS, ApiResource, Listing, Page
 from snaploom_operator.cluster.requests import (
     Observer,

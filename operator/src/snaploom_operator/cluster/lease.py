@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 
 from pydantic import JsonValue
 
-from snaploom.models.times import EpochNanos, now
-from snaploom.storage.leases import FREE, Attempt, Contender, LeaseState, Read, Result, Swap
+from snaploom.models.common import EpochNanos, now
+from snaploom.output.leases import FREE, Attempt, Contender, LeaseState, Read, Result, Swap
 from snaploom_operator.cluster.port import LEASES, Cluster, format_micro_time
 from snaploom_operator.errors import (
     ClusterError,

@@ -10,9 +10,8 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from snaploom.models.common import API_VERSION, GROUP
+from snaploom.models.common import API_VERSION, GROUP, NANOS_PER_MICROSECOND, EpochNanos
 from snaploom.models.kinds import KINDS
-from snaploom.models.times import NANOS_PER_MICROSECOND, EpochNanos
 from snaploom_operator.objects import JsonObject
 
 

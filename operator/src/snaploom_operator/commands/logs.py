@@ -15,15 +15,15 @@ from typing import Annotated
 from cyclopts import Parameter
 from pydantic import JsonValue
 
+from snaploom.confidential import visible, visible_lines
 from snaploom.errors import SnaploomError
 from snaploom.models.codes import make_finding
-from snaploom.models.finding import InvalidDeclarations
+from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos, format_instant, now
+from snaploom.models.findings import InvalidDeclarations
 from snaploom.models.kinds import AnyResource
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import CurrentRun, LastRun
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.models.times import NANOS_PER_MILLISECOND, EpochNanos, format_instant, now
-from snaploom.visibletext import visible, visible_lines
 from snaploom_operator.cluster.client import LogLine, pod_log
 from snaploom_operator.cluster.port import CONFIG_MAPS, EVENTS, PODS, Cluster
 from snaploom_operator.commands.options import (

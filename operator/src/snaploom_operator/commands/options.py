@@ -14,9 +14,9 @@ from cyclopts import Parameter
 
 from snaploom.loading.nearmisses import did_you_mean
 from snaploom.models.codes import make_finding
-from snaploom.models.finding import InvalidDeclarations
+from snaploom.models.common import EpochNanos
+from snaploom.models.findings import InvalidDeclarations
 from snaploom.models.kinds import KINDS, AnyResource, Kind
-from snaploom.models.times import EpochNanos
 from snaploom_operator.cluster.client import (
     COMMAND_LINE,
     KubernetesCluster,

@@ -10,8 +10,8 @@ from typing import Annotated
 from cyclopts import Parameter
 from pydantic import JsonValue
 
-from snaploom.models.times import format_instant, now
-from snaploom.visibletext import visible_lines
+from snaploom.confidential import visible_lines
+from snaploom.models.common import format_instant, now
 from snaploom_operator.cluster.client import COMMAND_LINE
 from snaploom_operator.cluster.port import OURS
 from snaploom_operator.commands.options import (

@@ -12,7 +12,7 @@ import yaml
 from cyclopts import Parameter
 from pydantic import JsonValue
 
-from snaploom.planning.builtinlists import BUILT_IN_LISTS
+from snaploom.policy.pods import BUILT_IN_LISTS
 from snaploom_operator.commands.options import Form, OutputForm
 from snaploom_operator.settings import OperatorSettings, read_settings
 

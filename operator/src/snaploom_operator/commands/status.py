@@ -16,21 +16,28 @@ from rich.live import Live
 from rich.text import Text
 from rich.tree import Tree
 
+from snaploom.confidential import in_ascii, json_visible, visible_lines
+from snaploom.files.stores import open_store
 from snaploom.models.codes import make_finding
-from snaploom.models.common import Condition, ConditionStatus, ResourceStatus
+from snaploom.models.common import (
+    NANOS_PER_SECOND,
+    Condition,
+    ConditionStatus,
+    EpochNanos,
+    ResourceStatus,
+    now,
+    parse_instant,
+)
 from snaploom.models.datasource import DataSource, DataSourceStatus
-from snaploom.models.finding import InvalidDeclarations
+from snaploom.models.findings import InvalidDeclarations
 from snaploom.models.kinds import AnyResource
 from snaploom.models.outputdataset import OutputDataset, OutputDatasetStatus
 from snaploom.models.run import CurrentRun, LastPhase, LastRun
 from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
-from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, now, parse_instant
+from snaploom.output.folder import open_folder
+from snaploom.output.history import manifest_pointer, newest_snapshot, published_snapshots
+from snaploom.site.drawings import timeline_drawing, tree_drawing
 from snaploom.site.statuspage import StatusPage, status_lanes, status_nodes
-from snaploom.site.textdrawings import timeline_drawing, tree_drawing
-from snaploom.storage.folder import open_folder
-from snaploom.storage.statussummary import manifest_pointer, newest_snapshot, published_snapshots
-from snaploom.storage.stores import open_store
-from snaploom.visibletext import in_ascii, json_visible, visible_lines
 from snaploom_operator.apply.actions import write_status
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.commands.options import (

@@ -6,17 +6,20 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 
-from snaploom.models.common import ResourceStatus
+from snaploom.models.common import EpochNanos, ResourceStatus, format_instant
 from snaploom.models.datarelationship import DataRelationship, DataRelationshipStatus
 from snaploom.models.datasource import DataSource, DataSourceStatus
-from snaploom.models.fieldtransformer import FieldTransformer, FieldTransformerStatus
-from snaploom.models.metadataapplicator import MetadataApplicator, MetadataApplicatorStatus
+from snaploom.models.fieldtransformer import (
+    FieldTransformer,
+    FieldTransformerStatus,
+    MetadataApplicator,
+    MetadataApplicatorStatus,
+)
 from snaploom.models.outputdataset import OutputDatasetStatus, PlannedJoin, PlanStatus
 from snaploom.models.report import LatestSnapshot, ManifestPointer, Report, RunPhase
 from snaploom.models.run import CurrentPhase, LastPhase, LastRun, RunAction, RunSettings
 from snaploom.models.skippingindex import IndexState, SkippingIndexStatus
-from snaploom.models.times import EpochNanos, format_instant
-from snaploom.planning.calendar import OutOfCalendar, plus
+from snaploom.plan.times import OutOfCalendar, plus
 from snaploom_operator.conditions import (
     ConditionType,
     ConditionValue,

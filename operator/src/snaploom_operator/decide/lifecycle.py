@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from snaploom.models.common import Condition
+from snaploom.models.common import Condition, EpochNanos, format_instant
 from snaploom.models.report import RunPhase
 from snaploom.models.run import (
     CurrentPhase,
@@ -17,7 +17,6 @@ from snaploom.models.run import (
     RunAction,
 )
 from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
-from snaploom.models.times import EpochNanos, format_instant
 from snaploom_operator.conditions import (
     ConditionType,
     ConditionValue,

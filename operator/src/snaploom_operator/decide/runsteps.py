@@ -9,8 +9,9 @@ from collections.abc import Container
 from dataclasses import dataclass, replace
 
 from snaploom.errors import SnaploomError
-from snaploom.models.finding import errors_of
-from snaploom.models.report import Report, RunPhase, Unpublished
+from snaploom.models.common import EpochNanos, format_instant
+from snaploom.models.findings import errors_of
+from snaploom.models.report import Removed, Report, RunPhase, Unpublished
 from snaploom.models.run import (
     ConcurrencyPolicy,
     CurrentPhase,
@@ -20,9 +21,7 @@ from snaploom.models.run import (
     RunAction,
     Trigger,
 )
-from snaploom.models.runfacts import Removed
-from snaploom.models.times import EpochNanos, format_instant
-from snaploom.planning.secretvariables import secret_keys
+from snaploom.plan.bundles import secret_keys
 from snaploom_operator.cluster.port import CONFIG_MAPS
 from snaploom_operator.conditions import Reason, fit_text, fit_texts, joined
 from snaploom_operator.decide.runview import (

@@ -10,8 +10,8 @@ from functools import cached_property
 
 from cronsim import CronSimError
 
-from snaploom.models.common import Condition, ConditionStatus
-from snaploom.models.finding import Finding, errors_of
+from snaploom.models.common import Condition, ConditionStatus, EpochNanos, format_instant
+from snaploom.models.findings import Finding, errors_of
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.run import (
@@ -27,9 +27,8 @@ from snaploom.models.run import (
     Trigger,
 )
 from snaploom.models.skippingindex import RefreshTrigger, SkippingIndex
-from snaploom.models.times import EpochNanos, format_instant
-from snaploom.planning.bundle import Bundle
-from snaploom.planning.cron import CronTicks
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.times import CronTicks
 from snaploom_operator.conditions import (
     ConditionType,
     ConditionValue,

@@ -16,27 +16,24 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.models.common import EpochNanos, Resource
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource, LastSeen, UsedBy
-from snaploom.models.fieldtransformer import FieldTransformer
-from snaploom.models.finding import Finding, Severity, errors_of
-from snaploom.models.metadataapplicator import MetadataApplicator
+from snaploom.models.fieldtransformer import FieldTransformer, MetadataApplicator
+from snaploom.models.findings import Finding, Severity, errors_of
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.models.times import EpochNanos
-from snaploom.planning.addresses import job_rules
-from snaploom.planning.bundle import Bundle
-from snaploom.planning.bundles import bundle_for
-from snaploom.planning.commonchecks.scope import NamesOfKind, no_names
-from snaploom.planning.dependence import dependence_findings, upstream_outputs
-from snaploom.planning.judging.texts import TextJudge
-from snaploom.planning.plan import RunPlan, plan_offline
-from snaploom.planning.secretdetection import SECRET_CODE, secret_findings
-from snaploom.planning.sources.registry import declared
-from snaploom.planning.validation.overlaps import overlap_findings
-from snaploom.planning.validation.skippingindex import server_findings
-from snaploom.planning.validation.validator import validate
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.bundles import bundle_for
+from snaploom.plan.plan import RunPlan, plan_offline
+from snaploom.policy.addresses import job_rules
+from snaploom.policy.references import NamesOfKind, no_names
+from snaploom.policy.secrets import SECRET_CODE, secret_findings
+from snaploom.policy.verdicts import TextJudge
+from snaploom.sources.registry import declared
+from snaploom.validate.outputs import dependence_findings, overlap_findings, upstream_outputs
+from snaploom.validate.skippingindex import server_findings
+from snaploom.validate.validator import validate
 from snaploom_operator.decision import (
     ObservedIndex,
     ObservedOutput,

@@ -19,13 +19,13 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from snaploom.models import times
+from snaploom.models import common
 from snaploom.models.allowances import ALLOW_VARIABLE
-from snaploom.models.metadataapplicator import MetadataApplicator
+from snaploom.models.common import NANOS_PER_SECOND, EpochNanos
+from snaploom.models.fieldtransformer import MetadataApplicator
 from snaploom.models.run import Submitter
-from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
-from snaploom.planning.jobvariables import NAMESPACE_VARIABLE, URL_VARIABLE
-from snaploom.planning.sources.databases.urls import ALLOW_URL_VARIABLE
+from snaploom.policy.variables import NAMESPACE_VARIABLE, URL_VARIABLE
+from snaploom.sources.databases.declared import ALLOW_URL_VARIABLE
 from snaploom_operator.apply.actions import ActionRunner, StoreRefresh
 from snaploom_operator.apply.events import EventRecorder, queued_events
 from snaploom_operator.apply.executor import ActionBackoff, Executor, Recorder
@@ -66,7 +66,7 @@ STOP_SECONDS = 20.0
 class Clocks:
     """Wall clock and monotonic clock."""
 
-    now: Callable[[], EpochNanos] = times.now
+    now: Callable[[], EpochNanos] = common.now
     """Wall clock; it may jump."""
     seconds: Callable[[], float] = time.monotonic
     """Monotonic seconds."""

@@ -14,12 +14,17 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from snaploom.models.common import ConditionStatus, ResourceStatus
+from snaploom.models.common import (
+    NANOS_PER_SECOND,
+    ConditionStatus,
+    EpochNanos,
+    Resource,
+    ResourceStatus,
+    parse_instant,
+)
 from snaploom.models.outputdataset import OutputDataset, OutputDatasetStatus
-from snaploom.models.resource import Resource
 from snaploom.models.run import LastPhase, LastRun
 from snaploom.models.skippingindex import IndexState, SkippingIndex, SkippingIndexStatus
-from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, parse_instant
 from snaploom.version import VERSION
 from snaploom_operator.conditions import EVERY_REMEDY, ConditionType, Reason
 from snaploom_operator.decide.runview import has_attempts

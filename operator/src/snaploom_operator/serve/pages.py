@@ -15,13 +15,11 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from pydantic import JsonValue
 
-from snaploom.models.common import GROUP
+from snaploom.models.common import GROUP, now
 from snaploom.models.datasource import DataSource
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.models.times import now
-from snaploom.site.document import PAGE_HEADERS, VERSION_HEADER
-from snaploom.site.statusdocument import status_document, statuses_document
+from snaploom.site.document import PAGE_HEADERS, VERSION_HEADER, status_document, statuses_document
 from snaploom.site.statuspage import StatusPage
 from snaploom_operator.cluster.port import ACCESS_REVIEWS, OURS, TOKEN_REVIEWS, ApiResource, Cluster
 from snaploom_operator.decision import Unparsable

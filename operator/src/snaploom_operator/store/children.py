@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
+from snaploom.models.common import EpochNanos
 from snaploom.models.datasource import DataSource, LastSeen
-from snaploom.models.times import EpochNanos
 from snaploom_operator.conditions import joined
 from snaploom_operator.decision import OwnedConfigMap
 from snaploom_operator.objects import (

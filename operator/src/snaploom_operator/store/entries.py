@@ -12,18 +12,15 @@ from pydantic import JsonValue, ValidationError
 
 from snaploom.loading.documents import read_object
 from snaploom.models.codes import make_finding
-from snaploom.models.common import ResourceStatus
+from snaploom.models.common import EpochNanos, ObjectMeta, Resource, ResourceStatus
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource
-from snaploom.models.finding import Finding
+from snaploom.models.findings import Finding
 from snaploom.models.kinds import KIND_BY_NAME, KINDS
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.resource import ObjectMeta, Resource
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.models.times import EpochNanos
-from snaploom.planning.sources.registry import declared
-from snaploom.planning.validation.outputfolder import comparable_folder
-from snaploom.planning.validation.overlaps import folder_of
+from snaploom.sources.registry import declared
+from snaploom.validate.outputs import comparable_folder, folder_of
 from snaploom_operator.decision import Unparsable
 from snaploom_operator.objects import (
     FINALIZER,

@@ -20,10 +20,9 @@ from functools import cache
 from pydantic import JsonValue
 
 from snaploom.models.common import GROUP
-from snaploom.models.crds import crd_name
 from snaploom.models.kinds import KIND_BY_NAME, KINDS
 from snaploom.models.run import Submitter
-from snaploom.models.schema import structural_schema
+from snaploom.models.schemas import crd_name, structural_schema
 from snaploom_operator.cluster.port import CONFIG_MAPS, NAMESPACES, OURS, PODS, ApiResource, Cluster
 from snaploom_operator.errors import ClusterError, ResourceUnknown
 from snaploom_operator.objects import (

@@ -15,16 +15,15 @@ from itertools import chain, islice
 
 import networkx as nx
 
+from snaploom.confidential import visible
 from snaploom.loading.nearmisses import Guesses
-from snaploom.models.common import ResourceStatus
+from snaploom.models.common import Resource, ResourceStatus
 from snaploom.models.datasource import DataSource, LastSeen
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.resource import Resource
 from snaploom.models.run import CurrentPhase, CurrentRun, Submitter
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.planning.validation.overlaps import folder_of
-from snaploom.visibletext import visible
+from snaploom.validate.outputs import folder_of
 from snaploom_operator.conditions import ConditionType, Reason
 from snaploom_operator.decision import Unparsable
 from snaploom_operator.objects import (

@@ -11,12 +11,12 @@ from pydantic import JsonValue
 
 from snaploom.models.allowances import Allowances
 from snaploom.models.base import ApiModel
-from snaploom.models.common import TimestampText
-from snaploom.models.podtemplate import PodTemplate
+from snaploom.models.common import EpochNanos, TimestampText, format_instant, parse_instant
 from snaploom.models.run import (
     DriverSettings,
     DynamicAllocation,
     ExecutorSettings,
+    PodTemplate,
     RunAction,
     SparkSettings,
     Submitter,
@@ -24,13 +24,7 @@ from snaploom.models.run import (
     memory_mebibytes,
     spark_memory,
 )
-from snaploom.models.times import EpochNanos, format_instant, parse_instant
-from snaploom.planning.podsettings import (
-    BUNDLE_FOLDER,
-    Refusal,
-    template_refusals,
-)
-from snaploom.planning.sparksettings import hint_of, refusals
+from snaploom.policy.pods import BUNDLE_FOLDER, Refusal, hint_of, refusals, template_refusals
 from snaploom_operator.cluster.port import (
     APACHE_SPARK_APPLICATIONS,
     CONFIG_MAPS,
@@ -89,7 +83,7 @@ class ApplicationForm(Protocol):
 
 
 JOB_FILE = "local:///opt/snaploom/clusterjob.py"
-"""The job's file in the image, which runs `snaploom.jobs.clusterjob`."""
+"""The job's file in the image, which runs `snaploom.run.clusterjob`."""
 
 
 _EXCEPTION = re.compile(r'^(?:Exception in thread "[^"]*"|Caused by:) (?P<cause>.+)$', re.MULTILINE)

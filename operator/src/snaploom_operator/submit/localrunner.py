@@ -24,8 +24,8 @@ from tempfile import TemporaryDirectory
 
 from pydantic import JsonValue
 
+from snaploom.models.common import format_instant, now
 from snaploom.models.report import RunPhase
-from snaploom.models.times import format_instant, now
 from snaploom_operator.cluster.client import DEFAULT_FILE, KUBECONFIG, SERVICE_HOST
 from snaploom_operator.cluster.port import CONFIG_MAPS, Cluster
 from snaploom_operator.errors import ClusterError, ObjectChanged, ObjectMissing
@@ -77,7 +77,7 @@ async def final_state(
     return ApplicationState.FAILED, found.report.message or _NO_REPORT
 
 
-JOB = (sys.executable, "-m", "snaploom.jobs.clusterjob")
+JOB = (sys.executable, "-m", "snaploom.run.clusterjob")
 """The program of a run, the same as in the image."""
 MOST_UNPACKED = 128 * 1024 * 1024
 """Bytes of an unpacked Bundle: the operator's are compressed to a tenth, at most 900,000 bytes."""

@@ -16,33 +16,28 @@ from pydantic_core import from_json
 
 from snaploom.models.allowances import ALLOW_VARIABLE
 from snaploom.models.base import ApiModel, ListType
+from snaploom.models.common import EpochNanos, Resource
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.podtemplate import PodTemplate
 from snaploom.models.report import REPORT_FORMAT, Report
-from snaploom.models.resource import Resource
 from snaploom.models.run import (
     CurrentRun,
+    PodTemplate,
     SparkSettings,
 )
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.models.times import EpochNanos
-from snaploom.planning.bundle import Bundle
-from snaploom.planning.explain import plan_json
-from snaploom.planning.jobvariables import (
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.bundles import SecretKey
+from snaploom.plan.explain import plan_json
+from snaploom.plan.plan import RunPlan
+from snaploom.policy.pods import BUNDLE_FOLDER, OUR_VOLUMES, normal_path
+from snaploom.policy.variables import (
     KEY_VARIABLE,
     LOG_FORMAT_VARIABLE,
     NAMESPACE_VARIABLE,
+    PINNED,
     URL_VARIABLE,
 )
-from snaploom.planning.plan import RunPlan
-from snaploom.planning.podsettings import (
-    BUNDLE_FOLDER,
-    OUR_VOLUMES,
-    normal_path,
-)
-from snaploom.planning.podvariables import PINNED
-from snaploom.planning.secretvariables import SecretKey
-from snaploom.planning.sources.databases.urls import ALLOW_URL_VARIABLE
+from snaploom.sources.databases.declared import ALLOW_URL_VARIABLE
 from snaploom_operator.errors import BundleTooLarge, SecretInBundle
 from snaploom_operator.objects import (
     LABEL_KIND,
@@ -500,7 +495,7 @@ class RunRequest:
 
 
 def job_arguments(request: RunRequest, bundle: str) -> list[str]:
-    """Arguments of `snaploom.jobs.clusterjob` for a run that is about to be submitted."""
+    """Arguments of `snaploom.run.clusterjob` for a run that is about to be submitted."""
     report = report_name(request.run.name)
     namespace = namespace_of(request.owner)
     return run_arguments(request.run, uid_of(request.owner), bundle, namespace, report)

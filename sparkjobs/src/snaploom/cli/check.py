@@ -24,11 +24,11 @@ from snaploom.cli.options import (
     allowed_by,
     time_of,
 )
-from snaploom.cli.outputfolders import Place, published_state
+from snaploom.cli.snapshots import Place, published_state
 from snaploom.errors import ManifestCorrupt
-from snaploom.jobs.interruption import signal_handlers
-from snaploom.jobs.published.outputcheck import CheckRequest, check_output, live_times
-from snaploom.storage.foldercheck import Fault, FaultKind
+from snaploom.output.foldercheck import Fault, FaultKind
+from snaploom.run.events import signal_handlers
+from snaploom.run.published.outputcheck import CheckRequest, check_output, live_times
 
 _FIXES: Mapping[FaultKind, str] = {
     FaultKind.LOG: "restore metadata/ from a backup; without one, 'snaploom repair --help'",

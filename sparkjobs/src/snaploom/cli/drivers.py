@@ -11,8 +11,10 @@ from rich.table import Table
 
 from snaploom import ondemand
 from snaploom.cli.console import result_console
+from snaploom.confidential import visible
 from snaploom.errors import ArgumentInvalid
-from snaploom.jobs.driverlock import (
+from snaploom.loading.nearmisses import did_you_mean
+from snaploom.run.driverlock import (
     COORDINATES,
     LOCK_FILE,
     REPOSITORY_VARIABLE,
@@ -22,13 +24,7 @@ from snaploom.jobs.driverlock import (
     read_lock,
     write_lock,
 )
-from snaploom.loading.nearmisses import did_you_mean
-from snaploom.planning.sources.databases.driverjars import (
-    DRIVER_JAR_BY_NAME,
-    DRIVER_JARS,
-    DriverJar,
-)
-from snaploom.visibletext import visible
+from snaploom.sources.databases.drivers import DRIVER_JAR_BY_NAME, DRIVER_JARS, DriverJar
 
 Folder = Annotated[
     Path,

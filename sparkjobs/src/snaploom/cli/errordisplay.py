@@ -14,8 +14,8 @@ from snaploom.confidential import without_secrets
 from snaploom.errors import SnaploomError
 from snaploom.extras import missing_package
 from snaploom.models.codes import make_finding
-from snaploom.models.finding import InvalidDeclarations
-from snaploom.planning.jobvariables import DEBUG_VARIABLE
+from snaploom.models.findings import InvalidDeclarations
+from snaploom.policy.variables import DEBUG_VARIABLE
 
 INTERNAL_ERROR = 1
 

@@ -15,17 +15,16 @@ from cyclopts.validators import Number
 from snaploom import ondemand
 from snaploom.cli.console import OutputForm
 from snaploom.errors import FolderNotWritable
-from snaploom.jobs.declarations.allowlists import allowances_of
-from snaploom.jobs.declarations.chosenvariables import chosen_variables
-from snaploom.jobs.weaving.runoptions import MOST_PARALLEL_SNAPSHOTS
-from snaploom.models.allowances import Allowances
+from snaploom.loading.project import chosen_variables
+from snaploom.models.allowances import Allowances, VariableChoice
 from snaploom.models.codes import make_finding
-from snaploom.models.finding import InvalidDeclarations
-from snaploom.models.projectfile import VariableChoice
-from snaploom.models.times import EpochNanos, now, parse_instant, with_zone
+from snaploom.models.common import EpochNanos, now, parse_instant, with_zone
+from snaploom.models.findings import InvalidDeclarations
+from snaploom.policy.pods import allowances_of
+from snaploom.run.weaving.requests import MOST_PARALLEL_SNAPSHOTS
 
 if TYPE_CHECKING:
-    from snaploom.jobs.declarations.declarationfiles import Declarations
+    from snaploom.run.declarations import Declarations
 
 EMPTY_TEXT = "an empty text"
 """Value found where nothing but quotes was given."""

@@ -1,18 +1,151 @@
-"""`snaploom snapshots`: what an output has published, from its manifest, without Spark."""
+"""`snaploom snapshots`, `files` and `schema`: what an output has published."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 from pydantic import JsonValue
 from rich.console import Console
 from rich.table import Table
 
 from snaploom.cli.console import OutputForm, print_json, result_console
-from snaploom.cli.options import DEFAULT_PROJECT, Files, Form, ProjectOptions
-from snaploom.cli.outputfolders import AtManifest, Place, published_state
-from snaploom.models.times import format_instant
-from snaploom.storage.entries import SnapshotRecord
-from snaploom.storage.state import FolderState
-from snaploom.visibletext import visible
+from snaploom.cli.options import (
+    DEFAULT_PROJECT,
+    EMPTY_TEXT,
+    Files,
+    Form,
+    ProjectOptions,
+    folder_uri,
+    refuse_request,
+    time_of,
+    writing_to,
+)
+from snaploom.confidential import visible
+from snaploom.files.objectstore import ObjectStore, refuse_links
+from snaploom.models.allowances import NO_CHOICE, VariableChoice
+from snaploom.models.common import format_instant
+from snaploom.models.schemas import schema_text, write_schemas
+from snaploom.output import history
+from snaploom.output.entries import FileRecord, SnapshotRecord
+from snaploom.output.folder import is_unused, open_folder
+from snaploom.output.history import refuse_empty
+from snaploom.output.state import EMPTY, FolderState
+from snaploom.run.folders import folder_of, open_named
+from snaploom.types import schemas
+from snaploom.types import schemas as schematree
+
+# Finds published outputs that commands name by declaration or by folder.
+
+_TIME_HINT = "leave it out for all snapshots"
+PLACE = "OUTPUT_OR_FOLDER"
+"""Name of the argument in usage and messages."""
+
+Place = Annotated[
+    str,
+    Parameter(
+        name=PLACE,
+        help="Name of an OutputDataset (with `-f`), or URI or absolute path of its folder.",
+    ),
+]
+AtManifest = Annotated[
+    int | None, Parameter(help="Sequence number to look at; omitted, the newest.")
+]
+
+
+def published_state(
+    place: str,
+    files: Sequence[Path] | None,
+    manifest: int | None = None,
+    choice: VariableChoice = NO_CHOICE,
+) -> tuple[ObjectStore, FolderState]:
+    """The published state of an output, or of a folder.
+
+    Args:
+        place: name of an output that `files` declare, or a folder.
+        files: declarations; none when `place` is a folder.
+        manifest: sequence number to look at; omitted, the newest.
+        choice: environment and variables of the declarations.
+
+    Raises:
+        InvalidDeclarations: there is no such output, or this cannot be a folder.
+        FolderNotOurs: it is not the folder of an output.
+        ObjectNotFound: there is no such entry.
+    """
+    if files:
+        store = open_named(folder_of(place, list(files), choice))
+        # An output that never ran has no folder yet, which is no fault.
+        return store, EMPTY if is_unused(store) else open_folder(store).log.read(manifest)
+    store = open_named(folder_named(place))
+    return store, open_folder(store).log.read(manifest)
+
+
+def chosen_snapshots(
+    state: FolderState, at: str | None, from_: str | None, to: str | None
+) -> tuple[SnapshotRecord, ...]:
+    """The snapshots that `--at`, or `--from` and `--to`, choose; all without them.
+
+    Raises:
+        NothingPublished: there is none.
+        InvalidDeclarations: one of them is no time.
+    """
+    if at is not None:
+        return (history.snapshot_at(state, time_of(at, "--at", _TIME_HINT)),)
+    first = None if from_ is None else time_of(from_, "--from", _TIME_HINT)
+    last = None if to is None else time_of(to, "--to", _TIME_HINT)
+    if first is not None and last is not None and last < first:
+        raise refuse_request(
+            "this range ends before it begins",
+            "--from",
+            found=f"from {from_} to {to}",
+            expected="the earlier time in --from; both ends are inclusive",
+            hint="exchange the two",
+        )
+    found = history.snapshots_between(state, first, last)
+    if not found:
+        raise history.NothingPublished(
+            "there is no snapshot in this range", hint="'snaploom snapshots' lists those there are"
+        )
+    return found
+
+
+def refuse_both(at: str | None, from_: str | None, to: str | None) -> None:
+    """Refuse a snapshot together with a range.
+
+    Raises:
+        InvalidDeclarations: both are asked for.
+    """
+    if at is not None and (from_ is not None or to is not None):
+        raise refuse_request(
+            "a snapshot and a range are asked for at once",
+            "--at",
+            found="--at with --from or --to",
+            expected="one of the two",
+            hint="leave out --at, or --from and --to",
+        )
+
+
+def folder_named(place: str) -> str:
+    """The URI of a folder that is given by URI or path.
+
+    Raises:
+        InvalidDeclarations: it cannot be a folder.
+    """
+    uri = folder_uri(place)
+    if "/" in uri or ":" in uri:
+        return uri
+    raise refuse_request(
+        "there is no folder of this name here",
+        PLACE,
+        found=place or EMPTY_TEXT,
+        expected="the name of an OutputDataset with `-f`, or the URI or path of a folder",
+        hint=f"for an output, add where it is declared: {place or 'NAME'} -f PATH",
+    )
+
+
+# `snaploom snapshots`: what an output has published, from its manifest, without Spark.
 
 
 def snapshots(
@@ -83,3 +216,119 @@ def _print(console: Console, state: FolderState) -> None:
     gone = len(state.tombstoned_times)
     deleted = f", {gone} deleted" if gone else ""
     console.print(f"{len(state.snapshots)} snapshots{deleted}; manifest {state.changed_at}.")
+
+
+# `snaploom files`: exactly the files that are published, for engines that read files by name.
+
+
+def files(
+    place: Place,
+    /,
+    *,
+    file: Files | None = None,
+    project: ProjectOptions = DEFAULT_PROJECT,
+    at: Annotated[
+        str | None, Parameter(help="Of the newest snapshot at this time or before it.")
+    ] = None,
+    from_: Annotated[
+        str | None, Parameter(name="--from", help="Of the snapshots from this time on.")
+    ] = None,
+    to: Annotated[str | None, Parameter(help="Of the snapshots up to this time.")] = None,
+    manifest: AtManifest = None,
+    output: Form = OutputForm.TEXT,
+) -> int:
+    """List the published files, one a line: paths on a local disk, URIs elsewhere.
+
+    An engine that reads these files, and not the folder, sees one version of every snapshot: no
+    file of a publication under way, of a snapshot that was deleted, or of a version that was
+    replaced. A file stays where it is for the output's `readerGrace` after its snapshot ended.
+    """
+    refuse_both(at, from_, to)
+    store, state = published_state(place, file, manifest, project.choice)
+    refuse_empty(state, store.uri)
+    records = chosen_snapshots(state, at, from_, to)
+    refuse_links(store, [each.path for record in records for each in record.files])
+    if output is OutputForm.JSON:
+        print_json(_files_document(store, state, records))
+    else:
+        base = store.uri.removeprefix("file://")
+        paths = [base + each.path for record in records for each in record.files]
+        result_console().print("\n".join(paths), markup=False, end="\n" if paths else "")
+    return 0
+
+
+def _files_document(
+    store: ObjectStore, state: FolderState, records: tuple[SnapshotRecord, ...]
+) -> JsonValue:
+    listed: list[JsonValue] = [
+        _file(store, record, each) for record in records for each in record.files
+    ]
+    return {"folder": store.uri, "sequence": state.changed_at, "files": listed}
+
+
+def _file(store: ObjectStore, record: SnapshotRecord, file: FileRecord) -> JsonValue:
+    return {
+        "uri": store.uri + file.path,
+        "snapshot": format_instant(record.time),
+        "partition": record.partition,
+        "bytes": file.bytes,
+        "rows": file.rows,
+    }
+
+
+# `snaploom schema`: the schema of published rows, and JSON Schemas for editors.
+
+
+def schema(
+    place: Annotated[
+        str | None,
+        Parameter(
+            name=PLACE,
+            help="Name of an OutputDataset (with `-f`), or URI or absolute path of its folder; "
+            "omitted, the JSON Schemas of all kinds.",
+        ),
+    ] = None,
+    /,
+    *,
+    file: Files | None = None,
+    project: ProjectOptions = DEFAULT_PROJECT,
+    at: Annotated[
+        str | None, Parameter(help="Of the newest snapshot at this time or before it.")
+    ] = None,
+    from_: Annotated[
+        str | None, Parameter(name="--from", help="Merged over the snapshots from this time on.")
+    ] = None,
+    to: Annotated[str | None, Parameter(help="Merged over the snapshots up to this time.")] = None,
+    manifest: AtManifest = None,
+    output: Form = OutputForm.TEXT,
+    folder: Annotated[
+        Path | None, Parameter(name="--dir", help="Where to write JSON Schemas.")
+    ] = None,
+) -> int:
+    """Print the schema of what an output has published, or the JSON Schemas of all kinds.
+
+    The schema is that of one snapshot (`--at`), or the one that reads all snapshots, or those of a
+    range. Snapshots that cannot be read together are an error that names both sides.
+    """
+    console = result_console()
+    if place is not None:
+        refuse_both(at, from_, to)
+        store, state = published_state(place, file, manifest, project.choice)
+        settings = history.refuse_empty(state, store.uri)
+        records = chosen_snapshots(state, at, from_, to)
+        documents = history.SchemaDocuments(store)
+        merged = history.merged_schema(state, documents, records)
+        found = schemas.parse_schema(history.with_partition(merged, settings), "")
+        if output is OutputForm.JSON:
+            print_json(schemas.schema_document(found))
+        else:
+            console.print(schematree.schema_text(found), markup=False, end="")
+        return 0
+    if folder is None:
+        console.print(schema_text(), markup=False, end="")
+        return 0
+    with writing_to(folder):
+        written = write_schemas(folder)
+    for path in written:
+        console.print(f"wrote {path}", markup=False)
+    return 0

@@ -15,24 +15,24 @@ from itertools import combinations
 
 import numpy as np
 
-from snaploom.discovery.columntypes import Family
-from snaploom.discovery.databases import DatabaseTable
-from snaploom.discovery.keys import FEWEST_ROWS, names_own_table
-from snaploom.discovery.names import column_words, table_words, word_likeness
-from snaploom.discovery.profiles import (
-    ColumnProfile,
-    SnapshotColumn,
-    SourceProfile,
-    combined,
-    is_unique,
-)
-from snaploom.discovery.thresholds import (
+from snaploom.discovery.dates import Family
+from snaploom.discovery.foundfiles import (
     AGAIN,
     COPIED,
     LONGEST_KEY_TEXT,
     MOST_COLUMNS_COMBINED,
     SAME_NAME,
 )
+from snaploom.discovery.names import column_words, table_words, word_likeness
+from snaploom.discovery.profiles import (
+    ColumnProfile,
+    DatabaseTable,
+    SnapshotColumn,
+    SourceProfile,
+    combined,
+    is_unique,
+)
+from snaploom.discovery.relationships import FEWEST_ROWS, names_own_table
 
 SNAPSHOT_WORDS = frozenset({
     "snapshot", "asof", "stichtag", "extract", "extracted", "export", "exported", "load", "loaded",

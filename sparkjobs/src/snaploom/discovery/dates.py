@@ -1,14 +1,180 @@
-"""Dates in names of files and folders: their forms, and the instants that they mean."""
+"""Types of columns, and dates in them and in names of files and folders."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from enum import StrEnum
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from snaploom.models.common import ArrayType, DataType, DecimalType, Empty, SchemaField, StructType
 from snaploom.models.datasource import TimeFormat
+
+# Types of columns: those that files have, and those that values of text fit.
+
+WHOLE_TEXT = r"^(0|-?[1-9][0-9]{0,17})$"
+FRACTION_TEXT = r"^-?((0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?|\.[0-9]{1,15})([eE][+-]?[0-9]{1,2})?$"
+DATE_TEXT = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
+TIME_TEXT = (
+    r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[T ]"
+    r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})?$"
+)
+NULL_TEXTS = ("NULL", "null", "NA", "N/A", "\\N", "None", "NaN")
+"""Texts that exports write for a missing value."""
+
+
+class Family(StrEnum):
+    """Types whose values can be equal."""
+
+    WHOLE = "whole number"
+    TEXT = "text"
+    DATE = "date"
+    TIME = "time"
+    OTHER = "other"
+    """Fractions, booleans and everything nested: no part of a key."""
+
+
+@dataclass(frozen=True)
+class ColumnType:
+    """A type as declarations have it."""
+
+    data_type: DataType
+    family: Family
+
+
+LONG = ColumnType(DataType(long=Empty()), Family.WHOLE)
+STRING = ColumnType(DataType(string=Empty()), Family.TEXT)
+DOUBLE = ColumnType(DataType(double=Empty()), Family.OTHER)
+BOOLEAN = ColumnType(DataType(boolean=Empty()), Family.OTHER)
+DATE = ColumnType(DataType(date=Empty()), Family.DATE)
+TIMESTAMP = ColumnType(DataType(timestamp=Empty()), Family.TIME)
+
+
+def type_of_arrow(found: pa.DataType) -> ColumnType:
+    """The type that Spark reads a column of a Parquet or ORC file as."""
+    if pa.types.is_dictionary(found):
+        return type_of_arrow(found.value_type)
+    for is_type, data_type in _WHOLES:
+        if is_type(found):
+            return ColumnType(data_type, Family.WHOLE)
+    if pa.types.is_string(found) or pa.types.is_large_string(found) or found == pa.string_view():
+        return STRING
+    if pa.types.is_date(found):
+        return DATE
+    if pa.types.is_timestamp(found):
+        if found.tz is not None:
+            return TIMESTAMP
+        return ColumnType(DataType(timestamp_ntz=Empty()), Family.TIME)
+    if pa.types.is_decimal(found):
+        decimal = DecimalType(precision=min(found.precision, 38), scale=max(found.scale, 0))
+        return ColumnType(
+            DataType(decimal=decimal), Family.WHOLE if found.scale == 0 else Family.OTHER
+        )
+    if pa.types.is_boolean(found):
+        return BOOLEAN
+    return DOUBLE if pa.types.is_float64(found) else _OTHER
+
+
+_OTHER = ColumnType(DataType(binary=Empty()), Family.OTHER)
+_WHOLES = (
+    (pa.types.is_int8, DataType(byte=Empty())),
+    (pa.types.is_int16, DataType(short=Empty())),
+    (pa.types.is_int32, DataType(integer=Empty())),
+    (pa.types.is_int64, DataType(long=Empty())),
+    (pa.types.is_uint8, DataType(short=Empty())),
+    (pa.types.is_uint16, DataType(integer=Empty())),
+    (pa.types.is_uint32, DataType(long=Empty())),
+)
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """A column of text with the type that its values fit."""
+
+    type: ColumnType
+    values: pa.Array
+    """Of that type where it is a key's, else as they are; NULL for no value."""
+    null_text: str | None
+    """The text that stands for no value; None where none is needed."""
+
+
+def type_of_texts(values: pa.Array) -> TextColumn:
+    """The type that all values of a column of CSV fit.
+
+    A value that is not written is NULL, `""` an empty text.
+    """
+    given = pc.unique(values.drop_null())
+    if len(given) == 0:
+        return TextColumn(STRING, values, None)
+    found = _fitting(given)
+    if found is not None:
+        return TextColumn(found, values, None)
+    for text in ("", *NULL_TEXTS):
+        rest = given.filter(pc.not_equal(given, text))
+        if 0 < len(rest) < len(given):
+            found = _fitting(rest)
+            if found is not None:
+                is_null = pc.equal(values, text)
+                return TextColumn(found, pc.if_else(is_null, None, values), text)
+    return TextColumn(STRING, values, None)
+
+
+def _fitting(texts: pa.Array) -> ColumnType | None:
+    for pattern, found in (
+        (WHOLE_TEXT, LONG),
+        (FRACTION_TEXT, DOUBLE),
+        (DATE_TEXT, DATE),
+        (TIME_TEXT, TIMESTAMP),
+        (r"^(true|false|TRUE|FALSE|True|False)$", BOOLEAN),
+    ):
+        if pc.all(pc.match_substring_regex(texts, pattern)).as_py():
+            return found
+    return None
+
+
+def type_of_json(values: Sequence[object]) -> ColumnType:
+    """The type that all values of a field of JSON fit; NULL fits any."""
+    given = [value for value in values if value is not None]
+    kinds = {type(value) for value in given}
+    if kinds == {bool}:
+        return BOOLEAN
+    if kinds == {int}:
+        return LONG if all(isinstance(v, int) and abs(v) < 2**63 for v in given) else STRING
+    if kinds and kinds <= {int, float}:
+        return DOUBLE
+    if kinds == {dict}:
+        return ColumnType(_struct(given), Family.OTHER)
+    if kinds == {list}:
+        inner = [item for value in given if isinstance(value, list) for item in value]
+        element = type_of_json(inner).data_type
+        return ColumnType(DataType(array=ArrayType(element_type=element)), Family.OTHER)
+    if kinds == {str}:
+        texts = [value for value in given if isinstance(value, str)]
+        for pattern, found in ((DATE_TEXT, DATE), (TIME_TEXT, TIMESTAMP)):
+            if all(re.match(pattern, text) for text in texts):
+                return found
+    return STRING
+
+
+def _struct(values: Sequence[object]) -> DataType:
+    fields: dict[str, list[object]] = {}
+    for value in values:
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                fields.setdefault(str(name), []).append(inner)
+    if not fields:
+        return DataType(string=Empty())
+    return DataType(struct=StructType(fields_=tuple(
+        SchemaField(name=name, data_type=type_of_json(inner).data_type)
+        for name, inner in fields.items()
+    )))  # fmt: skip
+
+
+# Dates in names of files and folders: their forms, and the instants that they mean.
 
 EARLIEST, LATEST = 1970, 2100
 """Years of dates in names: other numbers are numbers."""
@@ -126,3 +292,103 @@ def dates_in(text: str) -> Iterator[FoundDate]:
         found = date_of(match[0])
         if found is not None:
             yield FoundDate(match.start(), match.end(), found.form, found.instant)
+
+
+# Dates in a column, where they are few enough to be the snapshots of a source.
+
+MOST_DAYS = 3_660
+"""Distinct days up to which a column may hold snapshots, ten years of them: dates of birth are
+more, and plans of so many snapshots are read by nobody."""
+_UNITS = (Unit.DAY, Unit.WEEK, Unit.MONTH)
+_DIGITS = re.compile(r"[0-9]{8}")
+
+
+@dataclass(frozen=True)
+class ColumnDates:
+    """The days that occur in a column."""
+
+    times: tuple[datetime, ...]
+    """Beginnings of its days (or weeks, or months), ascending."""
+    unit: Unit
+    is_exact: bool
+    """Whether each of these is one value, so that a value is a snapshot."""
+    time_format: TimeFormat
+    """How the engine reads an exact one."""
+    time_pattern: str | None = None
+    """Of `PATTERN`."""
+
+
+def column_dates(kind: ColumnType, values: pa.Array) -> ColumnDates | None:
+    """The days of a column; None where it has other values, or more days than snapshots.
+
+    The values are of all rows that were read; those of dates in text files are texts.
+    """
+    if kind.family is Family.OTHER:
+        return None
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    distinct = pc.unique(values.drop_null())
+    if len(distinct) == 0:
+        return None
+    if pa.types.is_timestamp(distinct.type):
+        return _of_timestamps(distinct)
+    if len(distinct) > MOST_DAYS:
+        return None
+    if pa.types.is_date(distinct.type):
+        found = [_midnight(day) for day in pc.cast(distinct, pa.date32()).to_pylist()]
+        return _days(found, TimeFormat.ISO8601_DATE)
+    if pa.types.is_integer(distinct.type) or pa.types.is_string(distinct.type):
+        return _of_texts([str(value) for value in distinct.to_pylist()], kind)
+    return None
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
+
+
+def _days(times: list[datetime], time_format: TimeFormat) -> ColumnDates | None:
+    if not all(EARLIEST <= found.year <= LATEST for found in times):
+        return None
+    return ColumnDates(tuple(sorted(times)), Unit.DAY, True, time_format)
+
+
+def _of_timestamps(distinct: pa.Array) -> ColumnDates | None:
+    plain = pc.cast(pc.cast(distinct, pa.timestamp("us", distinct.type.tz), safe=False), pa.int64())
+    bounds = pc.min_max(plain).as_py()
+    if any(not _EARLIEST <= bound < _LATEST for bound in bounds.values()):
+        return None
+    days = pc.unique(pc.divide(plain, _DAY))
+    if len(days) > MOST_DAYS:
+        return None
+    found = sorted(datetime.fromtimestamp(day * 86_400, UTC) for day in days.to_pylist())
+    exact = len(days) == len(distinct) and all(n % _DAY == 0 for n in plain.to_pylist())
+    return ColumnDates(tuple(found), Unit.DAY, exact, TimeFormat.TIMESTAMP)
+
+
+_DAY = 86_400 * 10**6
+"""Microseconds of a day."""
+_EARLIEST, _LATEST = 0, int(datetime(LATEST, 1, 1, tzinfo=UTC).timestamp()) * 10**6
+
+
+def _of_texts(texts: list[str], kind: ColumnType) -> ColumnDates | None:
+    """Days, weeks or months as text, all of one form; of numbers only 20260131."""
+    first = date_of(texts[0])
+    if first is None or first.form.unit not in _UNITS:
+        return None
+    if kind.family is Family.WHOLE and not all(map(_DIGITS.fullmatch, texts)):
+        return None
+    found = [first.form.instant(text) for text in texts]
+    times = [instant for instant in found if instant is not None]
+    if len(times) < len(texts):
+        return None
+    time_format, pattern = _reading(first.form, kind)
+    return ColumnDates(tuple(sorted(times)), first.form.unit, True, time_format, pattern)
+
+
+def _reading(form: DateForm, kind: ColumnType) -> tuple[TimeFormat, str | None]:
+    """How the engine reads the form in a column of a type."""
+    if form.time_format is None:
+        return TimeFormat.PATTERN, form.name
+    if kind.family is Family.WHOLE:
+        return TimeFormat.PATTERN, "yyyyMMdd"
+    return form.time_format, None

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from snaploom.discovery.columntypes import ColumnType, Family
-from snaploom.discovery.databases import DatabaseTable
 from snaploom.discovery.datecolumns import event_columns
+from snaploom.discovery.dates import ColumnType, Family
 from snaploom.discovery.foundfiles import FoundFile, LeftOut
 from snaploom.discovery.jointree import Joined, ProposedTree
+from snaploom.discovery.layout import TableFolder
 from snaploom.discovery.names import words_of
-from snaploom.discovery.profiles import SourceProfile
+from snaploom.discovery.profiles import DatabaseTable, SourceProfile
 from snaploom.discovery.relationships import Relationship, Relationships
-from snaploom.discovery.sourcetexts import DeclaredSource, declared_source
-from snaploom.discovery.tablefolders import TableFolder
-from snaploom.discovery.windows import interval_of, window_of
-from snaploom.models.common import DataType, Empty, MissingMode, TimeOffset
+from snaploom.discovery.sourcetexts import DeclaredSource, declared_source, interval_of, window_of
+from snaploom.models.common import DataType, Empty, MissingMode, ObjectMeta, Resource, TimeOffset
 from snaploom.models.datarelationship import (
     DataRelationship,
     DataRelationshipSpec,
@@ -29,19 +27,20 @@ from snaploom.models.outputdataset import (
     DataModel,
     FromInterval,
     GroupBy,
+    HivePartitioned,
     LocalDateTime,
     OtherDataSource,
     OutputDataset,
     OutputDatasetSpec,
+    OutputFolder,
     RootDataSource,
     SnapshotFilter,
+    SnapshotFormat,
     Transformations,
     UsedRelationship,
 )
-from snaploom.models.outputfolder import HivePartitioned, OutputFolder, SnapshotFormat
-from snaploom.models.resource import ObjectMeta, Resource
-from snaploom.planning.fieldpaths import path_text
-from snaploom.planning.sources.tableformats import TABLE_FORMATS
+from snaploom.sources.declared import TABLE_FORMATS
+from snaploom.types.schemas import path_text
 
 CommentPath = tuple[str | int, ...]
 

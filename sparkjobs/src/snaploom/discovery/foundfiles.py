@@ -1,24 +1,330 @@
-"""The files below a URI with their sizes, listed once and never opened."""
+"""What there is below a URI, within bounds, and the format of text by its first bytes."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import os
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
 from snaploom.confidential import without_secrets
-from snaploom.discovery.thresholds import MOST_FILES
 from snaploom.errors import ArgumentInvalid, ObjectNotFound, SourceNotReadable
-from snaploom.planning.secretdetection import secret_form
-from snaploom.storage.objectstore import ObjectInfo, ObjectStore
-from snaploom.storage.stores import open_store
+from snaploom.files.objectstore import ObjectInfo, ObjectStore
+from snaploom.files.stores import open_store
+from snaploom.policy.secrets import secret_form
+
+# Bounds of reading, and the evidence needed to declare something.
+
+# What is read.
+MOST_FILES = 100_000
+"""Files that are listed below one URI: names only, some 100 bytes each."""
+TEXT_BYTES = 32 * 1024 * 1024
+"""Bytes of one source of text (CSV, JSON) that are read, after decompression."""
+HEAD_BYTES = 64 * 1024
+"""Bytes at the beginning of a file by which its format is recognised: some hundred records."""
+SAMPLE_ROWS = 100_000
+"""Rows of one source of which every column is read."""
+KEY_ROWS = 1_000_000
+"""Rows of one Parquet or ORC source of which columns that may be keys are read."""
+AVRO_ROWS = 20_000
+"""Rows of one source of Avro that are read: each is taken apart in Python, 20,000 of twelve columns
+a second."""
+MOST_TABLES = 200
+"""Tables of one database that are looked into; each takes some questions to its catalogue."""
+DATABASE_ROWS = 20_000
+"""Rows of one table of a database that are read: they come over a network, from a server that has
+other work."""
+MOST_MANIFESTS = 100
+"""Manifests of one Iceberg table that are read; each names up to some thousand files."""
+SKETCH_VALUES = 65_536
+"""Hashes of distinct values that are kept of one column: a share is right to 0.4 % (one sigma)."""
+ENOUGH_ROWS = 5_000
+"""Rows with which no further snapshot of a source is read."""
+MOST_SNAPSHOTS_READ = 5
+"""Snapshots of one source that are read, newest first."""
+MOST_HEADS = 20
+"""Files of one source whose columns are compared with those of its newest snapshot."""
+
+# What declarations hold (`models.datasource`).
+LONGEST_NAME = 512
+"""Characters of the name of a column."""
+LONGEST_URI = 1_900
+"""Characters of a path; a glob is longer than it by a few."""
+
+# Keys.
+MOST_KEY_COLUMNS = 3
+"""Columns of a compound key: four and more are found by chance in small samples."""
+MOST_COLUMNS_COMBINED = 12
+"""Columns of one source of which sets are tried: 66 pairs and 220 triples."""
+LONGEST_KEY_TEXT = 64
+"""Characters, on average, of a text that may be part of a key: longer ones are descriptions."""
+
+AGAIN = 1.5
+"""Times that a key of a register by day occurs, on average, from which its days are copies."""
+COPIED = 0.3
+"""Share of all keys that a day of such a register has, on average: it may have grown since."""
+
+# Relationships.
+SAME_NAME = 0.8
+"""Likeness of names from which they mean the same: equal, or equal but for singular and prefix."""
+LIKE_NAME = 0.5
+"""Likeness of names from which they may mean the same: an abbreviation, a part of a name."""
+INCLUDED_SAME_NAME = 0.6
+"""Share of values that must be in the parent where names are the same: registers lag behind."""
+INCLUDED_LIKE_NAME = 0.9
+"""Share where names are only alike."""
+INCLUDED_OTHER_NAME = 0.95
+"""Share where names have nothing in common: of 92 airports that flights go to, 88 are known."""
+DISTINCTIVE_VALUES = 5
+"""Distinct texts from which inclusion is evidence without a name: fewer (M, F) fit anywhere."""
+FEW_VALUES = 3
+"""Distinct texts that are enough where the parent has at least `WIDE_PARENT` times as many."""
+WIDE_PARENT = 20
+DENSE_SHARE = 0.5
+"""Share of the whole numbers between least and greatest from which they are a sequence. Numbers of
+a sequence from about 1 on are in every longer sequence, so that inclusion proves nothing."""
+SEQUENCE_START = 1_000
+"""Least value up to which a dense sequence counts as one that begins at 1."""
+INCLUDED_COMPOUND = 0.8
+"""Share of value combinations for a compound key, all of whose names must be alike."""
+WEAK_SHARE = 0.95
+"""Share from which a relationship that is not declared is shown as a comment."""
+MOST_WEAK = 10
+"""Weak relationships that are shown."""
+
+# The output.
+MOST_ELEMENTS = 200
+"""Rows a key, on average, up to which a child is grouped: an array is repeated in every row."""
+MOST_JOINS = 60
+"""Sources of one output, roles included."""
+DEEPEST_JOIN = 6
+"""Joins between the root and a source."""
+
+
+# The format of text by its first bytes: character set, separator, header; lines or one document.
+
+SEPARATORS = (",", ";", "\t", "|")
+MOST_COLUMNS = 2_000
+"""Columns of one source, as many as a DataSource may declare."""
+_LINES_LOOKED_AT = 100
+_SAME_WIDTH = 0.8
+"""Share of records that must have the same number of values."""
+_NUMBER_OR_DATE = re.compile(r"[+-]?[0-9][0-9.,:/TZ -]*")
+_BOMS = ((b"\xef\xbb\xbf", "UTF-8"), (b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
+
+
+@dataclass(frozen=True)
+class CsvFormat:
+    """How CSV is written."""
+
+    encoding: str
+    """As Spark names it."""
+    separator: str
+    has_header: bool
+    columns: tuple[str, ...]
+    """Of the header; numbered where there is none."""
+    escape: str
+    """The character that escapes a quote inside quotes: another quote, or a backslash."""
+    made_up: bool = False
+    """Whether some names are not in the header as they are, which a declared schema would have to
+    repeat."""
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Options of Spark's reader that differ from how CSV is read by itself."""
+        found = {"header": "true" if self.has_header else "false"}
+        if self.separator != ",":
+            found["sep"] = "\\t" if self.separator == "\t" else self.separator
+        if self.encoding != "UTF-8":
+            found["encoding"] = self.encoding
+        if self.escape != '"':
+            found["escape"] = self.escape
+        return found
+
+
+@dataclass(frozen=True)
+class JsonFormat:
+    """How JSON is written."""
+
+    is_lines: bool
+    """Whether every line is a record; otherwise a file is one record, or an array of them."""
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Options of Spark's reader."""
+        return {} if self.is_lines else {"multiLine": "true"}
+
+
+TextFormat = CsvFormat | JsonFormat
+
+
+class NotRecognised(ValueError):
+    """The bytes are not of the format; the text is the reason, for people."""
+
+
+def refuse_width(columns: int) -> None:
+    """Refuse more columns than a source has, before any of them is looked at.
+
+    Raises:
+        NotRecognised: there are more.
+    """
+    if columns > MOST_COLUMNS:
+        raise NotRecognised(f"more than {MOST_COLUMNS:,} columns, and a source has no more")
+
+
+def encoding_of(head: bytes) -> str:
+    """The character set of a text, as Spark names it."""
+    for mark, encoding in _BOMS:
+        if head.startswith(mark):
+            return encoding
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 4:  # else a character that the head cut
+            return "ISO-8859-1"
+    return "UTF-8"
+
+
+def text_of(content: bytes, encoding: str) -> str:
+    """Bytes as text, without a byte-order mark; a character that is cut at the end is left out."""
+    errors = "ignore" if encoding == "UTF-8" else "replace"
+    return content.decode(encoding.lower(), errors).removeprefix("\ufeff")
+
+
+def csv_format(head: bytes, is_whole: bool) -> CsvFormat:
+    """How CSV is written, by the first bytes of a file.
+
+    `is_whole` is whether the first bytes are all.
+
+    Raises:
+        NotRecognised: these are no records of values.
+    """
+    if b"\0" in head and encoding_of(head) != "UTF-16":
+        raise NotRecognised("bytes that are no text")
+    encoding = encoding_of(head)
+    text = text_of(head, encoding)
+    if not is_whole:
+        text = text[: text.rfind("\n") + 1] or text
+    if not text.strip():
+        raise NotRecognised("no text")
+    escape = "\\" if re.search(r'\\"[^,;\t|\r\n]', text) and '""' not in text else '"'
+    separator, rows = _separated(text, escape)
+    header, *records = rows
+    refuse_width(len(header))
+    has_header = _is_header(header, records)
+    if has_header:
+        given = [name.strip() for name in header]
+        # Names as Spark makes them of a header: empty ones and those that stand twice get numbers.
+        times = Counter(name.casefold() for name in given)
+        names = [
+            f"_c{index}" if not name else f"{name}{index}" if times[name.casefold()] > 1 else name
+            for index, name in enumerate(given)
+        ]
+        return CsvFormat(encoding, separator, True, tuple(names), escape, names != given)
+    numbered = tuple(f"column_{number + 1}" for number in range(len(header)))
+    return CsvFormat(encoding, separator, False, numbered, escape)
+
+
+def _separated(text: str, escape: str) -> tuple[str, list[list[str]]]:
+    """The separator by which most records have the same number of values, and the records."""
+    best: tuple[tuple[float, int], str, list[list[str]]] | None = None
+    for separator in SEPARATORS:
+        reader = csv.reader(
+            io.StringIO(text, newline=""),
+            delimiter=separator,
+            doublequote=escape == '"',
+            escapechar=None if escape == '"' else escape,
+        )
+        rows: list[list[str]] = []
+        try:
+            for row in reader:
+                if row:
+                    rows.append(row)
+                if len(rows) == _LINES_LOOKED_AT:
+                    break
+        except csv.Error:
+            continue
+        if not rows:
+            continue
+        width, times = Counter(map(len, rows)).most_common(1)[0]
+        score = (times / len(rows) if width > 1 else 0.0, width)
+        if best is None or score > best[0]:
+            best = (score, separator, rows)
+    if best is None:
+        raise NotRecognised("no records that a separator divides")
+    (share, width), separator, rows = best
+    if (share if width > 1 else sum(len(row) == 1 for row in rows) / len(rows)) < _SAME_WIDTH:
+        raise NotRecognised("lines with different numbers of values")
+    if width == 1:
+        return ",", rows
+    return separator, [row for row in rows if len(row) == width]
+
+
+def _is_header(header: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
+    """Whether the first record has names: texts, each once, of which none is a value below it."""
+    names = [name.strip() for name in header if name.strip()]
+    # One may be empty, of an index in front or of a separator at the end; most stand once.
+    if not names or len(names) < len(header) - 1:
+        return False
+    if len({name.casefold() for name in names}) <= len(names) / 2:
+        return False
+    if any(_NUMBER_OR_DATE.fullmatch(name) for name in names):
+        return False
+    if any(len(name) > 64 for name in names):
+        return False
+    if not records:
+        return True
+    columns = list(zip(*records, strict=False))
+    if any(_all_numbers(column) for column in columns):
+        return True
+    repeated = sum(name in column for name, column in zip(header, columns, strict=False) if name)
+    return repeated == 0 and all(re.match(r"[^\W\d]", name) for name in names)
+
+
+def _all_numbers(values: Sequence[str]) -> bool:
+    given = [value for value in values if value.strip()]
+    return bool(given) and all(_NUMBER_OR_DATE.fullmatch(value.strip()) for value in given)
+
+
+def json_format(head: bytes) -> JsonFormat:
+    """How JSON is written, by the first bytes of a file.
+
+    Raises:
+        NotRecognised: it does not begin with an object or an array.
+    """
+    text = text_of(head, encoding_of(head)).lstrip()
+    if text.startswith("["):
+        return JsonFormat(is_lines=False)
+    if not text.startswith("{"):
+        raise NotRecognised("text that is no object and no array of JSON")
+    first = text.split("\n", 1)[0]
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return JsonFormat(is_lines=len(first) == len(text))
+    return JsonFormat(is_lines=True)
+
+
+# The files below a URI with their sizes, listed once and never opened.
 
 SPECIAL = re.compile(r"[{}\[\]*?\\\"]")
 """Letters that globs, prefixes or YAML would take for their own."""
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder that was named, opened."""
+
+    uri: str
+    """Ends in `/`."""
+    store: ObjectStore = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -34,15 +340,6 @@ class FoundFile:
     def uri(self) -> str:
         """As declarations name it."""
         return self.place.uri + self.key
-
-
-@dataclass(frozen=True)
-class Place:
-    """A folder that was named, opened."""
-
-    uri: str
-    """Ends in `/`."""
-    store: ObjectStore = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True)

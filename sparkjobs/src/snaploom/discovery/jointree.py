@@ -14,11 +14,16 @@ from itertools import chain
 
 import networkx as nx
 
-from snaploom.discovery.foundfiles import LeftOut
+from snaploom.discovery.foundfiles import (
+    DEEPEST_JOIN,
+    MOST_ELEMENTS,
+    MOST_JOINS,
+    SAME_NAME,
+    LeftOut,
+)
 from snaploom.discovery.names import column_words, stem, table_words, word_likeness, words_of
 from snaploom.discovery.profiles import SourceProfile
 from snaploom.discovery.relationships import Relationship, Relationships
-from snaploom.discovery.thresholds import DEEPEST_JOIN, MOST_ELEMENTS, MOST_JOINS, SAME_NAME
 
 _LINK_COLUMNS = 1
 """Columns of its own, beside keys, up to which a source only links others."""

@@ -1,8 +1,4 @@
-"""Sources by the names of their files: which files are one table, and where dates stand in them.
-
-Every path becomes a row of pieces: text, dates, values of folders such as `country=DE`, and numbers
-of parts. Files whose pieces differ in nothing but dates, values and parts are one source.
-"""
+"""Sources by the names of their files: which files are one table."""
 
 from __future__ import annotations
 
@@ -16,19 +12,77 @@ from typing import TypeVar
 
 from snaploom.discovery.dates import Unit, dates_in
 from snaploom.discovery.foundfiles import FoundFile, LeftOut
-from snaploom.discovery.namedays import day_piece
-from snaploom.discovery.pathpieces import (
+from snaploom.discovery.paths import (
     COMPRESSED,
     DATA_ENDINGS,
     UNIQUE,
     Kind,
     ParsedPath,
     Piece,
+    day_piece,
     format_of,
     parse_path,
     part_of,
 )
-from snaploom.discovery.tablefolders import published_folders, table_folders
+
+# Tables of Iceberg and Delta, as a listing shows them: folders with a history of their own.
+
+_DELTA, _ICEBERG = "/_delta_log/", "/metadata/"
+_OURS = "snaploom.json"
+
+
+@dataclass(frozen=True)
+class TableFolder:
+    """A table with files of its own."""
+
+    name: str
+    uri: str
+    """Of its folder, without a final `/`."""
+    data_format: str
+    """`iceberg` or `delta`."""
+    files: tuple[FoundFile, ...]
+
+    def below(self, folder: str) -> dict[str, FoundFile]:
+        """Its files below one of its folders, by their path from there on."""
+        start = f"{self.uri}/{folder}"
+        return {
+            file.uri.removeprefix(start): file for file in self.files if file.uri.startswith(start)
+        }
+
+
+def published_folders(files: Iterable[FoundFile]) -> tuple[str, ...]:
+    """The folders that Snaploom itself has published into, each with a final `/`."""
+    return tuple(
+        sorted({f.uri.removesuffix(_OURS) for f in files if f"/{f.key}".endswith(f"/{_OURS}")})
+    )
+
+
+def table_folders(files: Iterable[FoundFile]) -> tuple[TableFolder, ...]:
+    """The tables that files belong to, by their place."""
+    everything = list(files)
+    published = published_folders(everything)
+    listed = [file for file in everything if not file.uri.startswith(published)]
+    formats: dict[str, str] = {}
+    for file in listed:
+        folder, _, rest = file.uri.partition(_DELTA)
+        if rest.endswith((".json", ".parquet")):
+            formats[folder] = "delta"
+        folder, _, rest = file.uri.rpartition(_ICEBERG)
+        if folder and rest.endswith(".metadata.json"):
+            formats.setdefault(folder, "iceberg")
+    outer = [uri for uri in formats if not any(uri.startswith(f"{other}/") for other in formats)]
+    return tuple(
+        TableFolder(
+            name=uri.rpartition("/")[2],
+            uri=uri,
+            data_format=formats[uri],
+            files=tuple(file for file in listed if file.uri.startswith(f"{uri}/")),
+        )
+        for uri in sorted(outer)
+    )
+
+
+# Sources by the names of their files: which files are one table, and where dates stand in them.
 
 OTHER_ENDINGS = {
     "crc": "checksums of Hadoop", "md": "text for people",

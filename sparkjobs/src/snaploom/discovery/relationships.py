@@ -1,20 +1,34 @@
-"""Relationships between sources: which columns of one are keys of another's rows, with evidence.
-
-Every pair of a column and a unique column of another source is a candidate. Names, the share of
-values that the parent has, types, and whether the values could be included by chance decide; of
-several parents for one column the best is taken, so that a relationship is declared once.
-"""
+"""Keys of sources, and relationships between them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
+from math import prod
 
 import numpy as np
 
-from snaploom.discovery.columntypes import Family
-from snaploom.discovery.keys import Key, compound_keys, primary_key, single_keys
+from snaploom.discovery.dates import Family
+from snaploom.discovery.foundfiles import (
+    DENSE_SHARE,
+    DISTINCTIVE_VALUES,
+    FEW_VALUES,
+    INCLUDED_COMPOUND,
+    INCLUDED_LIKE_NAME,
+    INCLUDED_OTHER_NAME,
+    INCLUDED_SAME_NAME,
+    LIKE_NAME,
+    LONGEST_KEY_TEXT,
+    MOST_COLUMNS_COMBINED,
+    MOST_KEY_COLUMNS,
+    MOST_WEAK,
+    SAME_NAME,
+    SEQUENCE_START,
+    WEAK_SHARE,
+    WIDE_PARENT,
+)
 from snaploom.discovery.names import (
     GENERIC,
     NUMERIC,
@@ -34,23 +48,113 @@ from snaploom.discovery.profiles import (
     SourceProfile,
     combined,
     inclusion,
+    is_unique,
     sketch_of,
 )
-from snaploom.discovery.thresholds import (
-    DENSE_SHARE,
-    DISTINCTIVE_VALUES,
-    FEW_VALUES,
-    INCLUDED_COMPOUND,
-    INCLUDED_LIKE_NAME,
-    INCLUDED_OTHER_NAME,
-    INCLUDED_SAME_NAME,
-    LIKE_NAME,
-    MOST_WEAK,
-    SAME_NAME,
-    SEQUENCE_START,
-    WEAK_SHARE,
-    WIDE_PARENT,
-)
+
+# Sets of columns by which rows of a source are distinguished, by the sample's rows.
+
+_FIRST_LOOK = 5_000
+"""Rows by which most sets of columns are ruled out."""
+FEWEST_ROWS = 8
+"""Rows below which sets of several columns are unique by chance."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """Columns of which no two rows of a snapshot have the same values."""
+
+    columns: tuple[str, ...]
+    rows: int
+    """In which that was seen."""
+    is_declared: bool = False
+    """Whether a database makes sure of it."""
+
+
+def single_keys(profile: SourceProfile) -> tuple[Key, ...]:
+    """Columns that are unique by themselves, the one that is most likely meant as key first."""
+    unique = [c for c in profile.columns if c.is_unique and c.may_be_key and _is_short(c)]
+    order = {column.name: index for index, column in enumerate(profile.columns)}
+    ranked = sorted(unique, key=lambda c: (-_rank(c, profile), order[c.name]))
+    return tuple(Key((column.name,), column.rows) for column in ranked)
+
+
+def _rank(column: ColumnProfile, profile: SourceProfile) -> int:
+    if names_own_table(column, profile):
+        return 3
+    words = column_words(column.name, profile.prefix)
+    is_first = column.name == profile.columns[0].name and column.type.family is Family.WHOLE
+    return 2 if words.has_id or is_first else 0 if column.type.family is Family.WHOLE else 1
+
+
+def names_own_table(column: ColumnProfile, profile: SourceProfile) -> bool:
+    """Whether a column is called as the key of its own table: id, or customer_no of customers."""
+    words = column_words(column.name, profile.prefix)
+    if not words.base:
+        return True
+    return words.has_id and table_likeness(words.base, table_words(profile.name)) >= 0.5
+
+
+def _is_short(column: ColumnProfile) -> bool:
+    return column.mean_length <= LONGEST_KEY_TEXT
+
+
+def compound_keys(profile: SourceProfile) -> tuple[Key, ...]:
+    """Sets of several columns of which no smaller set is unique, smaller ones first."""
+    rows = len(profile.snapshot)
+    if rows < FEWEST_ROWS:
+        return ()
+    columns = [
+        column
+        for column in profile.columns
+        if column.type.family is not Family.OTHER
+        and _is_short(column)
+        and not column.is_unique
+        and not column.nulls
+        and column.sketch.distinct > 1
+    ]
+    columns.sort(key=lambda c: not column_words(c.name, profile.prefix).has_id)
+    found: list[Key] = []
+    for size in range(2, MOST_KEY_COLUMNS + 1):
+        for chosen in combinations(columns[:MOST_COLUMNS_COMBINED], size):
+            names = {column.name for column in chosen}
+            if any(names.issuperset(key.columns) for key in found):
+                continue
+            if _is_unique_together(chosen, profile):
+                found.append(Key(tuple(column.name for column in chosen), rows))
+    return tuple(found)
+
+
+def _is_unique_together(columns: tuple[ColumnProfile, ...], profile: SourceProfile) -> bool:
+    if prod(column.sketch.distinct for column in columns) * profile.snapshots_read < len(
+        profile.snapshot
+    ):
+        return False
+    for rows in (_FIRST_LOOK, len(profile.snapshot)):
+        together = combined([column.sample[:rows] for column in columns])
+        if not is_unique(together, profile.snapshot[:rows]):
+            return False
+    return True
+
+
+def primary_key(profile: SourceProfile, compounds: tuple[Key, ...]) -> Key | None:
+    """The key that is most likely meant; None where no set of columns is unique."""
+    if profile.primary_key:
+        return Key(profile.primary_key, profile.rows, is_declared=True)
+    singles = single_keys(profile)
+    if singles and _rank(profile.column(singles[0].columns[0]), profile) >= 1:
+        return singles[0]
+    identified = list(_of_identifiers(profile, compounds))
+    return next(iter((*identified, *singles, *compounds)), None)
+
+
+def _of_identifiers(profile: SourceProfile, keys: tuple[Key, ...]) -> Iterator[Key]:
+    for key in keys:
+        if any(column_words(name, profile.prefix).has_id for name in key.columns):
+            yield key
+
+
+# Relationships between sources: which columns of one are keys of another's rows, with evidence.
 
 _MANY_NUMBERS = 20
 """Distinct numbers, scattered over a wide range, from which inclusion is no chance."""

@@ -19,14 +19,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import JsonValue
 
-from snaploom.discovery.avrofile import open_avro
-from snaploom.discovery.fileformat import NotRecognised
-from snaploom.discovery.foundfiles import FoundFile
-from snaploom.discovery.objectfile import Meter, ObjectFile
+from snaploom.discovery.avro import open_avro
+from snaploom.discovery.foundfiles import MOST_MANIFESTS, TEXT_BYTES, FoundFile, NotRecognised
+from snaploom.discovery.layout import TableFolder
 from snaploom.discovery.profiles import SourceProfile
-from snaploom.discovery.tablefolders import TableFolder
-from snaploom.discovery.thresholds import MOST_MANIFESTS, TEXT_BYTES
-from snaploom.discovery.typedfiles import TYPED_FORMATS, DataFile, profile_typed
+from snaploom.discovery.typedfiles import TYPED_FORMATS, DataFile, Meter, ObjectFile, profile_typed
 
 _CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint(?:\.[0-9]{10}\.([0-9]{10}))?\.parquet")
 _COMMIT = re.compile(r"([0-9]{20})\.json")

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from snaploom.discovery.columntypes import (
+from snaploom.discovery.dates import (
     DATE,
     STRING,
     TIMESTAMP,
@@ -24,9 +24,16 @@ from snaploom.discovery.columntypes import (
     type_of_json,
     type_of_texts,
 )
-from snaploom.discovery.fileformat import (
+from snaploom.discovery.foundfiles import (
+    ENOUGH_ROWS,
+    HEAD_BYTES,
+    LONGEST_NAME,
     MOST_COLUMNS,
+    MOST_HEADS,
+    SAMPLE_ROWS,
+    TEXT_BYTES,
     CsvFormat,
+    FoundFile,
     JsonFormat,
     NotRecognised,
     csv_format,
@@ -35,18 +42,9 @@ from snaploom.discovery.fileformat import (
     refuse_width,
     text_of,
 )
-from snaploom.discovery.foundfiles import FoundFile
 from snaploom.discovery.layout import Layout
-from snaploom.discovery.objectfile import Meter
 from snaploom.discovery.profiles import Hashes, SourceProfile, profile_column
-from snaploom.discovery.thresholds import (
-    ENOUGH_ROWS,
-    HEAD_BYTES,
-    LONGEST_NAME,
-    MOST_HEADS,
-    SAMPLE_ROWS,
-    TEXT_BYTES,
-)
+from snaploom.discovery.typedfiles import Meter
 
 
 def profile_text(layout: Layout, times: Sequence[datetime | None], meter: Meter) -> SourceProfile:

@@ -1,29 +1,96 @@
-"""Files that have types of their own: a bounded part of their rows as tables of Arrow."""
+"""Files that have types of their own: a bounded part of their rows."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.orc as paorc
 import pyarrow.parquet as pq
 
-from snaploom.discovery.avrocolumns import avro_table
-from snaploom.discovery.avrofile import open_avro
-from snaploom.discovery.columntypes import type_of_arrow
-from snaploom.discovery.databases import DatabaseTable
-from snaploom.discovery.fileformat import NotRecognised, refuse_width
-from snaploom.discovery.foundfiles import FoundFile
-from snaploom.discovery.layout import Layout
-from snaploom.discovery.objectfile import Meter, ObjectFile
-from snaploom.discovery.profiles import ColumnProfile, Hashes, SourceProfile, profile_column
-from snaploom.discovery.tablefolders import TableFolder
-from snaploom.discovery.thresholds import AVRO_ROWS, ENOUGH_ROWS, KEY_ROWS, SAMPLE_ROWS
+from snaploom.discovery.avro import avro_table, open_avro
+from snaploom.discovery.dates import type_of_arrow
+from snaploom.discovery.foundfiles import (
+    AVRO_ROWS,
+    ENOUGH_ROWS,
+    KEY_ROWS,
+    SAMPLE_ROWS,
+    FoundFile,
+    NotRecognised,
+    refuse_width,
+)
+from snaploom.discovery.layout import Layout, TableFolder
+from snaploom.discovery.profiles import (
+    ColumnProfile,
+    DatabaseTable,
+    Hashes,
+    SourceProfile,
+    profile_column,
+)
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+# A file of a store as Arrow reads it, and the meter of bytes read.
+
+
+@dataclass
+class Meter:
+    """Counts bytes read."""
+
+    bytes_read: int = 0
+    files_opened: set[str] = field(default_factory=set)
+
+
+class ObjectFile(io.RawIOBase):
+    """A file of a store, read by ranges."""
+
+    def __init__(self, file: FoundFile, meter: Meter) -> None:
+        """Nothing is read yet."""
+        self._file = file
+        self._meter = meter
+        self._at = 0
+        meter.files_opened.add(file.uri)
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.size}[whence]
+        self._at = start + offset
+        return self._at
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Fill a buffer with bytes from the place on; how many there were."""
+        with memoryview(buffer) as view, view.cast("B") as target:
+            content = self.read(len(target))
+            target[: len(content)] = content
+        return len(content)
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Bytes from the place on."""
+        rest = max(0, self._file.size - self._at)
+        wanted = rest if size is None or size < 0 else min(size, rest)
+        if wanted == 0:
+            return b""
+        content = self._file.place.store.get_range(self._file.key, self._at, wanted)
+        self._at += len(content)
+        self._meter.bytes_read += len(content)
+        return content
+
+
+# Files that have types of their own: a bounded part of their rows as tables of Arrow.
 
 _BATCH = 65_536
 """Rows that are decoded at once."""

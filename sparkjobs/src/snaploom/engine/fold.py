@@ -1,37 +1,210 @@
-"""Folding: a join tree and one frame a node become one nested frame (rules W13, W23).
-
-Internal nodes are processed in descending number, so that every child is folded before its parent;
-all children of a node are joined, in the order that moves the fewest bytes
-(`snaploom.engine.joinorder`), and packed with one select, because plans that grow by a call a
-column take seconds to analyse. The left side stays flat until it is packed, so that a bare key is a
-column by itself and bucketed sources are not shuffled. The right side is packed *before* the join:
-no match then is NULL, not a struct of NULLs (rule W23).
-
-Columns get names of our own on the way (`c<node>_<i>` data, `k<node>_<i>` keys, `n<node>` packed),
-unique in the whole tree: nothing can clash with a source's names, and none needs qualifying.
-"""
+"""Folding: a join tree and one frame a node become one nested frame (rules W13, W23)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from operator import and_, or_
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as sf
+from pyspark.sql import types as spark_types
 from pyspark.sql.types import StructType
 
-from snaploom.engine.collect import collect_groups
-from snaploom.engine.joinorder import bytes_of_row, in_join_order, is_broadcast
-from snaploom.engine.keys import JoinKey, KeyPart, check_keys, join_keys, refuse_broken_keys
-from snaploom.engine.probes import ROWS, Point, Probe, of_snapshot, rows_counter
+from snaploom.engine.keys import (
+    JoinKey,
+    KeyPart,
+    check_keys,
+    collect_groups,
+    join_keys,
+    refuse_broken_keys,
+)
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.datarelationship import DataRelationship
-from snaploom.planning.fieldpaths import quote
-from snaploom.planning.tree import JoinNode, JoinTree
+from snaploom.plan.tree import JoinNode, JoinTree
+from snaploom.types.schemas import quote
+
+# The counts taken while a tree is folded, and the two ways to take them.
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A place in the fold where rows are counted."""
+
+    number: int
+    """Number of the node."""
+    is_out: bool
+    """After the node's last join, rather than before its first."""
+
+
+ROWS = "rows"
+Counts = Mapping[str, int]
+"""`rows`, and for some numbers of nodes `null_<n>` (rows whose key of that join has a NULL) and
+`matched_<n>` (rows that found a match in that join). Where several snapshots are woven together,
+`rows` counts all of them, and the others are counted of each (`of_snapshot`)."""
+
+
+def of_snapshot(name: str, number: int) -> str:
+    """Name of a count of one of several snapshots, by its number from 0."""
+    return f"{name}@{number}"
+
+
+def counts_of_snapshot(counts: Counts, number: int) -> Counts:
+    """The counts of one of several snapshots, named as if it were woven by itself."""
+    ending = of_snapshot("", number)
+    return {
+        name.removesuffix(ending): count for name, count in counts.items() if name.endswith(ending)
+    }
+
+
+class Probe(Protocol):
+    """Sees the frames of a fold."""
+
+    def at(self, point: Point, frame: DataFrame, counters: Sequence[Column]) -> DataFrame:
+        """Register a frame and the counts to take in it; return the frame to continue with."""
+
+
+@dataclass
+class Observing:
+    """Counts in the job that runs the fold anyway."""
+
+    left_out: frozenset[Point] = frozenset()
+    """Points at which nothing is counted."""
+    observations: dict[Point, Observation] = field(default_factory=dict)
+
+    def at(self, point: Point, frame: DataFrame, counters: Sequence[Column]) -> DataFrame:
+        """Attach an observation."""
+        if point in self.left_out:
+            return frame
+        observation = Observation()
+        self.observations[point] = observation
+        return frame.observe(observation, *counters)
+
+    def read(self, patience: float) -> dict[Point, Counts]:
+        """The observed counts, once the job has ended.
+
+        `Observation.get` waits for ever when the observed part of the plan was optimised away
+        (SPARK-54620), so only completed ones are read; the others are absent from the result.
+        Spark's listeners report after the job's end; `patience` is the seconds to wait for them.
+        """
+        deadline = time.monotonic() + patience
+        waiting = dict(self.observations)
+        counts: dict[Point, Counts] = {}
+        while waiting:
+            done = [point for point, one in waiting.items() if _is_completed(one)]
+            for point in done:
+                observation = waiting.pop(point)
+                if _has_metrics(observation):
+                    counts[point] = observation.get
+            if time.monotonic() >= deadline:
+                break
+            if waiting and not done:
+                time.sleep(0.005)  # short against a job, long against a call into the JVM
+        return counts
+
+
+def _is_completed(observation: Observation) -> bool:
+    handle = observation._jo  # the public API can only wait
+    return handle is not None and bool(handle.future().isCompleted())
+
+
+def _has_metrics(observation: Observation) -> bool:
+    # Spark 4.3 completes what was optimised away with a row without columns, on which `get` fails.
+    handle = observation._jo
+    return handle is not None and handle.getRow().schema() is not None
+
+
+@dataclass
+class Recording:
+    """Counts by queries of their own, each when asked."""
+
+    frames: dict[Point, tuple[DataFrame, tuple[Column, ...]]] = field(default_factory=dict)
+
+    def at(self, point: Point, frame: DataFrame, counters: Sequence[Column]) -> DataFrame:
+        """Keep the frame."""
+        self.frames[point] = (frame, tuple(counters))
+        return frame
+
+    def frame(self, point: Point) -> DataFrame:
+        """The frame at a point."""
+        return self.frames[point][0]
+
+    def count(self, point: Point) -> Counts:
+        """Exact counts at a point: one Spark job."""
+        frame, counters = self.frames[point]
+        row = frame.agg(*counters).first()
+        assert row is not None  # an aggregation without keys has one row
+        return {name: int(value) for name, value in row.asDict().items()}
+
+
+def rows_counter() -> Column:
+    """Counts the rows."""
+    return sf.count(sf.lit(1)).alias(ROWS)
+
+
+# The order in which the children of a node are joined with it.
+
+Child = TypeVar("Child")
+
+_TEXT, _OTHER = 20, 8
+"""Bytes of a value, as Spark's own estimates have them (`DataType.defaultSize`): of strings and
+binaries, and of numbers and times."""
+
+
+def in_join_order(
+    children: Sequence[Child],
+    key: Callable[[Child], Hashable],
+    width: Callable[[Child], int],
+    is_broadcast: Callable[[Child], bool],
+) -> list[Child]:
+    """The children in the order of their joins; the given order where nothing else decides.
+
+    The children are of one node; `key` gives the columns of the left side by which a child is
+    joined, and `width` the bytes that it adds to a row. `is_broadcast` is asked only where the
+    order matters.
+    """
+    if len({key(child) for child in children}) < 2:
+        return list(children)
+    shuffled: dict[Hashable, list[Child]] = {}
+    broadcast: list[Child] = []
+    for child in children:
+        group = broadcast if is_broadcast(child) else shuffled.setdefault(key(child), [])
+        group.append(child)
+    groups = sorted(shuffled.values(), key=lambda group: sum(map(width, group)))
+    return [*(child for group in groups for child in group), *broadcast]
+
+
+def bytes_of_row(fields: Iterable[spark_types.StructField]) -> int:
+    """Bytes of a row with these fields, as a schema lets one estimate."""
+    return sum(_bytes_of(field.dataType) for field in fields)
+
+
+def _bytes_of(data_type: spark_types.DataType) -> int:
+    match data_type:
+        case spark_types.StructType():
+            return bytes_of_row(data_type.fields)
+        case spark_types.ArrayType():
+            return _bytes_of(data_type.elementType)
+        case spark_types.MapType():
+            return _bytes_of(data_type.keyType) + _bytes_of(data_type.valueType)
+        case spark_types.StringType() | spark_types.BinaryType():
+            return _TEXT
+        case _:
+            return _OTHER
+
+
+def is_broadcast(frame: DataFrame) -> bool:
+    """Whether Spark's estimate of a frame is within its threshold for broadcasts."""
+    conf = frame.sparkSession._jsparkSession.sessionState().conf()
+    estimate = frame._jdf.queryExecution().analyzed().stats().sizeInBytes()
+    return int(estimate) <= int(conf.autoBroadcastJoinThreshold())
+
+
+# Folding: a join tree and one frame a node become one nested frame (rules W13, W23).
 
 JoinListener = Callable[[int, int, JoinNode], None]
 """Called for every join as it enters the plan: its number from 1, how many there are, its child."""

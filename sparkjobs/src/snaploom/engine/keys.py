@@ -1,32 +1,129 @@
-"""Join keys: from a relationship's declaration to expressions over the columns of one source.
-
-Both sides of a join are compared in `castDataType`, and what cannot be cast is NULL, which matches
-nothing (rule W27). Data of a type that the declared one holds without loss is cast to the declared
-one before that, where its keys would be others (`snaploom.engine.keytypes`). The cast is left out
-where it cannot change which rows match: both sides are bare fields of one plain type, so that text
-of equal values is equal and of different ones different. It is worth leaving out: a bucketed source
-is shuffled again once its key is cast.
-"""
+"""Join keys as expressions, the types that they may have, and rows grouped by them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
 
-from snaploom.engine.datatypes import to_spark
-from snaploom.engine.fields import Found, find_field
-from snaploom.engine.keytypes import first_cast
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.common import STRING
-from snaploom.models.datarelationship import DataRelationship, KeyComponent
-from snaploom.planning.sqlgate.nondeterminism import CHANGES_ROWS
-from snaploom.planning.tree import JoinNode, JoinTree
-from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression
+from snaploom.models.datarelationship import DataRelationship, KeyComponent, KeyField
+from snaploom.plan.tree import JoinNode, JoinTree
+from snaploom.policy.sqlfunctions import CHANGES_ROWS
+from snaploom.policy.sqltext import depends_on_width
+from snaploom.spark.gate import SqlPlace, check_resolved, checked_expression
+from snaploom.spark.types import Found, find_field, matches, to_spark
+
+# Which types the data may have where a relationship declares another one.
+
+_DIGITS: dict[type[spark.DataType], int] = {
+    spark.ByteType: 3,
+    spark.ShortType: 5,
+    spark.IntegerType: 10,
+    spark.LongType: 19,
+}
+"""Decimal digits of the largest value of each whole number."""
+
+_EXACT_DIGITS: dict[type[spark.DataType], int] = {spark.FloatType: 7, spark.DoubleType: 15}
+"""Digits of whole numbers that binary fractions hold without loss (IEEE 754: 24 and 53 bits)."""
+
+
+_FLOATS = (spark.FloatType, spark.DoubleType)
+_TIMES = (spark.TimestampType, spark.TimestampNTZType)
+
+
+def is_of_declared_type(field: KeyField, actual: spark.DataType, component: KeyComponent) -> bool:
+    """Whether data of a type gives the key that the declared type would give."""
+    if _gives_declared_keys(field, actual, component):
+        return True
+    return first_cast(field, actual, component) is not None
+
+
+def first_cast(
+    field: KeyField, actual: spark.DataType, component: KeyComponent
+) -> spark.DataType | None:
+    """The declared type, where data is cast to it before anything else; None where it is not."""
+    declared = to_spark(field.data_type)
+    if component.query is not None:
+        is_as_declared = matches(field.data_type, actual)
+        is_whole = not is_as_declared and _are_whole(declared, actual)
+        if is_whole and depends_on_width(component.query):
+            return declared
+    else:
+        is_as_declared = _gives_declared_keys(field, actual, component)
+    return declared if not is_as_declared and holds(declared, actual) else None
+
+
+def _gives_declared_keys(field: KeyField, actual: spark.DataType, component: KeyComponent) -> bool:
+    """Whether data of a type, as it is, gives the key that the declared type would give."""
+    if matches(field.data_type, actual):
+        return True
+    declared = to_spark(field.data_type)
+    if component.query is not None:
+        # A wider one is cast where it matters (`first_cast`).
+        return _are_whole(declared, actual)
+    wanted = to_spark(component.cast_data_type)
+    if isinstance(wanted, spark.StringType):
+        scale, other_scale = _scale(declared), _scale(actual)
+        return scale is not None and scale == other_scale
+    if isinstance(declared, _FLOATS) and isinstance(actual, _FLOATS):
+        return isinstance(wanted, spark.DoubleType)
+    if _scale(declared) is None or _scale(actual) is None:
+        return False
+    # A narrower type has no value that the declared one has not.
+    return holds(declared, actual) or holds(wanted, actual)
+
+
+def _are_whole(one: spark.DataType, other: spark.DataType) -> bool:
+    return type(one) in _DIGITS and type(other) in _DIGITS
+
+
+def _scale(data_type: spark.DataType) -> int | None:
+    """Digits after the point of an exact number; None for other types."""
+    if isinstance(data_type, spark.DecimalType):
+        return data_type.scale
+    return 0 if type(data_type) in _DIGITS else None
+
+
+def holds(wanted: spark.DataType, given: spark.DataType) -> bool:
+    """Whether a type has every value of another one, so that a cast to it loses nothing.
+
+    A day is the midnight that begins it, in the session's zone, which is UTC in a run. Text holds
+    nothing but text: 7 would not be the 007 that was declared.
+    """
+    if wanted == given:
+        return True
+    if isinstance(given, spark.DateType):
+        return isinstance(wanted, _TIMES)
+    if isinstance(given, spark.FloatType):
+        return isinstance(wanted, spark.DoubleType)
+    scale = _scale(given)
+    if scale is None:
+        return False
+    whole = given.precision - scale if isinstance(given, spark.DecimalType) else _digits(given)
+    if isinstance(wanted, spark.DecimalType):
+        return wanted.scale >= scale and wanted.precision - wanted.scale >= whole
+    if type(wanted) in _EXACT_DIGITS:
+        return scale == 0 and whole <= _EXACT_DIGITS[type(wanted)]
+    if scale:
+        return False
+    if isinstance(given, spark.DecimalType):
+        return whole < _digits(wanted)
+    return whole <= _digits(wanted)
+
+
+def _digits(data_type: spark.DataType) -> int:
+    return _DIGITS.get(type(data_type), 0)
+
+
+# Join keys: from a relationship's declaration to expressions over the columns of one source.
 
 _PLAIN_TYPES = (
     spark.BooleanType(),
@@ -232,3 +329,53 @@ def refuse_broken_keys(
 
 def _name(data_type: spark.DataType) -> str:
     return data_type.simpleString()
+
+
+# Grouping: the rows of a source that share a key become one array, in an order of their own.
+
+
+def collect_groups(frame: DataFrame, keys: Sequence[str], packed: str) -> DataFrame:
+    """One row a key: the key columns, and a sorted array of the rows, named `packed`."""
+    whole = reduce(and_, [sf.col(key).isNotNull() for key in keys])
+    array = _sorted_list(sf.col(packed), frame.schema[packed].dataType)
+    return frame.where(whole).groupBy(*keys).agg(array.alias(packed))
+
+
+def _sorted_list(packed: Column, data_type: spark.DataType) -> Column:
+    if is_orderable(data_type):
+        return sf.sort_array(sf.collect_list(packed))
+    ordered = sf.struct(orderable_form(packed, data_type).alias("o"), packed.alias("v"))
+    return sf.transform(sf.array_sort(sf.collect_list(ordered), _compare), lambda e: e["v"])
+
+
+def _compare(left: Column, right: Column) -> Column:
+    return sf.when(left["o"] < right["o"], -1).when(left["o"] > right["o"], 1).otherwise(0)
+
+
+def is_orderable(data_type: spark.DataType) -> bool:
+    """Whether Spark can sort values of a type."""
+    if isinstance(data_type, spark.StructType):
+        return all(is_orderable(field.dataType) for field in data_type.fields)
+    if isinstance(data_type, spark.ArrayType):
+        return is_orderable(data_type.elementType)
+    return not isinstance(data_type, (spark.MapType, spark.VariantType, spark.CalendarIntervalType))
+
+
+def orderable_form(value: Column, data_type: spark.DataType) -> Column:
+    """A value that sorts, and is equal only for equal values: maps become sorted entries."""
+    if is_orderable(data_type):
+        return value
+    if isinstance(data_type, spark.MapType):
+        return sf.sort_array(
+            sf.transform(
+                sf.map_entries(value),
+                lambda e: sf.struct(e["key"], orderable_form(e["value"], data_type.valueType)),
+            )
+        )
+    if isinstance(data_type, spark.ArrayType):
+        return sf.transform(value, lambda e: orderable_form(e, data_type.elementType))
+    if isinstance(data_type, spark.StructType):
+        # The first member distinguishes a NULL struct from a struct of NULLs.
+        members = [orderable_form(value.getField(f.name), f.dataType) for f in data_type.fields]
+        return sf.struct(value.isNull(), *members)
+    return value.cast("string")

@@ -21,10 +21,9 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
 
 from snaploom.confidential import without_secrets
-from snaploom.engine.collect import orderable_form
 from snaploom.engine.expectations import key_columns
-from snaploom.planning.fieldpaths import path_text, quote
-from snaploom.planning.rowchanges import (
+from snaploom.engine.keys import orderable_form
+from snaploom.plan.differences import (
     SAMPLE_COLUMNS,
     VALUE_LENGTH,
     ChangedValue,
@@ -33,6 +32,7 @@ from snaploom.planning.rowchanges import (
     RowChanges,
     RowSample,
 )
+from snaploom.types.schemas import path_text, quote
 
 _BEFORE, _AFTER, _CHANGE, _PLACE = "before", "after", "change", "place"
 _SIDE, _CONTENT, _NUMBER, _IS_EQUAL = "side", "content", "number", "is_equal"

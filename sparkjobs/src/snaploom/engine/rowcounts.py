@@ -1,34 +1,113 @@
-"""The row-count rule: a left join that returns more rows than it received fails the snapshot.
-
-out = in proves that every left row met at most one right row (rule W24). Counts come
-from the job itself, by `snaploom.engine.probes.Observing`; they are believed when they are complete
-and every task ran once. Otherwise (optimised away, empty, retried, or a mismatch) exact queries
-decide, so that neither a lost nor a doubled metric can publish multiplied rows or refuse good ones
-(rule W25).
-"""
+"""The row-count rule: a left join that returns more rows than it received fails the snapshot."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from time import monotonic, sleep
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
-from snaploom.engine.fold import NUMBER, JoinListener, Side, Weave, fold
-from snaploom.engine.probes import (
+from snaploom.engine.fold import (
+    NUMBER,
     ROWS,
     Counts,
+    JoinListener,
     Observing,
     Point,
     Recording,
+    Side,
+    Weave,
     counts_of_snapshot,
+    fold,
 )
-from snaploom.engine.retries import await_listeners, ran_exactly_once
 from snaploom.engine.subtrees import FoldedSubtree, SnapshotSubtrees
 from snaploom.errors import RowsMultiplied, SourceNotReadable
 from snaploom.models.report import JoinMeasure
-from snaploom.planning.tree import JoinNode
+from snaploom.plan.tree import JoinNode
+
+# Did everything in a job group run exactly once?
+
+TASK_PATIENCE = 10.0
+"""Seconds to wait for cancelled tasks to end: Spark's own interrupt at the next row or batch,
+an expression that takes longer is left behind, and its file to `snaploom gc`."""
+POLL_SECONDS = 0.05
+"""Time between two looks at running tasks: they end within milliseconds of the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskProgress:
+    """How far the running jobs of a group are."""
+
+    done: int
+    total: int
+
+
+def await_listeners(spark: SparkSession, seconds: float) -> bool:
+    """Wait until Spark's listeners have seen all events so far; whether they have, in time.
+
+    Listeners fill both the status store and observations, some time after an action returns.
+    """
+    try:
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(int(seconds * 1000))
+    except Py4JError:
+        return False
+    return True
+
+
+def ran_exactly_once(spark: SparkSession, job_group: str) -> bool:
+    """Whether no task or stage of a job group failed, was killed, or ran a second time."""
+    context = spark.sparkContext._jsc.sc()
+    store = context.statusStore()
+    try:
+        for job_id in context.statusTracker().getJobIdsForGroup(job_group):
+            job = store.job(job_id)
+            if job.numFailedTasks() or job.numKilledTasks() or job.numFailedStages():
+                return False
+            stages = job.stageIds()
+            for index in range(stages.size()):
+                if store.lastStageAttempt(stages.apply(index)).attemptId() > 0:
+                    return False
+    except Py4JError:
+        return False
+    return True
+
+
+def await_tasks(spark: SparkSession, seconds: float) -> bool:
+    """Wait until no task runs on any executor; whether that came about in time.
+
+    A job that failed or was cancelled is over before its tasks are.
+    """
+    deadline = monotonic() + seconds
+    try:
+        store = spark.sparkContext._jsc.sc().statusStore()
+        while monotonic() < deadline:
+            executors = store.executorList(True)
+            if not any(executors.apply(i).activeTasks() for i in range(executors.size())):
+                return True
+            sleep(POLL_SECONDS)
+    except (Py4JError, OSError):
+        return False
+    return False
+
+
+def task_progress(spark: SparkSession, job_group: str) -> TaskProgress:
+    """Tasks done and in all, over the stages of a group's jobs that Spark knows of by now."""
+    tracker = spark.sparkContext.statusTracker()
+    done = total = 0
+    for job_id in tracker.getJobIdsForGroup(job_group):
+        job = tracker.getJobInfo(job_id)
+        for stage_id in job.stageIds if job is not None else ():
+            stage = tracker.getStageInfo(stage_id)
+            if stage is not None:
+                done += stage.numCompletedTasks
+                total += stage.numTasks
+    return TaskProgress(done, total)
+
+
+# The row-count rule: a left join that returns more rows than it received fails the snapshot.
 
 SAMPLES = 20
 """Keys that an error shows; the first few nearly always show the cause."""

@@ -1,28 +1,54 @@
-"""Folded subtrees that several snapshots share: folded once, counted once, and remembered.
-
-The first snapshot that has such a subtree folds it as always, and Spark keeps its rows (in memory,
-then on the disks of executors) while they pass by; the counts that prove its joins are observed in
-that job. Later ones take rows and counts from memory, so that the proof covers every join of every
-snapshot as before. Exact counts, where they are needed, never use what is remembered.
-
-A signature identifies a subtree: its nodes, their keys, the snapshot and fingerprint of each
-source, and its schema. Anything else is another subtree.
-"""
+"""Folded subtrees that several snapshots share, and samples of the root's rows."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
 
-from snaploom.engine.fold import Weave
-from snaploom.engine.probes import Counts, Point
-from snaploom.storage.layout import content_hash
+from snaploom.engine.fold import Counts, Point, Weave
+from snaploom.errors import FieldMissing
+from snaploom.output.layout import content_hash
+from snaploom.spark.types import find_field
+
+# A share of the root's rows, the same in every run and every snapshot: by a hash of their key.
+
+_BUCKETS = 1 << 32
+"""Equal parts into which hashes fall: fine enough for any share that somebody writes down."""
+
+
+def sampled(frame: DataFrame, key: Sequence[str], share: float, source: str) -> DataFrame:
+    """The rows whose key falls into a share of all hashes.
+
+    `key` is the `rootKey`, `share` is between 0 and 1.
+
+    Raises:
+        FieldMissing: the root has no such column in this snapshot.
+    """
+    columns = []
+    for name in key:
+        found = find_field(frame.schema, name)
+        if found is None:
+            raise FieldMissing(
+                "the root has no such column in this snapshot",
+                resource=f"DataSource/{source}",
+                path="spec.dataModel.rootDataSource.rootKey",
+                found=name,
+                expected="a column of the root",
+                hint="correct rootKey, or the root's data",
+            )
+        columns.append(sf.col(found.expression))
+    bucket = sf.pmod(sf.xxhash64(*columns), sf.lit(_BUCKETS))
+    return frame.where(bucket < sf.lit(int(share * _BUCKETS)))
+
+
+# Folded subtrees that several snapshots share: folded once, counted once, and remembered.
 
 
 @dataclass(frozen=True)

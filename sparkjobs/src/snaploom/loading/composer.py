@@ -1,30 +1,210 @@
-"""Composes YAML text to nodes with positions, within bounds; reports every fault.
-
-PyYAML's events are composed here and not by PyYAML, because its composer forgets where keys stand,
-lets the last of two equal keys win, and expands aliases without bound. Events come from libyaml
-where PyYAML was built with it, about ten times faster.
-"""
+"""Composes YAML text to nodes with positions, within bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import yaml
+from pydantic import JsonValue
 
 from snaploom.loading.nearmisses import did_you_mean
-from snaploom.loading.nodes import (
-    Entry,
-    Item,
-    Mapping,
-    Node,
-    Position,
-    Scalar,
-    Segment,
-    Sequence,
-    join_path,
+
+# The meaning of a plain YAML scalar, read as kubectl reads it, so that one file means one thing.
+
+ScalarValue = str | int | float | bool | None
+
+_WORDS: dict[str, bool | None] = {
+    **dict.fromkeys(
+        ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True
+    ),
+    **dict.fromkeys(
+        ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False
+    ),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+}
+_NUMBER_START = frozenset("+-.0123456789")
+_INTEGER = re.compile(
+    r"(?P<sign>[+-]?)(?:0[xX](?P<hex>[0-9a-fA-F]+)|0[bB](?P<binary>[01]+)|0[oO]?(?P<octal>[0-7]+)"
+    r"|(?P<decimal>0|[1-9][0-9]*))"
 )
-from snaploom.loading.scalars import resolve_plain
+_FLOAT = re.compile(r"[+-]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][+-]?[0-9]+)?")
+_LONGEST_INTEGER = 66
+"""Characters of the longest 64-bit number, in binary with its prefix; longer text is no integer."""
+_LONGEST_FLOAT = 400
+"""More digits than any 64-bit float has an effect of."""
+
+
+def resolve_plain(text: str) -> ScalarValue:
+    """The value of a plain (unquoted) scalar."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in _NUMBER_START:
+        return text
+    number = _number(text.replace("_", ""))
+    return text if number is None else number
+
+
+def _number(text: str) -> int | float | None:
+    if len(text) <= _LONGEST_INTEGER and (form := _INTEGER.fullmatch(text)):
+        value = _integer(form)
+        if -(2**63) <= value < 2**64:
+            return value
+    if len(text) <= _LONGEST_FLOAT and _FLOAT.fullmatch(text):
+        real = float(text)
+        return real if math.isfinite(real) else None
+    return None
+
+
+def _integer(form: re.Match[str]) -> int:
+    for group, base in (("hex", 16), ("binary", 2), ("octal", 8), ("decimal", 10)):
+        if form[group] is not None:
+            return int(form["sign"] + form[group], base)
+    raise AssertionError("one of the groups matched")
+
+
+# Parsed YAML with positions: scalars, sequences and mappings, and the way to a field path.
+
+
+class Position(NamedTuple):
+    """A place in a file, counted from 1."""
+
+    line: int
+    column: int
+
+
+class Scalar(NamedTuple):
+    """A single value, with the text that it was written as."""
+
+    value: ScalarValue
+    text: str
+
+    @property
+    def size(self) -> int:
+        """Nodes in all."""
+        return 1
+
+
+class Item(NamedTuple):
+    """A member of a sequence, and where it stands (for an alias: where the alias stands)."""
+
+    at: Position
+    node: Node
+
+
+class Entry(NamedTuple):
+    """A value of a mapping, with the places of key and value."""
+
+    key_at: Position
+    at: Position
+    node: Node
+
+
+class Sequence(NamedTuple):
+    """A list."""
+
+    items: tuple[Item, ...]
+    size: int
+
+
+class Mapping(NamedTuple):
+    """A mapping; its keys are text, merge keys are resolved."""
+
+    entries: dict[str, Entry]
+    size: int
+
+
+Node = Scalar | Sequence | Mapping
+Segment = str | int
+
+_NOWHERE = Position(0, 0)
+_SEGMENT = re.compile(
+    r'\[(?P<index>[0-9]+)\]|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]|\.?(?P<name>[^.\[\]]+)'
+)
+_PLAIN_NAME = re.compile(r"[^.\[\]\"\s]+")
+
+
+def plain(node: Node) -> JsonValue:
+    """The value without positions; aliases are expanded."""
+    if isinstance(node, Mapping):
+        return {key: plain(entry.node) for key, entry in node.entries.items()}
+    if isinstance(node, Sequence):
+        return [plain(item.node) for item in node.items]
+    return node.value
+
+
+def node_of(value: JsonValue) -> Node:
+    """The node of a value that comes from no file: the inverse of `plain`, without positions."""
+    if isinstance(value, dict):
+        entries = {key: Entry(_NOWHERE, _NOWHERE, node_of(inner)) for key, inner in value.items()}
+        return Mapping(entries, 1 + sum(entry.node.size for entry in entries.values()))
+    if isinstance(value, list):
+        items = tuple(Item(_NOWHERE, node_of(inner)) for inner in value)
+        return Sequence(items, 1 + sum(item.node.size for item in items))
+    return Scalar(value, value if isinstance(value, str) else json.dumps(value))
+
+
+def join_path(segments: Iterable[Segment]) -> str:
+    """The text of a field path, such as `spec.dataModel.otherDataSources[2].fieldName`."""
+    text = ""
+    for segment in segments:
+        if isinstance(segment, int):
+            text += f"[{segment}]"
+        elif not _PLAIN_NAME.fullmatch(segment):
+            text += f"[{json.dumps(segment, ensure_ascii=False)}]"
+        else:
+            text += f".{segment}" if text else segment
+    return text
+
+
+def split_path(path: str) -> tuple[Segment, ...]:
+    """The segments of a field path; the inverse of `join_path`."""
+    segments: list[Segment] = []
+    for match in _SEGMENT.finditer(path):
+        if match["index"] is not None:
+            segments.append(int(match["index"]))
+        elif match["quoted"] is not None:
+            segments.append(json.loads(match["quoted"]))
+        else:
+            segments.append(match["name"])
+    return tuple(segments)
+
+
+def scalar_at(node: Node, segments: Iterable[Segment]) -> Scalar | None:
+    """The scalar at a path; None when there is none."""
+    for segment in segments:
+        if isinstance(node, Mapping) and isinstance(segment, str) and segment in node.entries:
+            node = node.entries[segment].node
+        elif isinstance(node, Sequence) and isinstance(segment, int) and segment < len(node.items):
+            node = node.items[segment].node
+        else:
+            return None
+    return node if isinstance(node, Scalar) else None
+
+
+def position_of(node: Node, at: Position, segments: Iterable[Segment]) -> Position:
+    """Where a path stands: a scalar's own place, the key of anything larger.
+
+    Where the path leads to nothing (a field that is missing), the nearest that is there.
+    """
+    for segment in segments:
+        if isinstance(node, Mapping) and isinstance(segment, str) and segment in node.entries:
+            entry = node.entries[segment]
+            node = entry.node
+            at = entry.at if isinstance(node, Scalar) and node.text else entry.key_at
+        elif isinstance(node, Sequence) and isinstance(segment, int) and segment < len(node.items):
+            item = node.items[segment]
+            node, at = item.node, item.at
+        else:
+            break
+    return at
+
+
+# Composes YAML text to nodes with positions, within bounds; reports every fault.
 
 MAX_DEPTH = 64
 """Levels of nesting. The deepest sensible declaration, a data type of 15 nested structs (as deep as

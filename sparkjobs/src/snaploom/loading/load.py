@@ -8,22 +8,30 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from snaploom.loading.composer import Document, Fault, compose
-from snaploom.loading.documents import Read, members, read_object, read_resource
-from snaploom.loading.filetexts import SourceText, read_files
-from snaploom.loading.nodes import Mapping, Node, Position, position_of, split_path
+from snaploom.loading.composer import (
+    Document,
+    Fault,
+    Mapping,
+    Node,
+    Position,
+    compose,
+    position_of,
+    split_path,
+)
+from snaploom.loading.documents import Read, Surroundings, members, read_object, read_resource
 from snaploom.loading.project import (
     AppliedProject,
+    SourceText,
     applied_project,
     is_project_file,
     nested_project,
+    read_files,
     unused_findings,
 )
-from snaploom.loading.substitution import Surroundings
+from snaploom.models.allowances import NO_CHOICE, VariableChoice
 from snaploom.models.codes import make_finding
-from snaploom.models.finding import Finding, errors_of
-from snaploom.models.projectfile import NO_CHOICE, VariableChoice
-from snaploom.models.resource import Resource
+from snaploom.models.common import Resource
+from snaploom.models.findings import Finding, errors_of
 
 _NOWHERE = Position(0, 0)
 _NO_NODE = Mapping({}, 1)

@@ -1,19 +1,17 @@
-"""The base of every model of the API: naming, strictness, and rules beyond a schema.
-
-All models are frozen and reject unknown keys; outside they are camelCase, inside snake_case. Each
-field is followed by a string that becomes its description in CRDs, editor schemas and reference
-(`attributedocs`). A model is built when it is first used: a command uses a few of two hundred.
-Kubernetes needs three things that JSON Schema lacks: the merge behaviour of lists (`ListType`),
-rules that span fields (`CelRule`) and a bound on every string and list (rule R17). They live on
-the models, so that the generated CRDs never differ from the parser.
-"""
+"""What every model of the API shares: naming, strictness, documentation, and variables."""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
-from collections.abc import Mapping
+import re
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum, StrEnum
 from functools import cache
+from itertools import pairwise
 from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import (
@@ -33,6 +31,102 @@ from pydantic_core import (
     core_schema,
     to_json,
 )
+
+# Meanings of the members of enums and the fields of models: the strings below them in the source.
+
+
+def member_docs(enum: type[Enum]) -> dict[str, str]:
+    """The meaning of each member that has one, by value, on one line.
+
+    Raises:
+        OSError: the source of the enum is not available.
+    """
+    return {str(enum[name].value): one_line(text) for name, text in _docs(enum)}
+
+
+def field_docs(model: type[BaseModel]) -> dict[str, str]:
+    """The meaning of each field of a model that has one, by name inside Python.
+
+    Raises:
+        OSError: the source of the model is not available.
+    """
+    bases = [base for base in reversed(model.__mro__) if issubclass(base, BaseModel)]
+    found = dict(docs for base in bases if base is not BaseModel for docs in _docs(base))
+    return {name: found[name] for name in model.model_fields if name in found}
+
+
+_CITATION = re.compile(r" \((?:rules? [WSRP]|decisions? )\d[^)]*\)")
+
+
+def one_line(text: str) -> str:
+    """A docstring as users read it: on one line, and without citations of rules and decisions."""
+    return _CITATION.sub("", " ".join(text.split()))
+
+
+def _docs(owner: type) -> Iterator[tuple[str, str]]:
+    found = _classes(owner.__module__).get(owner.__name__)
+    for member, string in pairwise(found.body if found else ()):  # none: made by `create_model`
+        if (name := _assigned(member)) and (text := _string(string)):
+            yield name, inspect.cleandoc(text)
+
+
+@cache
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+
+
+def _assigned(node: ast.stmt) -> str | None:
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name
+    return None
+
+
+def _string(node: ast.stmt) -> str | None:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return node.value.value if isinstance(node.value.value, str) else None
+    return None
+
+
+# Marks of fields: where a declaration may have variables of a project, or a path from its file.
+
+WITHOUT_VARIABLE = r"^([^$]|\$+[^$(])*\$*$"
+"""Pattern of a text without `$(`."""
+
+
+@dataclass(frozen=True)
+class Variables:
+    """Marks a text in which `$(name)` stands for the value of a variable."""
+
+    of: str
+    """The kind of the text, for messages: a URI, a name or a time."""
+
+
+class PathForm(StrEnum):
+    """How characters of a folder are written in a path."""
+
+    PLAIN = "PLAIN"
+    """As they are."""
+    GLOB = "GLOB"
+    """As Hadoop's globs: `*`, `?`, `[`, `{` and their like behind a backslash."""
+    PREFIX = "PREFIX"
+    """As a prefix with captures: braces are doubled."""
+
+
+@dataclass(frozen=True)
+class LocalPath:
+    """Marks a text that may be a path relative to the file which declares it."""
+
+    form: PathForm = PathForm.PLAIN
+    """How the folder of the file is written in front of it."""
+    field: str = ""
+    """A field beside it that decides whether it is a path at all; empty, it always is."""
+    values: frozenset[str] = frozenset()
+    """Values of that field with which it is one."""
+
+
+# The base of every model of the API: naming, strictness, and rules beyond a schema.
 
 CONTRADICTION: Final = "contradiction"
 """Error type of every rule between fields of one model; its message is written for people."""

@@ -1,17 +1,192 @@
-"""Fragments that several kinds share: bounded text, time offsets, data types, status."""
+"""Fragments that several kinds share: bounded text, time offsets, instants, patterns of dates."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
-from typing import Annotated, ClassVar, Literal, Self
+from functools import cache
+from typing import Annotated, ClassVar, Literal, NewType, Self
 
 from annotated_types import Ge, Le, MaxLen, MinLen
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, JsonValue, StringConstraints, model_validator
+from whenever import Date, Instant, OffsetDateTime, PlainDateTime
 
-from snaploom.models.base import ApiModel, ListType, contradiction
+from snaploom.models.base import (
+    WITHOUT_VARIABLE,
+    ApiModel,
+    ListType,
+    LocalPath,
+    Variables,
+    contradiction,
+)
 from snaploom.models.shortforms import TYPE
-from snaploom.models.variables import WITHOUT_VARIABLE, LocalPath, Variables
+
+# Instants: integers of nanoseconds since 1970-01-01T00:00:00Z, and their ISO 8601 form.
+
+EpochNanos = NewType("EpochNanos", int)
+"""Nanoseconds since the epoch, UTC."""
+
+NANOS_PER_SECOND = 1_000_000_000
+NANOS_PER_MILLISECOND = 1_000_000
+NANOS_PER_MICROSECOND = 1_000
+
+
+def format_instant(instant: EpochNanos) -> str:
+    """ISO 8601 in UTC, with as many fractional digits as needed: `2020-01-01T00:00:00Z`."""
+    return Instant.from_timestamp(instant, unit="nanosecond").format_iso()
+
+
+def parse_instant(text: str) -> EpochNanos:
+    """Parse ISO 8601 with `Z` or an offset.
+
+    Raises:
+        ValueError: without an offset, or when it is no ISO 8601 date-time.
+    """
+    return EpochNanos(OffsetDateTime.parse_iso(text).to_instant().timestamp(unit="nanosecond"))
+
+
+def with_zone(text: str) -> str:
+    """A time without a zone, or a date, completed to an instant in UTC; empty if it is neither."""
+    for ending in ("Z", "T00:00:00Z"):
+        try:
+            parse_instant(text + ending)
+        except ValueError:
+            continue
+        return text + ending
+    return ""
+
+
+def now() -> EpochNanos:
+    """The wall clock; only entry points call it, everything below takes `now` as an argument."""
+    return EpochNanos(Instant.now().timestamp(unit="nanosecond"))
+
+
+# Patterns of dates in names and columns, such as `yyyyMMdd`: the period that a value names.
+
+WIDEST = 64
+"""Characters of the longest pattern."""
+
+
+class Granularity(StrEnum):
+    """Length of the period that a value names."""
+
+    YEAR = "year"
+    """A calendar year."""
+    MONTH = "month"
+    """A calendar month."""
+    WEEK = "week"
+    """A week of ISO 8601, from Monday on."""
+    DAY = "day"
+    """A calendar day."""
+    HOUR = "hour"
+    """An hour."""
+    MINUTE = "minute"
+    """A minute."""
+    SECOND = "second"
+    """A second."""
+
+
+UNITS = {
+    "yyyy": "[0-9]{4}", "MM": "[0-9]{2}", "dd": "[0-9]{2}", "DDD": "[0-9]{3}", "HH": "[0-9]{2}",
+    "mm": "[0-9]{2}", "ss": "[0-9]{2}", "YYYY": "[0-9]{4}", "ww": "[0-9]{2}",
+}  # fmt: skip
+"""Units, as Java's patterns name them, and their digits. `YYYY` and `ww` are year and week of ISO
+8601, whose weeks begin on Monday."""
+_DAYS = {
+    Granularity.YEAR: {"yyyy"},
+    Granularity.MONTH: {"yyyy", "MM"},
+    Granularity.WEEK: {"YYYY", "ww"},
+    Granularity.DAY: {"yyyy", "MM", "dd"},
+}
+_CLOCK = (("HH", Granularity.HOUR), ("mm", Granularity.MINUTE), ("ss", Granularity.SECOND))
+_TOKEN = re.compile(r"'(?P<quoted>[^']*)'|(?P<unit>([A-Za-z])\3*)|(?P<text>[^A-Za-z']+)")
+
+
+class PatternInvalid(ValueError):
+    """A text is no pattern; the message is the fault, without a final full stop."""
+
+
+@dataclass(frozen=True)
+class TimePattern:
+    """A parsed pattern."""
+
+    text: str
+    form: re.Pattern[str]
+    granularity: Granularity
+    width: int
+    """Characters of every value."""
+
+    def start(self, value: str | int) -> PlainDateTime:
+        """The first moment of the period that a value names, in its own zone.
+
+        `value` may be a number whose leading zeros are missing.
+
+        Raises:
+            ValueError: the value is not of the pattern, or there is no such date.
+        """
+        text = value if isinstance(value, str) else f"{value:0{self.width}d}"
+        found = self.form.fullmatch(text)
+        if found is None:
+            raise ValueError(text)
+        part = {unit: int(number) for unit, number in found.groupdict().items()}
+        if "ww" in part:
+            monday = date.fromisocalendar(part["YYYY"], part["ww"], 1)
+            day = Date(monday.year, monday.month, monday.day)
+        elif "DDD" in part:
+            day = Date(part["yyyy"], 1, 1).add(days=part["DDD"] - 1)
+            if part["DDD"] < 1 or day.year != part["yyyy"]:
+                raise ValueError(text)
+        else:
+            day = Date(part["yyyy"], part.get("MM", 1), part.get("dd", 1))
+        clock = (part.get(unit, 0) for unit, _ in _CLOCK)
+        return PlainDateTime(day.year, day.month, day.day, *clock)
+
+
+@cache
+def parse_pattern(text: str) -> TimePattern:
+    """Parse a pattern such as `yyyyMMdd`, `yyyy-MM` or `YYYY-'W'ww`.
+
+    Raises:
+        PatternInvalid: with the reason.
+    """
+    units: list[str] = []
+    form, width, end = "", 0, 0
+    for token in _TOKEN.finditer(text):
+        if token.start() != end:
+            break
+        end = token.end()
+        unit = token["unit"]
+        if unit is None:
+            literal = token["text"] if token["text"] is not None else token["quoted"] or "'"
+            form, width = form + re.escape(literal), width + len(literal)
+            continue
+        if unit not in UNITS:
+            raise PatternInvalid(f"there is no unit '{unit}'")
+        if unit in units:
+            raise PatternInvalid(f"'{unit}' stands twice")
+        units.append(unit)
+        form, width = f"{form}(?P<{unit}>{UNITS[unit]})", width + len(unit)
+    if end != len(text):
+        raise PatternInvalid("a quote is not closed")
+    return TimePattern(text, re.compile(form), _granularity(set(units)), width)
+
+
+def _granularity(units: set[str]) -> Granularity:
+    clock = [(unit, length) for unit, length in _CLOCK if unit in units]
+    days = {"yyyy", "MM", "dd"} if units >= {"yyyy", "DDD"} and not units & {"MM", "dd"} else None
+    named = days or units - {unit for unit, _ in _CLOCK}
+    found = next((length for length, wanted in _DAYS.items() if wanted == named), None)
+    if found is None or [unit for unit, _ in clock] != [unit for unit, _ in _CLOCK[: len(clock)]]:
+        raise PatternInvalid("a unit is missing between the year and the smallest one")
+    if clock and found is not Granularity.DAY:
+        raise PatternInvalid("hours need a day")
+    return clock[-1][1] if clock else found
+
+
+# Fragments that several kinds share: bounded text, time offsets, data types, status.
 
 GROUP = "snaploom.io"
 VERSION = "v1alpha1"
@@ -338,3 +513,69 @@ class ResourceStatus(ApiModel):
 
 for _model in (ArrayType, MapType, SchemaField, StructType, DataType):
     _model.model_rebuild()
+
+
+# The envelope of every resource: version, kind and metadata, as Kubernetes writes them.
+
+_Text = Annotated[str, StringConstraints(max_length=1024)]
+_AnnotationText = Annotated[str, StringConstraints(max_length=262_144)]  # Kubernetes' own limit
+
+
+class ObjectMeta(ApiModel):
+    """Metadata of a resource; all but name, namespace, labels and annotations is the cluster's."""
+
+    name: ResourceName
+    """Name, unique per kind (and namespace)."""
+    namespace: Annotated[_Text, Variables("a name")] | None = None
+    """Namespace; references never leave it."""
+    labels: StringMap = Field(default_factory=dict)
+    """Labels."""
+    annotations: Annotated[dict[_Text, _AnnotationText], MaxLen(256)] = Field(default_factory=dict)
+    """Annotations."""
+    generate_name: _Text | None = None
+    """Set by the cluster."""
+    uid: _Text | None = None
+    """Set by the cluster."""
+    resource_version: _Text | None = None
+    """Set by the cluster."""
+    generation: int | None = None
+    """Set by the cluster: counts changes of the spec."""
+    creation_timestamp: _Text | None = None
+    """Set by the cluster."""
+    deletion_timestamp: _Text | None = None
+    """Set by the cluster."""
+    deletion_grace_period_seconds: int | None = None
+    """Set by the cluster."""
+    finalizers: Annotated[tuple[_Text, ...], MaxLen(64)] = ()
+    """Set by controllers."""
+    owner_references: Annotated[tuple[JsonValue, ...], MaxLen(64)] = ()
+    """Set by controllers."""
+    managed_fields: Annotated[tuple[JsonValue, ...], MaxLen(256)] = ()
+    """Set by the cluster."""
+    self_link: _Text | None = None
+    """Set by old clusters."""
+
+
+class Resource(ApiModel):
+    """The parts of every kind besides its spec."""
+
+    api_version: Literal["snaploom.io/v1alpha1"] = API_VERSION
+    """Version of the API."""
+    kind: str
+    """Name of the kind."""
+    metadata: ObjectMeta
+    """Name, labels and the cluster's additions."""
+
+    @property
+    def name(self) -> str:
+        """Name of the resource."""
+        return self.metadata.name
+
+    @property
+    def identity(self) -> str:
+        """`Kind/name`, as messages name it."""
+        return f"{self.kind}/{self.metadata.name}"
+
+
+LARGEST = 2**63 - 1
+"""Of numbers that Spark, Iceberg and file systems know: 64 bits with a sign."""

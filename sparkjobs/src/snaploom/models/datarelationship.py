@@ -13,13 +13,13 @@ from snaploom.models.common import (
     Atomic,
     ColumnName,
     DataType,
+    Resource,
     ResourceName,
     ResourceStatus,
     SqlText,
     Unique,
 )
 from snaploom.models.datasource import UsedBy
-from snaploom.models.resource import Resource
 from snaploom.models.shortforms import TYPE
 
 

@@ -8,12 +8,23 @@ from typing import Annotated, ClassVar, Literal, Self
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
-from snaploom.models.base import ApiModel, CelRule, ListType, contradiction
+from snaploom.models.base import (
+    WITHOUT_VARIABLE,
+    ApiModel,
+    CelRule,
+    ListType,
+    LocalPath,
+    PathForm,
+    Variables,
+    contradiction,
+)
 from snaploom.models.common import (
     Alias,
     Atomic,
     ColumnName,
+    PatternInvalid,
     PlaceText,
+    Resource,
     ResourceName,
     ResourceStatus,
     SchemaField,
@@ -24,10 +35,8 @@ from snaploom.models.common import (
     TimeZoneName,
     Unique,
     UriText,
+    parse_pattern,
 )
-from snaploom.models.resource import Resource
-from snaploom.models.timepatterns import PatternInvalid, parse_pattern
-from snaploom.models.variables import WITHOUT_VARIABLE, LocalPath, PathForm, Variables
 
 GlobText = Annotated[PlaceText, LocalPath(PathForm.GLOB)]
 PrefixText = Annotated[PlaceText, LocalPath(PathForm.PREFIX)]

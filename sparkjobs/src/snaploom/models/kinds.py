@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from snaploom.models.common import Resource
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource
-from snaploom.models.fieldtransformer import FieldTransformer
-from snaploom.models.metadataapplicator import MetadataApplicator
+from snaploom.models.fieldtransformer import FieldTransformer, MetadataApplicator
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.resource import Resource
 from snaploom.models.skippingindex import SkippingIndex
 
 CATEGORY = "snaploom"

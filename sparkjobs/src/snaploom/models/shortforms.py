@@ -1,7 +1,7 @@
 """Short forms: types, lengths of time and local times as one text, beside their long forms.
 
 A short form is read where a model is parsed, and is the same model as the long form from there on.
-Each has a pattern, which the API server checks as well (`snaploom.models.schema`).
+Each has a pattern, which the API server checks as well (`snaploom.models.schemas`).
 """
 
 from __future__ import annotations

@@ -8,11 +8,12 @@ from typing import Annotated, ClassVar, Literal, Self
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import Field, StringConstraints, model_validator
 
-from snaploom.models.base import ApiModel, CelRule, contradiction
+from snaploom.models.base import ApiModel, CelRule, Variables, contradiction
 from snaploom.models.common import (
     Atomic,
     ColumnName,
     PlaceText,
+    Resource,
     ResourceName,
     ResourceStatus,
     ShortText,
@@ -22,9 +23,7 @@ from snaploom.models.common import (
     Unique,
 )
 from snaploom.models.datasource import Credentials
-from snaploom.models.resource import Resource
 from snaploom.models.run import CurrentRun, LastRun, RunSettings
-from snaploom.models.variables import Variables
 
 KeyLabel = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 """Name of an encryption key in the key management service; never the key itself."""

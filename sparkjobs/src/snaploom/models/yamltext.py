@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import yaml
 from pydantic import JsonValue
 
-from snaploom.models.resource import Resource
+from snaploom.models.common import Resource
 
 
 def to_yaml(resources: Iterable[Resource]) -> str:

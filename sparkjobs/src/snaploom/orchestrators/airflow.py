@@ -17,8 +17,8 @@ from airflow.sdk import Asset, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from pydantic import JsonValue
 
+from snaploom.models.allowances import NO_CHOICE
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.projectfile import NO_CHOICE
 from snaploom.orchestrators.outputrun import GROUP, RunChoice, newest_of, rows_of, run_output
 from snaploom.project.project import Project, Source, load
 

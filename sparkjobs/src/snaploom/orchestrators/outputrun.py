@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from snaploom.errors import SnaploomError
+from snaploom.output.versions import Time
 from snaploom.project.project import Project
 from snaploom.project.results import Run
-from snaploom.storage.readchoice import Time
 
 GROUP = "snaploom"
 """Group of the assets where nobody names another."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from snaploom.visibletext import visible_lines
+from snaploom.confidential import visible_lines
 
 _CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;white-space:pre-wrap"
 

@@ -11,54 +11,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
 from snaploom import ondemand
-from snaploom.confidential import remember_environment
+from snaploom.confidential import remember_environment, visible_lines
 from snaploom.errors import ArgumentInvalid
-from snaploom.jobs.declarations.allowlists import allowances_of
-from snaploom.jobs.declarations.declarationfiles import (
-    Declarations,
-    declared,
-    read_declarations,
-    runnable_bundles,
-)
-from snaploom.jobs.interruption import signal_handlers
-from snaploom.jobs.namedfolders import open_named
-from snaploom.jobs.plannedoutput import plan_output
-from snaploom.jobs.published.datadiff import SAMPLES, data_diff_request
-from snaploom.jobs.published.declarationdiff import compare
-from snaploom.jobs.published.outputcheck import CheckRequest, check_output, live_times
-from snaploom.jobs.published.runestimate import Estimate
-from snaploom.jobs.reports.textlines import writing_lines
-from snaploom.jobs.runevents import Warned
-from snaploom.jobs.session.providers import (
-    OpenSession,
-    index_places,
-    session_beside,
-    with_drivers,
-)
-from snaploom.jobs.weaving.runoptions import (
+from snaploom.models.allowances import NO_CHOICE, VariableChoice
+from snaploom.models.common import EpochNanos, Resource, now
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.yamltext import to_yaml
+from snaploom.output.entries import SnapshotRecord
+from snaploom.output.folder import is_unused, open_folder
+from snaploom.output.versions import Time, instant_of
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.times import Selection
+from snaploom.policy.pods import allowances_of
+from snaploom.project.pages import Pages, Status
+from snaploom.project.results import Checked, DataDiff, Diff, Findings, Plan, Run, Runs
+from snaploom.run.declarations import Declarations, declared, read_declarations, runnable_bundles
+from snaploom.run.events import Estimate, Warned, signal_handlers
+from snaploom.run.folders import open_named
+from snaploom.run.joblog import writing_lines
+from snaploom.run.plannedoutput import plan_output
+from snaploom.run.published.diff import SAMPLES, compare, data_diff_request
+from snaploom.run.published.outputcheck import CheckRequest, check_output, live_times
+from snaploom.run.session.providers import OpenSession, index_places, session_beside, with_drivers
+from snaploom.run.weaving.requests import (
     MOST_PARALLEL_SNAPSHOTS,
+    PlanRequest,
     RunOptions,
+    RunRequest,
     refuse_unacknowledged,
     span_of,
 )
-from snaploom.jobs.weaving.runrequest import PlanRequest, RunRequest
-from snaploom.jobs.weaving.runs import estimate_run, preview, weave_outputs
-from snaploom.models.outputdataset import OutputDataset
-from snaploom.models.projectfile import NO_CHOICE, VariableChoice
-from snaploom.models.resource import Resource
-from snaploom.models.times import EpochNanos, now
-from snaploom.models.yamltext import to_yaml
-from snaploom.planning.bundle import Bundle
-from snaploom.planning.dependence import upstream_outputs
-from snaploom.planning.selection import Selection
-from snaploom.project.pages import Pages
-from snaploom.project.results import Checked, DataDiff, Diff, Findings, Plan, Run, Runs
-from snaploom.project.status import Status
+from snaploom.run.weaving.runs import estimate_run, preview, weave_outputs
 from snaploom.site.collection import Clock, declared_pages
-from snaploom.storage.entries import SnapshotRecord
-from snaploom.storage.folder import is_unused, open_folder
-from snaploom.storage.readchoice import Time, instant_of
-from snaploom.visibletext import visible_lines
+from snaploom.validate.outputs import upstream_outputs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

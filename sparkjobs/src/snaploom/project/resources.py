@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from snaploom.models.common import ObjectMeta, Resource
 from snaploom.models.datarelationship import DataRelationship as _DataRelationship
 from snaploom.models.datarelationship import DataRelationshipSpec, Representation
 from snaploom.models.datasource import ComplexVirtual, DataSourceSpec, HdfsLike, Jdbc, SimpleVirtual
 from snaploom.models.datasource import DataSource as _DataSource
-from snaploom.models.fieldtransformer import FieldTransformer as _FieldTransformer
-from snaploom.models.fieldtransformer import FieldTransformerSpec, Transformer
-from snaploom.models.metadataapplicator import (
+from snaploom.models.fieldtransformer import (
     ApplicatorBehaviour,
     CoordinateSelector,
+    FieldTransformerSpec,
     MetadataApplicatorSpec,
+    Transformer,
 )
-from snaploom.models.metadataapplicator import MetadataApplicator as _MetadataApplicator
-from snaploom.models.outputdataset import Check, DataModel, OutputDatasetSpec
+from snaploom.models.fieldtransformer import FieldTransformer as _FieldTransformer
+from snaploom.models.fieldtransformer import MetadataApplicator as _MetadataApplicator
+from snaploom.models.outputdataset import Check, DataModel, OutputDatasetSpec, OutputFolder
 from snaploom.models.outputdataset import OutputDataset as _OutputDataset
-from snaploom.models.outputfolder import OutputFolder
-from snaploom.models.resource import ObjectMeta, Resource
 from snaploom.models.run import RunSettings
 from snaploom.models.skippingindex import (
     Index,

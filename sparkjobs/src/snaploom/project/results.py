@@ -9,19 +9,18 @@ from typing import overload
 from pydantic import JsonValue
 
 from snaploom.errors import SnaploomError
-from snaploom.jobs.declarations.declarationfiles import refuse
-from snaploom.jobs.plannedoutput import Planned
-from snaploom.jobs.published.declarationdiff import Comparison
-from snaploom.jobs.reports.textlines import finding_lines
-from snaploom.models.finding import Finding, errors_of
+from snaploom.models.findings import Finding, errors_of
 from snaploom.models.report import Report, RunPhase, SnapshotReport, Unpublished
-from snaploom.planning.bundle import Bundle
-from snaploom.planning.picture import picture_of, published_picture
-from snaploom.planning.plan import PlannedSnapshot, RunPlan
-from snaploom.planning.rowchanges import DataComparison, RowChanges
-from snaploom.planning.svg import to_svg
+from snaploom.output.foldercheck import Fault
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.differences import DataComparison, RowChanges
+from snaploom.plan.drawings import picture_of, published_picture, to_svg
+from snaploom.plan.plan import PlannedSnapshot, RunPlan
 from snaploom.project import html
-from snaploom.storage.foldercheck import Fault
+from snaploom.run.declarations import refuse
+from snaploom.run.joblog import finding_lines
+from snaploom.run.plannedoutput import Planned
+from snaploom.run.published.diff import Comparison
 
 
 class RunFailed(SnaploomError):

@@ -11,29 +11,24 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from snaploom import ondemand
+from snaploom.confidential import visible
 from snaploom.errors import ArgumentInvalid, SnaploomError
-from snaploom.jobs.declarations.declarationfiles import (
-    TREE_CODES,
-    Declarations,
-    refuse,
-    runnable_bundles,
-)
-from snaploom.jobs.namedfolders import open_named
-from snaploom.jobs.preflighterrors import preflight_finding
+from snaploom.files.objectstore import ObjectStore
 from snaploom.localfiles import read_plain
-from snaploom.models.finding import Finding, InvalidDeclarations
+from snaploom.models.common import EpochNanos
+from snaploom.models.findings import Finding, InvalidDeclarations
 from snaploom.models.report import Report
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.models.times import EpochNanos
-from snaploom.planning.plan import plan_offline
-from snaploom.planning.schemas import Struct, parse_schema
+from snaploom.output import history
+from snaploom.output.folder import is_unused, open_folder
+from snaploom.output.state import FolderState
+from snaploom.plan.plan import plan_offline
+from snaploom.run.declarations import TREE_CODES, Declarations, refuse, runnable_bundles
+from snaploom.run.events import preflight_finding
+from snaploom.run.folders import open_named
 from snaploom.site.outputpage import Declared, Published, output_page
 from snaploom.site.pagedata import IndexState, OutputPage
-from snaploom.storage import history
-from snaploom.storage.folder import is_unused, open_folder
-from snaploom.storage.objectstore import ObjectStore
-from snaploom.storage.state import FolderState
-from snaploom.visibletext import visible
+from snaploom.types.schemas import Struct, parse_schema
 
 _REPORTS = TypeAdapter(tuple[Report, ...])
 MOST_REPORT_BYTES = 64 * 1024 * 1024

@@ -1,8 +1,4 @@
-"""Whole pages: one HTML document each, which loads nothing and runs no script but its own.
-
-The policy in each page allows the one style and the one script that are in it, by their hashes, and
-nothing else: were text of others to become an element, it could neither run nor load anything.
-"""
+"""Whole pages of laptops and clusters: one HTML document each, which loads nothing."""
 
 from __future__ import annotations
 
@@ -11,14 +7,30 @@ from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from pathlib import Path
 
-from snaploom.models.finding import Finding
-from snaploom.models.times import EpochNanos, format_instant
-from snaploom.site.markup import NOTHING, Html, join, table, tag, text
-from snaploom.site.pagedata import OutputPage
-from snaploom.site.quantities import counted, moment, number, size
+from snaploom.errors import ArgumentInvalid
+from snaploom.localfiles import open_plain, write_file
+from snaploom.models.common import EpochNanos, format_instant
+from snaploom.models.findings import Finding
+from snaploom.site.pagedata import (
+    NOTHING,
+    Html,
+    OutputPage,
+    counted,
+    join,
+    moment,
+    number,
+    size,
+    table,
+    tag,
+    text,
+)
 from snaploom.site.sections import Section, findings_list, sections_of, state_of, tiles
+from snaploom.site.statuspage import StatusPage, status_moment, status_sections, status_tiles
 from snaploom.version import VERSION
+
+# Whole pages: one HTML document each, which loads nothing and runs no script but its own.
 
 GENERATOR = "snaploom"
 """The generator named in each page: only files that name it are overwritten."""
@@ -186,3 +198,140 @@ def _hash(content: str) -> str:
 def is_ours(document: str) -> bool:
     """Whether a document is a page that Snaploom wrote."""
     return f'<meta name="generator" content="{text(GENERATOR)} ' in document
+
+
+# Whole pages of a cluster: one of each output, and one of all that a user may see.
+
+MOST_OUTPUTS = 2_000
+"""Outputs that the page of all of them lists; of more, those that need a look. It has 0.3 MB."""
+
+
+def status_document(page: StatusPage, *, home: str, version: str) -> str:
+    """The page of one output.
+
+    An open page compares `version`; `home` is the address of the page with all outputs.
+    """
+    sections = status_sections(page)
+    word, mood = page.state
+    header = tag(
+        "header",
+        tag("p", tag("a", "All outputs", href=home), class_="home"),
+        tag("h1", page.title, " ", tag("span", word, class_=f"state {mood}")),
+        written(page.now),
+        status_tiles(page),
+    )
+    body = join(map(section_element, sections))
+    return whole_document(page.title, header, navigation(sections), body, version)
+
+
+def statuses_document(
+    pages: Sequence[tuple[StatusPage, str]],
+    now: EpochNanos,
+    *,
+    version: str,
+    unread: Sequence[str] = (),
+) -> str:
+    """The page of all outputs that a user may see.
+
+    An open page compares `version`; `unread` are outputs that cannot be parsed.
+    """
+    ordered = sorted(pages, key=lambda one: (_status_order(one[0]), one[0].title))
+    rows = [_status_line(page, address) for page, address in ordered[:MOST_OUTPUTS]]
+    more = len(ordered) - len(rows)
+    columns = ("output", "state", "newest snapshot", "rows", "snapshots", "last run")
+    body = tag(
+        "section",
+        tag("h2", "Outputs", id="outputs-heading"),
+        table("Outputs", columns, rows, numbers=(3, 4))
+        or tag("p", "You may list the outputs of no namespace that has any."),
+        tag("p", f"and {more:,} more", class_="quiet") if more > 0 else NOTHING,
+        tag("p", "Written by a newer Snaploom, and not shown: ", ", ".join(unread), class_="warn")
+        if unread
+        else NOTHING,
+        id="outputs",
+        aria_labelledby="outputs-heading",
+    )
+    bad = sum(page.state[1] == "bad" for page, _ in pages)
+    about = f"{counted(len(pages), 'output')}, {number(bad)} of them stalled or stale"
+    header = tag("header", tag("h1", "Outputs"), tag("p", about), written(now))
+    return whole_document("Outputs", header, NOTHING, body, version)
+
+
+def _status_order(page: StatusPage) -> int:
+    return {"bad": 0, "warn": 1}.get(page.state[1], 2)
+
+
+def _status_line(page: StatusPage, address: str) -> Sequence[str | Html]:
+    status, (word, mood) = page.status, page.state
+    latest, last = status.latest_snapshot, status.last_run
+    return (
+        tag("a", page.title, href=address),
+        tag("span", word, class_=f"state {mood}"),
+        status_moment(latest.time) if latest else "–",
+        number(latest.rows) if latest else "–",
+        number(status.snapshot_count) if status.snapshot_count is not None else "–",
+        last.phase.value if last else "–",
+    )
+
+
+# Writes pages as files: `index.html`, and one file an output where there are several.
+
+INDEX = "index.html"
+OUTPUTS = "outputs"
+"""Folder of the pages of several outputs."""
+_LOOKED_AT = 4_096
+"""Bytes at the beginning of a file that show whose it is."""
+
+
+def site_of(pages: Sequence[OutputPage], now: EpochNanos, *, version: str = "") -> dict[str, str]:
+    """The files of a site by their path: names of outputs are such that they name files.
+
+    The page of a single output is the whole site. An open page compares `version`, which is empty
+    for files.
+    """
+    if len(pages) == 1:
+        return {INDEX: output_document(pages[0], version=version)}
+    addressed = [(page, f"{OUTPUTS}/{page.name}.html") for page in pages]
+    return {
+        INDEX: overview_document(addressed, now, version=version),
+        **{
+            address: output_document(page, home=f"../{INDEX}", version=version)
+            for page, address in addressed
+        },
+    }
+
+
+def write_site(folder: Path, site: dict[str, str]) -> tuple[Path, ...]:
+    """Write the files of a site; each is there as a whole or as it was.
+
+    The folder is made where it is missing; `site` has the documents by path.
+
+    Raises:
+        ArgumentInvalid: a file of another origin is in the way; nothing is written.
+        OSError: the file system refuses.
+    """
+    for path in site:
+        _refuse_other(folder / path)
+    written = []
+    for path, document in site.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_file(target, document)
+        written.append(target)
+    return tuple(written)
+
+
+def _refuse_other(path: Path) -> None:
+    try:
+        with open_plain(path) as stream:
+            beginning = stream.read(_LOOKED_AT).decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return
+    if not is_ours(beginning):
+        raise ArgumentInvalid(
+            "this file is no page of Snaploom, and would be overwritten",
+            path="--to",
+            found=str(path),
+            expected="a new folder, or one that `snaploom page` has written",
+            hint="name another folder, or move the file away",
+        )

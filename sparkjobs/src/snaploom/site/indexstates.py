@@ -9,12 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from snaploom.errors import SnaploomError
-from snaploom.jobs.declarations.declarationfiles import Declarations
-from snaploom.jobs.indexes.indexrequests import IndexedPlace
-from snaploom.jobs.indexes.lookup import find_index
-from snaploom.jobs.indexes.targets import place_of_resource
+from snaploom.models.common import EpochNanos
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.models.times import EpochNanos
+from snaploom.run.declarations import Declarations
+from snaploom.run.indexes.requests import IndexedPlace, find_index, place_of_resource
 from snaploom.site.collection import unread_index
 from snaploom.site.pagedata import IndexState
 from snaploom.skipping.lifecycle.description import describe, describe_usage

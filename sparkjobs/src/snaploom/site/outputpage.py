@@ -6,21 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from snaploom.models.finding import Finding
+from snaploom.models.common import EpochNanos, format_instant
+from snaploom.models.findings import Finding
 from snaploom.models.report import Report, RunPhase
-from snaploom.models.times import EpochNanos, format_instant
-from snaploom.planning.bundle import Bundle
-from snaploom.planning.calendar import OutOfCalendar, plus
-from snaploom.planning.intervals import settings_of
-from snaploom.planning.picture import picture_of, published_picture
-from snaploom.planning.plan import RunPlan
-from snaploom.planning.publishedmodel import PublishedModel, difference
-from snaploom.planning.retention import HeldSnapshot, Removal, removals
-from snaploom.planning.schemas import Struct
-from snaploom.planning.sources.registry import declared
-from snaploom.planning.tree import JoinNode, JoinTree, published_tree
-from snaploom.site.fieldtree import changes, columns_at, flat
-from snaploom.site.gaps import gaps_of
+from snaploom.output.entries import SnapshotRecord
+from snaploom.output.state import EMPTY, FolderState
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.drawings import picture_of, published_picture
+from snaploom.plan.history import PublishedModel, difference
+from snaploom.plan.intervals import settings_of
+from snaploom.plan.plan import RunPlan
+from snaploom.plan.retention import HeldSnapshot, Removal, removals
+from snaploom.plan.times import OutOfCalendar, plus
+from snaploom.plan.tree import JoinNode, JoinTree, published_tree
+from snaploom.site.drawings import changes, columns_at, flat
 from snaploom.site.pagedata import (
     CheckHistory,
     Column,
@@ -33,8 +32,9 @@ from snaploom.site.pagedata import (
     RunOutcome,
     SchemaChange,
 )
-from snaploom.storage.entries import SnapshotRecord
-from snaploom.storage.state import EMPTY, FolderState
+from snaploom.site.timeline import gaps_of
+from snaploom.sources.registry import declared
+from snaploom.types.schemas import Struct
 
 MOST_CHANGES = 500
 """Changes of the schema that a page lists."""

@@ -1,17 +1,200 @@
-"""The data of an output's page, frozen before any of it is drawn."""
+"""Data of a page, quantities for people, and HTML by construction."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 
-from snaploom.models.finding import Finding
+from pydantic import JsonValue
+
+from snaploom.confidential import json_visible, visible_lines
+from snaploom.models.common import NANOS_PER_SECOND, EpochNanos, format_instant
+from snaploom.models.findings import Finding
 from snaploom.models.report import JoinMeasure
-from snaploom.models.times import EpochNanos
-from snaploom.planning.picture import Picture
-from snaploom.planning.retention import Removal
-from snaploom.storage.entries import SnapshotRecord
-from snaploom.storage.records import Ended
+from snaploom.output.entries import SnapshotRecord
+from snaploom.output.state import Ended
+from snaploom.plan.drawings import Picture
+from snaploom.plan.retention import Removal
+
+# HTML by construction: everything not marked as HTML is text, and is escaped inside it.
+
+LONGEST_TEXT = 2_000
+"""Characters of one text on a page: a longer one is unreadable, and may be an attack."""
+_VOID = frozenset({"meta", "input", "path"})
+"""Elements that hold nothing; the slash that ends them is needed in SVG, and harmless in HTML."""
+
+Attribute = str | int | float | bool | None
+
+
+class Html(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+NOTHING = Html("")
+
+
+def text(value: object) -> Html:
+    """Text from anywhere, safe inside HTML: cut where it is very long, controls made visible."""
+    plain = str(value)
+    if len(plain) > LONGEST_TEXT:
+        plain = f"{plain[:LONGEST_TEXT]}… ({len(plain):,} characters)"
+    return Html(escape(visible_lines(plain)))
+
+
+def tag(element: str, *children: str | Html, **attributes: Attribute) -> Html:
+    """An element.
+
+    Children that are not `Html` are text. Attributes are named with `_` for `-` and `class_` for
+    `class`; None and False leave one out, and `Html` stands as it is.
+    """
+    opened = f"<{element}{''.join(map(_attribute, attributes, attributes.values()))}"
+    if element in _VOID:
+        return Html(f"{opened}/>")
+    return Html(f"{opened}>{join(children)}</{element}>")
+
+
+def join(children: Iterable[str | Html], between: str | Html = NOTHING) -> Html:
+    """Pieces one behind the other."""
+    safe = (child if isinstance(child, Html) else text(child) for child in children)
+    return Html((between if isinstance(between, Html) else text(between)).join(safe))
+
+
+def _attribute(name: str, value: Attribute) -> str:
+    if value is None or value is False:
+        return ""
+    name = name.rstrip("_").replace("_", "-")
+    if value is True:
+        return f" {name}"
+    return f' {name}="{value if isinstance(value, Html) else text(value)}"'
+
+
+def table(
+    caption: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str | Html]],
+    *,
+    numbers: Iterable[int] = (),
+    name: str | None = None,
+) -> Html:
+    """A table that scrolls sideways where it is too wide; nothing where it has no rows.
+
+    The first cell of each row is its heading. The caption is for readers that do not see the
+    heading; `numbers` are the places of columns of numbers, and `name` is the table's id.
+    """
+    right = frozenset(numbers)
+    body = [
+        tag(
+            "tr",
+            *(
+                tag(
+                    "td" if place else "th",
+                    cell,
+                    class_="number" if place in right else None,
+                    scope=None if place else "row",
+                )
+                for place, cell in enumerate(row)
+            ),
+        )
+        for row in rows
+    ]
+    if not body:
+        return NOTHING
+    head = (
+        tag("th", label, scope="col", class_="number" if place in right else None)
+        for place, label in enumerate(columns)
+    )
+    whole = tag(
+        "table",
+        tag("caption", caption, class_="unseen"),
+        tag("thead", tag("tr", *head)),
+        tag("tbody", *body),
+        id=name,
+    )
+    return tag(
+        "div", whole, class_="wide", tabindex=0, role="region", aria_label=f"Table: {caption}"
+    )
+
+
+def data_block(name: str, document: JsonValue) -> Html:
+    """Data for the page's script: JSON that no parser of HTML takes for anything else."""
+    written = json_visible(json.dumps(document, separators=(",", ":"), ensure_ascii=False))
+    for sign in "<>&":
+        written = written.replace(sign, f"\\u{ord(sign):04x}")
+    return Html(f'<script type="application/json" id="{text(name)}">{written}</script>')
+
+
+# Numbers, sizes and lengths of time as people read them.
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+def size(count: float) -> str:
+    """Bytes in the largest unit of 1,024 that leaves at least one: `1.5 MiB`."""
+    for unit in _UNITS[:-1]:
+        if abs(count) < 1024:
+            return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"
+        count /= 1024
+    return f"{count:,.1f} {_UNITS[-1]}"
+
+
+def number(count: float) -> str:
+    """A whole number with separators."""
+    return f"{count:,.0f}"
+
+
+def share(part: float, whole: float) -> str:
+    """Per cent; a dash if the whole is zero. Neither 0 nor 100 is shown of a share only near it."""
+    if not whole:
+        return "–"
+    value = 100 * part / whole
+    if 0 < value < 0.1:
+        return "< 0.1%"
+    if 99.9 < value < 100:
+        return "> 99.9%"
+    return f"{value:.1f}%".replace(".0%", "%")
+
+
+def span(nanos: int) -> str:
+    """A length of time in its two largest units: `2 d 3 h`; `0 s` for less than a second."""
+    seconds = abs(nanos) // NANOS_PER_SECOND
+    parts = []
+    for length, unit in _SPANS:
+        count, seconds = divmod(seconds, length)
+        if count:
+            parts.append(f"{count:,} {unit}")
+    return " ".join(parts[:2]) or "0 s"
+
+
+def moment(time: EpochNanos | None) -> Html:
+    """An instant in UTC; a dash where there is none."""
+    if time is None:
+        return Html("–")
+    return tag("time", shortened(time), datetime=format_instant(time))
+
+
+def shortened(time: EpochNanos) -> str:
+    """An instant in UTC without trailing zeros: `2024-05-31`, `2024-05-31 15:00`."""
+    date, _, clock = format_instant(time).removesuffix("Z").partition("T")
+    return date if clock == "00:00:00" else f"{date} {clock.removesuffix(':00')}"
+
+
+def ago(time: EpochNanos, now: EpochNanos, is_present: bool) -> Html:
+    """An age, which the page's script keeps up to date where `now` is the present."""
+    written = f"{span(now - time)} ago" if now >= time else f"in {span(time - now)}"
+    return tag("span", written, data_since=time // 1_000_000 if is_present else None)
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 gap`, `2 gaps`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+# The data of an output's page, frozen before any of it is drawn.
 
 
 @dataclass(frozen=True)

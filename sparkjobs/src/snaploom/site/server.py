@@ -22,16 +22,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from snaploom.errors import ArgumentInvalid, SnaploomError
-from snaploom.jobs.declarations.declarationfiles import read_declarations
-from snaploom.jobs.namedfolders import open_named
-from snaploom.models.allowances import Allowances
-from snaploom.models.finding import InvalidDeclarations
-from snaploom.models.projectfile import NO_CHOICE, VariableChoice
-from snaploom.models.times import now
+from snaploom.models.allowances import NO_CHOICE, Allowances, VariableChoice
+from snaploom.models.common import now
+from snaploom.models.findings import InvalidDeclarations
+from snaploom.output.folder import is_unused, open_folder
+from snaploom.run.declarations import read_declarations
+from snaploom.run.folders import open_named
 from snaploom.site.collection import Clock, declared_pages
-from snaploom.site.document import PAGE_HEADERS, VERSION_HEADER, problem_document
-from snaploom.site.sitefiles import INDEX, site_of
-from snaploom.storage.folder import is_unused, open_folder
+from snaploom.site.document import INDEX, PAGE_HEADERS, VERSION_HEADER, problem_document, site_of
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 """Addresses that only this machine reaches."""

@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from snaploom.models.common import Condition, ConditionStatus, ResourceStatus
+from snaploom.models.common import (
+    Condition,
+    ConditionStatus,
+    EpochNanos,
+    ResourceStatus,
+    parse_instant,
+)
 from snaploom.models.datasource import DataSource
 from snaploom.models.outputdataset import (
     OutputDataset,
@@ -20,15 +26,23 @@ from snaploom.models.outputdataset import (
 from snaploom.models.report import JoinMeasure, LatestSnapshot
 from snaploom.models.run import CurrentRun, LastPhase, LastRun
 from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
-from snaploom.models.times import EpochNanos, parse_instant
-from snaploom.planning.picture import published_picture
-from snaploom.site.charts import Axis, Series, chart, newest
-from snaploom.site.graphview import definitions, graph_section, model_of_nodes
-from snaploom.site.markup import NOTHING, Html, join, table, tag
-from snaploom.site.pagedata import Node
-from snaploom.site.quantities import ago, counted, moment, number, size
+from snaploom.plan.drawings import published_picture
+from snaploom.site.drawings import definitions, graph_section, model_of_nodes
+from snaploom.site.pagedata import (
+    NOTHING,
+    Html,
+    Node,
+    ago,
+    counted,
+    join,
+    moment,
+    number,
+    size,
+    table,
+    tag,
+)
 from snaploom.site.sections import Section, tile
-from snaploom.site.timeline import Lane, spans_of, usual_length
+from snaploom.site.timeline import Axis, Lane, Series, chart, newest, spans_of, usual_length
 
 _NOT_HERE = (
     "The output folder is not read: schema and its history, checks, gaps, lineage by column, sizes "

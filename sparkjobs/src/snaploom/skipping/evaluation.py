@@ -13,7 +13,6 @@ import numpy as np
 from snaploom.errors import SkippingError
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable, Mask, nulls_column, values_column
-from snaploom.skipping.core.normalform import conjuncts, normal_form
 from snaploom.skipping.core.predicates import (
     And,
     Comparison,
@@ -29,10 +28,12 @@ from snaploom.skipping.core.predicates import (
     Residue,
     StartsWith,
     Unknown,
+    conjuncts,
+    normal_form,
+    predicate_text,
 )
 from snaploom.skipping.core.terms import Term
-from snaploom.skipping.core.text import predicate_text
-from snaploom.skipping.indexes.registry import index_type
+from snaploom.skipping.indexes.base import index_type
 
 _LEAVES = (Comparison, In, Residue, StartsWith, Contains, EndsWith, IsNull, IsNotNull)
 

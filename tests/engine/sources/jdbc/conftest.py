@@ -7,10 +7,10 @@ import pytest
 from pyspark.sql import SparkSession
 from support.declared.sources import INDEX, NOW, a_source
 
-from snaploom.engine.sources.opened import Sources
-from snaploom.engine.sources.port import SourceReader
 from snaploom.models.allowances import Allowances
-from snaploom.planning.bundle import Bundle
+from snaploom.plan.bundle import Bundle
+from snaploom.sources.port import SourceReader
+from snaploom.sources.readers import Sources
 
 Opening = Callable[[dict[str, Any]], SourceReader]
 

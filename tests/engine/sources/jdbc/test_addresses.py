@@ -12,7 +12,7 @@ import pytest
 from support.servers.databases import driver_jars, fetched_jars
 
 from snaploom.models.datasource import Jdbc, JdbcDriver
-from snaploom.planning.sources.databases.drivers import DATABASES, connection_url, properties_of
+from snaploom.sources.databases.drivers import DATABASES, connection_url, properties_of
 
 PROGRAM = Path(__file__).parents[3] / "support" / "components" / "jdbcaddresses" / "Drivers.java"
 SERVERS = [driver for driver in JdbcDriver if not DATABASES[driver].is_file]

@@ -12,9 +12,9 @@ from support.servers.databases import make_duckdb
 from support.servers.mariadbserver import DATABASE, MariaDb
 from support.servers.postgresserver import PASSWORD, USER, Postgres
 
-from snaploom.discovery.databases import DatabaseContent, database_address
-from snaploom.jobs import databasecontents
-from snaploom.jobs.databasecontents import read_database
+from snaploom.discovery.profiles import DatabaseContent, database_address
+from snaploom.run import databases
+from snaploom.run.databases import read_database
 
 pytestmark = pytest.mark.spark
 
@@ -71,7 +71,7 @@ def test_tables_have_their_declared_keys_and_first_rows(url: str, spark: SparkSe
 def test_tables_beyond_the_bound_are_left_out(
     url: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(databasecontents, "MOST_TABLES", 2)
+    monkeypatch.setattr(databases, "MOST_TABLES", 2)
     found = content(url)
     assert len(found.tables) == 2
     assert {each.why for each in found.left_out} == {"only 2 tables are looked into"}
@@ -80,7 +80,7 @@ def test_tables_beyond_the_bound_are_left_out(
 def test_rows_beyond_the_bound_are_not_read(
     url: str, spark: SparkSession, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(databasecontents, "DATABASE_ROWS", 50)
+    monkeypatch.setattr(databases, "DATABASE_ROWS", 50)
     postgres.run("ANALYZE")
     (lines,) = [table for table in content(url).tables if table.name == "lines"]
     assert (len(lines.sample), lines.rows) == (50, 200)

@@ -8,7 +8,7 @@ from support.declared.sources import NOW, by_field, rows_at, snapshot_times
 from support.servers.databases import in_duckdb, make_duckdb
 
 from snaploom.errors import SourceNotReadable, SourceSchemaInvalid
-from snaploom.models.times import EpochNanos, parse_instant
+from snaploom.models.common import EpochNanos, parse_instant
 
 pytestmark = pytest.mark.spark
 

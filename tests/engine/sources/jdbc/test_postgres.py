@@ -8,7 +8,7 @@ from support.declared.sources import NOW, by_field, rows_at, snapshot_times
 from support.servers.databases import in_postgres
 
 from snaploom.errors import SnapshotMissing, SnapshotValueInvalid, SourceError, SourceSchemaInvalid
-from snaploom.models.times import EpochNanos
+from snaploom.models.common import EpochNanos
 
 pytestmark = pytest.mark.spark
 

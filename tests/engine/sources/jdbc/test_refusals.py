@@ -9,9 +9,9 @@ from support.declared.sources import NOW
 from support.servers.databases import in_postgres
 from support.servers.postgresserver import PASSWORD, USER
 
-from snaploom.engine.failures import translate
-from snaploom.engine.sources.databases.login import Login
 from snaploom.errors import SourceError
+from snaploom.sources.databases.connection import Login
+from snaploom.spark.failures import translate
 
 pytestmark = pytest.mark.spark
 

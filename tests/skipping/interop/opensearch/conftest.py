@@ -7,8 +7,8 @@ from support.servers.opensearchserver import running_opensearch
 from support.skipping.fakeopensearch import FakeOpenSearch, serving
 from support.skipping.opensearches import options_of, unused_name
 
-from snaploom.interop.opensearch.client import OpenSearchClient
-from snaploom.interop.opensearch.store import OpenSearchIndexStore
+from snaploom.plugins.flint.client import OpenSearchClient
+from snaploom.plugins.flint.store import OpenSearchIndexStore
 
 
 @pytest.fixture(scope="session")

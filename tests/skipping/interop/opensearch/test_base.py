@@ -4,9 +4,9 @@ import pytest
 from support.skipping.opensearches import a_definition, price_rows
 
 from snaploom.errors import StatementInvalid
-from snaploom.interop.flint.metadata import index_name
-from snaploom.interop.opensearch.base import OpenSearchBase, open_opensearch_base
-from snaploom.interop.opensearch.client import OpenSearchClient
+from snaploom.plugins.flint.client import OpenSearchClient
+from snaploom.plugins.flint.metadata import index_name
+from snaploom.plugins.flint.store import OpenSearchBase, open_opensearch_base
 from snaploom.skipping.core.definition import Target
 
 

@@ -4,12 +4,12 @@ import pytest
 from support.skipping.opensearches import options_of, unused_name
 
 from snaploom.errors import IndexAlreadyExists, IndexNotFound, StatementInvalid
-from snaploom.interop.flint.metadata import FlintColumn, FlintForm, FlintMetadata
-from snaploom.interop.opensearch.bulk import Action, Write, write_all
-from snaploom.interop.opensearch.client import OpenSearchClient
-from snaploom.interop.opensearch.flintclient import FlintClient
-from snaploom.interop.opensearch.options import RefreshPolicy
-from snaploom.interop.opensearch.shardreader import read_hits
+from snaploom.plugins.flint.client import OpenSearchClient
+from snaploom.plugins.flint.documents import read_hits
+from snaploom.plugins.flint.flintclient import FlintClient
+from snaploom.plugins.flint.metadata import FlintColumn, FlintForm, FlintMetadata
+from snaploom.plugins.flint.options import RefreshPolicy
+from snaploom.plugins.flint.segments import Action, Write, write_all
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from support.skipping.opensearches import options_of, unused_name
 
-from snaploom.interop.flintspark.datasource import register
-from snaploom.interop.opensearch.bulk import Action, Write, write_all
-from snaploom.interop.opensearch.client import OpenSearchClient
-from snaploom.interop.opensearch.options import RefreshPolicy
-from snaploom.interop.opensearch.shardreader import read_hits
+from snaploom.plugins.flint.client import OpenSearchClient
+from snaploom.plugins.flint.datasource import register
+from snaploom.plugins.flint.documents import read_hits
+from snaploom.plugins.flint.options import RefreshPolicy
+from snaploom.plugins.flint.segments import Action, Write, write_all
 
 SCHEMA = (
     "id int, flag boolean, l bigint, s smallint, b tinyint, d double, f float, text string, "

@@ -6,8 +6,8 @@ from pyspark.sql import SparkSession
 from support.weaving.sparksession import compiled
 
 from snaploom.errors import IndexNotFound
-from snaploom.interop.flintspark.builder import FULL, FlintSpark
 from snaploom.models.skippingindex import IndexState
+from snaploom.plugins.flint.builder import FULL, FlintSpark
 
 
 @pytest.fixture(autouse=True)

@@ -12,12 +12,11 @@ from support.servers.guardedproxy import guarded_proxy
 from support.skipping.opensearches import a_definition, options_of, price_rows, unused_name
 
 from snaploom.errors import IndexNotPossible
-from snaploom.interop.opensearch.bulk import Action, Write, write_all
-from snaploom.interop.opensearch.client import OpenSearchClient
-from snaploom.interop.opensearch.failures import IndexStoreFailed
-from snaploom.interop.opensearch.options import Auth, RefreshPolicy
-from snaploom.interop.opensearch.shardreader import read_hits
-from snaploom.interop.opensearch.store import OpenSearchIndexStore
+from snaploom.plugins.flint.client import IndexStoreFailed, OpenSearchClient
+from snaploom.plugins.flint.documents import read_hits
+from snaploom.plugins.flint.options import Auth, RefreshPolicy
+from snaploom.plugins.flint.segments import Action, Write, write_all
+from snaploom.plugins.flint.store import OpenSearchIndexStore
 
 BOTOCORE = Path(sys.prefix, "sigv4")
 """Where `.ci/environment` puts it."""

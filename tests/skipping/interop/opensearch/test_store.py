@@ -9,13 +9,12 @@ import pytest
 from support.skipping.opensearches import a_definition, an_index, price_rows, rows_of, unused_name
 
 from snaploom.errors import IndexAlreadyExists, IndexUnreadable
-from snaploom.interop.flint.fields import OWN
-from snaploom.interop.flint.metadata import FlintForm, document_id, file_uri, parse_metadata
-from snaploom.interop.opensearch.client import OpenSearchClient
-from snaploom.interop.opensearch.shardreader import read_hits
-from snaploom.interop.opensearch.store import OpenSearchIndexStore
+from snaploom.models.common import EpochNanos
 from snaploom.models.skippingindex import IndexState
-from snaploom.models.times import EpochNanos
+from snaploom.plugins.flint.client import OpenSearchClient
+from snaploom.plugins.flint.documents import read_hits
+from snaploom.plugins.flint.metadata import OWN, FlintForm, document_id, file_uri, parse_metadata
+from snaploom.plugins.flint.store import OpenSearchIndexStore
 from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.stores.port import NOTHING, Segment, StoredState
 

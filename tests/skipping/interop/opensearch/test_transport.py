@@ -13,11 +13,10 @@ from support.servers.guardedproxy import Request, guarded_proxy
 from support.skipping.opensearches import unused_name
 
 from snaploom.errors import IndexNotPossible
-from snaploom.interop.opensearch.bulk import Action, Write, write_all
-from snaploom.interop.opensearch.client import OpenSearchClient
-from snaploom.interop.opensearch.failures import IndexStoreFailed
-from snaploom.interop.opensearch.options import Auth, OpenSearchOptions, RefreshPolicy
-from snaploom.interop.opensearch.shardreader import read_hits
+from snaploom.plugins.flint.client import IndexStoreFailed, OpenSearchClient
+from snaploom.plugins.flint.documents import read_hits
+from snaploom.plugins.flint.options import Auth, OpenSearchOptions, RefreshPolicy
+from snaploom.plugins.flint.segments import Action, Write, write_all
 
 USER, PASSWORD = "weaver", "s3cr3t:ä"
 CREDENTIALS = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()

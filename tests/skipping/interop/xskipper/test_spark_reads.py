@@ -25,12 +25,12 @@ from support.skipping.xskipperfiles import (
 )
 from support.skipping.xskipperjava import JavaBlooms, java_schema
 
-from snaploom.interop.xskipper.bloomstream import read_bloom, write_bloom
-from snaploom.interop.xskipper.directory import XskipperDirectory
+from snaploom.files.local import LocalObjectStore
+from snaploom.plugins.xskipper.javastream import read_bloom, write_bloom
+from snaploom.plugins.xskipper.storewriter import XskipperDirectory
 from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.core.predicates import Comparison, Operator
 from snaploom.skipping.indexes.bloomfilter import BLOOM_FILTER
-from snaploom.storage.local import LocalObjectStore
 
 pytestmark = pytest.mark.spark
 

@@ -4,9 +4,9 @@ import pytest
 from support.skipping.fakeopensearch import FakeOpenSearch, serving
 from support.skipping.opensearches import options_of
 
-from snaploom.interop.opensearch import failures
-from snaploom.interop.opensearch.client import OpenSearchClient
-from snaploom.interop.opensearch.options import OpenSearchOptions
+from snaploom.plugins.flint import client as failures
+from snaploom.plugins.flint.client import OpenSearchClient
+from snaploom.plugins.flint.options import OpenSearchOptions
 
 
 @pytest.fixture

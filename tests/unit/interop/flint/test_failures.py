@@ -9,16 +9,16 @@ from support.skipping.fakeopensearch import FakeOpenSearch
 from support.skipping.opensearches import a_definition
 
 from snaploom.errors import IndexNotPossible
-from snaploom.interop.opensearch.bulk import Action, Write, write_all
-from snaploom.interop.opensearch.client import OpenSearchClient
-from snaploom.interop.opensearch.failures import (
+from snaploom.plugins.flint.client import (
     ATTEMPTS,
     ATTEMPTS_AWAITED,
     IndexStoreFailed,
+    OpenSearchClient,
 )
-from snaploom.interop.opensearch.options import Auth, OpenSearchOptions, RefreshPolicy
-from snaploom.interop.opensearch.store import OpenSearchIndexStore
-from snaploom.skipping.stores.patience import while_somebody_waits
+from snaploom.plugins.flint.options import Auth, OpenSearchOptions, RefreshPolicy
+from snaploom.plugins.flint.segments import Action, Write, write_all
+from snaploom.plugins.flint.store import OpenSearchIndexStore
+from snaploom.skipping.stores.catalog import while_somebody_waits
 from snaploom.skipping.stores.port import StoredState
 
 
@@ -96,7 +96,7 @@ def test_no_password_is_in_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     options = OpenSearchOptions(
         host="127.0.0.1", port=9, auth=Auth.BASIC, username="u", password="s3cr3t"
     )
-    monkeypatch.setattr("snaploom.interop.opensearch.failures.ATTEMPTS", 1)
+    monkeypatch.setattr("snaploom.plugins.flint.client.ATTEMPTS", 1)
     with pytest.raises(IndexStoreFailed, match="no answer") as caught:
         OpenSearchClient(options).exists("t")
     assert "s3cr3t" not in f"{caught.value} {options} {caught.value.__cause__}"
@@ -113,7 +113,7 @@ def test_a_request_of_a_waiting_caller_is_tried_twice(
 
 
 def test_a_server_that_is_silent_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("snaploom.interop.opensearch.client.WAITING_SECONDS", 0.1)
+    monkeypatch.setattr("snaploom.plugins.flint.client.WAITING_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         options = OpenSearchOptions(host="127.0.0.1", port=silent.getsockname()[1])
         client = OpenSearchClient(options)

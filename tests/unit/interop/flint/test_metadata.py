@@ -3,7 +3,7 @@ import hashlib
 import pytest
 
 from snaploom.errors import IndexUnreadable
-from snaploom.interop.flint.metadata import (
+from snaploom.plugins.flint.metadata import (
     FlintColumn,
     FlintForm,
     FlintMetadata,

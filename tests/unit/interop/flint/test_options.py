@@ -1,12 +1,7 @@
 import pytest
 
 from snaploom.errors import StatementInvalid
-from snaploom.interop.opensearch.options import (
-    Auth,
-    OpenSearchOptions,
-    RefreshPolicy,
-    parse_options,
-)
+from snaploom.plugins.flint.options import Auth, OpenSearchOptions, RefreshPolicy, parse_options
 
 
 def test_defaults_are_those_of_the_seed() -> None:

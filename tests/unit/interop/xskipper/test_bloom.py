@@ -16,9 +16,8 @@ from support.skipping.xskipperfiles import (
 )
 
 from snaploom.errors import IndexNotPossible
-from snaploom.interop.xskipper.bloomstream import read_bloom, write_bloom
-from snaploom.interop.xskipper.javastream import StreamInvalid
-from snaploom.skipping.core.bloom import BloomFilter, ItemHashes
+from snaploom.plugins.xskipper.javastream import StreamInvalid, read_bloom, write_bloom
+from snaploom.skipping.core.hashes import BloomFilter, ItemHashes
 from snaploom.skipping.indexes.base import Feed
 from snaploom.skipping.indexes.bloomfilter import BLOOM_FILTER
 

@@ -13,13 +13,12 @@ from support.servers.keyservices import ELSEWHERE, MemoryKeyService, transit_ser
 from support.skipping.xskipperfiles import a_definition, index_of, some_rows
 
 from snaploom.errors import IndexNotPossible, IndexUnreadable, KeyUnavailable
-from snaploom.interop.keyservices.vault import VaultKeyService
-from snaploom.interop.xskipper.columnkeys import column_keys, parse_column_keys
-from snaploom.interop.xskipper.directory import XskipperDirectory
+from snaploom.files.local import LocalObjectStore
+from snaploom.plugins.vault import VaultKeyService
+from snaploom.plugins.xskipper.layout import column_keys, parse_column_keys
+from snaploom.plugins.xskipper.storewriter import XskipperDirectory
 from snaploom.skipping.core.definition import SkippingDefinition
-from snaploom.skipping.formats.encryption import ServiceKeys
-from snaploom.skipping.formats.keyservices import open_keys
-from snaploom.storage.local import LocalObjectStore
+from snaploom.skipping.formats.parquetfiles import ServiceKeys, open_keys
 
 LABELS = ("footer", "columns", "other")
 

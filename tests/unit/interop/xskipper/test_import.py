@@ -20,21 +20,16 @@ from support.skipping.xskipperfiles import (
 )
 
 from snaploom.errors import IndexNotPossible
-from snaploom.interop.xskipper.directory import XskipperDirectory
-from snaploom.interop.xskipper.importedrows import (
-    Imported,
-    Verify,
-    follows,
-    import_rows,
-    plan_import,
-)
-from snaploom.interop.xskipper.storereader import StoredMetadata
+from snaploom.files.local import LocalObjectStore
+from snaploom.plugins.xskipper.imports import Verify, follows, import_rows, plan_import
+from snaploom.plugins.xskipper.storereader import StoredMetadata
+from snaploom.plugins.xskipper.storewriter import XskipperDirectory
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import FileTable
 from snaploom.skipping.core.predicates import Comparison, Operator
 from snaploom.skipping.core.terms import Term, column_term
-from snaploom.skipping.indexes.registry import index_type
-from snaploom.storage.local import LocalObjectStore
+from snaploom.skipping.indexes.base import index_type
+from snaploom.skipping.lifecycle.interchange import Imported
 
 TYPES = {"x": "int", "s": "string", "k": "bigint"}
 BLOOM = bloom_of_longs([1, 2], items=100)

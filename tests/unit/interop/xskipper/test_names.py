@@ -9,17 +9,21 @@ from support.runner.quick import examples
 from support.skipping.faketarget import FakeTarget
 
 from snaploom.errors import IndexNotFound, IndexNotPossible
-from snaploom.interop.xskipper.locations import LocationKind, below_base, resolve
-from snaploom.interop.xskipper.names import check_names, column_name, escape
-from snaploom.interop.xskipper.objectnames import (
+from snaploom.models.skippingindex import Index
+from snaploom.plugins.xskipper.names import (
+    LocationKind,
     bare_path,
+    below_base,
+    check_names,
+    column_name,
+    escape,
     names_table,
     object_name,
     possible_names,
+    resolve,
     split_object_name,
     table_identifier,
 )
-from snaploom.models.skippingindex import Index
 from snaploom.skipping.lifecycle.alteration import Alteration, plan_alteration
 from snaploom.skipping.lifecycle.declaration import Declaration, define
 

@@ -15,10 +15,10 @@ import pytest
 from support.servers.keyservices import MemoryKeyService
 
 from snaploom.errors import KeyUnavailable
-from snaploom.interop.xskipper.bloomstream import read_bloom, write_bloom
-from snaploom.interop.xskipper.storereader import StoredMetadata, read_part
-from snaploom.skipping.core.bloom import BloomFilter, ItemHashes
-from snaploom.skipping.formats.encryption import ServiceKeys
+from snaploom.plugins.xskipper.javastream import read_bloom, write_bloom
+from snaploom.plugins.xskipper.storereader import StoredMetadata, read_part
+from snaploom.skipping.core.hashes import BloomFilter, ItemHashes
+from snaploom.skipping.formats.parquetfiles import ServiceKeys
 
 FILES = Path(__file__).parents[3] / "support" / "components" / "xskipper"
 KEYS = {"footers": b"0123456789abcdef", "columns": b"fedcba9876543210"}

@@ -24,9 +24,9 @@ from support.skipping.xskipperfiles import (
 )
 
 from snaploom.errors import IndexNotFound, IndexUnreadable
-from snaploom.interop.xskipper.directory import XskipperDirectory
-from snaploom.interop.xskipper.storereader import StoredMetadata
-from snaploom.storage.local import LocalObjectStore
+from snaploom.files.local import LocalObjectStore
+from snaploom.plugins.xskipper.storereader import StoredMetadata
+from snaploom.plugins.xskipper.storewriter import XskipperDirectory
 
 BOUNDS = pa.struct([("min", pa.int32()), ("max", pa.int32())])
 V4 = {"version": 4, "tableIdentifier": "/data/t"}

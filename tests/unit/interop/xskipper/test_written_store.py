@@ -28,12 +28,12 @@ from support.skipping.xskipperfiles import (
 )
 
 from snaploom.errors import IndexNotPossible
-from snaploom.interop.xskipper.directory import XskipperDirectory
-from snaploom.interop.xskipper.translation import layout_of
+from snaploom.files.local import LocalObjectStore
+from snaploom.files.stores import open_store
+from snaploom.plugins.xskipper.storewriter import XskipperDirectory
+from snaploom.plugins.xskipper.translation import layout_of
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.core.terms import arrow_type, expression_term
-from snaploom.storage.local import LocalObjectStore
-from snaploom.storage.stores import open_store
 
 BOUNDS = index_of("i1", "MIN_MAX", "Price", "int")
 BLOOM = index_of("i2", "BLOOM_FILTER", "k", "bigint", items="VALUES", fpp="0.02")

@@ -17,8 +17,8 @@ from support.declared.declarations import (
 )
 
 from snaploom.loading.load import load
-from snaploom.models.resource import Resource
-from snaploom.planning.validation.validator import validate
+from snaploom.models.common import Resource
+from snaploom.validate.validator import validate
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 FAULTY: list[list[Raw]] = [

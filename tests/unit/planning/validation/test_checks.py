@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from support.declared.declarations import model, output, parsed
 
-from snaploom.models.finding import Finding
-from snaploom.planning.validation.validator import validate
+from snaploom.models.findings import Finding
+from snaploom.validate.validator import validate
 
 
 def found(expression: str) -> list[Finding]:

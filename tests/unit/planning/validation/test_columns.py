@@ -18,8 +18,8 @@ from support.declared.declarations import (
 from support.declared.declarations import simple as virtual
 
 from snaploom.models.datasource import DataSource
-from snaploom.planning.sources.registry import declared as declared_source
-from snaploom.planning.validation.validator import validate
+from snaploom.sources.registry import declared as declared_source
+from snaploom.validate.validator import validate
 
 STRING = {"string": {}}
 PLACE = {"struct": {"fields": [{"name": "city", "dataType": STRING}]}}

@@ -16,8 +16,8 @@ from support.declared.declarations import (
     spoilt,
 )
 
-from snaploom.planning.sqlgate.facts import SqlFacts, SqlFault, SqlForm, SqlText, judge
-from snaploom.planning.validation.validator import validate
+from snaploom.policy.sqltext import SqlFacts, SqlFault, SqlForm, SqlText, judge
+from snaploom.validate.validator import validate
 
 DAY = {"fieldName": "day", "timeFormat": "ISO8601_DATE"}
 HDFS = "spec.hdfsLike"

@@ -6,8 +6,8 @@ import pytest
 from support.declared.declarations import document, parsed
 
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
-from snaploom.models.finding import Finding
-from snaploom.planning.validation.validator import validate
+from snaploom.models.findings import Finding
+from snaploom.validate.validator import validate
 
 SOUND = {
     "driver": "POSTGRESQL",

@@ -17,8 +17,8 @@ from support.declared.declarations import (
     relationship,
 )
 
-from snaploom.models.finding import Severity
-from snaploom.planning.validation.validator import validate
+from snaploom.models.findings import Severity
+from snaploom.validate.validator import validate
 
 OTHERS = "dataModel.otherDataSources"
 FILTER = "dataModel.rootDataSource.snapshotFilter"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.declared.declarations import output, parsed
 
 from snaploom.models.outputdataset import OutputDataset
-from snaploom.planning.validation.overlaps import folder_of, overlap_findings
+from snaploom.validate.outputs import folder_of, overlap_findings
 
 FOLDERS = st.lists(st.sampled_from("ab"), max_size=3).map(
     lambda parts: "/".join(["/o", *parts, ""])

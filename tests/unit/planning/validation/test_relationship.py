@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.declared.declarations import Raw, document, files, found, key, parsed, relationship
 
-from snaploom.planning.validation.validator import validate
+from snaploom.validate.validator import validate
 
 SOURCES = [files(name) for name in ("a", "b", "c")]
 REPRESENTATION = "spec.representations"

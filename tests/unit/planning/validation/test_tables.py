@@ -8,7 +8,7 @@ import pytest
 from support.declared.declarations import document, files, model, output, parsed
 
 from snaploom.models.allowances import Allowances
-from snaploom.planning.validation.validator import validate
+from snaploom.validate.validator import validate
 
 ICEBERG: dict[str, Any] = {"outputFolder.dataFormat": "ICEBERG"}
 JAR: dict[str, Any] = {

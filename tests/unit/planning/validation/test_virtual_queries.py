@@ -11,10 +11,10 @@ from support.declared.sources import READ_TIME, a_source, files
 from support.declared.virtualsources import HOSTILE, at_any_time, over
 from support.runner.budget import within_work
 
-from snaploom.models.finding import Finding
-from snaploom.models.times import EpochNanos
-from snaploom.planning.sources.queries.placeholders import bound, misplaced
-from snaploom.planning.validation.validator import validate
+from snaploom.models.common import EpochNanos
+from snaploom.models.findings import Finding
+from snaploom.sources.queries.declared import bound, misplaced
+from snaploom.validate.validator import validate
 
 RAW = a_source(files("parquet", "/data/*", snapshot=READ_TIME), "raw")
 INTERVALS = "select 1 interval_start, 2 interval_end from src"

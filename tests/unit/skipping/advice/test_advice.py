@@ -5,12 +5,18 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from snaploom.skipping.advice.curves import Curve
-from snaploom.skipping.advice.estimates import Order, shares, simulated
-from snaploom.skipping.advice.recommendations import Advice, Observed, advise
-from snaploom.skipping.advice.report import Report
-from snaploom.skipping.advice.resource import resource_yaml
-from snaploom.skipping.advice.workload import Query, drawn_queries
+from snaploom.skipping.advice.orders import Curve
+from snaploom.skipping.advice.recommendations import (
+    Advice,
+    Observed,
+    Order,
+    Query,
+    advise,
+    drawn_queries,
+    shares,
+    simulated,
+)
+from snaploom.skipping.advice.report import Report, resource_yaml
 from snaploom.skipping.core.definition import (
     IndexDefinition,
     ReaderFingerprint,
@@ -20,7 +26,7 @@ from snaploom.skipping.core.definition import (
 from snaploom.skipping.core.filetable import field_column, nulls_column, values_column
 from snaploom.skipping.core.predicates import Comparison, Operator
 from snaploom.skipping.core.terms import Term, column_term
-from snaploom.skipping.indexes.registry import index_type
+from snaploom.skipping.indexes.base import index_type
 
 FILES = 32
 ROWS = 6400

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from snaploom.skipping.advice.boundaries import boundaries_of
+from snaploom.skipping.advice.orders import boundaries_of
 from snaploom.skipping.core.terms import arrow_type
 
 BITS = 6

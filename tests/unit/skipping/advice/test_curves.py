@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from snaploom.skipping.advice.curves import Curve, hilbert, position, z_order
+from snaploom.skipping.advice.orders import Curve, hilbert, position, z_order
 
 
 def cells(dimensions: int, bits: int) -> np.ndarray:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom.skipping.core.bloom import BloomColumn, BloomFilter, ItemHashes
+from snaploom.skipping.core.hashes import BloomColumn, BloomFilter, ItemHashes
 
 LONGS = [
     (10, 0.01, [0, 1, -1, 5, 2**62, -(2**63)], "095059230158a012b0020442094f8405"),

@@ -7,8 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from snaploom.skipping.core.bloom import ItemHashes
-from snaploom.skipping.core.hashes import murmur3_bytes, murmur3_longs, xxhash64
+from snaploom.skipping.core.hashes import ItemHashes, murmur3_bytes, murmur3_longs, xxhash64
 
 LONG_TEXT = "Grüße 🎉 und noch viel mehr Text, länger als 32 Bytes"
 LONG_BYTES = bytes.fromhex(

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom.skipping.core.filetable import FileTable
-from snaploom.skipping.core.listedfiles import Listing, match, tags_of_dropped
+from snaploom.skipping.core.filetable import FileTable, Listing, match, tags_of_dropped
 
 FILES = [("file:/t/a", 10, 1000, "e1"), ("file:/t/b", 20, 2000, None), ("file:/t/ü", 30, 3000, "")]
 

@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from support.runner.quick import examples
 from support.skipping.skippingcases import Case, Row, cases, is_true
 
-from snaploom.skipping.core.normalform import conjuncts, normal_form
 from snaploom.skipping.core.predicates import (
     And,
     Comparison,
@@ -19,6 +18,8 @@ from snaploom.skipping.core.predicates import (
     Or,
     StartsWith,
     Unknown,
+    conjuncts,
+    normal_form,
 )
 from snaploom.skipping.core.terms import column_term
 

@@ -14,9 +14,10 @@ from snaploom.skipping.core.predicates import (
     Residue,
     StartsWith,
     Unknown,
+    predicate_text,
+    value_text,
 )
 from snaploom.skipping.core.terms import column_term
-from snaploom.skipping.core.text import predicate_text, value_text
 
 A = column_term(("a",), "int")
 S = column_term(("s", "t"), "string")

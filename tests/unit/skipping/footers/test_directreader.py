@@ -10,9 +10,8 @@ import pytest
 
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.terms import column_term, expression_term
-from snaploom.skipping.spark.builds.directreader import DirectReader
-from snaploom.skipping.spark.builds.footers import FooterTerm
-from snaploom.skipping.spark.builds.statecollector import Scanned
+from snaploom.skipping.spark.builds.footers import DirectReader, FooterTerm
+from snaploom.skipping.spark.builds.scan import Scanned
 from snaploom.skipping.spark.relations.hadoop import FileState
 
 TIMES = [datetime(2020, 1, 2, 3, 4, 5, 678901, UTC), datetime(1999, 1, 1, tzinfo=UTC)]

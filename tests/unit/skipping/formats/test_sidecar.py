@@ -13,7 +13,7 @@ from support.skipping.indexstores import definition, table
 
 from snaploom.errors import IndexUnreadable, KeyUnavailable
 from snaploom.skipping.formats import sidecar
-from snaploom.skipping.formats.encryption import ServiceKeys
+from snaploom.skipping.formats.parquetfiles import ServiceKeys
 from snaploom.skipping.formats.sidecar import METADATA_KEY, SidecarReader, write_sidecars
 
 ROWS = table({"b": (2, 20), "a": (1, 10), "c": (3, None)})

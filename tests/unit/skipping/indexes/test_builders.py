@@ -8,7 +8,7 @@ from support.skipping.skippingcases import NUMBERS, TEXTS, TYPES, built, fed, va
 
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.terms import column_term
-from snaploom.skipping.indexes.registry import index_type
+from snaploom.skipping.indexes.base import index_type
 
 INDEXES = [
     ("MIN_MAX", TYPES, ()),

@@ -9,10 +9,11 @@ from hypothesis import HealthCheck, Phase, find, settings
 from support.skipping.skippingcases import cases, loses_rows
 
 from snaploom.skipping import evaluation
-from snaploom.skipping.core import normalform
+from snaploom.skipping.core import predicates
 from snaploom.skipping.core.hashes import xxhash64
 from snaploom.skipping.core.predicates import Not, Operator
-from snaploom.skipping.indexes import bloomfilter, bounds, distinct, geobox, prefix, tokens
+from snaploom.skipping.indexes import bloomfilter, geobox, minmax, prefix, tokens
+from snaploom.skipping.indexes import columns as distinct
 from snaploom.skipping.indexes.columns import compare, holds
 
 SETTINGS = settings(
@@ -25,14 +26,14 @@ SETTINGS = settings(
 
 
 def test_bounds_that_exclude_the_literal_do_not_serve_not_equal(monkeypatch):
-    right = bounds._compared
+    right = minmax._compared
 
     def wrong(kept, operator, key):
         if operator is not Operator.NE:
             return right(kept, operator, key)
         return compare(kept.low, Operator.GT, key) | compare(kept.high, Operator.LT, key)
 
-    monkeypatch.setattr(bounds, "_compared", wrong)
+    monkeypatch.setattr(minmax, "_compared", wrong)
     assert _finds_a_lost_row("MIN_MAX", ("int",))
 
 
@@ -92,7 +93,7 @@ def test_n_grams_that_are_forgotten_lose_rows(monkeypatch):
 
 
 def test_wrong_opposites_lose_rows(monkeypatch):
-    monkeypatch.setattr(normalform, "_OPPOSITES", {each: each for each in Operator})
+    monkeypatch.setattr(predicates, "_OPPOSITES", {each: each for each in Operator})
     negated = cases("MIN_MAX", ("boolean",)).map(
         lambda case: replace(case, predicate=Not(case.predicate))
     )

@@ -20,9 +20,8 @@ from snaploom.skipping.core.predicates import (
     StartsWith,
 )
 from snaploom.skipping.core.terms import arrow_type, column_term, expression_term
-from snaploom.skipping.indexes import registry
-from snaploom.skipping.indexes.base import FooterColumn
-from snaploom.skipping.indexes.registry import index_type, registered_types
+from snaploom.skipping.indexes import base
+from snaploom.skipping.indexes.base import FooterColumn, index_type, registered_types
 
 NAMES = ("BLOOM_FILTER", "GEO_BOX", "MIN_MAX", "PARTITION", "PREFIX", "TOKENS", "VALUE_SET")
 
@@ -231,8 +230,8 @@ def test_kept_types_are_those_of_the_terms(data_type):
 def test_a_registered_type_of_another_version_is_refused_by_what_it_lacks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    entry = metadata.EntryPoint("OLD", "types:SimpleNamespace", registry.ENTRY_POINTS)
-    monkeypatch.setattr(registry, "_entries", lambda: {"OLD": entry})
+    entry = metadata.EntryPoint("OLD", "types:SimpleNamespace", base.ENTRY_POINTS)
+    monkeypatch.setattr(base, "_entries", lambda: {"OLD": entry})
     with pytest.raises(IndexNotPossible, match=r"OLD lacks .*from_footers") as refused:
         index_type("OLD")
     assert refused.value.found == "types:SimpleNamespace"

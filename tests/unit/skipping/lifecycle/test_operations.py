@@ -21,8 +21,9 @@ from snaploom.errors import (
     IndexOwned,
     SnaploomError,
 )
+from snaploom.files.cloud import ObstoreObjectStore
+from snaploom.models.common import NANOS_PER_SECOND, EpochNanos
 from snaploom.models.skippingindex import Index, IndexState, RefreshMode
-from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
 from snaploom.skipping.lifecycle.alteration import Alteration, alter, find_index
 from snaploom.skipping.lifecycle.declaration import Declaration
 from snaploom.skipping.lifecycle.description import describe
@@ -36,7 +37,6 @@ from snaploom.skipping.lifecycle.operations import (
     vacuum,
 )
 from snaploom.skipping.stores.folder import FolderIndexStore
-from snaploom.storage.obstore_adapter import ObstoreObjectStore
 
 ON_A = Declaration((Index(type="MIN_MAX", column="a"),))
 ON_B = Index(type="MIN_MAX", column="b")

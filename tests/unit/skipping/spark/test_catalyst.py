@@ -5,11 +5,10 @@ from decimal import Decimal
 
 import pytest
 
-from snaploom.skipping.core.normalform import normal_form
+from snaploom.skipping.core.predicates import normal_form, predicate_text
 from snaploom.skipping.core.terms import Term
-from snaploom.skipping.core.text import predicate_text
 from snaploom.skipping.spark.optimizer.translation.catalyst import predicate
-from snaploom.skipping.spark.relations.columns import Columns, columns_of
+from snaploom.skipping.spark.relations.expressions import Columns, columns_of
 
 SCHEMA = {
     "i": "integer", "l": "long", "s": "short", "b": "byte", "f": "float", "d": "double",

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from support.runner.quick import examples
 from support.skipping.catalystrows import catalyst, holds
 
-from snaploom.skipping.core.normalform import normal_form
+from snaploom.skipping.core.predicates import normal_form
 from snaploom.skipping.core.terms import column_term
 from snaploom.skipping.spark.optimizer.translation.catalyst import predicate
-from snaploom.skipping.spark.relations.columns import Columns
+from snaploom.skipping.spark.relations.expressions import Columns
 
 TYPES = {"i": "int", "j": "int", "d": "double", "c": "string", "dt": "date", "flag": "boolean"}
 COLUMNS = Columns(tuple(column_term((name,), data_type) for name, data_type in TYPES.items()))

@@ -1,6 +1,6 @@
 """What went wrong in Spark, in one line."""
 
-from snaploom.skipping.spark.relations.causes import cause_of
+from snaploom.skipping.spark.relations.janino import cause_of
 
 WORKER = """
   An exception was thrown from the Python worker:

@@ -9,16 +9,17 @@ import pytest
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition, Target
 from snaploom.skipping.core.predicates import And, Or
 from snaploom.skipping.core.terms import column_term, expression_term
+from snaploom.skipping.formats.parquetfiles import SETTING as KEY_SERVICE
 from snaploom.skipping.spark.optimizer.decision import Decider
-from snaploom.skipping.spark.optimizer.requests import MOST_ROOTS, Request
-from snaploom.skipping.spark.optimizer.settings import (
+from snaploom.skipping.spark.optimizer.judgement import usable_part
+from snaploom.skipping.spark.optimizer.requests import (
     ENABLED,
-    KEY_SERVICE,
+    MOST_ROOTS,
     REQUESTED,
+    Request,
     SkippingSettings,
 )
 from snaploom.skipping.spark.optimizer.translation.catalyst import predicate
-from snaploom.skipping.spark.optimizer.usability import usable_part
 from snaploom.skipping.spark.relations.fingerprint import SETTINGS, columns, fingerprint
 
 

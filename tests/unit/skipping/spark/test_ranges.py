@@ -10,9 +10,8 @@ from support.skipping.catalystrows import ORDER, SYMBOLS, holds
 
 from snaploom.skipping.core.predicates import And, Operator, Unknown
 from snaploom.skipping.core.terms import column_term
-from snaploom.skipping.spark.optimizer.translation.ranges import Surroundings, implied
-from snaploom.skipping.spark.relations.columns import Columns
-from snaploom.skipping.spark.relations.expressions import parse
+from snaploom.skipping.spark.optimizer.translation.conditions import Surroundings, implied
+from snaploom.skipping.spark.relations.expressions import Columns, parse
 
 TYPES = {"dt": "date", "l": "bigint", "dec": "decimal(38,10)", "small": "decimal(4,2)"}
 COLUMNS = Columns(tuple(column_term((name,), data_type) for name, data_type in TYPES.items()))

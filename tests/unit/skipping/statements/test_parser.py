@@ -4,7 +4,7 @@ import pytest
 
 from snaploom.errors import StatementInvalid
 from snaploom.models.skippingindex import Index
-from snaploom.skipping.core.bloom import BloomFilter
+from snaploom.skipping.core.hashes import BloomFilter
 from snaploom.skipping.statements.parser import parse
 from snaploom.skipping.statements.syntax import (
     AlterIndex,

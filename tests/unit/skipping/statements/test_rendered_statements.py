@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from snaploom.models.skippingindex import Index
 from snaploom.skipping.statements.columns import name_text
 from snaploom.skipping.statements.parser import parse
-from snaploom.skipping.statements.rendering import render
 from snaploom.skipping.statements.syntax import (
     AlterIndex,
     AnalyzeIndex,
@@ -22,6 +21,7 @@ from snaploom.skipping.statements.syntax import (
     Statement,
     TableName,
     VacuumIndex,
+    render,
 )
 
 words = st.text(string.ascii_lowercase + "_", min_size=1, max_size=6)

@@ -11,12 +11,18 @@ from support.skipping.indexstores import URI, committed, contents, write
 from support.storage.faultystore import Fault, FaultyStore, times
 
 from snaploom.errors import SkippingError
+from snaploom.files.cloud import ObstoreObjectStore
 from snaploom.skipping.core.filetable import FileTable
-from snaploom.skipping.stores.bases import FolderBase, open_base
-from snaploom.skipping.stores.catalog import OUTAGE_SECONDS, IndexCatalog, Problem, with_above
-from snaploom.skipping.stores.patience import somebody_waits
+from snaploom.skipping.stores.catalog import (
+    OUTAGE_SECONDS,
+    FolderBase,
+    IndexCatalog,
+    Problem,
+    open_base,
+    somebody_waits,
+    with_above,
+)
 from snaploom.skipping.stores.port import IndexStore, StoredState
-from snaploom.storage.obstore_adapter import ObstoreObjectStore
 
 
 @pytest.fixture

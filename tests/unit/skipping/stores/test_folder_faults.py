@@ -16,12 +16,11 @@ from support.skipping.indexstores import committed, contents, definition, write
 from support.storage.faultystore import Fault, FaultyStore, times
 
 from snaploom.errors import FolderNotWritable, IndexUnreadable, StorageError
+from snaploom.files.cloud import ObstoreObjectStore
+from snaploom.files.local import LocalObjectStore
 from snaploom.skipping.stores.folder import FolderIndexStore
 from snaploom.skipping.stores.port import StoredState
-from snaploom.skipping.stores.statedocument import PRUNED
-from snaploom.skipping.stores.statelog import IndexCommitUnknown
-from snaploom.storage.local import LocalObjectStore
-from snaploom.storage.obstore_adapter import ObstoreObjectStore
+from snaploom.skipping.stores.states import PRUNED, IndexCommitUnknown
 
 
 @pytest.fixture

@@ -25,13 +25,13 @@ from support.skipping.indexstores import (
 )
 
 from snaploom.errors import IndexNotFound
+from snaploom.files.cloud import ObstoreObjectStore
+from snaploom.files.local import LocalObjectStore
+from snaploom.models.common import EpochNanos
 from snaploom.models.skippingindex import IndexState
-from snaploom.models.times import EpochNanos
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.stores.folder import FolderIndexStore, folder_name
 from snaploom.skipping.stores.port import NOTHING, IndexStore, Segment, StoredState
-from snaploom.storage.local import LocalObjectStore
-from snaploom.storage.obstore_adapter import ObstoreObjectStore
 
 Opener = Callable[[], IndexStore]
 Fresh = Callable[[], Opener]

@@ -8,12 +8,12 @@ import pytest
 from support.skipping.indexstores import URI, definition
 
 from snaploom.errors import FolderNotWritable
-from snaploom.models.times import EpochNanos, now
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos, now
 from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.description import describe, describe_usage
-from snaploom.skipping.spark.optimizer.outcomes import IndexOutcome, RelationOutcome
-from snaploom.skipping.spark.optimizer.usagerecorder import UsageRecorder
-from snaploom.skipping.stores.bases import open_base
+from snaploom.skipping.spark.optimizer.usage import IndexOutcome, RelationOutcome, UsageRecorder
+from snaploom.skipping.stores.catalog import open_base
 from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState
 from snaploom.skipping.stores.usage import (
     KEPT_DAYS,
@@ -25,7 +25,6 @@ from snaploom.skipping.stores.usage import (
     usage_log,
     with_reasons,
 )
-from snaploom.storage.stores import open_store
 
 DAYS = 86_400 * 10**9
 READ = RelationOutcome("t", "estimate", files=10, bytes=1000, kept_files=4, kept_bytes=400)

@@ -1,27 +1,57 @@
-"""`snaploom index create` and `build`: creates a skipping index; `build` also fills it."""
+"""`snaploom index create`, `build`, `apply`, `refresh` and the others that change indexes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from snaploom.cli.console import OutputForm
-from snaploom.cli.index.execution import carry_out
-from snaploom.cli.index.indexoptions import (
+from snaploom.cli.index.describe import show_reports
+from snaploom.cli.index.options import (
     DEFAULT_PLACE,
+    Conf,
     Items,
+    Kms,
     PlaceOptions,
     Target,
+    carry_out,
+    declared_places,
     indexes_of,
     place_of,
+    put_back_when_interrupted,
+    settings_of,
 )
-from snaploom.cli.index.rendering import show_reports
-from snaploom.cli.options import Form, refuse_request
-from snaploom.jobs.indexes.indexrequests import IndexAction, IndexedPlace, IndexRequest
+from snaploom.cli.options import (
+    DEFAULT_PROJECT,
+    Allow,
+    Files,
+    Form,
+    ProjectOptions,
+    folder_uri,
+    refuse_request,
+)
+from snaploom.files.stores import open_store
+from snaploom.models.findings import InvalidDeclarations
 from snaploom.models.skippingindex import ParquetForm, RefreshMode
+from snaploom.run.folders import by_hadoop
+from snaploom.run.indexes.requests import (
+    IndexAction,
+    IndexedPlace,
+    IndexReport,
+    IndexRequest,
+    find_index,
+    keys_of,
+)
+from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.declaration import Declaration
+from snaploom.skipping.lifecycle.description import describe
+from snaploom.skipping.lifecycle.interchange import interchange
+from snaploom.skipping.stores.port import IndexStore
+
+# `snaploom index create` and `build`: creates a skipping index; `build` also fills it.
 
 
 @Parameter(name="*")
@@ -136,3 +166,188 @@ def _declaration(place: IndexedPlace, items: tuple[str, ...], kept: KeptOptions)
             hint="change the declaration, or leave -f out",
         )
     return place.declaration
+
+
+# `snaploom index apply`: applies SkippingIndex declarations.
+
+
+def apply(
+    names: Annotated[
+        tuple[str, ...],
+        Parameter(name="INDEX", help="Names of SkippingIndexes; omitted, all of the files."),
+    ] = (),
+    /,
+    *,
+    file: Files,
+    project: ProjectOptions = DEFAULT_PROJECT,
+    conf: Conf = (),
+    kms: Kms = None,
+    allow: Allow = (),
+    dry_run: Annotated[bool, Parameter(help="Show what would be done, and do nothing.")] = False,
+    output: Form = OutputForm.TEXT,
+) -> int:
+    """Create or alter indexes until they are as declared, and refresh them by `refresh.mode`.
+
+    Applying the same declarations again changes nothing.
+    """
+    declarations = project.read(file, allow)
+    places = declared_places(declarations, names, settings_of(conf, kms))
+    action = IndexAction.PLAN if dry_run else IndexAction.APPLY
+    requests = [IndexRequest(action, place, declaration=place.declaration) for place in places]
+    try:
+        show_reports(carry_out(requests), output)
+    except InvalidDeclarations as error:
+        raise InvalidDeclarations(declarations.placed(error.findings)) from error
+    return 0
+
+
+# `snaploom index refresh`, `drop`, `vacuum`, `recover` and `compact`.
+
+
+def refresh(
+    target: Target,
+    /,
+    *,
+    mode: Annotated[
+        RefreshMode | None,
+        Parameter(name="--mode", help="What to look at; omitted, as the index was declared."),
+    ] = None,
+    place: PlaceOptions = DEFAULT_PLACE,
+    output: Form = OutputForm.TEXT,
+) -> int:
+    """Index new and changed files, and drop the rows of deleted files."""
+    request = IndexRequest(IndexAction.REFRESH, place_of(target, place), mode=mode)
+    show_reports(carry_out([request]), output)
+    return 0
+
+
+def drop(
+    target: Target,
+    /,
+    *,
+    place: PlaceOptions = DEFAULT_PLACE,
+    output: Form = OutputForm.TEXT,
+) -> int:
+    """Delete a skipping index; its files stay until `vacuum`, and queries read every file."""
+    return _keep(
+        target,
+        place,
+        output,
+        "dropped",
+        lambda store, owner: operations.drop(store, acting_for=owner),
+    )
+
+
+def vacuum(
+    target: Target,
+    /,
+    *,
+    place: PlaceOptions = DEFAULT_PLACE,
+    output: Form = OutputForm.TEXT,
+) -> int:
+    """Remove the files of a skipping index that was dropped."""
+    return _keep(
+        target, place, output, "its files are removed",
+        lambda store, owner: operations.vacuum(store, acting_for=owner),
+    )  # fmt: skip
+
+
+def recover(
+    target: Target,
+    /,
+    *,
+    place: PlaceOptions = DEFAULT_PLACE,
+    output: Form = OutputForm.TEXT,
+) -> int:
+    """Clean up after a failed operation, and check that the index rows can be read."""
+    return _keep(target, place, output, "recovered", lambda store, _: operations.recover(store))
+
+
+def compact(
+    target: Target,
+    /,
+    *,
+    place: PlaceOptions = DEFAULT_PLACE,
+    output: Form = OutputForm.TEXT,
+) -> int:
+    """Merge small index segments into one; queries see the same rows."""
+    return _keep(target, place, output, "compacted", lambda store, _: operations.compact(store))
+
+
+def _keep(
+    target: str,
+    options: PlaceOptions,
+    form: OutputForm,
+    done: str,
+    act: Callable[[IndexStore, str], object],
+) -> int:
+    """Runs an operation on the store of an index only, without Spark."""
+    place = place_of(target, options)
+    store = find_index(place, by_hadoop)
+    with put_back_when_interrupted(place.label):
+        act(store, place.owner)
+    show_reports([IndexReport(place.label, (done,), describe(store))], form)
+    return 0
+
+
+# `snaploom index export` and `import`: Xskipper metadata stores.
+
+Directory = Annotated[
+    str,
+    Parameter(name="DIRECTORY", help="URI or absolute path of the folder of the metadata store."),
+]
+
+
+def export(
+    target: Target,
+    directory: Directory,
+    /,
+    *,
+    place: PlaceOptions = DEFAULT_PLACE,
+    output: Form = OutputForm.TEXT,
+) -> int:
+    """Export an index as an Xskipper metadata store, version 4; the index stays as it is."""
+    named = place_of(target, place)
+    store = find_index(named, by_hadoop)
+    folder = open_store(folder_uri(directory), create=True, others=by_hadoop)
+    with put_back_when_interrupted(named.label):
+        written = interchange().export(store, folder, keys_of(named))
+    left = f"; {written.left_out} have none there" if written.left_out else ""
+    done = f"exported rows about {written.rows} files to {folder.uri}{left}"
+    show_reports([IndexReport(named.label, (done,), describe(store))], output)
+    return 0
+
+
+def import_(
+    target: Target,
+    directory: Annotated[
+        str | None,
+        Parameter(
+            name="DIRECTORY",
+            help="Folder of the metadata store, or the one with those of many tables; omitted, "
+            "the one that properties of the table or its database name.",
+        ),
+    ] = None,
+    /,
+    *,
+    trust: Annotated[
+        bool,
+        Parameter(
+            name="--trust",
+            negative="",
+            help="Believe the values of rows about files that are there as they were, by path and "
+            "time of modification; omitted, each row is compared with its file, too.",
+        ),
+    ] = False,
+    place: PlaceOptions = DEFAULT_PLACE,
+    output: Form = OutputForm.TEXT,
+) -> int:
+    """Import an Xskipper metadata store of version 0 to 4 as a skipping index."""
+    request = IndexRequest(
+        IndexAction.IMPORT,
+        place_of(target, place),
+        directory="" if directory is None else folder_uri(directory),
+        is_trusted=trust,
+    )
+    show_reports(carry_out([request]), output)
+    return 0

@@ -10,14 +10,13 @@ from pydantic import JsonValue
 from rich.console import Console
 
 from snaploom.cli.console import OutputForm, print_json, result_console
-from snaploom.cli.index.declaredindexes import declared_places
-from snaploom.cli.index.indexoptions import base_of
+from snaploom.cli.index.options import base_of, declared_places
 from snaploom.cli.options import DEFAULT_PROJECT, Allow, Files, Form, ProjectOptions, refuse_request
 from snaploom.errors import IndexNotFound
-from snaploom.jobs.declarations.declarationfiles import Declarations
-from snaploom.jobs.indexes.lookup import find_index
-from snaploom.jobs.namedfolders import by_hadoop
-from snaploom.models.times import EpochNanos, format_instant
+from snaploom.models.common import EpochNanos, format_instant
+from snaploom.run.declarations import Declarations
+from snaploom.run.folders import by_hadoop
+from snaploom.run.indexes.requests import find_index
 from snaploom.skipping.lifecycle.description import UsedIndex, describe_usage
 from snaploom.skipping.stores.usage import Recorded, Usage
 

@@ -1,9 +1,10 @@
-"""A DataFrame over published files."""
+"""A DataFrame over published files, for sessions of Spark and of Spark Connect."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from typing import Protocol, cast
 
@@ -13,18 +14,38 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
-from snaploom.engine.publishedfiles.snapshots import PublishedSnapshots
 from snaploom.errors import SnaploomError
-from snaploom.hadoop.janino import compiled_class, new_instance
-from snaploom.hadoop.jvm import is_connect
+from snaploom.spark.jvm import compiled_class, is_connect, new_instance
+
+_log = logging.getLogger(__name__)
+
+
+# The snapshots to read of one folder, as plain data that clients of Spark Connect import too.
+
+
+@dataclass(frozen=True)
+class PublishedSnapshots:
+    """Snapshots of one folder, to be read under one schema."""
+
+    data: str
+    """URI of the folder of their folders; ends in `/`."""
+    folders: Sequence[str]
+    """Name of each one's folder: the partition column, `=`, and the time."""
+    files: Callable[[int], Sequence[tuple[str, int]]]
+    """From the position of a snapshot to name and bytes of each of its files; from any thread."""
+    identity: str
+    """A text that is another one for other versions of snapshots."""
+    size: int | None
+    """Bytes of all files; None where finding out would take reading the whole log."""
+
+
+# A DataFrame over published files.
 
 PACKAGE = "snaploom.published"
 """Java package of the sources."""
 
 _FAILED = "!"
 """Begins an answer that is a failure; see `Snapshots.java`."""
-
-_log = logging.getLogger(__name__)
 
 
 class _Facade(Protocol):

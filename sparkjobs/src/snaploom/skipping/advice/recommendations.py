@@ -1,26 +1,236 @@
-"""Advice: the indexes and the order of rows that let queries skip most files, with reasons."""
+"""Advice: indexes and orders of rows that would let queries skip more files."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from snaploom.skipping.advice.curves import Curve
-from snaploom.skipping.advice.estimates import (
-    MIN_MAX,
-    Order,
-    Shares,
-    bytes_of,
-    shares,
-    simulated,
+from snaploom.skipping.advice.orders import (
+    MOST_BITS,
+    MOST_RANK_BITS,
+    Curve,
+    boundaries_of,
+    position,
 )
-from snaploom.skipping.advice.workload import Query
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
-from snaploom.skipping.core.filetable import FileTable
-from snaploom.skipping.core.terms import Term
+from snaploom.skipping.core.filetable import FileTable, field_column, nulls_column, values_column
+from snaploom.skipping.core.predicates import (
+    And,
+    Comparison,
+    Leaf,
+    Not,
+    Operator,
+    Or,
+    Predicate,
+    Unknown,
+    predicate_text,
+)
+from snaploom.skipping.core.terms import Term, Value
+from snaploom.skipping.core.valueorder import Int64s, keys_of
+from snaploom.skipping.evaluation import evaluate
+from snaploom.skipping.indexes.base import index_type
+
+# Queries for which advice is given: those of a log, or some that are drawn from the data.
+
+POINTS = 10
+"""Point look-ups that are drawn for a column."""
+RANGES = 10
+"""Ranges that are drawn for a column."""
+RANGE_SHARE = 0.01
+"""Share of the rows that such a range holds."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """The condition of one query on the rows of the target."""
+
+    text: str
+    """For people."""
+    predicate: Predicate
+    """In normal form."""
+
+    @property
+    def terms(self) -> frozenset[Term]:
+        """Terms in its understood parts."""
+        return frozenset(leaf.term for leaf in leaves(self.predicate) if isinstance(leaf, Leaf))
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Reasons why parts of it are not understood."""
+        opaque = [leaf for leaf in leaves(self.predicate) if isinstance(leaf, Unknown)]
+        return tuple(dict.fromkeys(f"{leaf.text}: {leaf.reason}" for leaf in opaque))
+
+
+@dataclass(frozen=True)
+class Log:
+    """Queries of a log that concern a target."""
+
+    queries: tuple[Query, ...] = ()
+    """Conditions of queries on it; one for each time that a query reads it."""
+    doubts: tuple[str, ...] = ()
+    """Lines that are left out, and why."""
+
+
+def leaves(predicate: Predicate) -> Iterator[Predicate]:
+    """Parts that concern one term, are constant, or are not understood."""
+    match predicate:
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from leaves(part)
+        case Not(part):
+            yield from leaves(part)
+        case leaf:
+            yield leaf
+
+
+def drawn_queries(sample: Mapping[Term, pa.Array], seed: int) -> tuple[Query, ...]:
+    """Point look-ups and short ranges with values of the data, repeatable for one seed."""
+    queries = []
+    for term, values in sample.items():
+        random = np.random.default_rng([seed, zlib.crc32(term.key.encode())])
+        known = values.drop_null()
+        if not len(known):
+            continue
+        queries += [
+            _query(Comparison(term, Operator.EQ, value))
+            for value in known.take(random.integers(0, len(known), POINTS)).to_pylist()
+        ]
+        if term.data_type != "boolean":
+            queries += [
+                _query(
+                    And((Comparison(term, Operator.GE, low), Comparison(term, Operator.LE, high)))
+                )
+                for low, high in _ranges(term, known, random)
+            ]
+    return tuple(queries)
+
+
+def _query(predicate: Predicate) -> Query:
+    return Query(predicate_text(predicate), predicate)
+
+
+def _ranges(
+    term: Term, values: pa.Array, random: np.random.Generator
+) -> Iterator[tuple[Value, Value]]:
+    keys = keys_of(values, term.data_type)
+    order = np.argsort(
+        keys if isinstance(keys, np.ndarray) else np.array(keys.to_pylist(), dtype=object),
+        kind="stable",
+    )
+    length = int(len(values) * RANGE_SHARE)
+    for start in random.integers(0, len(values) - length, RANGES).tolist():
+        low, high = values.take(order[[start, start + length]]).to_pylist()
+        yield low, high
+
+
+# Estimates of the files that queries would skip, by the evaluation that skips them.
+
+Shares = npt.NDArray[np.float64]
+"""For each query, the share of the files that it skips."""
+
+MIN_MAX = "MIN_MAX"
+ROWS_PER_FILE = 20
+"""Rows that a simulated file has at least; with fewer its bounds would be far too narrow."""
+MOST_FILES = 256
+"""Files that are simulated at most; the share that is skipped hardly changes with more."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """An order in which rows could lie."""
+
+    curve: Curve
+    """Along which curve."""
+    terms: tuple[Term, ...]
+    """By which columns."""
+
+
+def shares(
+    queries: Sequence[Query],
+    definition: SkippingDefinition,
+    indexes: Sequence[IndexDefinition],
+    files: FileTable,
+) -> Shares:
+    """Shares of files that queries skip with some indexes of a definition."""
+    used = replace(definition, indexes=tuple(indexes))
+    dropped = [evaluate(query.predicate, used, files).dropped for query in queries]
+    return np.array(dropped, dtype=np.float64) / max(files.count, 1)
+
+
+def bytes_of(rows: pa.Table, index: IndexDefinition, files: int) -> int:
+    """Uncompressed bytes of an index over a number of files."""
+    own = [name for name in rows.column_names if name.startswith(f"{index.index_id}.")]
+    size = sum(int(rows.column(name).nbytes) for name in own)
+    return round(size * files / max(int(rows.num_rows), 1))
+
+
+def simulated(
+    sample: Mapping[Term, pa.Array], order: Order, files: int
+) -> tuple[FileTable, tuple[IndexDefinition, ...]]:
+    """Bounds of the `files` files if all rows lay in an order, and their MIN_MAX indexes."""
+    rows = len(next(iter(sample.values())))
+    files = max(1, min(files, MOST_FILES, rows // ROWS_PER_FILE))
+    placed = pa.array(_placed(sample, order))
+    bounds = [rows * number // files for number in range(files + 1)]
+    columns: dict[str, pa.Array] = {}
+    indexes = []
+    for number, (term, values) in enumerate(sample.items()):
+        index = IndexDefinition(f"i{number}", MIN_MAX, (term,))
+        indexes.append(index)
+        columns |= _columns(index, values.take(placed), bounds)
+    return FileTable.of(pa.table(columns)), tuple(indexes)
+
+
+def _columns(
+    index: IndexDefinition, values: pa.Array, bounds: Sequence[int]
+) -> dict[str, pa.Array]:
+    kind = index_type(index.type)
+    pieces = [values[start:stop] for start, stop in pairwise(bounds)]
+    found = []
+    for piece in pieces:
+        builder = kind.builder(index)
+        builder.add([piece])
+        found.append(builder.finish())
+    nulls = [piece.null_count for piece in pieces]
+    counts = [len(piece) - piece.null_count for piece in pieces]
+    return {
+        values_column(index.index_id): pa.array(counts, pa.int64()),
+        nulls_column(index.index_id): pa.array(nulls, pa.int64()),
+        **{
+            field_column(index.index_id, name): pa.array([row[name] for row in found], data_type)
+            for name, data_type in kind.fields(index).items()
+        },
+    }
+
+
+def _placed(sample: Mapping[Term, pa.Array], order: Order) -> Int64s:
+    if order.curve is Curve.LINEAR:
+        keys = [_dense_ranks(sample[term], term) for term in reversed(order.terms)]
+        return np.lexsort(keys).astype(np.int64)
+    bits = min(MOST_RANK_BITS, MOST_BITS // len(order.terms))
+    ranks = [
+        boundaries_of(sample[term], term.data_type, bits).ranks(sample[term])
+        for term in order.terms
+    ]
+    return np.argsort(position(order.curve, ranks, bits), kind="stable").astype(np.int64)
+
+
+def _dense_ranks(values: pa.Array, term: Term) -> Int64s:
+    keys = pa.array(keys_of(values, term.data_type))
+    dense = pc.rank(keys, sort_keys="ascending", tiebreaker="dense")
+    found: Int64s = dense.to_numpy().astype(np.int64)
+    found[values.is_null().to_numpy(zero_copy_only=False)] = 0
+    return found
+
+
+# Advice: the indexes and the order of rows that let queries skip most files, with reasons.
 
 WORTH_AN_INDEX = 0.05
 """Share of the files that an index must skip on top of what others skip, on average, of queries

@@ -23,8 +23,12 @@ import pyarrow.parquet as pq
 from snaploom.errors import IndexUnreadable, KeyUnavailable
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS
-from snaploom.skipping.formats.boundedparquet import MOST_DECODED, BoundedParquet
-from snaploom.skipping.formats.keys import EncryptionProperties, ParquetKeys
+from snaploom.skipping.formats.parquetfiles import (
+    MOST_DECODED,
+    BoundedParquet,
+    EncryptionProperties,
+    ParquetKeys,
+)
 
 SIDECAR_FORMAT = 1
 """Format of the files; a newer one is refused."""

@@ -1,26 +1,22 @@
-"""Port of an index type: kept fields, builder, and proof.
-
-A new type is a class of this shape and one registration, in the entry-point group
-`snaploom.skipping.indexes` (`NAME = "package.module:INSTANCE"`).
-
-What is common to all types is not a type's business. The evaluator settles NULL: a leaf other than
-IS [NOT] NULL is never TRUE for a NULL, so a file with no non-null value is dropped, and a file
-about which the index knows nothing (`<id>.values` is null) is kept. Types are asked about the
-non-null values of files that have some, and only about leaves whose term is one of the index's.
-"""
+"""The port of an index type: what it keeps of each file, and how it judges a predicate."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Protocol, cast
 
 import pyarrow as pa
 
-from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.errors import IndexNotPossible
+from snaploom.skipping.core.definition import IndexDefinition, load_registered
 from snaploom.skipping.core.filetable import FileTable, Mask
 from snaploom.skipping.core.predicates import Leaf
+
+# Port of an index type: kept fields, builder, and proof.
 
 
 class Feed(StrEnum):
@@ -128,3 +124,65 @@ class IndexType(Protocol):
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
         """Reason why `may_match` does not serve a leaf, and an index that would, for users."""
         ...
+
+
+# Partial states of builders as bytes: Arrow's own format, which runs nothing when it is read.
+
+
+def pack(arrays: Sequence[pa.Array]) -> bytes:
+    """Arrays of any lengths and types as bytes."""
+    columns = [
+        pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), array)
+        for array in arrays
+    ]
+    batch = pa.record_batch(columns, [str(position) for position in range(len(columns))])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def unpack(content: bytes) -> list[pa.Array]:
+    """Arrays that `pack` was given; `pa.ArrowInvalid` for other bytes."""
+    with pa.ipc.open_stream(content) as reader:
+        batch = reader.read_next_batch()
+    return [column.flatten() for column in batch.columns]
+
+
+# Registry of index types, built-in and from other packages.
+
+ENTRY_POINTS = "snaploom.skipping.indexes"
+"""Entry-point group: the name is the type's, the value an object of it."""
+
+_MEMBERS = tuple(name for name in vars(IndexType) if not name.startswith("_"))
+
+
+def registered_types() -> tuple[str, ...]:
+    """Names of all types, sorted; ours are registered like any other, in `pyproject.toml`."""
+    return tuple(sorted(_entries()))
+
+
+@cache
+def index_type(name: str) -> IndexType:
+    """The type of that name.
+
+    Raises:
+        IndexNotPossible: no such type is registered here, or its code cannot be loaded or is for
+            another version of Snaploom.
+    """
+    entry = _entries().get(name)
+    if entry is None:
+        raise IndexNotPossible(
+            f"there is no index type {name}",
+            found=name,
+            expected=", ".join(registered_types()),
+            hint="choose one of these, or install the package that registers it in the entry-point "
+            f"group {ENTRY_POINTS}",
+        )
+    return cast(IndexType, load_registered(entry, "the index type", _MEMBERS))
+
+
+@cache
+def _entries() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}

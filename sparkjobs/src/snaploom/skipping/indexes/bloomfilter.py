@@ -14,16 +14,15 @@ import numpy as np
 import pyarrow as pa
 
 from snaploom.errors import IndexNotPossible
-from snaploom.skipping.core.bloom import BloomColumn, BloomFilter, ItemHashes
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import FileTable, Mask, field_column
-from snaploom.skipping.core.hashes import xxhash64
+from snaploom.skipping.core.hashes import BloomColumn, BloomFilter, ItemHashes, xxhash64
 from snaploom.skipping.core.predicates import Comparison, In, Leaf, Operator, Residue, StartsWith
 from snaploom.skipping.core.terms import Value, arrow_type
 from snaploom.skipping.core.valueorder import Int64s, is_text
 from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
 from snaploom.skipping.indexes.checks import check_parameters, check_terms, integer_parameter
-from snaploom.skipping.indexes.distinct import DistinctBuilder
+from snaploom.skipping.indexes.columns import DistinctBuilder
 from snaploom.skipping.indexes.footerproofs import same_in, without_values
 
 FIELD = "words"

@@ -1,12 +1,9 @@
-"""Common parts of index types: kept columns as keys, and leaves decided on them.
-
-Everything here is exact for the values that it is given; what a type concludes for a file is the
-type's business.
-"""
+"""Kept columns of index types: keys, lists of values, and distinct values up to a limit."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -25,7 +22,139 @@ from snaploom.skipping.core.predicates import (
     StartsWith,
 )
 from snaploom.skipping.core.terms import Value
-from snaploom.skipping.core.valueorder import Int64s, Keys, is_text, key_of, keys_of, sorted_keys
+from snaploom.skipping.core.valueorder import (
+    Int64s,
+    Keys,
+    is_text,
+    key_of,
+    keys_of,
+    ordered,
+    sorted_keys,
+)
+from snaploom.skipping.indexes.base import pack, unpack
+
+# Distinct values of one file, collected up to a limit: memory is bounded whatever the file.
+
+PENDING = 65_536
+"""Values that are collected before duplicates are removed again."""
+
+
+class DistinctValues:
+    """The distinct non-null values of one file, or the fact that there are more than a limit."""
+
+    def __init__(self, value_type: pa.DataType, limit: int) -> None:
+        self._type = value_type
+        self._limit = limit
+        self._found = pa.array([], value_type)
+        self._pending: list[pa.Array] = []
+        self._waiting = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether more values than the limit were found: then they are not returned (rule S10)."""
+        return len(self._found) > self._limit
+
+    def add(self, values: pa.Array) -> None:
+        """Add values, NULLs included."""
+        if self.is_over:
+            return
+        distinct = pc.unique(normalised(values.drop_null()))
+        self._pending.append(distinct)
+        self._waiting += len(distinct)
+        if self._waiting > max(PENDING, len(self._found)) or len(self._pending) > PENDING // 64:
+            self._settle()
+
+    def merge(self, other: bytes) -> None:
+        """Add the `partial` of another collector with the same limit."""
+        self.add(unpack(other)[0])
+
+    def partial(self) -> bytes:
+        """Collected values; one more than the limit stands for more."""
+        self._settle()
+        return pack([self._found])
+
+    def values(self) -> pa.Array | None:
+        """The values, or None if there are more than the limit."""
+        self._settle()
+        return None if self.is_over else self._found
+
+    def _settle(self) -> None:
+        if not len(self._found) and len(self._pending) == 1:
+            # The values of one batch have no duplicates, and most files are one batch.
+            self._found = self._pending[0][: self._limit + 1]
+        else:
+            joined = pa.concat_arrays([self._found, *self._pending])
+            self._found = pc.unique(joined)[: self._limit + 1]
+        self._pending, self._waiting = [], 0
+
+
+class DistinctBuilder:
+    """Base of builders that collect distinct values; subclasses finish the row."""
+
+    def __init__(self, value_type: pa.DataType, limit: int) -> None:
+        self._distinct = DistinctValues(value_type, limit)
+
+    def add(self, columns: Sequence[pa.Array]) -> None:
+        """Add a batch."""
+        self._distinct.add(columns[0])
+
+    def merge(self, other: bytes) -> None:
+        """Add another builder's state."""
+        self._distinct.merge(other)
+
+    def partial(self) -> bytes:
+        """Collected state."""
+        return self._distinct.partial()
+
+
+def normalised(values: pa.Array) -> pa.Array:
+    """Values with one zero and one NaN (rule S4)."""
+    if not pa.types.is_floating(values.type):
+        return values
+    numbers = ordered(values.to_numpy(zero_copy_only=False))
+    return pa.array(numbers, values.type, mask=as_mask(values.is_null()))
+
+
+# Kept lists of values: one list a file, asked value by value.
+
+
+@dataclass(frozen=True)
+class KeptLists:
+    """Lists of all files, concatenated."""
+
+    keys: Keys
+    """Keys of the values of all lists."""
+    valid: Mask | None
+    """Which values are no NULL; None for all."""
+    offsets: Int64s
+    """Where each file's list begins, and where the last one ends."""
+    known: Mask
+    """Files whose list is kept."""
+
+    def any_of(self, matching: Mask) -> Mask:
+        """For each file, whether some value matches; True where the list is not kept."""
+        if self.valid is not None:
+            matching = matching & self.valid
+        upto = np.concatenate([[0], np.cumsum(matching, dtype=np.int64)])
+        found = upto[self.offsets[1:]] > upto[self.offsets[:-1]]
+        return np.asarray(found | ~self.known, dtype=np.bool_)
+
+
+def kept_lists(files: FileTable, index_id: str, field: str, data_type: str) -> KeptLists:
+    """The lists that an index keeps in a field."""
+    column = field_column(index_id, field)
+
+    def find() -> KeptLists:
+        lists = files.column(column)
+        values = lists.values
+        offsets = lists.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+        valid = as_mask(values.is_valid()) if values.null_count else None
+        return KeptLists(keys_of(values, data_type), valid, offsets, as_mask(lists.is_valid()))
+
+    return files.derived(f"{column} lists", find)
+
+
+# Common parts of index types: kept columns as keys, and leaves decided on them.
 
 _NUMPY: dict[Operator, Callable[[Int64s, np.int64], Mask]] = {
     Operator.EQ: np.equal,

@@ -12,12 +12,15 @@ from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import FileTable, Mask
 from snaploom.skipping.core.predicates import Leaf
 from snaploom.skipping.core.terms import arrow_type
-from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
-from snaploom.skipping.indexes.bounds import kept_bounds, may_hold_between
+from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields, pack, unpack
 from snaploom.skipping.indexes.checks import check_parameters, check_terms
 from snaploom.skipping.indexes.footerproofs import only_where
-from snaploom.skipping.indexes.minmax import BoundsBuilder, footer_bounds
-from snaploom.skipping.indexes.partialstates import pack, unpack
+from snaploom.skipping.indexes.minmax import (
+    BoundsBuilder,
+    footer_bounds,
+    kept_bounds,
+    may_hold_between,
+)
 
 SIDES = (("south", "north"), ("west", "east"))
 """Fields of the least and greatest latitude, and of the least and greatest longitude."""

@@ -14,8 +14,13 @@ from snaploom.skipping.core.predicates import Leaf
 from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
 from snaploom.skipping.indexes.checks import check_parameters, check_terms
-from snaploom.skipping.indexes.columns import holds, kept_keys, kept_known
-from snaploom.skipping.indexes.distinct import DistinctBuilder, normalised
+from snaploom.skipping.indexes.columns import (
+    DistinctBuilder,
+    holds,
+    kept_keys,
+    kept_known,
+    normalised,
+)
 from snaploom.skipping.indexes.footerproofs import only_where, with_one_value, without_values
 
 FIELD = "value"

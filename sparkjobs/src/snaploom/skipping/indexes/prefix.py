@@ -28,15 +28,13 @@ from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.core.valueorder import byte_buffers, key_of
 from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
 from snaploom.skipping.indexes.checks import check_parameters, check_terms, integer_parameter
-from snaploom.skipping.indexes.columns import as_mask, compare, holds
-from snaploom.skipping.indexes.distinct import DistinctBuilder
+from snaploom.skipping.indexes.columns import DistinctBuilder, as_mask, compare, holds, kept_lists
 from snaploom.skipping.indexes.footerproofs import (
     only_where,
     short_lists,
     with_one_value,
     without_values,
 )
-from snaploom.skipping.indexes.lists import kept_lists
 
 FIELD = "prefixes"
 DEFAULT_LENGTH = 8

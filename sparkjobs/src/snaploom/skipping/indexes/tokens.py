@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from snaploom.skipping.core.bloom import BloomColumn, ItemHashes
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import FileTable, Mask, field_column
+from snaploom.skipping.core.hashes import BloomColumn, ItemHashes
 from snaploom.skipping.core.predicates import (
     Comparison,
     Contains,

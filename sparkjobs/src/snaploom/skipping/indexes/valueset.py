@@ -13,10 +13,8 @@ from snaploom.skipping.core.predicates import Leaf
 from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
 from snaploom.skipping.indexes.checks import check_parameters, check_terms, integer_parameter
-from snaploom.skipping.indexes.columns import holds
-from snaploom.skipping.indexes.distinct import DistinctBuilder, normalised
+from snaploom.skipping.indexes.columns import DistinctBuilder, holds, kept_lists, normalised
 from snaploom.skipping.indexes.footerproofs import short_lists, with_one_value, without_values
-from snaploom.skipping.indexes.lists import kept_lists
 
 FIELD = "set"
 DEFAULT_LIMIT = 100

@@ -13,10 +13,15 @@ from dataclasses import dataclass, field, replace
 from snaploom.errors import IndexNotFound, IndexNotPossible
 from snaploom.models.skippingindex import Index, IndexState, RefreshMode
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
-from snaploom.skipping.indexes.registry import index_type
-from snaploom.skipping.lifecycle.declaration import define_indexes, nothing_kept
-from snaploom.skipping.lifecycle.differences import compare
-from snaploom.skipping.lifecycle.forms import check_form, parameters_in
+from snaploom.skipping.indexes.base import index_type
+from snaploom.skipping.lifecycle.declaration import (
+    IndexableTarget,
+    Progress,
+    check_form,
+    define_indexes,
+    nothing_kept,
+    parameters_in,
+)
 from snaploom.skipping.lifecycle.machine import (
     USUAL,
     Timing,
@@ -26,8 +31,7 @@ from snaploom.skipping.lifecycle.machine import (
     require_owner,
 )
 from snaploom.skipping.lifecycle.operations import silent
-from snaploom.skipping.lifecycle.refreshplan import current_definition
-from snaploom.skipping.lifecycle.target import IndexableTarget, Progress
+from snaploom.skipping.lifecycle.refreshplan import compare, current_definition
 from snaploom.skipping.stores.port import NEVER, IndexStore, Segment, StoredState
 
 

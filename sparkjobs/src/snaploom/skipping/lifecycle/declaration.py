@@ -1,17 +1,161 @@
-"""Resolves declarations to definitions: columns, parameters and names are checked."""
+"""From what people declare to a definition: target, form, and resolved columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
 
 from snaploom.errors import IndexNotPossible, SkippingError
-from snaploom.models.skippingindex import Index, RefreshMode
-from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
+from snaploom.models.skippingindex import Index, ParquetForm, RefreshMode
+from snaploom.skipping.core.definition import (
+    IndexDefinition,
+    ReaderFingerprint,
+    SkippingDefinition,
+    Target,
+)
 from snaploom.skipping.core.terms import Term
-from snaploom.skipping.indexes.registry import index_type
-from snaploom.skipping.lifecycle.forms import check_form, parameters_in
-from snaploom.skipping.lifecycle.target import IndexableTarget
+from snaploom.skipping.indexes.base import index_type
+from snaploom.skipping.stores.folder import registered_forms, store_form
+
+# Limits of store forms and of encryption, checked at declaration.
+
+NATIVE, OPEN_SEARCH = ParquetForm.NATIVE.value, "OPENSEARCH"
+FORMS = (*(form.value for form in ParquetForm), OPEN_SEARCH)
+"""Forms of a store that can be declared."""
+WITHOUT_OTHERS = (NATIVE, OPEN_SEARCH)
+"""Forms that hold our own rows and nothing beside them."""
+
+
+def parameters_in(
+    form: str, index_type: str, parameters: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """Parameters as they are kept, with those that the form of the store adds."""
+    found = registered_forms().get(form)
+    known = parameters if found is None else found.parameters(index_type, parameters)
+    return tuple(sorted(known.items()))
+
+
+def require_form(form: str) -> None:
+    """Raise `IndexNotPossible` for changes of an index whose form is not registered here."""
+    if form in FORMS and form not in WITHOUT_OTHERS:
+        store_form(form)
+
+
+def check_form(definition: SkippingDefinition) -> None:
+    """Raise `IndexNotPossible`, with all reasons, for what the form of the store cannot hold."""
+    if definition.form not in FORMS:
+        raise IndexNotPossible(
+            "there is no such form of a store",
+            found=definition.form,
+            expected=", ".join(FORMS),
+            hint="choose one of these forms",
+        )
+    labelled = [index.label for index in definition.indexes if index.key_label]
+    if definition.form == OPEN_SEARCH and (labelled or definition.footer_key_label):
+        raise IndexNotPossible(
+            "nothing is encrypted by keys in OpenSearch",
+            found=", ".join(labelled) or "a key of footers",
+            expected="an index without key labels",
+            hint="keep the index in a folder, in the form NATIVE or XSKIPPER",
+        )
+    if labelled and not definition.footer_key_label:
+        raise IndexNotPossible(
+            "an encrypted index needs a key of its footers, too",
+            found=f"a key of {', '.join(labelled)}, and none of the footers",
+            expected="footer_key_label (in a resource encryption.footerKeyLabel)",
+            hint="name that key, or leave the index unencrypted",
+        )
+    if definition.plaintext_footer and not definition.footer_key_label:
+        raise IndexNotPossible(
+            "footers in plain text belong to an encrypted index",
+            found="plaintext_footer without a key",
+            expected="footer_key_label (in a resource encryption.footerKeyLabel)",
+            hint="leave the option out, or encrypt the index",
+        )
+    if definition.form not in WITHOUT_OTHERS:
+        store_form(definition.form).check(definition)
+
+
+# Port to an indexed target: its files, and the terms that can be indexed.
+
+Progress = Callable[[int, int], None]
+"""Called with the number of files done and of all."""
+
+
+class IndexableTarget(Protocol):
+    """Files that Spark reads as one relation."""
+
+    @property
+    def target(self) -> Target:
+        """Location of the files."""
+        ...
+
+    @property
+    def fingerprint(self) -> ReaderFingerprint:
+        """Their reader in this session."""
+        ...
+
+    @property
+    def partition_columns(self) -> tuple[tuple[str, str], ...]:
+        """Name and Spark type of each partition column, in order."""
+        ...
+
+    def column(self, name: str) -> Term:
+        """Term of a column or nested field as people write it (`a.b`).
+
+        Raises:
+            IndexNotPossible: there is no such column; with the ones that there are.
+        """
+        ...
+
+    def expression(self, sql: str) -> Term:
+        """Term of a deterministic expression over the columns.
+
+        Raises:
+            IndexNotPossible: it cannot be analysed, or is not deterministic.
+        """
+        ...
+
+    def list_files(self, where: str) -> pa.Table:
+        """Current files as identity columns; `where` is SQL over partition columns and the path.
+
+        Raises:
+            IndexNotPossible: `where` speaks of something else.
+        """
+        ...
+
+    def build(
+        self, indexes: Sequence[IndexDefinition], files: pa.Table, progress: Progress
+    ) -> Iterator[pa.Table]:
+        """Rows about some listed files, in bounded pieces.
+
+        A file that changed while it was read, or cannot be read, is left out: it stays unknown
+        (rule S21). So is a file about which nothing could be proved.
+        """
+        ...
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Files that builds have left out, by path, with the reason."""
+        ...
+
+
+class FileListing(Protocol):
+    """Facts about files that need no look into them."""
+
+    def reads_alike(self, definition: SkippingDefinition) -> bool:
+        """Whether unchanged files are read as when they were indexed."""
+        ...
+
+    def list_files(self, where: str) -> pa.Table:
+        """As `IndexableTarget.list_files`."""
+        ...
+
+
+# Resolves declarations to definitions: columns, parameters and names are checked.
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from snaploom.errors import IndexUnreadable, SkippingError, SnaploomError, StorageError
-from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
+from snaploom.files.objectstore import STORE_FAILURES
+from snaploom.models.common import NANOS_PER_SECOND, EpochNanos
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable, values_column
-from snaploom.skipping.lifecycle.differences import compare
-from snaploom.skipping.stores.bases import IndexBase
+from snaploom.skipping.lifecycle.refreshplan import compare
+from snaploom.skipping.stores.catalog import IndexBase
 from snaploom.skipping.stores.port import NEVER, NOTHING, IndexStore, StoredState
 from snaploom.skipping.stores.usage import Recorded, recorded_usage, usage_log
-from snaploom.storage.objectstore import STORE_FAILURES
 
 _EVERYWHERE = "path, length and modification time in milliseconds"
 _LOCAL = "inode and time of its last change"

@@ -14,13 +14,12 @@ from typing import Protocol, cast
 import pyarrow as pa
 
 from snaploom.errors import IndexNotPossible
+from snaploom.files.objectstore import ObjectStore
 from snaploom.models.skippingindex import ParquetForm
-from snaploom.skipping.core.definition import IndexDefinition, Target
-from snaploom.skipping.core.registrations import load_registered
-from snaploom.skipping.formats.keys import ParquetKeys
-from snaploom.skipping.lifecycle.target import IndexableTarget, Progress
+from snaploom.skipping.core.definition import IndexDefinition, Target, load_registered
+from snaploom.skipping.formats.parquetfiles import ParquetKeys
+from snaploom.skipping.lifecycle.declaration import IndexableTarget, Progress
 from snaploom.skipping.stores.port import IndexStore, StoredState
-from snaploom.storage.objectstore import ObjectStore
 
 ENTRY_POINTS = "snaploom.skipping.interchange"
 """Entry-point group: the name is the format's, the value an `Interchange`."""
@@ -190,6 +189,6 @@ def interchange() -> Interchange:
             f"metadata of the format {EXCHANGED} are neither imported nor exported here",
             found="no package that reads and writes them",
             expected=f"one in the entry-point group {ENTRY_POINTS}",
-            hint="install the package that registers it; Snaploom's own is snaploom.interop",
+            hint="install the package that registers it; Snaploom's own is snaploom.plugins",
         )
     return found

@@ -20,12 +20,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from snaploom.errors import IndexBusy, IndexNotFound, IndexOwned, SkippingError
+from snaploom.files.objectstore import STORE_FAILURES
+from snaploom.models.common import NANOS_PER_SECOND, EpochNanos, format_instant, now
 from snaploom.models.skippingindex import IndexState
-from snaploom.models.times import NANOS_PER_SECOND, EpochNanos, format_instant, now
 from snaploom.skipping.core.definition import SkippingDefinition
-from snaploom.skipping.lifecycle.forms import require_form
+from snaploom.skipping.lifecycle.declaration import require_form
 from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState
-from snaploom.storage.objectstore import STORE_FAILURES
 
 TRANSIENT = frozenset({
     IndexState.CREATING, IndexState.REFRESHING, IndexState.UPDATING, IndexState.DELETING,

@@ -15,10 +15,16 @@ from snaploom.errors import (
     IndexUnreadable,
     SkippingError,
 )
+from snaploom.files.objectstore import STORE_FAILURES
 from snaploom.models.skippingindex import IndexState, RefreshMode
-from snaploom.skipping.lifecycle.declaration import Declaration, define
-from snaploom.skipping.lifecycle.differences import compare
-from snaploom.skipping.lifecycle.forms import require_form
+from snaploom.skipping.lifecycle.declaration import (
+    Declaration,
+    FileListing,
+    IndexableTarget,
+    Progress,
+    define,
+    require_form,
+)
 from snaploom.skipping.lifecycle.machine import (
     USUAL,
     Timing,
@@ -27,10 +33,8 @@ from snaploom.skipping.lifecycle.machine import (
     operation,
     require_owner,
 )
-from snaploom.skipping.lifecycle.refreshplan import RefreshPlan, plan_refresh
-from snaploom.skipping.lifecycle.target import FileListing, IndexableTarget, Progress
+from snaploom.skipping.lifecycle.refreshplan import RefreshPlan, compare, plan_refresh
 from snaploom.skipping.stores.port import NEVER, IndexStore, Segment, StoredState
-from snaploom.storage.objectstore import STORE_FAILURES
 
 _log = logging.getLogger(__name__)
 

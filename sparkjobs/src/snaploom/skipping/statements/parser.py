@@ -1,24 +1,20 @@
-"""From SQL text to a statement: small, by hand, since no parser of SQL knows these statements.
-
-Two forms are read: Flint's early form (`FOR COLUMNS (...)`, `VALUE_LIST`), and today's (rule S30).
-"""
+"""From SQL text to a statement: recognition, then a small parser by hand."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import islice
 
 from snaploom.errors import StatementInvalid
 from snaploom.models.skippingindex import Index
-from snaploom.skipping.statements.columns import indexes_of
-from snaploom.skipping.statements.cursor import Cursor
-from snaploom.skipping.statements.properties import (
+from snaploom.skipping.statements.columns import (
     FIXED,
     PROPERTIES,
     REFRESH_MODES,
+    indexes_of,
     value_as_kept,
 )
-from snaploom.skipping.statements.recognition import VERBS, is_like, is_ours
 from snaploom.skipping.statements.syntax import (
     AlterIndex,
     AnalyzeIndex,
@@ -35,7 +31,73 @@ from snaploom.skipping.statements.syntax import (
     TableName,
     VacuumIndex,
 )
-from snaploom.skipping.statements.tokens import Token, TokenKind
+from snaploom.skipping.statements.tokens import Cursor, Token, TokenKind, tokens_of
+
+# Recognises SQL about skipping indexes, correctly spelt or not.
+
+KEYWORD_VERBS = frozenset({"CREATE", "DROP", "ALTER", "ANALYZE", "RECOVER"})
+"""In Spark a keyword follows these, so a word like SKIPPING makes the statement ours."""
+NAME_VERBS = frozenset({"REFRESH", "DESCRIBE", "DESC", "VACUUM"})
+"""A name may follow these, which may be `skipping`: the next word decides."""
+VERBS = KEYWORD_VERBS | NAME_VERBS
+_LOOKED_AT = 5
+_OR_REPLACE = ("OR", "REPLACE")
+
+
+def is_ours(text: str) -> bool:
+    """Whether a text is a statement about skipping indexes, or is meant to be one."""
+    head = tuple(islice(tokens_of(text), _LOOKED_AT))
+    words = tuple(token.upper for token in head)
+    verb, rest = words[0], words[1:]
+    if rest[:2] == ("SKIPPING", "INDEX") and _at(rest, 2) in ("ON", "IF"):
+        return True
+    if verb == "CREATE" and rest[:2] == _OR_REPLACE:
+        return is_like(_at(rest, 2), "SKIPPING")
+    if verb == "SHOW":
+        return is_like(_at(rest, 0), "FLINT") and is_like(_at(rest, 1), "INDEXES")
+    if not is_like(_at(rest, 0), "SKIPPING"):
+        return False
+    return verb in KEYWORD_VERBS or (verb in NAME_VERBS and _names_an_index(verb, rest, head))
+
+
+def _names_an_index(verb: str, rest: Sequence[str], head: Sequence[Token]) -> bool:
+    """Whether INDEX follows, or ON; just `DESC skipping index` is about a column, for Spark."""
+    if _at(rest, 1) == "ON":
+        return True
+    ends = head[3].kind is TokenKind.END or head[3].is_sign(";") if len(head) > 3 else True
+    is_column = verb.startswith("DESC") and ends
+    return is_like(_at(rest, 1), "INDEX") and not is_column
+
+
+def _at(words: Sequence[str], position: int) -> str:
+    return words[position] if position < len(words) else ""
+
+
+def is_like(word: str, keyword: str) -> bool:
+    """Whether a word is a keyword, or one with a slip or two in it."""
+    allowed = 1 if len(keyword) < 6 else 2
+    return bool(word) and _distance(word, keyword) <= allowed
+
+
+def _distance(first: str, second: str) -> int:
+    """Letters to insert, leave out, replace or swap with their neighbour."""
+    before: list[int] = []
+    above = list(range(len(second) + 1))
+    for row, letter in enumerate(first, start=1):
+        current = [row]
+        for column, other in enumerate(second, start=1):
+            best = min(
+                above[column] + 1, current[column - 1] + 1, above[column - 1] + (letter != other)
+            )
+            is_swapped = (
+                row > 1 and column > 1 and letter == second[column - 2] and first[row - 2] == other
+            )
+            current.append(min(best, before[column - 2] + 1) if is_swapped else best)
+        before, above = above, current
+    return above[-1]
+
+
+# From SQL text to a statement: small, by hand, since no parser of SQL knows these statements.
 
 _MOST_PARTS = 3
 _NAMESPACE_PARTS = 2

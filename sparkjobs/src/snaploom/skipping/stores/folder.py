@@ -12,13 +12,20 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Protocol, cast
+from urllib.parse import urlencode
 
 import pyarrow as pa
 
 from snaploom.errors import (
+    IndexNotPossible,
     IndexUnreadable,
     NotAPlainFile,
     ObjectAlreadyExists,
@@ -26,21 +33,22 @@ from snaploom.errors import (
     ObjectTooLarge,
     StorageError,
 )
-from snaploom.models.times import EpochNanos, now
-from snaploom.skipping.core.definition import SkippingDefinition
+from snaploom.files.objectstore import ObjectStore
+from snaploom.models.common import EpochNanos, now
+from snaploom.models.datasource import Credentials
+from snaploom.models.skippingindex import OpenSearchAuth, OpenSearchStore
+from snaploom.output.documents import PUT_ATTEMPTS
+from snaploom.plan.bundles import user_and_password
+from snaploom.skipping.core.definition import SkippingDefinition, load_registered
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS, FileTable
-from snaploom.skipping.formats.keys import ParquetKeys
+from snaploom.skipping.formats.parquetfiles import ParquetKeys
 from snaploom.skipping.formats.sidecar import SidecarFile, SidecarReader, write_sidecars
-from snaploom.skipping.stores.assembly import Part, assemble, removed_paths
-from snaploom.skipping.stores.changes import note_commit
-from snaploom.skipping.stores.compaction import rewritten_from
-from snaploom.skipping.stores.port import Segment, StoredState
-from snaploom.skipping.stores.segmentcheck import checked
-from snaploom.skipping.stores.statedocument import target_key
-from snaploom.skipping.stores.statelog import StateLog
+from snaploom.skipping.stores.port import IndexStore, Segment, StoredState
+from snaploom.skipping.stores.segments import Part, assemble, checked, removed_paths, rewritten_from
+from snaploom.skipping.stores.states import StateLog, target_key
 from snaploom.skipping.stores.usage import UsageLog
-from snaploom.storage.numberedlog import PUT_ATTEMPTS
-from snaploom.storage.objectstore import ObjectStore
+
+_log = logging.getLogger(__name__)
 
 LONGEST_SEGMENT = 512 * 1024 * 1024
 """Bytes of the longest segment that is read: four times the size at which writers begin another
@@ -48,8 +56,6 @@ one, which they notice after a row group."""
 
 READS_AT_ONCE = 8
 """Segments that are fetched at the same time, to hide the latency of object stores."""
-
-_log = logging.getLogger(__name__)
 
 
 def folder_name(target_uri: str) -> str:
@@ -198,3 +204,110 @@ def _all_columns(
         kept = (name for name in part.reader.columns if name.split(".")[0] in ids)
         names.update(dict.fromkeys(kept))
     return pa.table({name: files.column(name) for name in names})
+
+
+# Commits of this process, by which caches of a store become invalid.
+
+_commits: Counter[str] = Counter()
+_lock = threading.Lock()
+
+
+def note_commit(store_uri: str) -> None:
+    """Record a commit; every store calls it after its own."""
+    with _lock:
+        _commits[store_uri] += 1
+
+
+def commits_noted(store_uri: str) -> int:
+    """A number that changes with every commit to the store."""
+    with _lock:
+        return _commits[store_uri]
+
+
+# URI of a declared OpenSearch: the same in every interface, without secrets.
+
+SCHEME = "opensearch"
+"""Scheme of such URIs."""
+
+USERNAME_VARIABLE, PASSWORD_VARIABLE = "username_variable", "password_variable"
+"""Options of a URI: the environment variables that hold user name and password."""
+
+
+def is_opensearch(location: str) -> bool:
+    """Whether a location is in OpenSearch."""
+    return location.lower().startswith(f"{SCHEME}:")
+
+
+def uri_of_store(store: OpenSearchStore) -> str:
+    """URI of a declared store; `IndexNotPossible` if the declaration contains credentials."""
+    options = {"scheme": store.scheme, "auth": store.auth.value.lower()}
+    if store.region is not None:
+        options["region"] = store.region
+    if store.auth is OpenSearchAuth.BASIC and store.credentials is not None:
+        options[USERNAME_VARIABLE], options[PASSWORD_VARIABLE] = _variables(store.credentials)
+    host = f"[{store.host}]" if ":" in store.host else store.host
+    return f"{SCHEME}://{host}:{store.port}?{urlencode(options)}"
+
+
+def _variables(credentials: Credentials) -> tuple[str, str]:
+    """Variables of user name and password: queries read them later, on any machine."""
+    keys = user_and_password(credentials)
+    if keys is not None:
+        user, password = keys
+        return user.variable, password.variable
+    declared = credentials.from_environment
+    if declared is None:
+        raise IndexNotPossible(
+            "user and password of OpenSearch are read from environment variables",
+            found="credentials in the declaration itself",
+            expected="credentials.fromEnvironment or credentials.fromSecret",
+            hint="take them out of the address, and set the variables",
+        )
+    return declared.user_variable, declared.password_variable
+
+
+# Forms of folders: extra files for other programs, beside our rows.
+
+ENTRY_POINTS = "snaploom.skipping.forms"
+"""Entry-point group: the name is the form's, the value a `StoreForm`."""
+
+
+class StoreForm(Protocol):
+    """A form that a folder may have."""
+
+    def check(self, definition: SkippingDefinition) -> None:
+        """Raise `IndexNotPossible`, with all reasons, for a definition the form cannot hold."""
+        ...
+
+    def parameters(self, index_type: str, given: Mapping[str, str]) -> Mapping[str, str]:
+        """Parameters of an index as the form needs them."""
+        ...
+
+    def store(
+        self, native: IndexStore, base: ObjectStore, folder: str, keys: ParquetKeys | None
+    ) -> IndexStore:
+        """A store that also maintains the form of its indexes; others' indexes pass through."""
+        ...
+
+
+@cache
+def registered_forms() -> Mapping[str, StoreForm]:
+    """Every form by its name."""
+    found = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
+    return {
+        name: cast(StoreForm, load_registered(found[name], "the form")) for name in sorted(found)
+    }
+
+
+def store_form(name: str) -> StoreForm:
+    """The form of that name; `IndexNotPossible` if it is not registered here."""
+    form = registered_forms().get(name)
+    if form is None:
+        raise IndexNotPossible(
+            f"the form {name} of a store is not registered here",
+            found=name,
+            expected=", ".join(("NATIVE", *registered_forms())),
+            hint=f"install the package that registers it in the entry-point group {ENTRY_POINTS}; "
+            "Snaploom's own are in snaploom.plugins",
+        )
+    return form

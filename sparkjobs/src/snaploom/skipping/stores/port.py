@@ -16,8 +16,8 @@ import pyarrow as pa
 from annotated_types import Ge, Le, MaxLen
 from pydantic import StringConstraints
 
+from snaploom.models.common import EpochNanos
 from snaploom.models.skippingindex import IndexState
-from snaploom.models.times import EpochNanos
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable
 

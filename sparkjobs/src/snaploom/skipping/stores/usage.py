@@ -18,10 +18,10 @@ from annotated_types import Ge, Le, MaxLen
 from pydantic import StringConstraints, ValidationError
 
 from snaploom.errors import NotAPlainFile, ObjectNotFound, ObjectTooLarge, StorageError
+from snaploom.files.objectstore import ObjectInfo, ObjectStore
 from snaploom.models.base import ApiModel
-from snaploom.models.times import NANOS_PER_SECOND, EpochNanos
+from snaploom.models.common import NANOS_PER_SECOND, EpochNanos
 from snaploom.skipping.stores.port import NEVER, Count, StoredTime
-from snaploom.storage.objectstore import ObjectInfo, ObjectStore
 
 USAGE_FORMAT = 1
 """Format of the documents; newer ones are left out."""

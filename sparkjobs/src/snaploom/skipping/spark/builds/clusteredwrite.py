@@ -11,11 +11,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import arrow_udf
 
-from snaploom.skipping.advice.boundaries import MOST_RANK_BITS, Boundaries, boundaries_of
-from snaploom.skipping.advice.curves import MOST_BITS, Curve, position
+from snaploom.skipping.advice.orders import (
+    MOST_BITS,
+    MOST_RANK_BITS,
+    Boundaries,
+    Curve,
+    boundaries_of,
+    position,
+)
 from snaploom.skipping.core.terms import Term, arrow_type
-from snaploom.skipping.spark.builds.scan import Relation
-from snaploom.skipping.spark.builds.statecollector import as_kept
+from snaploom.skipping.spark.builds.scan import Relation, as_kept
 
 MOST_COLUMNS = 8
 """Columns of a curve; with more, files are hardly narrower in any of them."""

@@ -1,9 +1,4 @@
-"""Rows about files: from footers where they prove everything, else from one pass over the rows.
-
-Facts of footers go from columns to columns, many files at once; only what had to be read is put
-together file by file. A row is given only about a file that did not change while it was read: what
-the file system reports about it before and after must equal the listing (rule S21).
-"""
+"""Rows about files: from footers and partitions where they prove everything, else by a scan."""
 
 from __future__ import annotations
 
@@ -18,25 +13,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from snaploom.listing.filefacts import last_changes
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import (
     IDENTITY_FIELDS,
+    Int64s,
     Mask,
     field_column,
+    last_changes,
     nulls_column,
     values_column,
 )
-from snaploom.skipping.core.listedfiles import Int64s
-from snaploom.skipping.indexes.base import FooterColumn
+from snaploom.skipping.core.terms import Term, arrow_type
+from snaploom.skipping.indexes.base import FooterColumn, index_type
 from snaploom.skipping.indexes.footerproofs import only_where
-from snaploom.skipping.indexes.registry import index_type
-from snaploom.skipping.lifecycle.target import Progress
-from snaploom.skipping.spark.builds.directreader import DirectReader
-from snaploom.skipping.spark.builds.footers import FooterReader, Footers, FooterTerm
-from snaploom.skipping.spark.builds.partitionrows import PartitionRows
-from snaploom.skipping.spark.builds.scan import Relation, scan
-from snaploom.skipping.spark.builds.statecollector import Scanned
+from snaploom.skipping.lifecycle.declaration import Progress
+from snaploom.skipping.spark.builds.footers import DirectReader, FooterReader, Footers, FooterTerm
+from snaploom.skipping.spark.builds.scan import Relation, Scanned, scan
+from snaploom.skipping.spark.relations.expressions import Literal
 from snaploom.skipping.spark.relations.hadoop import (
     FileState,
     are_as_listed,
@@ -45,6 +38,57 @@ from snaploom.skipping.spark.relations.hadoop import (
     states_of,
     wait_until_settled,
 )
+
+_LOG = logging.getLogger(__name__)
+
+
+# Partition values of listed files as index rows, without opening the files.
+
+
+@dataclass(frozen=True)
+class PartitionRows:
+    """Values of partition columns in each file of a listing."""
+
+    names: tuple[str, ...]
+    """Partition columns, in order."""
+    paths: pa.Array
+    """All files of the listing."""
+    runs: Sequence[tuple[int, tuple[Literal, ...]]]
+    """Values of the partition columns, with how many files after each other have them."""
+
+    def numbers(self, paths: pa.Array) -> Int64s:
+        """For each file, the number of its run of equal values."""
+        ends = np.cumsum([count for count, _ in self.runs], dtype=np.int64)
+        found = pc.index_in(paths, value_set=self.paths).to_numpy(zero_copy_only=False)
+        numbers: Int64s = np.searchsorted(ends, found, "right").astype(np.int64)
+        return numbers
+
+    def column(self, term: Term, numbers: Int64s) -> FooterColumn:
+        """Facts as from a footer about a column that has one value per file.
+
+        It stands for all rows of a file, however many: one is counted.
+        """
+        numbers_of_runs = pa.array(numbers)
+        literals = self._literals(term)
+        nulls = pa.array([None if each is None else int(each.is_null) for each in literals], _COUNT)
+        values = pa.array(
+            [None if each is None else each.value for each in literals], arrow_type(term.data_type)
+        ).take(numbers_of_runs)
+        nulls = nulls.take(numbers_of_runs)
+        return FooterColumn(pc.subtract(1, nulls), nulls, values, values)
+
+    def _literals(self, term: Term) -> list[Literal | None]:
+        if term.names is None or term.names[0] not in self.names:
+            return [None] * len(self.runs)
+        place = self.names.index(term.names[0])
+        found = (row[place] for _, row in self.runs)
+        return [each if each.is_null or each.value is not None else None for each in found]
+
+
+_COUNT = pa.int64()
+
+
+# Rows about files: from footers where they prove everything, else from one pass over the rows.
 
 PARTITION = "PARTITION"
 """The type whose rows come from only the listing."""
@@ -58,8 +102,6 @@ _MOST_KEPT = 8 << 20
 as much as it has, but not more than a million hashes."""
 
 _LOCAL_MASTER = re.compile(r"local(\[|$)")
-
-_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

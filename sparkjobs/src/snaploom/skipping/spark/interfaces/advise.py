@@ -9,17 +9,22 @@ import numpy as np
 import pyarrow as pa
 
 from snaploom.errors import IndexNotPossible, TargetNotIndexable
-from snaploom.skipping.advice.recommendations import Observed, advise
-from snaploom.skipping.advice.report import Report
-from snaploom.skipping.advice.resource import resource_yaml
-from snaploom.skipping.advice.workload import Log, Query, drawn_queries, leaves
+from snaploom.skipping.advice.recommendations import (
+    Log,
+    Observed,
+    Query,
+    advise,
+    drawn_queries,
+    leaves,
+)
+from snaploom.skipping.advice.report import Report, resource_yaml
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.core.filetable import nulls_column, values_column
 from snaploom.skipping.core.hashes import xxhash64
 from snaploom.skipping.core.predicates import Contains, EndsWith
 from snaploom.skipping.core.terms import Term
-from snaploom.skipping.indexes.registry import index_type
-from snaploom.skipping.lifecycle.target import Progress
+from snaploom.skipping.indexes.base import index_type
+from snaploom.skipping.lifecycle.declaration import Progress
 from snaploom.skipping.spark.builds.clusteredwrite import kept_column, sampled
 from snaploom.skipping.spark.builds.filerows import PARTITION
 from snaploom.skipping.spark.builds.scan import Relation

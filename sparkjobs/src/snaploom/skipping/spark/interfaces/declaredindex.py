@@ -1,25 +1,167 @@
-"""Brings a skipping index to its declaration: creates or alters it, and refreshes stale rows.
-
-What has to be done is found first, as data, so that it can be shown instead of being done. Where
-nothing has to be done, nothing is written: applying the same declaration again changes nothing.
-"""
+"""Makes a skipping index what is declared, in the place where it is kept."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from weakref import WeakKeyDictionary
 
-from snaploom.errors import IndexNotPossible
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from snaploom.errors import IndexNotFound, IndexNotPossible, KeyUnavailable, SkippingError
+from snaploom.files.stores import open_store
 from snaploom.models.skippingindex import Index, RefreshMode
-from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
+from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition, Target
+from snaploom.skipping.formats.parquetfiles import SETTING as KEY_SERVICE
+from snaploom.skipping.formats.parquetfiles import ParquetKeys, open_keys
 from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.alteration import Alteration, alter
-from snaploom.skipping.lifecycle.declaration import Declaration, define
+from snaploom.skipping.lifecycle.declaration import (
+    NATIVE,
+    OPEN_SEARCH,
+    Declaration,
+    IndexableTarget,
+    Progress,
+    define,
+)
+from snaploom.skipping.lifecycle.interchange import (
+    CatalogProperties,
+    FoundMetadata,
+    interchange,
+    registered_interchange,
+)
 from snaploom.skipping.lifecycle.machine import require_owner
 from snaploom.skipping.lifecycle.operations import silent
 from snaploom.skipping.lifecycle.refreshplan import plan_refresh
-from snaploom.skipping.lifecycle.target import IndexableTarget, Progress
+from snaploom.skipping.spark.optimizer.requests import LOCATIONS, locations_in
+from snaploom.skipping.stores.folder import is_opensearch
 from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState
+from snaploom.spark.hadoopstore import hadoop_stores
+
+# Location of index metadata, by a named folder or by properties of a table.
+
+_CATALOG = "spark_catalog."
+
+
+def find_metadata(
+    spark: SparkSession, target: Target, directory: str, keys: ParquetKeys | None
+) -> FoundMetadata:
+    """Find the metadata store of a target in a folder or, if that is empty, by properties.
+
+    Raises:
+        IndexNotPossible: no package here knows such stores.
+        IndexNotFound: there is none.
+        IndexUnreadable: it is damaged, or of a newer version.
+        KeyUnavailable: it is encrypted, and a key is unavailable.
+    """
+    known = interchange()
+    is_named = directory or not target.table
+    properties = (
+        CatalogProperties() if is_named else _properties(spark, target.table, known.property_names)
+    )
+    opened = partial(open_store, create=False, others=hadoop_stores(spark))
+    return known.find(target, directory, properties, opened, keys)
+
+
+def base_of_properties(spark: SparkSession, table: str) -> str:
+    """The folder of a table's indexes by properties; empty for none."""
+    known = registered_interchange()
+    return "" if known is None else known.base(_properties(spark, table, known.property_names))
+
+
+def _properties(spark: SparkSession, table: str, names: Sequence[str]) -> CatalogProperties:
+    state = spark._jsparkSession.sessionState()
+    try:
+        name = state.sqlParser().parseTableIdentifier(table.removeprefix(_CATALOG))
+        metadata = state.catalog().getTableMetadata(name)
+        database = state.catalog().getDatabaseMetadata(metadata.database())
+        return CatalogProperties(
+            _chosen(metadata.properties(), names), _chosen(database.properties(), names)
+        )
+    except (PySparkException, Py4JJavaError):
+        return CatalogProperties()  # a table of another catalog, which has no such properties
+
+
+def _chosen(properties: JavaObject, names: Sequence[str]) -> Mapping[str, str]:
+    """Properties that name a location; reading all of them costs a call each."""
+    found = {name: properties.get(name) for name in names}
+    return {name: str(value.get()) for name, value in found.items() if value.isDefined()}
+
+
+# Locations and keys of the indexes of a session, and the forms they allow.
+
+_ENABLED: WeakKeyDictionary[SparkSession, tuple[tuple[str, ...], ParquetKeys | None]] = (
+    WeakKeyDictionary()
+)
+"""Locations and keys that a session was given when skipping was enabled in it."""
+
+
+def remember_locations(
+    spark: SparkSession, locations: Sequence[str], keys: ParquetKeys | None
+) -> None:
+    """Let the interfaces of a session use the locations and keys of `enable`."""
+    before, former_keys = _ENABLED.get(spark, ((), None))
+    _ENABLED[spark] = (tuple(dict.fromkeys((*before, *locations))), keys or former_keys)
+
+
+def forget_locations(spark: SparkSession) -> None:
+    """Let the interfaces of a session use the locations of its settings only."""
+    _ENABLED.pop(spark, None)
+
+
+def known_locations(spark: SparkSession) -> tuple[str, ...]:
+    """Folders that a session searches for indexes: those of `enable`, then its setting."""
+    enabled, _ = _ENABLED.get(spark, ((), None))
+    return tuple(dict.fromkeys((*enabled, *locations_in(spark.conf.get(LOCATIONS, "")))))
+
+
+def known_keys(spark: SparkSession) -> ParquetKeys | None:
+    """Keys of encrypted indexes: as given to `enable`, else of the session's setting."""
+    _, keys = _ENABLED.get(spark, ((), None))
+    return keys or open_keys(spark.conf.get(KEY_SERVICE, "") or "")
+
+
+def in_place(declaration: Declaration, location: str) -> Declaration:
+    """A declaration in the form of a location; `IndexNotPossible` for another form."""
+    if is_opensearch(location) and declaration.form == NATIVE:
+        return replace(declaration, form=OPEN_SEARCH)
+    if is_opensearch(location) != (declaration.form == OPEN_SEARCH):
+        raise IndexNotPossible(
+            f"the form {declaration.form} is not one of this location",
+            found=location.partition("?")[0],
+            expected="opensearch://host:port for the form OPENSEARCH, a folder for all others",
+            hint="choose a form of this location, or another location",
+        )
+    return declaration
+
+
+def refuse_keyless(declaration: Declaration, keys: ParquetKeys | None) -> None:
+    """Raise `KeyUnavailable` for encryption without a key management service."""
+    labels = [index.key_label for index in declaration.indexes if index.key_label]
+    if keys is None and (labels or declaration.footer_key_label):
+        raise KeyUnavailable(
+            "the index is to be encrypted, and no key management service is configured",
+            found=f"key labels {', '.join(filter(None, (declaration.footer_key_label, *labels)))}",
+            expected=f"the setting {KEY_SERVICE}, such as vault+https://vault:8200/v1/transit",
+            hint=f"set {KEY_SERVICE}, or give keys to snaploom.skipping.enable",
+        )
+
+
+def nowhere() -> SkippingError:
+    """Build the error of a session without locations."""
+    return IndexNotFound(
+        "the location of indexes is not set",
+        found=f"{LOCATIONS} is not set",
+        expected="the URI or path of a folder",
+        hint=f"set {LOCATIONS}, or write WITH (location = '...')",
+    )
+
+
+# Brings a skipping index to its declaration: creates or alters it, and refreshes stale rows.
 
 
 @dataclass(frozen=True)

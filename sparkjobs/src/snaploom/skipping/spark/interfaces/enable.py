@@ -15,13 +15,13 @@ from typing import cast
 from pyspark.sql import SparkSession
 
 from snaploom.errors import SkippingNotAvailable
-from snaploom.hadoop.jvm import is_connect
-from snaploom.skipping.core.registrations import load_registered
-from snaploom.skipping.formats.keys import ParquetKeys
+from snaploom.skipping.core.definition import load_registered
+from snaploom.skipping.formats.parquetfiles import ParquetKeys
 from snaploom.skipping.spark.interfaces import sqlfrontend
-from snaploom.skipping.spark.optimizer import rule, settings
+from snaploom.skipping.spark.optimizer import requests, rule
 from snaploom.skipping.spark.optimizer.decision import Decider
-from snaploom.skipping.spark.optimizer.usagecounters import Statistics
+from snaploom.skipping.spark.optimizer.usage import Statistics
+from snaploom.spark.jvm import is_connect
 
 ENTRY_POINTS = "snaploom.skipping.sessions"
 """Entry-point group: functions that are called with each session in which skipping is enabled."""
@@ -46,7 +46,7 @@ def enable(spark: SparkSession, *bases: str, keys: ParquetKeys | None = None) ->
     with _lock:
         decider = _deciders.get(_application(spark)) or Decider()
         decider.add_bases(bases, keys)
-        rule.install(spark, decider, settings.REQUESTED, decider.concerns)
+        rule.install(spark, decider, requests.REQUESTED, decider.concerns)
         # What stopped applications knew is of no use to anybody.
         gone = [each for each in _deciders.values() if each is not decider]
         _deciders.clear()
@@ -77,8 +77,8 @@ def disable(spark: SparkSession) -> None:
 def is_enabled(spark: SparkSession) -> bool:
     """Whether queries of this session skip files."""
     refuse_connect(spark)
-    is_switched_on = settings.SkippingSettings.of(
-        {name: spark.conf.get(name, None) for name in (settings.ENABLED, settings.FLINT_ENABLED)}
+    is_switched_on = requests.SkippingSettings.of(
+        {name: spark.conf.get(name, None) for name in (requests.ENABLED, requests.FLINT_ENABLED)}
     ).is_enabled
     return is_switched_on and _application(spark) in _deciders and rule.is_installed(spark)
 
@@ -89,7 +89,7 @@ def without_skipping(spark: SparkSession) -> Iterator[None]:
 
     A frame whose plan was made before keeps it. The switch is the session's, for all its threads.
     """
-    with setting(spark, settings.ENABLED, "false"):
+    with setting(spark, requests.ENABLED, "false"):
         yield
 
 

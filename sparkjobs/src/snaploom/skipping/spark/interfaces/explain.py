@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from snaploom.skipping.core.text import size_text, wrapped
+from snaploom.skipping.core.predicates import size_text, wrapped
 from snaploom.skipping.spark.interfaces.enable import decider_of, setting
-from snaploom.skipping.spark.optimizer import settings
-from snaploom.skipping.spark.optimizer.outcomes import ClauseOutcome, IndexOutcome, RelationOutcome
+from snaploom.skipping.spark.optimizer import requests
 from snaploom.skipping.spark.optimizer.requests import Request
+from snaploom.skipping.spark.optimizer.usage import ClauseOutcome, IndexOutcome, RelationOutcome
 from snaploom.skipping.spark.relations.janino import JavaRule
 
 _CLAUSE = 40
@@ -50,9 +50,9 @@ def explain(frame: DataFrame) -> Explanation:
     spark = frame.sparkSession
     decider = decider_of(spark)
     trace = secrets.token_hex(8)
-    with decider.tracing(trace) as outcomes, setting(spark, settings.TRACE, trace):
+    with decider.tracing(trace) as outcomes, setting(spark, requests.TRACE, trace):
         _plan_again(spark, frame)
-        headers = JavaRule(spark).describe(frame._jdf, settings.REQUESTED)
+        headers = JavaRule(spark).describe(frame._jdf, requests.REQUESTED)
     asked = {outcome.name for outcome in outcomes}
     names = (Request.parse(header).name for header in headers)
     unasked = tuple(

@@ -26,9 +26,8 @@ from snaploom.skipping.lifecycle.description import Description
 from snaploom.skipping.lifecycle.operations import RefreshResult
 from snaploom.skipping.spark.interfaces.enable import is_enabled, statistics
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
-from snaploom.skipping.statements.declaration import StorePlace
 from snaploom.skipping.statements.parser import parse_subject
-from snaploom.skipping.statements.syntax import PathName, Subject
+from snaploom.skipping.statements.syntax import PathName, StorePlace, Subject
 from snaploom.skipping.stores.port import NEVER, StoredState
 from snaploom.skipping.stores.usage import Recorded
 

@@ -16,43 +16,49 @@ from snaploom.errors import (
     IndexNotPossible,
     IndexUnreadable,
 )
-from snaploom.hadoop.filestatus import qualified_uri
-from snaploom.hadoop.store import hadoop_stores
+from snaploom.files.stores import open_store
 from snaploom.models.allowances import Allowances
 from snaploom.models.skippingindex import RefreshMode
-from snaploom.planning.fileformats import require_format, target_place
-from snaploom.skipping.formats.keys import ParquetKeys
+from snaploom.policy.fileformats import require_format, target_place
+from snaploom.skipping.formats.parquetfiles import ParquetKeys
 from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.alteration import Alteration, alter
-from snaploom.skipping.lifecycle.declaration import Declaration, refuse_problems
+from snaploom.skipping.lifecycle.declaration import (
+    NATIVE,
+    OPEN_SEARCH,
+    WITHOUT_OTHERS,
+    Declaration,
+    Progress,
+    refuse_problems,
+)
 from snaploom.skipping.lifecycle.description import Description, describe, is_there, list_indexes
-from snaploom.skipping.lifecycle.forms import NATIVE, OPEN_SEARCH, WITHOUT_OTHERS
 from snaploom.skipping.lifecycle.interchange import ImportResult, Written, interchange
 from snaploom.skipping.lifecycle.machine import require_owner
 from snaploom.skipping.lifecycle.operations import RefreshResult, silent
-from snaploom.skipping.lifecycle.target import Progress
-from snaploom.skipping.spark.interfaces.declaredindex import Application, apply, plan_application
-from snaploom.skipping.spark.interfaces.places import (
+from snaploom.skipping.spark.interfaces.declaredindex import (
+    Application,
+    apply,
+    base_of_properties,
+    find_metadata,
     in_place,
     known_keys,
     known_locations,
     nowhere,
+    plan_application,
     refuse_keyless,
 )
-from snaploom.skipping.spark.interfaces.tableproperties import base_of_properties, find_metadata
-from snaploom.skipping.spark.optimizer.settings import LOCATIONS
-from snaploom.skipping.spark.targets.folderfiles import file_listing_of
+from snaploom.skipping.spark.optimizer.requests import LOCATIONS
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget
-from snaploom.skipping.spark.targets.targetlookup import open_path, open_table
-from snaploom.skipping.spark.targets.usabilityprobe import warn_of_unasked
+from snaploom.skipping.spark.targets.targetfiles import file_listing_of
+from snaploom.skipping.spark.targets.targetlookup import open_path, open_table, warn_of_unasked
 from snaploom.skipping.statements.columns import name_text
-from snaploom.skipping.statements.declaration import StorePlace
-from snaploom.skipping.statements.syntax import PathName, Subject, TableName
-from snaploom.skipping.stores.address import is_opensearch
-from snaploom.skipping.stores.bases import FolderBase, IndexBase, open_base
+from snaploom.skipping.statements.syntax import PathName, StorePlace, Subject, TableName
+from snaploom.skipping.stores.catalog import FolderBase, IndexBase, open_base
+from snaploom.skipping.stores.folder import is_opensearch
 from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState
 from snaploom.skipping.stores.usage import Recorded, recorded_usage
-from snaploom.storage.stores import open_store
+from snaploom.spark.hadoopstore import hadoop_stores
+from snaploom.spark.jvm import qualified_uri
 
 
 def _of_environment() -> Allowances:

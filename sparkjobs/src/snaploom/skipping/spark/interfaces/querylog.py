@@ -12,15 +12,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from snaploom.errors import SnaploomError, StatementInvalid
-from snaploom.skipping.advice.workload import Log, Query
-from snaploom.skipping.core.normalform import normal_form
+from snaploom.skipping.advice.recommendations import Log, Query
+from snaploom.skipping.core.predicates import normal_form
 from snaploom.skipping.spark.interfaces.enable import decider_of, setting
-from snaploom.skipping.spark.optimizer import rule, settings
+from snaploom.skipping.spark.optimizer import requests as settings
+from snaploom.skipping.spark.optimizer import rule
 from snaploom.skipping.spark.optimizer.requests import Request
 from snaploom.skipping.spark.optimizer.translation import catalyst
 from snaploom.skipping.spark.relations import fingerprint
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget
-from snaploom.sparkgate.gate import SqlPlace, checked_statement
+from snaploom.spark.gate import SqlPlace, checked_statement
 
 FILES_IN_SQL = "spark.sql.runSQLOnFiles"
 _PLACE = SqlPlace(None, None, StatementInvalid, "one SELECT, of listed functions")

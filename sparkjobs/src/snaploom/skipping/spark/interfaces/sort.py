@@ -19,10 +19,8 @@ from pyspark.sql import functions as sql
 from pyspark.sql import types as spark_types
 
 from snaploom.errors import IndexNotPossible, SortNotPossible
-from snaploom.hadoop.filestatus import qualified_uri
-from snaploom.hadoop.jvm import jvm_of
-from snaploom.skipping.advice.curves import Curve
-from snaploom.skipping.advice.sortrequest import Checksum, Rewritten, SortRequest, SortResult
+from snaploom.output import layout
+from snaploom.skipping.advice.orders import Checksum, Curve, Rewritten, SortRequest, SortResult
 from snaploom.skipping.core.terms import Term
 from snaploom.skipping.spark.builds.clusteredwrite import (
     MOST_COLUMNS,
@@ -31,11 +29,10 @@ from snaploom.skipping.spark.builds.clusteredwrite import (
     clustered,
 )
 from snaploom.skipping.spark.builds.scan import Relation
-from snaploom.skipping.spark.relations.causes import cause_of
-from snaploom.skipping.spark.relations.columns import columns_of
-from snaploom.skipping.spark.targets.columnnames import column_at, column_named
-from snaploom.skipping.spark.targets.sparktarget import SparkTarget
-from snaploom.storage import layout
+from snaploom.skipping.spark.relations.expressions import columns_of
+from snaploom.skipping.spark.relations.janino import cause_of
+from snaploom.skipping.spark.targets.sparktarget import SparkTarget, column_at, column_named
+from snaploom.spark.jvm import jvm_of, qualified_uri
 
 _NOT_COMPARED = (spark_types.MapType, spark_types.VariantType)
 """Types that Spark cannot hash; their JSON is hashed."""

@@ -15,18 +15,13 @@ from pyspark.sql import types as spark_types
 
 from snaploom.models.skippingindex import RefreshMode
 from snaploom.skipping.advice.report import Report
-from snaploom.skipping.formats.keys import ParquetKeys
-from snaploom.skipping.indexes.registry import registered_types
+from snaploom.skipping.formats.parquetfiles import ParquetKeys
+from snaploom.skipping.indexes.base import registered_types
 from snaploom.skipping.lifecycle.description import Description
 from snaploom.skipping.lifecycle.operations import silent
 from snaploom.skipping.spark.interfaces.advise import AdviceRequest, advise_target
+from snaploom.skipping.spark.interfaces.declaredindex import forget_locations, remember_locations
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
-from snaploom.skipping.spark.interfaces.places import forget_locations, remember_locations
-from snaploom.skipping.statements.declaration import (
-    alteration_of_statement,
-    declaration_of_statement,
-    place_of_statement,
-)
 from snaploom.skipping.statements.parser import parse
 from snaploom.skipping.statements.syntax import (
     AlterIndex,
@@ -39,6 +34,9 @@ from snaploom.skipping.statements.syntax import (
     ShowIndexes,
     Statement,
     VacuumIndex,
+    alteration_of_statement,
+    declaration_of_statement,
+    place_of_statement,
 )
 
 DESCRIPTION_COLUMNS = ("indexed_col_name", "data_type", "skip_type")

@@ -1,8 +1,4 @@
-"""Decides which files a query skips: from the optimizer rule's request to its answer.
-
-A file is dropped when any usable index proves that it is not needed. Whatever goes wrong here keeps
-every file, is counted, and is logged once for each cause (rule S14).
-"""
+"""Files that a query may leave out: from the optimizer rule's request to its answer."""
 
 from __future__ import annotations
 
@@ -10,34 +6,103 @@ import logging
 import textwrap
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 
 from snaploom.errors import SkippingError
-from snaploom.skipping.core.listedfiles import Listing, tags_of_dropped
-from snaploom.skipping.core.normalform import normal_form
-from snaploom.skipping.core.text import predicate_text
-from snaploom.skipping.formats.keys import ParquetKeys
-from snaploom.skipping.spark.optimizer.indexcatalogs import IndexCatalogs, first_line
-from snaploom.skipping.spark.optimizer.judgement import IndexJudge, Judged, Question
-from snaploom.skipping.spark.optimizer.lrucache import RecentlyUsed
-from snaploom.skipping.spark.optimizer.outcomes import (
-    IndexOutcome,
-    RelationOutcome,
+from snaploom.skipping.core.filetable import Listing, tags_of_dropped
+from snaploom.skipping.core.predicates import normal_form, predicate_text
+from snaploom.skipping.formats.parquetfiles import ParquetKeys, open_keys
+from snaploom.skipping.spark.optimizer.judgement import (
+    IndexJudge,
+    Judged,
+    Question,
+    RecentlyUsed,
+    why_idle,
 )
-from snaploom.skipping.spark.optimizer.requests import FORGOTTEN, Request
-from snaploom.skipping.spark.optimizer.settings import SkippingSettings
+from snaploom.skipping.spark.optimizer.requests import FORGOTTEN, Request, SkippingSettings
 from snaploom.skipping.spark.optimizer.translation import catalyst
 from snaploom.skipping.spark.optimizer.translation.conditions import indexed_conditions
-from snaploom.skipping.spark.optimizer.usability import why_idle
-from snaploom.skipping.spark.optimizer.usagecounters import Counting
-from snaploom.skipping.spark.optimizer.usagerecorder import UsageRecorder
+from snaploom.skipping.spark.optimizer.usage import (
+    Counting,
+    IndexOutcome,
+    RelationOutcome,
+    UsageRecorder,
+)
 from snaploom.skipping.spark.relations import fingerprint
-from snaploom.skipping.stores.catalog import IndexCatalog, with_above
+from snaploom.skipping.stores.catalog import IndexCatalog, open_base, with_above
+from snaploom.spark.hadoopstore import hadoop_stores
 
 _log = logging.getLogger("snaploom.skipping")
+
+
+# Index catalogs of a Spark application, by its sessions' locations and keys.
+
+
+class IndexCatalogs:
+    """One catalog for all sessions with the same locations and keys; safe to use from threads."""
+
+    def __init__(self, warn: Callable[[str], None]) -> None:
+        self._warn = warn
+        self._bases: tuple[tuple[str, ParquetKeys | None], ...] = ()
+        self._catalogs: dict[tuple[str, tuple[str, ...]], IndexCatalog] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """Folders below which indexes are looked for, in every session."""
+        return tuple(uri for uri, _ in self._bases)
+
+    def add_bases(self, uris: Sequence[str], keys: ParquetKeys | None) -> None:
+        """Look for indexes below these folders, too; `StorageError` for unknown schemes."""
+        for uri in uris:
+            open_base(uri, keys, hadoop_stores())
+        with self._lock:
+            given = dict(self._bases)
+            given.update(dict.fromkeys(uris, keys))
+            self._bases = tuple(given.items())
+            self._catalogs.clear()
+
+    def forget(self) -> None:
+        """Read every state anew with the next query."""
+        with self._lock:
+            self._catalogs.clear()
+
+    def of_session(self, settings: SkippingSettings) -> IndexCatalog:
+        """The catalog for a session with these settings."""
+        given = dict(self._bases)
+        uris = tuple(dict.fromkeys((*given, *settings.locations)))
+        wanted = (settings.key_service, uris)
+        with self._lock:
+            if wanted in self._catalogs:
+                return self._catalogs[wanted]
+        service = self._keys(settings)
+        opened = []
+        for uri in uris:
+            try:
+                opened.append(open_base(uri, given.get(uri) or service, hadoop_stores()))
+            except Exception as error:  # noqa: BLE001 -- another location may well be right
+                self._warn(f"no skipping index of {uri} is used: {first_line(error)}")
+        catalog = IndexCatalog(opened)
+        with self._lock:
+            return self._catalogs.setdefault(wanted, catalog)
+
+    def _keys(self, settings: SkippingSettings) -> ParquetKeys | None:
+        try:
+            return open_keys(settings.key_service)
+        except Exception as error:  # noqa: BLE001 -- indexes in plain text may well be used
+            self._warn(f"no encrypted skipping index is used: {first_line(error)}")
+            return None
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an error, without its hint."""
+    return getattr(error, "message", "") or str(error)
+
+
+# Decides which files a query skips: from the optimizer rule's request to its answer.
 
 LISTINGS_KEPT = 16
 """Listings that are remembered: as many tables as a session works with."""

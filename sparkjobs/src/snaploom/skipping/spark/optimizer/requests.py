@@ -1,4 +1,4 @@
-"""Parsed requests of the optimizer rule."""
+"""Requests of the optimizer rule: settings of the session, partitions, and conditions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,92 @@ from typing import cast
 
 import pyarrow as pa
 
-from snaploom.skipping.core.listedfiles import Listing
+from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
+from snaploom.skipping.core.filetable import (
+    UNKNOWN_ROW,
+    FileTable,
+    Listing,
+    Mask,
+    Matched,
+    field_column,
+    nulls_column,
+    values_column,
+)
+from snaploom.skipping.core.terms import Term, arrow_type, column_term
+from snaploom.skipping.evaluation import Evaluation
+from snaploom.skipping.formats.parquetfiles import SETTING as KEY_SERVICE
+from snaploom.skipping.indexes import partition
+from snaploom.skipping.spark.relations import fingerprint
+from snaploom.skipping.spark.relations.expressions import Literal, literal
+
+# Settings of a session that control skipping.
+
+ENABLED = "spark.snaploom.skipping.enabled"
+"""`false`: queries read every file, as if nothing was installed."""
+EVALUATE_ONLY = "spark.snaploom.skipping.evaluateOnly"
+"""`true`: what would be skipped is counted, and every file is read."""
+LOCATIONS = "spark.snaploom.skipping.locations"
+"""Folders below which indexes are, separated by commas, beside those given to `enable`."""
+FLINT_ENABLED = "spark.flint.optimizer.enabled"
+"""Flint's name of the same switch (seed); `false` switches skipping off, too."""
+USAGE = "spark.snaploom.skipping.usage"
+"""`false`: usage of indexes by queries is not recorded beside the indexes."""
+TRACE = "spark.snaploom.skipping.trace"
+"""Names the `explain` for whose sake a query is planned; nobody else sets it."""
+
+REQUESTED: tuple[str, ...] = (
+    *fingerprint.REQUESTED,
+    ENABLED,
+    EVALUATE_ONLY,
+    LOCATIONS,
+    FLINT_ENABLED,
+    KEY_SERVICE,
+    USAGE,
+    TRACE,
+)
+"""Settings that the optimizer rule sends along with each request."""
+
+
+@dataclass(frozen=True)
+class SkippingSettings:
+    """Settings of a session."""
+
+    is_enabled: bool = True
+    switched_off_by: str = ""
+    """The setting that is `false`; empty while skipping is enabled."""
+    is_evaluated_only: bool = False
+    locations: tuple[str, ...] = ()
+    key_service: str = ""
+    """URL of the keys of encrypted indexes, for locations without keys of their own."""
+    is_usage_recorded: bool = True
+    trace: str = ""
+
+    @classmethod
+    def of(cls, values: Mapping[str, object]) -> SkippingSettings:
+        """Parse the settings of a request; null stands for the default."""
+        off = [name for name in (ENABLED, FLINT_ENABLED) if _text(values, name) == "false"]
+        return cls(
+            is_enabled=not off,
+            switched_off_by="".join(off[:1]),
+            is_evaluated_only=_text(values, EVALUATE_ONLY) == "true",
+            locations=locations_in(values.get(LOCATIONS)),
+            key_service=str(values.get(KEY_SERVICE) or "").strip(),
+            is_usage_recorded=_text(values, USAGE) != "false",
+            trace=str(values.get(TRACE) or ""),
+        )
+
+
+def locations_in(value: object) -> tuple[str, ...]:
+    """Locations in the value of `spark.snaploom.skipping.locations`."""
+    parts = (part.strip() for part in str(value or "").split(","))
+    return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def _text(values: Mapping[str, object], name: str) -> str:
+    return str(values.get(name) or "").strip().lower()
+
+
+# Parsed requests of the optimizer rule.
 
 FORGOTTEN = "?"
 """The answer to a request whose files are only named, and not known any more: the rule sends it
@@ -110,3 +195,92 @@ def _common_folder(roots: Sequence[str]) -> str:
             break
         shared.append(one)
     return "/".join(shared)
+
+
+# Values of partition columns as Spark itself listed them, beside those of an index.
+
+
+@dataclass(frozen=True)
+class Known:
+    """Facts to evaluate a condition on."""
+
+    definition: SkippingDefinition
+    files: FileTable
+    matched: Matched | None
+    """Files of the listing by rows; None where there is a row for each file, in order."""
+
+    def keep(self, evaluation: Evaluation) -> Mask:
+        """For each file of the listing, whether it must be read."""
+        return evaluation.keep if self.matched is None else self.matched.keep(evaluation.keep)
+
+
+def known_of(
+    definition: SkippingDefinition, files: FileTable, matched: Matched, request: Request
+) -> Known:
+    """Facts about the files of a request's listing, by index rows and partition values."""
+    partitions, names = request.partitions, request.partition_columns
+    if partitions is None:
+        return Known(definition, files, matched)
+    columns = fingerprint.columns(request.header)
+    terms = {
+        position: term
+        for position, name in enumerate(names)
+        if (term := columns.find((name,))) is not None and arrow_type(term.data_type) is not None
+    }
+    added = {
+        position: IndexDefinition(f"partition {position}", partition.PARTITION.name, (term,))
+        for position, term in terms.items()
+    }
+    own = {column_term((name,), "").key for name in names}
+    kept = [
+        index for index in definition.indexes if not any(term.key in own for term in index.terms)
+    ]
+    rows = pa.array(matched.rows, mask=matched.rows == UNKNOWN_ROW)
+    made: dict[str, pa.Array] = {}
+
+    def load(wanted: Sequence[str]) -> pa.Table:
+        for position, index in added.items():
+            if not made.keys() >= set(_names(index)) and set(wanted) & set(_names(index)):
+                values = [row[position] for row in partitions]
+                made.update(_columns(index, terms[position], values))
+        return pa.table(
+            {name: made[name] if name in made else files.column(name).take(rows) for name in wanted}
+        )
+
+    indexes = (*kept, *added.values())
+    return Known(
+        replace(definition, indexes=indexes), FileTable(len(matched.rows), load), matched=None
+    )
+
+
+def _names(index: IndexDefinition) -> tuple[str, str, str]:
+    name = index.index_id
+    return values_column(name), nulls_column(name), field_column(name, partition.FIELD)
+
+
+def _columns(
+    index: IndexDefinition, term: Term, values: Sequence[object]
+) -> Mapping[str, pa.Array]:
+    """Counts of one row per file show which value is NULL; unknown files have none."""
+    # Many files share few values, and reading one costs more than finding it again.
+    names = [repr(value) for value in values]
+    different = {
+        name: literal(value, term.data_type)
+        for name, value in dict(zip(names, values, strict=True)).items()
+    }
+    found = [different[name] for name in names]
+    counts = [_count(each) for each in found]
+    nulls = [None if count is None else 1 - count for count in counts]
+    kept_as = arrow_type(term.data_type)
+    arrays = (
+        pa.array(counts, pa.int64()),
+        pa.array(nulls, pa.int64()),
+        pa.array([each.value for each in found], kept_as),
+    )
+    return dict(zip(_names(index), arrays, strict=True))
+
+
+def _count(value: Literal) -> int | None:
+    if value.is_null:
+        return 0
+    return None if value.value is None else 1

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from snaploom.skipping.core.definition import ReaderFingerprint
-from snaploom.skipping.spark.relations.columns import Columns, columns_of
+from snaploom.skipping.spark.relations.expressions import Columns, columns_of
 
 Header = Mapping[str, object]
 """First line of a request of the optimizer rule, parsed."""

@@ -12,12 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from snaploom.hadoop.jvm import jvm_of
-from snaploom.listing.filefacts import FileFacts
-from snaploom.listing.listedfile import local_tag
-from snaploom.skipping.core.filetable import IDENTITY_FIELDS, Mask
-from snaploom.skipping.core.listedfiles import Int64s, Listing
+from snaploom.files.listed import local_tag
+from snaploom.skipping.core.filetable import IDENTITY_FIELDS, FileFacts, Int64s, Listing, Mask
 from snaploom.skipping.spark.relations.janino import JavaRule
+from snaploom.spark.jvm import jvm_of
 
 _LOCAL = "file:"
 _STATE_FIELDS = ("length", "modified", "etag")

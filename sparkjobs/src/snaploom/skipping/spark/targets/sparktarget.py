@@ -1,8 +1,4 @@
-"""Target read by Spark: `snaploom.skipping.lifecycle.target` for Spark.
-
-A target is opened in the session of the user (`targetlookup`), and read for building in a session
-of our own (`targetreader`).
-"""
+"""What can be indexed, as Spark reads it: names of columns and paths of outputs."""
 
 from __future__ import annotations
 
@@ -16,18 +12,19 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
-from snaploom.errors import IndexNotPossible
-from snaploom.planning.sqlgate.nondeterminism import CHANGES_ROWS
+from snaploom.errors import IndexNotPossible, SnaploomError
+from snaploom.files.stores import open_store
+from snaploom.output import layout
+from snaploom.policy.sqlfunctions import CHANGES_ROWS
 from snaploom.skipping.core.definition import IndexDefinition, ReaderFingerprint, Target
-from snaploom.skipping.core.normalform import normal_form
-from snaploom.skipping.core.predicates import Predicate
+from snaploom.skipping.core.predicates import Predicate, normal_form
 from snaploom.skipping.core.terms import Term, arrow_type
 from snaploom.skipping.indexes.checks import SUPPORTED
-from snaploom.skipping.lifecycle.target import Progress
-from snaploom.skipping.spark.builds.filerows import BuildPlan, Counters, build_rows
+from snaploom.skipping.lifecycle.declaration import Progress
+from snaploom.skipping.spark.builds.filerows import BuildPlan, Counters, PartitionRows, build_rows
 from snaploom.skipping.spark.builds.footers import FooterTerm
-from snaploom.skipping.spark.builds.partitionrows import PartitionRows
 from snaploom.skipping.spark.builds.scan import Relation
 from snaploom.skipping.spark.optimizer.translation import catalyst
 from snaploom.skipping.spark.optimizer.translation.conditions import (
@@ -35,21 +32,126 @@ from snaploom.skipping.spark.optimizer.translation.conditions import (
     condition_term,
 )
 from snaploom.skipping.spark.optimizer.translation.subjects import term_of
-from snaploom.skipping.spark.relations.causes import cause_of
-from snaploom.skipping.spark.relations.columns import Columns
-from snaploom.skipping.spark.relations.expressions import parse
+from snaploom.skipping.spark.relations.expressions import Columns, parse
 from snaploom.skipping.spark.relations.fingerprint import columns, fingerprint, partition_columns
-from snaploom.skipping.spark.relations.janino import JavaRule
-from snaploom.skipping.spark.targets.columnnames import column_at, column_named
-from snaploom.skipping.spark.targets.outputpaths import column_hint
+from snaploom.skipping.spark.relations.janino import JavaRule, cause_of
 from snaploom.skipping.spark.targets.targetfiles import (
     ListedFiles,
+    Reading,
     list_folder,
     list_relation,
     only_chosen,
+    own_session,
 )
-from snaploom.skipping.spark.targets.targetreader import Reading, own_session
-from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression
+from snaploom.spark.gate import SqlPlace, check_resolved, checked_expression
+from snaploom.spark.hadoopstore import hadoop_stores
+from snaploom.spark.jvm import jvm_of
+
+# Resolves names of columns as people write them.
+
+
+def column_named(
+    columns: Columns,
+    session: SparkSession,
+    name: str,
+    advice: Callable[[], str] | None = None,
+) -> Term:
+    """Term of a column such as `a.b`, spelt as in the schema; `advice` ends the error's hint.
+
+    Raises:
+        IndexNotPossible: there is no such column, or no index can be kept about its type.
+    """
+    term = columns.find(_names(session, name))
+    if term is None:
+        raise IndexNotPossible(
+            f"there is no column {name}",
+            found=name,
+            expected=", ".join(each.label for each in columns.terms[:20]),
+            hint="names with dots need backticks, fields of structs are written a.b; "
+            + (
+                "where only some files have the column, read the folder with a schema that has it: "
+                "mergeSchema=true for Parquet and ORC"
+                if advice is None
+                else advice()
+            ),
+        )
+    if arrow_type(term.data_type) is None:
+        raise IndexNotPossible(
+            f"no index can be kept about {term.label} of type {term.data_type}",
+            found=term.data_type,
+            expected=SUPPORTED,
+            hint="index a field of a struct, or an expression of a supported type; declare CHAR, "
+            "whose padding changes what is compared, as VARCHAR or STRING",
+        )
+    return term
+
+
+def column_at(names: Iterable[str]) -> Column:
+    """The column or field with these names, from the outermost one on."""
+    return sql.col(".".join("`" + name.replace("`", "``") + "`" for name in names))
+
+
+def _names(session: SparkSession, name: str) -> tuple[str, ...]:
+    names = tuple(name.split("."))
+    if "`" not in name and all(names):
+        return names
+    jvm = jvm_of(session)
+    parser = jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
+    try:
+        return tuple(parser.parseAttributeName(name).mkString("\n").split("\n"))
+    except (Py4JJavaError, PySparkException) as error:
+        raise IndexNotPossible(
+            f"{name} is no name of a column", found=name, hint="put odd names in backticks"
+        ) from error
+
+
+# Paths at which an output publishes, and advice in messages about their indexes.
+
+_WITH_SCHEMA = {
+    "parquet": "mergeSchema=true",
+    "orc": "mergeSchema=true",
+    "avro": "avroSchema=JSON of a schema with the column",
+}
+"""By format: the option by which Spark reads columns that only some files have."""
+
+
+def root_hint(spark: SparkSession, path: str) -> str:
+    """Hint for the folder of an output, whose files are in `data/`."""
+    if not _is_output(spark, path):
+        return ""
+    return (
+        "this is the folder of an output: give its data as the path, "
+        f"{path.rstrip('/')}/{layout.DATA}, or name the output itself (target.outputDataset)"
+    )
+
+
+def column_hint(spark: SparkSession, target: Target) -> str:
+    """Hint where files lack a column; newer ones of an output may have it."""
+    option = _WITH_SCHEMA.get(target.format)
+    if option is None:
+        return "choose one of those that are there"
+    root, _, folder = target.uri.rpartition("/")
+    if f"{folder}/" == layout.DATA and _is_output(spark, root):
+        return (
+            f"the columns of all snapshots are in {root}/{layout.MERGED_SCHEMA}; to "
+            f"index one that only some of them have, give {target.uri}/ as the path, not the "
+            f"output, with the option {option}, and read with it too"
+        )
+    return (
+        f"where only some files have the column, read the folder with the option "
+        f"{option}, in queries too"
+    )
+
+
+def _is_output(spark: SparkSession, path: str) -> bool:
+    try:
+        store = open_store(path, create=False, others=hadoop_stores(spark))
+        return store.head(layout.MARKER) is not None
+    except (SnaploomError, ValueError):
+        return False
+
+
+# Target read by Spark: `snaploom.skipping.lifecycle.declaration` for Spark.
 
 _PLACE = SqlPlace(
     None, None, IndexNotPossible, "a deterministic expression over the columns, without aggregates",
@@ -69,7 +171,7 @@ class _Listed:
 
 
 class SparkTarget:
-    """Files that Spark reads as one relation: `snaploom.skipping.lifecycle.target`."""
+    """Files that Spark reads as one relation: `snaploom.skipping.lifecycle.declaration`."""
 
     def __init__(self, spark: SparkSession, target: Target, header: Mapping[str, object]) -> None:
         self._target = target

@@ -1,11 +1,4 @@
-"""Current files of a relation, and those that an index covers (rule S23).
-
-A folder is listed without the JVM where that surely gives what Spark lists
-(`snaploom.listing.relationfiles`), and by Spark otherwise.
-
-WHERE of an index is SQL over partition columns and the path. Spark decides it on a small frame with
-one row for each file.
-"""
+"""The files of a target as Spark reads them, as they are now."""
 
 from __future__ import annotations
 
@@ -18,24 +11,96 @@ from itertools import chain, repeat
 from typing import cast
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from snaploom.errors import IndexNotPossible
-from snaploom.hadoop.filestatus import qualified_uri
-from snaploom.hadoop.jvm import jvm_of
-from snaploom.listing.relationfiles import first_files, relation_files
+from snaploom.models.allowances import NO_ALLOWANCES
+from snaploom.policy.fileformats import spark_format
+from snaploom.skipping.core.definition import SkippingDefinition, Target
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS
 from snaploom.skipping.core.terms import arrow_type
-from snaploom.skipping.spark.relations.causes import cause_of
 from snaploom.skipping.spark.relations.expressions import Literal, literal
-from snaploom.skipping.spark.relations.fingerprint import REQUESTED, Header, partition_columns
+from snaploom.skipping.spark.relations.fingerprint import (
+    REQUESTED,
+    Header,
+    is_unchanged,
+    partition_columns,
+    unusable,
+)
 from snaploom.skipping.spark.relations.hadoop import url_encoded
-from snaploom.skipping.spark.relations.janino import JavaRule
-from snaploom.skipping.spark.targets.targetreader import LITERAL_PATH
-from snaploom.sparkgate.gate import SqlPlace, check_resolved, checked_expression
+from snaploom.skipping.spark.relations.janino import JavaRule, cause_of
+from snaploom.skipping.spark.targets.relationfiles import first_files, relation_files
+from snaploom.spark.gate import SqlPlace, check_resolved, checked_expression
+from snaploom.spark.jvm import jvm_of, qualified_uri, readable_uri
+
+# Reader of a target: in the user's session to know it, in one of our own to build.
+
+_STRICT = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+"""What a file holds must be known, or that it cannot be read; never a part of it."""
+
+LITERAL_PATH = {"__globPaths__": "false"}
+"""The path is one path, whatever brackets and stars are in it."""
+
+_SETTINGS = {
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+}
+"""Settings of our own session; a batch of 64 Ki rows costs little and is handled quickly."""
+_SOURCES = "spark.sql.sources.useV1SourceList"
+"""Only Spark's first generation of sources exposes the file of a row for every format."""
+
+
+def own_session(spark: SparkSession) -> SparkSession:
+    """A session with the settings, views and functions of the user's, which it does not change.
+
+    It has none of the user's optimizer rules: ours would skip files that are to be indexed.
+    """
+    java_session = spark._jsparkSession.cloneSession()
+    nothing = java_session.experimental().extraOptimizations().take(0)
+    getattr(java_session.experimental(), "extraOptimizations_$eq")(nothing)
+    session = SparkSession(spark.sparkContext, java_session)
+    for name, value in _SETTINGS.items():
+        session.conf.set(name, value)
+    session.conf.unset(_SOURCES)
+    return session
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Target, and the schema found when it was opened."""
+
+    target: Target
+    schema: Mapping[str, object]
+    """Schema JSON of data columns, then partition columns."""
+
+    def fresh(self, session: SparkSession) -> DataFrame:
+        """A frame over the current files."""
+        if self.target.table:
+            _forget_listing(session, self.target.table)
+            return session.read.options(**_STRICT).table(self.target.table)
+        schema = StructType.fromJson(cast(dict[str, object], json.loads(json.dumps(self.schema))))
+        reader = session.read.format(spark_format(self.target.format, NO_ALLOWANCES)).schema(schema)
+        options = {**dict(self.target.options), **_STRICT, **LITERAL_PATH}
+        return reader.options(**options).load(self.target.uri)
+
+
+def _forget_listing(session: SparkSession, table: str) -> None:
+    jvm = jvm_of(session)
+    state = session._jsparkSession.sessionState()
+    parts = state.sqlParser().parseMultipartIdentifier(table)
+    places = [parts.apply(position) for position in range(parts.size())]
+    outer = [jvm.scala.Option.apply(place) for place in reversed(places[:-1])]
+    missing = [jvm.scala.Option.empty()] * (2 - len(outer))
+    identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(places[-1], *outer, *missing)
+    state.catalog().refreshTable(identifier)
+
+
+# Current files of a relation, and those that an index covers (rule S23).
 
 
 @dataclass(frozen=True)
@@ -52,6 +117,80 @@ class ListedFiles:
         """Values of the partition columns by path."""
         values = chain.from_iterable(repeat(row, count) for count, row in self.runs)
         return dict(zip(self.files.column("path").to_pylist(), values, strict=True))
+
+
+# Files of a folder known from names and session, without opening any.
+
+
+@dataclass(frozen=True)
+class FolderListing:
+    """Behind the port `FileListing`."""
+
+    spark: SparkSession
+    """The user's session."""
+    target: Target
+    """Where the files are."""
+    header: Header
+    """How they are read; without columns but those of partitions."""
+    listed: ListedFiles
+    """The files that there are."""
+
+    def reads_alike(self, definition: SkippingDefinition) -> bool:
+        """Whether unchanged files are read as when they were indexed."""
+        return (
+            definition.target == self.target
+            and definition.partition_columns == partition_columns(self.header)
+            and is_unchanged(definition.fingerprint, self.header)
+        )
+
+    def list_files(self, where: str) -> pa.Table:
+        """The files that a condition chooses, as identity columns.
+
+        Raises:
+            IndexNotPossible: it speaks of something else than files.
+        """
+        session = own_session(self.spark)
+        return only_chosen(session, where, partition_columns(self.header), self.listed)
+
+
+def file_listing_of(
+    spark: SparkSession, path: str, uri: str, file_format: str, options: Mapping[str, str]
+) -> FolderListing | None:
+    """Listing of a folder; None where Spark needs no look into files or reports the problem."""
+    if file_format.lower() not in INFERRED:
+        return None
+    try:
+        found = _listed(spark, path, uri, file_format, options)
+    except (PySparkException, Py4JJavaError):
+        return None
+    if found is None or unusable(found.header):
+        return None
+    target = Target(
+        uri=cast(Sequence[str], found.header["roots"])[0].rstrip("/"),
+        format=str(found.header["format"]),
+        options=tuple(sorted(options.items())),
+    )
+    return FolderListing(spark, target, found.header, found.listed)
+
+
+def _listed(
+    spark: SparkSession, path: str, uri: str, file_format: str, options: Mapping[str, str]
+) -> ListedFolder | None:
+    """Folder listed without Spark, or by Spark; None where a path stands for several."""
+    if not PATTERN.search(path):
+        found = list_folder(spark, uri, file_format, options)
+        if found is not None:
+            return found
+    reader = spark.read.format(file_format).options(**options).schema(StructType([]))
+    rule = JavaRule(spark)
+    frame = reader.load(readable_uri(spark, path))
+    headers = rule.describe(frame._jdf, REQUESTED)
+    if len(headers) != 1:
+        return None
+    header = cast(Header, json.loads(headers[0]))
+    if len(cast(Sequence[str], header["roots"])) != 1:
+        return None
+    return ListedFolder(header, list_relation(rule, frame, partition_columns(header)))
 
 
 def list_relation(

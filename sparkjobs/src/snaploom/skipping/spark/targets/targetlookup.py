@@ -1,12 +1,10 @@
-"""Opens targets: a folder of files, or a table of Spark's catalog that is files.
-
-It is opened in the session of the user, whose settings decide how files are read.
-"""
+"""Opens what can be indexed, and finds which indexes over expressions queries can use."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from py4j.java_gateway import JavaObject
@@ -14,17 +12,101 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from snaploom.errors import TargetNotIndexable
-from snaploom.hadoop.filestatus import readable_uri
-from snaploom.planning.schemas import parse_schema
+from snaploom.errors import IndexNotPossible, TargetNotIndexable
+from snaploom.models.skippingindex import Index
 from snaploom.skipping.core.definition import Target
-from snaploom.skipping.spark.relations.causes import cause_of
+from snaploom.skipping.core.predicates import (
+    And,
+    Constant,
+    Not,
+    Or,
+    Predicate,
+    Unknown,
+    predicate_text,
+)
+from snaploom.skipping.core.terms import Term
+from snaploom.skipping.spark.optimizer.translation.conditions import IndexedConditions
 from snaploom.skipping.spark.relations.fingerprint import FORMATS, REQUESTED, unusable
-from snaploom.skipping.spark.relations.janino import JavaRule
-from snaploom.skipping.spark.targets.outputpaths import root_hint
-from snaploom.skipping.spark.targets.sparktarget import SparkTarget
+from snaploom.skipping.spark.relations.janino import JavaRule, cause_of
+from snaploom.skipping.spark.targets.sparktarget import SparkTarget, root_hint
 from snaploom.skipping.spark.targets.targetfiles import columns_frame
 from snaploom.skipping.statements.columns import name_text
+from snaploom.spark.jvm import readable_uri
+from snaploom.types.schemas import parse_schema
+
+_LOG = logging.getLogger("snaploom.skipping")
+
+
+# Detects indexes over expressions that no query can use, by trying conditions on Spark.
+
+_LITERALS = {
+    "boolean": "",
+    "string": "'a'",
+    "binary": "X'61'",
+    "date": "date'2024-01-01'",
+    "timestamp": "timestamp'2024-01-01 00:00:00'",
+    "timestamp_ntz": "timestamp_ntz'2024-01-01 00:00:00'",
+}
+"""Values to compare with, by type; of numbers it is 1."""
+
+
+def warn_of_unasked(target: SparkTarget, indexes: Iterable[Index]) -> None:
+    """Warn of each declared index over an expression that no query can use."""
+    for index in indexes:
+        if index.expression is not None:
+            reason = why_unasked(target, index.expression)
+            if reason:
+                label = f"{index.type}({index.expression})"
+                _LOG.warning("no query can use %s: %s", label, reason)
+
+
+def why_unasked(target: SparkTarget, expression: str) -> str:
+    """Reason why no condition on an expression asks an index over it; empty if one does."""
+    try:
+        term = target.expression(expression)
+        if term.names is not None:
+            return ""
+        tried = [(text, _demand(target, text, term)) for text in _conditions(expression, term)]
+    except IndexNotPossible:
+        return ""
+    if any(term in _terms(demand) for _, demand in tried):
+        return ""
+    text, demand = tried[0]
+    return f"Spark reads {text} as {predicate_text(demand)}; keep an index about what stands there"
+
+
+def _demand(target: SparkTarget, condition: str, term: Term) -> Predicate:
+    is_condition = term.data_type == "boolean"
+    known = IndexedConditions(frozenset({term} if is_condition else ()))
+    return target.predicate(condition, known)
+
+
+def _conditions(expression: str, term: Term) -> Iterator[str]:
+    value = _LITERALS.get(term.data_type, f"CAST(1 AS {term.data_type})")
+    if not value:
+        yield f"({expression})"
+        yield f"NOT ({expression})"
+        return
+    yield f"({expression}) = {value}"
+    yield f"({expression}) > {value}"
+    if term.data_type == "string":
+        yield f"({expression}) LIKE 'a%'"
+
+
+def _terms(predicate: Predicate) -> Iterator[Term]:
+    match predicate:
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from _terms(part)
+        case Not(part):
+            yield from _terms(part)
+        case Constant() | Unknown():
+            return
+        case leaf:
+            yield leaf.term
+
+
+# Opens targets: a folder of files, or a table of Spark's catalog that is files.
 
 _VIEW = "org.apache.spark.sql.catalyst.plans.logical.View"
 _PARTS_OF_A_TABLE = 3

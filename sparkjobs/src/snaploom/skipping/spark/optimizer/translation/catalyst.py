@@ -37,13 +37,13 @@ from snaploom.skipping.core.predicates import (
 )
 from snaploom.skipping.core.terms import Term, Value
 from snaploom.skipping.core.valueorder import key_of
-from snaploom.skipping.spark.optimizer.translation import likes, nullness, ranges
-from snaploom.skipping.spark.optimizer.translation.branches import Branch, branches_of
+from snaploom.skipping.spark.optimizer.translation import conditions, subjects
 from snaploom.skipping.spark.optimizer.translation.conditions import IndexedConditions
+from snaploom.skipping.spark.optimizer.translation.preimages import Branch, branches_of
 from snaploom.skipping.spark.optimizer.translation.subjects import term_of
-from snaploom.skipping.spark.relations.columns import Columns
 from snaploom.skipping.spark.relations.expressions import (
     Call,
+    Columns,
     Expression,
     Literal,
     Opaque,
@@ -98,8 +98,8 @@ class _Scope(Columns):
     indexed: IndexedConditions = field(default_factory=IndexedConditions)
 
     @cached_property
-    def surroundings(self) -> ranges.Surroundings:
-        return ranges.Surroundings(
+    def surroundings(self) -> conditions.Surroundings:
+        return conditions.Surroundings(
             self,
             holds=lambda condition, negated: _translate(condition, self, negated),
             is_null=lambda part, data_type: _null(part, data_type, self, is_null=True),
@@ -303,7 +303,7 @@ def _implied(
 ) -> tuple[Predicate, ...]:
     if names_of(subject) is not None:
         return ()
-    return _compare_branches(subject, operator, constant, columns) or ranges.implied(
+    return _compare_branches(subject, operator, constant, columns) or conditions.implied(
         subject,
         operator,
         cast(Value, constant.value),
@@ -358,7 +358,7 @@ def _null(subject: Expression, data_type: str, columns: _Scope, *, is_null: bool
         tested = Unknown(f"{as_text(subject)} IS {'' if is_null else 'NOT '}NULL", term)
     if names_of(subject) is not None:
         return tested
-    needed = nullness.null(subject, columns) if is_null else nullness.not_null(subject, columns)
+    needed = subjects.null(subject, columns) if is_null else subjects.not_null(subject, columns)
     return tested if needed is None else And((needed, tested))
 
 
@@ -460,8 +460,8 @@ def _around(
         return ()
     data_type = items[0].data_type
     return (
-        *ranges.implied(subject, Operator.GE, min(numbers), columns.surroundings, data_type),
-        *ranges.implied(subject, Operator.LE, max(numbers), columns.surroundings, data_type),
+        *conditions.implied(subject, Operator.GE, min(numbers), columns.surroundings, data_type),
+        *conditions.implied(subject, Operator.LE, max(numbers), columns.surroundings, data_type),
     )
 
 
@@ -483,7 +483,7 @@ def _text_of(call: Call, term: Term, value: bytes, negated: bool) -> Predicate:
             return StartsWith(term, value, negated)
         case "Like":
             escape = call.arguments.get("escapeChar")
-            return likes.like(term, value, str(escape), negated=negated)
+            return conditions.like(term, value, str(escape), negated=negated)
     piece = EndsWith(term, value) if call.name == "EndsWith" else Contains(term, value)
     return Not(piece) if negated else piece
 

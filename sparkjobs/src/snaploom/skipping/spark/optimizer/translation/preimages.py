@@ -1,33 +1,32 @@
-"""Inverts expressions: from the numbers of a result to those of its part with a column.
-
-Overflow decides what may be turned around. With ANSI it is an error and with TRY it is NULL, so no
-row with an overflow satisfies a condition; else whole numbers go on at the other end of their type
-(`wrapped`). Floating-point results are rounded to a neighbour, decimal ones to the scale of their
-type: bounds are moved outwards by as much. Where an expression is written in a way that is not
-known here, there is no rule.
-"""
+"""From the numbers that an expression may be to those of its column."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from datetime import date
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from fractions import Fraction
 
-from snaploom.skipping.spark.optimizer.translation.casts import DAY, ZONE, cast
-from snaploom.skipping.spark.optimizer.translation.operands import (
+from snaploom.skipping.core.predicates import And, Constant, Operator, Or, Predicate
+from snaploom.skipping.core.terms import Value
+from snaploom.skipping.spark.optimizer.translation.casts import (
+    DAY,
     DECIMAL,
     FLOATING,
     ZERO,
+    ZONE,
     ColumnTypes,
     Rule,
     Step,
+    cast,
     mode_of,
+    remainder,
+    rounded,
     split,
     type_of,
 )
-from snaploom.skipping.spark.optimizer.translation.roundingrules import remainder, rounded
 from snaploom.skipping.spark.optimizer.translation.spans import (
     COUNTED_BITS,
     INTEGER_BITS,
@@ -44,6 +43,164 @@ from snaploom.skipping.spark.optimizer.translation.spans import (
     wrapped,
 )
 from snaploom.skipping.spark.relations.expressions import Call, Expression, Literal
+
+# Expressions with the value of one of several parts: CASE, IF, coalesce.
+
+Holds = Callable[[Expression, bool], Predicate]
+"""Predicate implied by a TRUE condition, or a FALSE one if negated."""
+IsNull = Callable[[Expression, str], Predicate]
+"""Predicate implied where an expression of a Spark type is NULL."""
+
+_BRANCHING = ("If", "CaseWhen", "Coalesce", "Greatest", "Least")
+_MOST_EXCLUDED = 20
+"""Of a longer CASE, what earlier conditions leave for later parts is not followed: it would grow
+with the square of the length."""
+
+_ANY_ROW = Constant(is_true=True)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One part that may give the value of an expression."""
+
+    value: Expression
+    given: Predicate
+    """Predicate of the rows in which the part gives the value."""
+
+
+def branches_of(
+    subject: Expression, data_type: str, holds: Holds, is_null: IsNull
+) -> tuple[Branch, ...]:
+    """Parts of which one gives an expression's value; empty for expressions of other kinds."""
+    match subject:
+        case Call("If", _, (condition, first, second)):
+            return tuple(_chosen([(condition, first)], second, holds, is_null))
+        case Call("CaseWhen", _, children):
+            conditions = children[: len(children) - len(children) % 2 : 2]
+            *values, otherwise = values_of(subject)
+            chosen = list(zip(conditions, values, strict=True))
+            return tuple(_chosen(chosen, otherwise, holds, is_null))
+        case Call("Coalesce", _, children):
+            return tuple(_first_present(children, data_type, is_null))
+    return ()
+
+
+def values_of(subject: Call) -> tuple[Expression, ...]:
+    """Parts of an IF or CASE of which one gives its value."""
+    if subject.name == "If":
+        return subject.children[1:]
+    rest = len(subject.children) % 2
+    otherwise = subject.children[-1:] if rest else (Literal(None, "", is_null=True),)
+    return (*subject.children[1 : len(subject.children) - rest : 2], *otherwise)
+
+
+def _chosen(
+    pairs: Sequence[tuple[Expression, Expression]],
+    otherwise: Expression,
+    holds: Holds,
+    is_null: IsNull,
+) -> Iterator[Branch]:
+    before: list[Predicate] = []
+    for condition, value in pairs:
+        yield Branch(value, And((*before, holds(condition, False))))
+        if len(pairs) <= _MOST_EXCLUDED and not has_branches(condition):
+            before.append(Or((holds(condition, True), is_null(condition, "boolean"))))
+    yield Branch(otherwise, And(tuple(before)))
+
+
+def has_branches(expression: Expression) -> bool:
+    """Whether one of several parts gives a value in it.
+
+    Translated twice at each level, such expressions would take exponential time.
+    """
+    waiting = [expression]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Call):
+            if each.name in _BRANCHING:
+                return True
+            waiting.extend(each.children)
+    return False
+
+
+def _first_present(
+    children: Sequence[Expression], data_type: str, is_null: IsNull
+) -> Iterator[Branch]:
+    before: list[Predicate] = []
+    for child in children:
+        yield Branch(child, And(tuple(before)) if before else _ANY_ROW)
+        if len(children) <= _MOST_EXCLUDED:
+            before.append(is_null(child, data_type))
+
+
+# Days and times formatted as text: `date_format(d, 'yyyy-MM') = '2024-03'`.
+
+_YEAR, _MONTH, _DAY = r"(?P<year>\d{4})", r"(?P<month>\d{2})", r"(?P<day>\d{2})"
+_PATTERNS: Mapping[str, re.Pattern[str]] = {
+    "yyyy": re.compile(_YEAR),
+    "yyyy-MM": re.compile(f"{_YEAR}-{_MONTH}"),
+    "yyyyMM": re.compile(f"{_YEAR}{_MONTH}"),
+    "yyyy-MM-dd": re.compile(f"{_YEAR}-{_MONTH}-{_DAY}"),
+    "yyyy/MM/dd": re.compile(f"{_YEAR}/{_MONTH}/{_DAY}"),
+    "yyyyMMdd": re.compile(f"{_YEAR}{_MONTH}{_DAY}"),
+}
+"""Parsers of text by Spark's format."""
+_EARLIEST = 1600
+"""Years before may be those of another calendar, by Spark's settings."""
+
+
+def days_of(
+    subject: Expression, operator: Operator, value: Value, types: ColumnTypes
+) -> tuple[Expression, Spans, str] | None:
+    """Day expression, its possible numbers, and its Spark type, for a formatted date.
+
+    None for whatever is no such text, and for formats that are not known here.
+    """
+    if operator is not Operator.EQ or not isinstance(value, bytes):
+        return None
+    match subject:
+        case Call("DateFormatClass", _, (part, Literal(bytes() as form))):
+            days = _days_of_text(value, form.decode(errors="replace"))
+            # Some zone has no such day, or none that begins at midnight.
+            slack = 1
+        case Call("Cast", {"dataType": "string"}, (part,)) if type_of(part, types) == "date":
+            days, slack = _days_of_text(value, "yyyy-MM-dd"), 0
+        case _:
+            return None
+    if days is None:
+        return None
+    low, high = days
+    match part:
+        case Call("Cast", _, (child,)) if type_of(child, types) == "date":
+            part = child
+    kind = type_of(part, types)
+    if kind != "date":
+        return None
+    return part, Spans((Span(Fraction(low - slack), Fraction(high + slack)),)), kind
+
+
+def _days_of_text(value: bytes, form: str) -> tuple[int, int] | None:
+    found = _PATTERNS[form].fullmatch(value.decode(errors="replace")) if form in _PATTERNS else None
+    if found is None:
+        return None
+    parts = {name: int(number) for name, number in found.groupdict().items()}
+    year, month, day = parts["year"], parts.get("month"), parts.get("day")
+    try:
+        first = date(year, month or 1, day or 1)
+        after = first + timedelta(1) if day else _next_month(year, month or 12)
+    except ValueError:
+        return None
+    if year < _EARLIEST:
+        return None
+    epoch = date(1970, 1, 1)
+    return (first - epoch).days, (after - epoch).days - 1
+
+
+def _next_month(year: int, month: int) -> date:
+    return date(year + month // 12, month % 12 + 1, 1)
+
+
+# Inverts expressions: from the numbers of a result to those of its part with a column.
 
 _UNIT_DAYS = {
     "year": 366, "yyyy": 366, "yy": 366, "quarter": 92, "month": 31, "mon": 31, "mm": 31,

@@ -1,1 +1,0 @@
-"""Sources: which snapshots a declared source has, and the data of one of them."""

@@ -1,0 +1,1 @@
+"""Files and object stores: one port to local folders and buckets."""

@@ -1,1 +1,0 @@
-"""The catalogue of codes of findings, in parts by their numbers."""

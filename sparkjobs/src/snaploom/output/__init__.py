@@ -1,0 +1,1 @@
+"""Output folders: the manifest log, publication, retention, collection and repair."""

@@ -1,0 +1,311 @@
+"""The Iceberg table of an output: its versions, each made by one put-if-absent.
+
+A table of Iceberg's Hadoop kind is a folder in which `metadata/v<N>.metadata.json` with the
+highest number is the truth. Iceberg commits by giving a file that name, which on a local disk or in
+a bucket replaces what another writer committed a moment before. So Iceberg's library only makes the
+next document (`TableLibrary`), which gets its name here, as entries of the manifest log do.
+
+The table lies in a folder of its own inside the output's: Iceberg's `remove_orphan_files` takes
+everything below a table's place for the table's, and would remove our manifest with the rest. Its
+data files are those in `data/`, each once, for every reader.
+
+```
+iceberg/metadata/v<N>.metadata.json   versions of the table
+iceberg/metadata/version-hint.text    hint: a version that was reached
+iceberg/metadata/*.avro               lists of files, by Iceberg's library
+```
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from snaploom.errors import ObjectNotFound, ObjectTooLarge
+from snaploom.files.objectstore import STORE_FAILURES, ObjectStore, refuse_links
+from snaploom.output.documents import HINT as HINT_BOUNDS
+from snaploom.output.documents import TABLE_VERSION, NumberedLog, corrupt, get_bounded, parse_object
+from snaploom.output.entries import FileRecord
+from snaploom.output.manifest import commit_unknown
+
+_log = logging.getLogger(__name__)
+
+TABLE = "iceberg/"
+VERSIONS = f"{TABLE}metadata/"
+HINT = f"{VERSIONS}version-hint.text"
+
+RUN_ID = "snaploom.run-id"
+"""In the summary of a snapshot of the table: the run that committed it."""
+SNAPSHOT_TIME = "snaploom.snapshot-time"
+"""Likewise: the time of the snapshot that it publishes, or the times of those that it ends."""
+COMMIT = "snaploom.commit"
+"""Likewise: the hash that names `commits/<hash>.json`."""
+REVOKED = "snaploom.revoked-runs"
+"""Property of the table: runs that may not commit to it any more (rule P11)."""
+EARLIER = "snaploom.earlier-commits"
+"""Property of the table: the hash that names the page of commits it has forgotten last."""
+
+_VERSION = re.compile(rf"{re.escape(VERSIONS)}v([0-9]{{1,18}})\.metadata\.json")
+_HINTED = re.compile(rb"[0-9]{1,18}")
+KEPT_VERSIONS = 100
+"""Versions that stay, as many as Iceberg itself keeps: each lists all snapshots anew."""
+
+
+def version_key(number: int) -> str:
+    """Key of one version of the table."""
+    return f"{VERSIONS}v{number}.metadata.json"
+
+
+@dataclass(frozen=True)
+class TableCommitted:
+    """A commit of ours in the table's history."""
+
+    run_id: str
+    """Run that made it."""
+    commit: str
+    """Hash of its meaning, in `commits/`."""
+
+
+@dataclass(frozen=True)
+class TableVersion:
+    """The table as one metadata document describes it."""
+
+    number: int
+    """From 1."""
+    document: Mapping[str, JsonValue] = field(repr=False)
+    """Iceberg's table metadata."""
+
+    @cached_property
+    def revoked(self) -> frozenset[str]:
+        """Runs that may not commit any more."""
+        recorded = _texts(self.document.get("properties")).get(REVOKED, "")
+        return frozenset(recorded.split())
+
+    @cached_property
+    def earlier(self) -> str:
+        """Hash of the page of commits that the table has forgotten; empty where it knows all."""
+        return _texts(self.document.get("properties")).get(EARLIER, "")
+
+    def history(self) -> Iterator[TableCommitted]:
+        """Commits of ours that the table still knows of, the newest first."""
+        for snapshot in self.lineage():
+            summary = _texts(snapshot.get("summary"))
+            if RUN_ID in summary and COMMIT in summary:
+                yield TableCommitted(summary[RUN_ID], summary[COMMIT])
+
+    def lineage(self) -> Iterator[Mapping[str, JsonValue]]:
+        """The table's snapshots that lead to its current content, the newest first."""
+        listed = self.document.get("snapshots")
+        snapshots = {number_of(one): one for one in _objects(listed)}
+        wanted = self.document.get("current-snapshot-id")
+        # Each once: a line of parents that goes round is no lineage.
+        while isinstance(wanted, int) and (snapshot := snapshots.pop(wanted, None)) is not None:
+            yield snapshot
+            wanted = snapshot.get("parent-snapshot-id")
+
+
+@dataclass(frozen=True)
+class TableChange:
+    """The difference between a version of a table and the next."""
+
+    schema: str
+    """Columns that the table must have, the partition's included, as `StructType.json()` gives it;
+    empty where it stays as it is."""
+    field_name: str
+    """The partition column."""
+    added: Mapping[str, tuple[FileRecord, ...]]
+    """New files, by value of the partition column; their paths are relative to the output."""
+    ended: tuple[str, ...]
+    """Values of the partition column whose files so far go."""
+    summary: Mapping[str, str]
+    """The summary of the table's snapshot."""
+
+
+class TableLibrary(Protocol):
+    """Writes files of Iceberg's formats; commits nothing."""
+
+    def created(self, folder: str, schema: str, field_name: str) -> bytes:
+        """First version of a table, without rows; the schema has only the partition column."""
+        ...
+
+    def changed(self, folder: str, number: int, change: TableChange) -> bytes | None:
+        """Make the version after `number`; None where that is not the newest any more.
+
+        Raises:
+            HistoryIncompatible: the columns contradict those of the table.
+        """
+        ...
+
+    def lists(self, folder: str, number: int) -> frozenset[str] | None:
+        """Names of the lists of files that a version needs; None where it is not the newest."""
+        ...
+
+
+class IcebergTable:
+    """The versions of one table."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._log = NumberedLog(store, version_key, TABLE_VERSION.length, commit_unknown)
+
+    def read(self) -> TableVersion | None:
+        """The newest version; None before the first, `ManifestCorrupt` if it is invalid."""
+        number = self._newest(self._hint())
+        if not number:
+            number = self._newest(self._listed())
+        if not number:
+            return None
+        key = version_key(number)
+        name = f"{self._store.uri}{key}"
+        document = parse_object(get_bounded(self._store, key, TABLE_VERSION), name, TABLE_VERSION)
+        _refuse_elsewhere(document, name, self._store.uri)
+        return TableVersion(number, document)
+
+    def put(self, number: int, document: bytes) -> bool:
+        """Publish a document as the next version; False if another writer's has its number.
+
+        A writer that read the table long ago may take the number of a version that is gone by now:
+        what is published is what the newest version lists.
+
+        Raises:
+            CommitOutcomeUnknown: the store stopped answering; reading again finds out.
+            FolderNotWritable: the store refuses it.
+        """
+        is_written = self._log.append(number, document)
+        if is_written:
+            self._tidy(number)
+        return is_written
+
+    def revoke(self, run_ids: frozenset[str], now: int) -> None:
+        """Keep runs from committing to the table; `now` is in milliseconds since 1970."""
+        while (version := self.read()) is not None and not run_ids <= version.revoked:
+            revoked = {REVOKED: " ".join(sorted(version.revoked | run_ids))}
+            document = next_document(version, self._store.uri, revoked, now)
+            self.put(version.number + 1, json.dumps(document).encode())
+
+    def _hint(self) -> int:
+        try:
+            recorded = get_bounded(self._store, HINT, HINT_BOUNDS).strip()
+        except (ObjectNotFound, ObjectTooLarge):
+            return 0
+        return int(recorded) if _HINTED.fullmatch(recorded) else 0
+
+    def _listed(self) -> int:
+        matches = (_VERSION.fullmatch(info.key) for info in self._store.list(VERSIONS))
+        return max((int(match[1]) for match in matches if match), default=0)
+
+    def _newest(self, number: int) -> int:
+        if not number or self._store.head(version_key(number)) is None:
+            return 0
+        while self._store.head(version_key(number + 1)) is not None:
+            number += 1
+        return number
+
+    def _tidy(self, number: int) -> None:
+        try:
+            if self._hint() < number:
+                self._store.put(HINT, str(number).encode())
+            self._store.delete([version_key(number - KEPT_VERSIONS)])
+        except STORE_FAILURES as error:
+            _log.warning("no hint for version %d of the table: %s", number, error.message)
+
+
+def next_document(
+    version: TableVersion, uri: str, properties: Mapping[str, str], now: int
+) -> Mapping[str, JsonValue]:
+    """Next version with changed properties; its time, in milliseconds, is never before the last."""
+    before = version.document
+    recorded = before.get("last-updated-ms")
+    at = recorded if isinstance(recorded, int) else now
+    log = before.get("metadata-log")
+    here: JsonValue = {"timestamp-ms": at, "metadata-file": f"{uri}{version_key(version.number)}"}
+    return {
+        **before,
+        "last-updated-ms": max(at, now),
+        "properties": {**_texts(before.get("properties")), **properties},
+        "metadata-log": [*(log if isinstance(log, list) else []), here],
+    }
+
+
+def refuse_foreign_places(store: ObjectStore) -> None:
+    """Refuse a table whose files Iceberg's library may not open: it takes them by their paths.
+
+    Raises:
+        NotAPlainFile: one of them, or a folder on its way, is a link (local disks only).
+        ManifestCorrupt: the newest version names places elsewhere, or classes.
+    """
+    IcebergTable(store).read()
+    refuse_links(store, [info.key for info in list(store.list(VERSIONS))])
+
+
+def is_below(place: str, folder: str) -> bool:
+    """Whether a location, as Iceberg writes them, is in a folder, and climbs nowhere."""
+    path, root = _without_slashes(place), _without_slashes(folder)
+    return path.startswith(f"{root.rstrip('/')}/") and ".." not in path.split("/")
+
+
+def _without_slashes(uri: str) -> str:
+    """A URI as Hadoop's paths print it: `file:/x`, `file:///x` and `/x` are one place.
+
+    `//x/y` and `file://x/y` are not: there `x` is a host.
+    """
+    local = re.match(r"(?:file:)?/(?!/)|(?:file:)?//(?=/)/+", uri)
+    return f"/{uri[local.end() :]}" if local else uri
+
+
+def number_of(snapshot: Mapping[str, JsonValue]) -> int | None:
+    """Identity of a snapshot of the table; None where it has none."""
+    found = snapshot.get("snapshot-id")
+    return found if isinstance(found, int) else None
+
+
+_PLACES = frozenset({
+    "location", "manifest-list", "manifests", "metadata-file", "statistics-path", "key-metadata",
+})  # fmt: skip
+"""Keys of table metadata whose values the library opens."""
+_PROPERTIES = re.compile(
+    r"snaploom\.[a-z-]+|schema\.name-mapping\.default|owner|comment"
+    r"|history\.expire\.[a-z-]+|commit\.[a-z.-]+|read\.[a-z.-]+"
+    r"|write\.(parquet|update|delete|merge|metadata)\.[A-Za-z0-9_.-]+"
+    r"|write\.(format\.default|distribution-mode|target-file-size-bytes|upsert\.enabled)"
+)
+"""Properties of a table that name no class and no place; what is not known is refused."""
+_NAMED = frozenset({"write.metadata.path"})
+"""Of these, the one that names a place."""
+
+
+def _refuse_elsewhere(document: Mapping[str, JsonValue], name: str, uri: str) -> None:
+    """Refuse metadata that would make the library open other places or load a class by its name."""
+    properties = _texts(document.get("properties"))
+    unknown = [k for k in properties if not _PROPERTIES.fullmatch(k) or k in _NAMED]
+    if unknown:
+        raise corrupt(name, f"the table property {min(unknown)}, which is not on the list")
+    waiting: list[JsonValue] = [value for key, value in document.items() if key != "properties"]
+    waiting.append({key: value for key, value in document.items() if key in _PLACES})
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting.extend(value)
+        elif isinstance(value, dict):
+            waiting.extend(value.values())
+            for place in (value[key] for key in value.keys() & _PLACES):
+                listed = place if isinstance(place, list) else [place]
+                for one in listed:
+                    if not isinstance(one, str) or not is_below(f"{one}/", f"{uri}{TABLE}"):
+                        raise corrupt(name, f"a place that is not the table's: {str(one)[:200]}")
+
+
+def _objects(value: JsonValue) -> list[dict[str, JsonValue]]:
+    listed = value if isinstance(value, list) else []
+    return [one for one in listed if isinstance(one, dict)]
+
+
+def _texts(value: JsonValue) -> dict[str, str]:
+    return {k: str(v) for k, v in value.items()} if isinstance(value, dict) else {}

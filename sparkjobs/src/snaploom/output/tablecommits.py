@@ -1,0 +1,259 @@
+"""Publication in an Iceberg table: the table's commit first, the entry of our log after it.
+
+Readers of the table know nothing of our log, so that its commit is the publication. What an entry
+will contain is put beside the log before (`commits/<hash>.json`); the table's snapshot names it.
+From that the entry is written: by the run itself, or, when it died in between, by the next run
+(`catch_up`). Entries follow in the order of the table's history, so that the first commit found in
+the log, from the newest back, shows that all older ones are there too.
+
+A run is revoked in the table before it is in the log: a run that committed to the table before it
+was revoked there is published, and one that did not never will be. So no entry can be due for a
+run that the log has revoked.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import partial
+from urllib.parse import unquote
+
+from snaploom.errors import PublicationError, RunRevoked, SnaploomError
+from snaploom.files.objectstore import ObjectStore, refuse_links
+from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos, format_instant
+from snaploom.output.documents import corrupt, rebased
+from snaploom.output.entries import (
+    Entry,
+    FileRecord,
+    FolderSettings,
+    Publish,
+    Replace,
+    Tombstone,
+    TombstoneRecord,
+)
+from snaploom.output.history import with_partition
+from snaploom.output.icebergtable import (
+    COMMIT,
+    RUN_ID,
+    SNAPSHOT_TIME,
+    VERSIONS,
+    IcebergTable,
+    TableChange,
+    TableLibrary,
+    TableVersion,
+    refuse_foreign_places,
+)
+from snaploom.output.manifest import (
+    CommitContended,
+    CommitOutcomeUnknown,
+    ManifestLog,
+    read_schema,
+    store_model,
+    store_schema,
+)
+from snaploom.output.state import FolderState
+from snaploom.output.tablehistory import (
+    CHANGES,
+    Meant,
+    commits_of,
+    forget,
+    meaning_of,
+    remove_lists,
+    store_meaning,
+)
+
+_log = logging.getLogger(__name__)
+
+ICEBERG = "ICEBERG"
+"""The data format of a folder that has a table."""
+LISTS_MARGIN = 3600 * 1_000_000_000
+"""Nanoseconds by which a list of files is older than the version that does without it: its
+writer is long done, and clocks inside one store differ by far less."""
+_NO_COLUMNS = '{"type":"struct","fields":[]}'
+
+
+def has_table(settings: FolderSettings | None) -> bool:
+    """Whether a folder's snapshots are in an Iceberg table as well."""
+    return settings is not None and settings.data_format == ICEBERG
+
+
+@dataclass(frozen=True)
+class TableCommits:
+    """The table of one output, beside its log."""
+
+    store: ObjectStore
+    log: ManifestLog
+    library: TableLibrary | None
+    """Makes versions of the table; None where nothing is going to be published."""
+    reached: Callable[[], None] = lambda: None
+    """Called when the table's commit is there and the log does not know it; for tests."""
+
+    def begin(self, settings: FolderSettings) -> None:
+        """Make a missing table before any run can be revoked; `PublicationError` if impossible."""
+        table = IcebergTable(self.store)
+        if table.read() is None:
+            column = with_partition(_NO_COLUMNS, settings)
+            name = settings.partition_field_name
+            table.put(1, self._library().created(self.store.uri, column, name))
+
+    def commit(self, build: Callable[[FolderState], Entry | None]) -> FolderState:
+        """Publish an entry: in the table, then in the log.
+
+        Arguments, result and errors are those of `ManifestLog.commit`; and
+
+        Raises:
+            HistoryIncompatible: columns contradict those that the table has.
+            PublicationError: there is nothing that could write to the table.
+        """
+        return rebased(lambda: self._attempt(build), self._contended)
+
+    def _attempt(self, build: Callable[[FolderState], Entry | None]) -> FolderState | None:
+        table = IcebergTable(self.store)
+        version = table.read()
+        if version is None:
+            raise corrupt(f"{self.store.uri}{VERSIONS}", "no table, though one was begun")
+        state = self.catch_up()
+        entry = build(state)
+        if entry is None:
+            return state
+        if not isinstance(entry, CHANGES):
+            raise AssertionError(f"not for the table: {entry.action}")
+        if entry.run_id in version.revoked:
+            raise RunRevoked(
+                f"run {entry.run_id} was taken for dead and revoked by another run",
+                found="a revocation in the table",
+                hint="run again; nothing was published by this run since, and nothing is lost",
+            )
+        if not self._put(table, version, state, entry):
+            return None
+        state = self._follow()
+        is_there = isinstance(entry, Tombstone) or Meant(entry, "").is_version_of(state)
+        return state if is_there else None
+
+    def _contended(self, races: int) -> CommitContended:
+        return CommitContended(
+            f"other writers took {races} versions in a row of the table in {self.store.uri}",
+            found="a lost race at every attempt",
+            expected="few writers at a time to one table",
+            hint="let one resource write to the table, and run again",
+        )
+
+    def catch_up(self) -> FolderState:
+        """Write the entries of all commits that the table has and the log lacks; the state then.
+
+        Raises:
+            ManifestCorrupt: the meaning of a commit is missing.
+        """
+        state = self.log.read()
+        version = IcebergTable(self.store).read()
+        if version is None:
+            return state
+        due: list[Meant] = []
+        for commit in commits_of(self.store, version):
+            meant = meaning_of(self.store, commit)
+            if meant.is_version_of(state):
+                break
+            due.append(meant)
+        for meant in reversed(due):
+            state = self.log.commit(partial(self._entry, meant))
+        return state
+
+    def revoke(self, run_ids: frozenset[str], now: EpochNanos) -> None:
+        """Keep runs from publishing any more, before the log does; completes the log first."""
+        IcebergTable(self.store).revoke(run_ids, now // NANOS_PER_MILLISECOND)
+        self.catch_up()
+
+    def forget(self, ended: Collection[TombstoneRecord], now: EpochNanos) -> None:
+        """Remove table snapshots that show versions whose files are about to be removed.
+
+        Raises:
+            SnapshotsHeld: a tag or another branch of the table shows one.
+        """
+        if forget(self.store, ended, now // NANOS_PER_MILLISECOND) and self.library is not None:
+            remove_lists(self.store, self.library, LISTS_MARGIN)
+
+    def _follow(self) -> FolderState:
+        """State after the table commit, which holds even if the log commit fails."""
+        self.reached()
+        try:
+            return self.catch_up()
+        except SnaploomError as error:
+            raise CommitOutcomeUnknown(
+                f"the table in {self.store.uri} has the commit, and the log does not: "
+                f"{error.message}",
+                hint="run again: what was published is recognised",
+            ) from error
+
+    def _put(
+        self,
+        table: IcebergTable,
+        version: TableVersion,
+        state: FolderState,
+        entry: Publish | Replace | Tombstone,
+    ) -> bool:
+        library = self._library()
+        settings = state.settings
+        assert settings is not None  # a folder is configured before anything is published
+        schema = self._schema(entry, settings)
+        change = TableChange(
+            schema=schema,
+            field_name=settings.partition_field_name,
+            added=_added(entry),
+            ended=_ended(entry),
+            summary={
+                RUN_ID: entry.run_id,
+                SNAPSHOT_TIME: " ".join(map(format_instant, _times(entry))),
+                COMMIT: store_meaning(self.store, entry),
+            },
+        )
+        refuse_foreign_places(self.store)
+        refuse_links(self.store, [file.path for files in change.added.values() for file in files])
+        changed = library.changed(self.store.uri, version.number, change)
+        return changed is not None and table.put(version.number + 1, changed)
+
+    def _library(self) -> TableLibrary:
+        if self.library is None:
+            raise PublicationError(
+                f"{self.store.uri} is an Iceberg table, which this command does not write to",
+                hint="nothing was changed; 'snaploom run' and 'snaploom restate' write to it",
+            )
+        return self.library
+
+    def _schema(self, entry: Publish | Replace | Tombstone, settings: FolderSettings) -> str:
+        if isinstance(entry, Tombstone):
+            return ""
+        return with_partition(read_schema(self.store, entry.snapshot.schema_hash), settings)
+
+    def _entry(self, meant: Meant, state: FolderState) -> Entry | None:
+        entry = meant.on_top_of(state)
+        if isinstance(entry, Publish | Replace):
+            # They are there, unless `metadata/` was lost.
+            store_schema(self.store, meant.schema)
+            store_model(self.store, entry.model)
+        if entry is not None:
+            _log.debug("entry %d follows the table", entry.seq)
+        return entry
+
+
+def _times(entry: Publish | Replace | Tombstone) -> tuple[EpochNanos, ...]:
+    if isinstance(entry, Tombstone):
+        return tuple(one.time for one in entry.snapshots)
+    return (entry.snapshot.time,)
+
+
+def _added(entry: Publish | Replace | Tombstone) -> dict[str, tuple[FileRecord, ...]]:
+    if isinstance(entry, Tombstone):
+        return {}
+    return {_value(entry.snapshot.partition): entry.snapshot.files}
+
+
+def _ended(entry: Publish | Replace | Tombstone) -> tuple[str, ...]:
+    if isinstance(entry, Publish):
+        return ()
+    ended = entry.snapshots if isinstance(entry, Tombstone) else (entry.replaced,)
+    return tuple(_value(one.partition) for one in ended)
+
+
+def _value(partition: str) -> str:
+    return unquote(partition.partition("=")[2])

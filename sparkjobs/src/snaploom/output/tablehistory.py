@@ -1,0 +1,310 @@
+"""The history of an output's Iceberg table, and the snapshots that it is to forget."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import dropwhile
+
+from pydantic import JsonValue
+
+from snaploom.errors import ObjectNotFound, PublicationError
+from snaploom.files.objectstore import ObjectStore
+from snaploom.models.common import EpochNanos, format_instant
+from snaploom.output import layout
+from snaploom.output.documents import (
+    MANIFEST_FORMAT,
+    MEANING,
+    corrupt,
+    get_bounded,
+    parse_versioned,
+)
+from snaploom.output.entries import (
+    Publish,
+    Replace,
+    SnapshotRecord,
+    Tombstone,
+    TombstoneRecord,
+    entry_from,
+)
+from snaploom.output.icebergtable import (
+    COMMIT,
+    EARLIER,
+    VERSIONS,
+    IcebergTable,
+    TableLibrary,
+    TableVersion,
+    next_document,
+    number_of,
+    refuse_foreign_places,
+    version_key,
+)
+from snaploom.output.manifest import put_content, read_schema
+from snaploom.output.state import FolderState, tombstone_of
+
+# History of an output's Iceberg table: the meaning of each commit, the newest first.
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+CHANGES = (Publish, Replace, Tombstone)
+"""Entries that change what readers see, and so are a commit of the table first."""
+
+
+def commits_of(store: ObjectStore, version: TableVersion) -> Iterator[str]:
+    """Hashes of all commits of ours in the table, newest first; else `ManifestCorrupt`."""
+    for made in version.history():
+        yield made.commit
+    page = version.earlier
+    while page:
+        raw = _document(store, page)
+        commits, page = raw.get("commits"), str(raw.get("before", ""))
+        yield from reversed([str(one) for one in commits] if isinstance(commits, list) else [])
+
+
+def store_page(store: ObjectStore, commits: Sequence[str], before: str) -> str:
+    """Store a page of commits that the table forgets, the oldest first; returns its hash."""
+    recorded: JsonValue = {"format": MANIFEST_FORMAT, "commits": list(commits), "before": before}
+    return _put(store, recorded)
+
+
+def store_meaning(store: ObjectStore, entry: Publish | Replace | Tombstone) -> str:
+    """Store the meaning and schema of a commit, as `metadata/` may be lost; returns its hash."""
+    schema = ""
+    if not isinstance(entry, Tombstone):
+        schema = read_schema(store, entry.snapshot.schema_hash)
+    return _put(store, {"format": MANIFEST_FORMAT, "entry": entry.dump(), "schema": schema})
+
+
+def _put(store: ObjectStore, document: JsonValue) -> str:
+    content = json.dumps(document, sort_keys=True, ensure_ascii=False).encode() + b"\n"
+    name = layout.content_hash(content)
+    put_content(store, layout.commit_key(name), content)
+    return name
+
+
+@dataclass(frozen=True)
+class TableHistory:
+    """History of an output as its table records it."""
+
+    live: tuple[tuple[SnapshotRecord, str], ...]
+    """Live snapshots by time, each with its schema. Numbers of entries are those of a lost log."""
+    files: frozenset[str]
+    """Keys of all files that were ever in the table."""
+
+
+def table_history(store: ObjectStore) -> TableHistory:
+    """History of the output by its table, read only; `ManifestCorrupt` if incomplete."""
+    version = IcebergTable(store).read()
+    commits = () if version is None else commits_of(store, version)
+    live: dict[EpochNanos, tuple[SnapshotRecord, str]] = {}
+    files: set[str] = set()
+    for meant in reversed([meaning_of(store, commit) for commit in commits]):
+        entry = meant.entry
+        if isinstance(entry, Tombstone):
+            for one in entry.snapshots:
+                live.pop(one.time, None)
+        else:
+            live[entry.snapshot.time] = entry.snapshot, meant.schema
+            files.update(file.path for file in entry.snapshot.files)
+    return TableHistory(tuple(live[time] for time in sorted(live)), frozenset(files))
+
+
+def meaning_of(store: ObjectStore, commit: str) -> Meant:
+    """Read the meaning of a table commit; `ManifestCorrupt` if it is missing."""
+    raw = _document(store, commit)
+    name = f"{store.uri}{layout.commit_key(commit)}"
+    entry = entry_from(raw.get("entry"), name)
+    if not isinstance(entry, CHANGES):
+        raise corrupt(name, f"an entry to {entry.action}")
+    return Meant(entry, str(raw.get("schema", "")))
+
+
+def _document(store: ObjectStore, name: str) -> dict[str, JsonValue]:
+    if not _HASH.fullmatch(name):
+        raise corrupt(f"{store.uri}{layout.COMMITS}", f"no name of a commit: {name[:100]}")
+    key = layout.commit_key(name)
+    try:
+        content = get_bounded(store, key, MEANING)
+    except ObjectNotFound as error:
+        recorded = "nothing, though the table's history names it"
+        raise corrupt(f"{store.uri}{key}", recorded) from error
+    # Pages name the one before, so that only names that follow from the content cannot go round.
+    if layout.content_hash(content) != name:
+        raise corrupt(f"{store.uri}{key}", "a document that does not match its name")
+    return parse_versioned(content, f"{store.uri}{key}", MEANING)
+
+
+@dataclass(frozen=True)
+class Meant:
+    """The meaning of a table commit."""
+
+    entry: Publish | Replace | Tombstone
+    """As it was drafted: numbers in it are those of the log at that time."""
+    schema: str
+    """Of the snapshot; empty where it ends some."""
+
+    def is_version_of(self, state: FolderState) -> bool:
+        """Whether a state has the version, live or ended; never for one that ends some."""
+        if isinstance(self.entry, Tombstone):
+            return False
+        wanted = self.entry.snapshot
+        numbers = [ended.published_seq for ended in state.ended if ended.time == wanted.time]
+        if wanted.time in state.versions:
+            numbers.append(state.versions[wanted.time].seq)
+        return any(_same(state.records.at(seq, wanted.time), wanted) for seq in numbers)
+
+    def on_top_of(self, state: FolderState) -> Publish | Replace | Tombstone | None:
+        """The entry that follows a state, if any; `ManifestCorrupt` if it replaces nothing."""
+        seq, entry = state.next_seq, self.entry
+        if isinstance(entry, Tombstone):
+            ends = [
+                one.model_copy(update={"published_seq": state.live[one.time].seq, "seq": seq})
+                for one in entry.snapshots
+                if one.time in state.live and state.live[one.time].files == one.files
+            ]
+            update = {"seq": seq, "snapshots": tuple(ends)}
+            return entry.model_copy(update=update) if ends else None
+        if self.is_version_of(state):
+            return None
+        record = entry.snapshot.model_copy(update={"seq": seq})
+        if isinstance(entry, Publish):
+            return entry.model_copy(update={"seq": seq, "snapshot": record})
+        if record.time not in state.live:
+            raise corrupt(
+                f"{layout.COMMITS}*",
+                f"it replaces {format_instant(record.time)}, which is not live",
+            )
+        live = state.live[record.time]
+        if record.replaces is not None:
+            record = record.model_copy(update={"replaces": live.seq})
+        recorded = entry.replaced
+        ended = tombstone_of(live, seq=seq, rule=recorded.rule, deleted_at=recorded.deleted_at)
+        return entry.model_copy(update={"seq": seq, "snapshot": record, "replaced": ended})
+
+
+def _same(record: SnapshotRecord, other: SnapshotRecord) -> bool:
+    recorded = (record.run_id, record.created_at, record.files)
+    return recorded == (other.run_id, other.created_at, other.files)
+
+
+# Expiry of snapshots of an output's Iceberg table before their files are removed.
+
+MAIN = "main"
+"""The branch of every table that readers see."""
+
+
+class SnapshotsHeld(PublicationError):
+    """A tag or branch of an output's table keeps snapshots whose files are to be removed."""
+
+    reason = "SnapshotsHeld"
+
+
+def forget(store: ObjectStore, ended: Collection[TombstoneRecord], now: int) -> bool:
+    """Remove table snapshots that show ended versions, if any; `now` in milliseconds since 1970.
+
+    Raises:
+        SnapshotsHeld: a tag or another branch shows one.
+        CommitOutcomeUnknown, FolderNotWritable: as `IcebergTable.put`.
+    """
+    table = IcebergTable(store)
+    files = frozenset(file.path for one in ended for file in one.files)
+    while (version := table.read()) is not None:
+        forgotten = _before_last_ending(store, version, files)
+        if not forgotten:
+            return False
+        _refuse_held(store, version, forgotten)
+        commits = [commit for one in reversed(forgotten) if (commit := _commit(one))]
+        page = store_page(store, commits, version.earlier)
+        document = forgetful_document(version, store.uri, forgotten, page, now)
+        if table.put(version.number + 1, json.dumps(document).encode()):
+            return True
+    return False
+
+
+def remove_lists(store: ObjectStore, library: TableLibrary, margin: int) -> None:
+    """Remove lists no version needs that are `margin` nanoseconds older than the newest version."""
+    version = IcebergTable(store).read()
+    put = None if version is None else store.head(version_key(version.number))
+    if version is None or put is None:
+        return
+    refuse_foreign_places(store)
+    needed = library.lists(store.uri, version.number)
+    if needed is None:
+        return
+    store.delete(
+        info.key
+        for info in list(store.list(VERSIONS))
+        if info.key.endswith(".avro")
+        and info.key.removeprefix(VERSIONS) not in needed
+        and info.modified < put.modified - margin
+    )
+
+
+def forgetful_document(
+    version: TableVersion,
+    uri: str,
+    forgotten: Collection[Mapping[str, JsonValue]],
+    page: str,
+    now: int,
+) -> Mapping[str, JsonValue]:
+    """Next version without some snapshots, naming their page; `now` in milliseconds since 1970."""
+    gone = {number_of(one) for one in forgotten}
+    before = version.document
+    document = dict(next_document(version, uri, {EARLIER: page}, now))
+    for key in ("snapshots", "statistics", "partition-statistics"):
+        listed = before.get(key)
+        if isinstance(listed, list):
+            document[key] = [one for one in listed if _id(one) not in gone]
+    log = before.get("snapshot-log")
+    if isinstance(log, list):
+        # A log with gaps is none: it begins after the last snapshot that is not there any more.
+        lost = list(dropwhile(lambda one: _id(one) not in gone, reversed(log)))
+        document["snapshot-log"] = log[len(lost) :]
+    return document
+
+
+def _before_last_ending(
+    store: ObjectStore, version: TableVersion, files: frozenset[str]
+) -> list[Mapping[str, JsonValue]]:
+    lineage = version.lineage()
+    for snapshot in lineage:
+        commit = _commit(snapshot)
+        if commit and not files.isdisjoint(_ended_by(meaning_of(store, commit))):
+            return list(lineage)
+    return []
+
+
+def _ended_by(meant: Meant) -> Iterator[str]:
+    match meant.entry:
+        case Tombstone(snapshots=ended):
+            yield from (file.path for one in ended for file in one.files)
+        case Replace(replaced=one):
+            yield from (file.path for file in one.files)
+
+
+def _refuse_held(
+    store: ObjectStore, version: TableVersion, forgotten: Collection[Mapping[str, JsonValue]]
+) -> None:
+    gone = {number_of(one) for one in forgotten}
+    kept = {number_of(one) for one in version.lineage()} - gone
+    named = version.document.get("refs")
+    refs = named if isinstance(named, dict) else {}
+    held = sorted(name for name, one in refs.items() if name != MAIN and _id(one) not in kept)
+    if held:
+        raise SnapshotsHeld(
+            f"the Iceberg table in {store.uri} has tags or branches that show ended snapshots",
+            found=", ".join(held),
+            expected="no tag or branch of an output's table but main",
+            hint="drop them (ALTER TABLE ... DROP TAG, DROP BRANCH); until then files of ended "
+            "snapshots stay",
+        )
+
+
+def _commit(snapshot: Mapping[str, JsonValue]) -> str:
+    summary = snapshot.get("summary")
+    return str(summary.get(COMMIT, "")) if isinstance(summary, dict) else ""
+
+
+def _id(value: JsonValue) -> JsonValue:
+    return number_of(value) if isinstance(value, dict) else None

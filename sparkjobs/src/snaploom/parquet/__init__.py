@@ -1,0 +1,1 @@
+"""Metadata of Parquet files that anybody may have written, read within bounds."""

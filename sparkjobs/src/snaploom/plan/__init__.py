@@ -1,0 +1,1 @@
+"""Planning: the join tree, intervals, and the steps of a run; pure data."""

@@ -1,0 +1,298 @@
+"""The one join tree of an output, or every tie and every unreachable source.
+
+Every source is joined at the least possible number of hops from the root; among such trees the one
+with the least sum of antiPriority is taken, and where several are equal the plan fails (rule W10;
+the sum is over edges). At breadth-first depth d the parent of a
+source is any of layer d-1 that has an arc to it, and these choices are independent: the least sum
+is each source's cheapest arc, and it is unique exactly when each of those is. So one breadth-first
+pass suffices, which handles each relationship once a layer; trees are never enumerated.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, groupby
+
+import networkx as nx
+
+from snaploom.models.common import ROOT_FIELD, PathMissingMode
+from snaploom.plan.graph import JoinGraph, Link, Part, Vertex
+from snaploom.plan.history import PublishedModel, PublishedNode
+
+
+@dataclass(frozen=True, slots=True)
+class JoinNode:
+    """A source with its place in the tree; numbers are breadth-first, from 0 for the root."""
+
+    number: int
+    field_name: str
+    source: str
+    parent: str
+    """Field name of the parent; empty for the root and for its children (rule W12)."""
+    parent_number: int
+    """Number of the parent; -1 for the root."""
+    relationship: str
+    """Empty for the root."""
+    depth: int
+    group_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One of several equal ways to join a source."""
+
+    number: int
+    parent: str
+    source: str
+    relationship: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """A source with several equally good parents."""
+
+    number: int
+    field_name: str
+    source: str
+    depth: int
+    anti_priority: int
+    ways: tuple[tuple[str, tuple[JoinNode, ...]], ...]
+    """Parents by relationship, ordered by name; equal tuples are shared between ties."""
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Every way, ordered by parent and relationship."""
+        found = [
+            Candidate(parent.number, parent.field_name, parent.source, relationship)
+            for relationship, parents in self.ways
+            for parent in parents
+        ]
+        return tuple(sorted(found, key=lambda way: (way.number, way.relationship)))
+
+    @property
+    def count(self) -> int:
+        """Number of ways."""
+        return sum(len(parents) for _, parents in self.ways)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreachable:
+    """A source to which no path leads from the root."""
+
+    field_name: str
+    source: str
+    mode: PathMissingMode
+
+
+@dataclass(frozen=True)
+class JoinTree:
+    """The tree, as far as it is decided, with all that is undecided or out of reach."""
+
+    nodes: tuple[JoinNode, ...]
+    """The root first; without tied sources and their descendants."""
+    ties: tuple[Tie, ...] = ()
+    """The topmost ties, in breadth-first order."""
+    ties_below: tuple[Tie, ...] = ()
+    """Ties of sources all of whose parents are tied, or hang on a tie, themselves."""
+    unreachable: tuple[Unreachable, ...] = ()
+    depths: dict[str, int] = field(default_factory=dict, compare=False)
+    """Depth of every source within reach, ties included."""
+
+    @property
+    def root(self) -> JoinNode:
+        """The root."""
+        return self.nodes[0]
+
+    @property
+    def joins(self) -> tuple[JoinNode, ...]:
+        """All nodes but the root."""
+        return self.nodes[1:]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the tree is unique and nothing that must be joined is out of reach."""
+        return not self.ties and all(
+            missing.mode is not PathMissingMode.ERROR for missing in self.unreachable
+        )
+
+    def node(self, field_name: str) -> JoinNode:
+        """The node of a field name, case ignored; empty for the root.
+
+        Raises:
+            KeyError: when the tree has no such node.
+        """
+        wanted = field_name.casefold()
+        for node in self.nodes:
+            if node.field_name.casefold() == wanted:
+                return node
+        raise KeyError(field_name)
+
+    @cached_property
+    def by_number(self) -> Mapping[int, JoinNode]:
+        """The nodes by their numbers."""
+        return {node.number: node for node in self.nodes}
+
+    @cached_property
+    def network(self) -> nx.DiGraph:
+        """Numbers of nodes with edges to those of their children, all in their order."""
+        network = nx.DiGraph()
+        network.add_nodes_from(self.by_number)
+        network.add_edges_from((node.parent_number, node.number) for node in self.joins)
+        return network
+
+    @cached_property
+    def _children(self) -> Mapping[int, tuple[JoinNode, ...]]:
+        return {
+            number: tuple(map(self.by_number.__getitem__, near))
+            for number, near in self.network.adjacency()
+        }
+
+    @property
+    def layers(self) -> Iterator[tuple[JoinNode, ...]]:
+        """The nodes of each depth, from the root on."""
+        for numbers in nx.bfs_layers(self.network, [0]):
+            yield tuple(map(self.by_number.__getitem__, numbers))
+
+    def children(self, number: int) -> tuple[JoinNode, ...]:
+        """The nodes that are joined to a node, ordered by field name."""
+        return self._children[number]
+
+    def subtrees(self, tops: Iterable[int]) -> frozenset[int]:
+        """Numbers of some nodes and of everything that hangs on them."""
+        return frozenset(chain.from_iterable(nx.bfs_layers(self.network, list(tops))))
+
+    def path(self, number: int) -> tuple[str, ...]:
+        """Names of the fields of the output that lead to a node; none to the root."""
+        above = nx.ancestors(self.network, number) | {number}
+        return tuple(self.by_number[each].field_name for each in sorted(above) if each)
+
+
+def plan_tree(graph: JoinGraph) -> JoinTree:
+    """Find the tree of `graph`; a pure function, independent of the order of configuration."""
+    search = _Search(graph)
+    for depth in range(1, max(search.depths.values()) + 1):
+        search.place_layer(depth)
+    missing = (v for v in graph.vertices.values() if v.source not in search.placed)
+    return JoinTree(
+        nodes=tuple(n for n in search.placed.values() if n.number not in search.undecided),
+        ties=tuple(search.ties),
+        ties_below=tuple(search.ties_below),
+        unreachable=tuple(
+            Unreachable(v.field_name, v.source, v.path_missing_mode)
+            for v in sorted(missing, key=lambda v: v.order)
+        ),
+        depths=search.depths,
+    )
+
+
+def published_tree(
+    model: PublishedModel,
+) -> tuple[JoinTree, Mapping[int, PublishedNode]]:
+    """The join tree, numbered breadth-first with children ordered by name, and its nodes."""
+    root, *others = model.nodes
+    by_name = {node.field_name.casefold(): node for node in others}
+    network = nx.DiGraph([(node.parent.casefold(), name) for name, node in by_name.items()])
+    network.add_node(ROOT_FIELD)
+    joined = {ROOT_FIELD: JoinNode(0, ROOT_FIELD, root.source, "", -1, "", 0)}
+    found = {0: root}
+    for above, name in nx.bfs_edges(network, ROOT_FIELD, sort_neighbors=sorted):
+        node, parent, number = by_name[name], joined[above], len(joined)
+        found[number] = node
+        joined[name] = JoinNode(
+            number, node.field_name, node.source, node.parent, parent.number,
+            node.relationship, parent.depth + 1, node.group_by,
+        )  # fmt: skip
+    return JoinTree(tuple(joined.values())), found
+
+
+@dataclass
+class _Offer:
+    """The cheapest ways to join one vertex to the layer before it."""
+
+    vertex: Vertex
+    cost: int
+    ways: list[tuple[str, tuple[JoinNode, ...]]] = field(default_factory=list)
+
+    def best(self) -> tuple[str, JoinNode]:
+        """The way with the lowest-numbered parent: the only one unless there is a tie."""
+        firsts = ((relationship, parents[0]) for relationship, parents in self.ways)
+        return min(firsts, key=lambda way: (way[1].number, way[0]))
+
+
+class _Search:
+    """The tree as far as it is decided, layer by layer."""
+
+    def __init__(self, graph: JoinGraph) -> None:
+        root = JoinNode(0, graph.root.field_name, graph.root.source, "", -1, "", 0)
+        self.graph = graph
+        self.placed: dict[str, JoinNode] = {root.source: root}
+        self.ties: list[Tie] = []
+        self.ties_below: list[Tie] = []
+        self.undecided: set[int] = set()
+        self.depths: dict[str, int] = {}
+        self._layers: defaultdict[int, list[str]] = defaultdict(list)
+        self._parts: defaultdict[int, list[Part]] = defaultdict(list)
+        for node, hops in graph.hops().items():
+            if isinstance(node, Part):
+                self._parts[hops // 2 + 1].append(node)
+            else:
+                self.depths[node] = hops // 2
+                self._layers[hops // 2].append(node)
+
+    def place_layer(self, depth: int) -> None:
+        """Place the sources of a depth, those of the depths before it being placed."""
+        offers = self._offers(depth)
+        first = len(self.placed)
+        ordered = sorted(offers.values(), key=lambda o: (o.best()[1].number, o.vertex.order))
+        for number, offer in enumerate(ordered, start=first):
+            self._place(number, offer)
+
+    def _offers(self, depth: int) -> dict[str, _Offer]:
+        offers: dict[str, _Offer] = {}
+        waiting = set(self._layers[depth])
+        above = sorted(
+            (self.placed[source] for source in self._layers[depth - 1]),
+            key=lambda node: node.number,
+        )
+        parts = ((self.graph.link[part.relationship], part) for part in self._parts[depth])
+        ranked = sorted(parts, key=lambda way: (way[0].anti_priority, way[0].name))
+        for cost, equal in groupby(ranked, key=lambda way: way[0].anti_priority):
+            for link, part in equal:
+                joined = waiting.intersection(self.graph.network[part])
+                fitting = [v for s in joined if link.fits_grouping(v := self.graph.vertices[s])]
+                parents = _not_held(link, above, part.held) if fitting else ()
+                for vertex in fitting:
+                    offer = offers.setdefault(vertex.source, _Offer(vertex, cost))
+                    offer.ways.append((link.name, parents))
+            waiting.difference_update(offers)
+        return offers
+
+    def _place(self, number: int, offer: _Offer) -> None:
+        relationship, parent = offer.best()
+        vertex = offer.vertex
+        depth = parent.depth + 1
+        self.placed[vertex.source] = JoinNode(
+            number, vertex.field_name, vertex.source, parent.field_name, parent.number,
+            relationship, depth, vertex.group_by,
+        )  # fmt: skip
+        tie = Tie(number, vertex.field_name, vertex.source, depth, offer.cost, tuple(offer.ways))
+        tied = tie.count > 1
+        below = all(p.number in self.undecided for _, parents in tie.ways for p in parents)
+        if tied:
+            (self.ties_below if below else self.ties).append(tie)
+        if tied or below:
+            self.undecided.add(number)
+
+
+def _not_held(
+    link: Link, parents: Sequence[JoinNode], held: frozenset[int]
+) -> tuple[JoinNode, ...]:
+    """Those of a layer that are in a link, and in none of some of its exclusions."""
+    return tuple(
+        parent
+        for parent in parents
+        if parent.source in link.keys and held.isdisjoint(link.exclusions_of(parent.source))
+    )

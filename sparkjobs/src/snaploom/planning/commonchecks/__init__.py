@@ -1,1 +1,0 @@
-"""Checks shared by several kinds, those of `validation` and of `sources` alike."""

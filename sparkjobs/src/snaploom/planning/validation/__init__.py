@@ -1,1 +1,0 @@
-"""Eager validation: pure, without Spark, network or clock; every finding at once."""

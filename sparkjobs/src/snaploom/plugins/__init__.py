@@ -1,0 +1,1 @@
+"""Parts that the core does not know, found by entry points."""

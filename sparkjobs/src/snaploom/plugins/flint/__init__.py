@@ -1,0 +1,1 @@
+"""Skipping indexes in OpenSearch in Flint's form, and the data source `flint`."""

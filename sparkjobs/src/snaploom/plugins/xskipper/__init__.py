@@ -1,0 +1,1 @@
+"""Metadata stores of Xskipper: imported, exported and kept beside ours."""

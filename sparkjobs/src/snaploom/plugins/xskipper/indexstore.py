@@ -1,0 +1,306 @@
+"""The form XSKIPPER: the native store, and beside it a version 4 directory for other programs.
+
+```
+<base>/<sha256 of the target's URI>/...           the native store: what Snaploom's queries read
+<base>/<sha256 of the target's URI>/_xskipper     what the directory was last written from
+<base>/<sha256 of the table's identifier>/*.parquet   the directory, replaced after each change
+<base>/<sha256 of the table's identifier>/_snaploom   whose it is: the folder of the native store
+```
+
+The directory follows a commit and is no part of it: when it cannot be written, the operation logs
+that, the index counts all the same, and the next refresh writes the directory even where it finds
+nothing else to do.
+
+Where the directory lies follows from the name of the table, which a state may only name. So each
+directory has an owner, and no other index replaces or removes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from snaploom.errors import (
+    IndexNotPossible,
+    NotAPlainFile,
+    ObjectAlreadyExists,
+    ObjectNotFound,
+    ObjectTooLarge,
+)
+from snaploom.files.objectstore import ObjectInfo, ObjectStore
+from snaploom.models.common import EpochNanos
+from snaploom.models.skippingindex import IndexState
+from snaploom.plugins.xskipper.names import below_base
+from snaploom.plugins.xskipper.storewriter import XskipperDirectory
+from snaploom.plugins.xskipper.translation import layout_of
+from snaploom.skipping.core.definition import SkippingDefinition
+from snaploom.skipping.core.filetable import (
+    IDENTITY_FIELDS,
+    FileTable,
+    field_column,
+    nulls_column,
+    values_column,
+)
+from snaploom.skipping.formats.parquetfiles import ParquetKeys
+from snaploom.skipping.indexes.base import index_type
+from snaploom.skipping.indexes.bloomfilter import ITEMS, VALUES
+from snaploom.skipping.stores.port import IndexStore, Segment, StoredState
+from snaploom.skipping.stores.usage import UsageLog, usage_log
+
+_log = logging.getLogger(__name__)
+
+FORM = "XSKIPPER"
+"""`SkippingDefinition.form` of such an index."""
+
+MARK = "_xskipper"
+"""Object that identifies what the directory was last written from."""
+
+OWNER = "_snaploom"
+"""Object of the directory that names the folder of the index that it belongs to."""
+
+_LONGEST_MARK = 4096
+
+ATTEMPTS = 4
+"""So often the directory is written anew when the index changes meanwhile."""
+
+_AT_REST = (IndexState.EMPTY, IndexState.ACTIVE)
+
+
+@dataclass(frozen=True)
+class XskipperForm:
+    """Implementation of the port `StoreForm`."""
+
+    def check(self, definition: SkippingDefinition) -> None:
+        """Refuse a definition that version 4 cannot hold."""
+        layout_of(definition)
+
+    def parameters(self, index_type: str, given: Mapping[str, str]) -> Mapping[str, str]:
+        """Blooms hold values, as the format's do."""
+        return {ITEMS: VALUES, **given} if index_type == "BLOOM_FILTER" else given
+
+    def store(
+        self, native: IndexStore, base: ObjectStore, folder: str, keys: ParquetKeys | None
+    ) -> IndexStore:
+        """The native store with its directory."""
+        return XskipperIndexStore(native, base, folder, keys)
+
+
+class XskipperIndexStore:
+    """A native store whose indexes of the form XSKIPPER have a directory; all others pass through.
+
+    Behind the port `IndexStore`.
+    """
+
+    def __init__(
+        self, native: IndexStore, base: ObjectStore, folder: str, keys: ParquetKeys | None = None
+    ) -> None:
+        self._native = native
+        self._base = base
+        self._mark = f"{folder}{MARK}"
+        self._owner = folder.rstrip("/").encode()
+        self._keys = keys
+
+    @property
+    def uri(self) -> str:
+        """URI of the native store."""
+        return self._native.uri
+
+    @property
+    def usage(self) -> UsageLog | None:
+        """Usage of the index by queries, beside the native store."""
+        return usage_log(self._native)
+
+    def read(self) -> StoredState:
+        """The newest committed state."""
+        return self._native.read()
+
+    def commit(self, build: Callable[[StoredState], StoredState | None]) -> StoredState:
+        """Commit natively; then write the directory, where the form asks for one.
+
+        Raises:
+            StorageError: the directory cannot be written; the commit stands.
+        """
+        before: list[SkippingDefinition | None] = []
+        is_left = False
+
+        def watched(state: StoredState) -> StoredState | None:
+            nonlocal is_left
+            before[:] = [state.definition]
+            built = build(state)
+            is_left = built is None
+            return built
+
+        committed = self._native.commit(watched)
+        if is_left:
+            return committed
+        former = before[0] if before else None
+        if _has_directory(former) and committed.phase in _AT_REST:
+            now = committed.definition
+            if not _has_directory(now) or _place(former) != _place(now):
+                self._remove(former)
+        if _has_directory(committed.definition) and committed.phase in _AT_REST:
+            self._write()
+        return committed
+
+    def write_rows(self, rows: Iterable[pa.Table], definition: SkippingDefinition) -> list[Segment]:
+        """Write rows natively."""
+        return self._native.write_rows(rows, definition)
+
+    def write_removed(self, paths: Sequence[str], definition: SkippingDefinition) -> Segment:
+        """Write removed paths natively."""
+        return self._native.write_removed(paths, definition)
+
+    def open(self, state: StoredState) -> FileTable:
+        """The rows of a state, from the native store."""
+        return self._native.open(state)
+
+    def sweep(self, keep: StoredState, older_than: EpochNanos) -> tuple[int, int]:
+        """Remove unneeded native segments."""
+        return self._native.sweep(keep, older_than)
+
+    def destroy(self) -> None:
+        """Remove everything but the newest state; the directory first."""
+        self._remove(self._native.read().definition)
+        self._native.destroy()
+
+    def compact(self, state: StoredState) -> tuple[Segment, ...]:
+        """Write the rows of a state in fewer segments."""
+        return self._native.compact(state)
+
+    def _write(self) -> None:
+        for _ in range(ATTEMPTS):
+            state = self._native.read()
+            definition = state.definition
+            if definition is None or not _has_directory(definition) or self._is_written(state):
+                return
+            self._claim(definition)
+            directory = self._directory(definition)
+            directory.write([rows_of(self._native.open(state), definition)], definition)
+            self._base.put(self._mark, _digest(state))
+
+    def _is_written(self, state: StoredState) -> bool:
+        try:
+            return self._base.get(self._mark, _LONGEST_MARK) == _digest(state)
+        except (ObjectNotFound, ObjectTooLarge, NotAPlainFile):
+            return False
+
+    def _remove(self, definition: SkippingDefinition | None) -> None:
+        if definition is None or not _has_directory(definition):
+            return
+        owner = self._owner_of(definition)
+        if owner == self._owner:
+            self._directory(definition).remove()
+            self._base.delete([f"{_place(definition)}/{OWNER}"])
+        elif owner is not None:
+            _log.warning("%s/%s is left: it is another index's", self._base.uri, _place(definition))
+        self._base.delete([self._mark])
+
+    def _claim(self, definition: SkippingDefinition) -> None:
+        """Make the directory this index's own; raises `IndexNotPossible` if it is another's."""
+        with suppress(ObjectAlreadyExists):
+            self._base.put_if_absent(f"{_place(definition)}/{OWNER}", self._owner)
+        owner = self._owner_of(definition)
+        if owner != self._owner:
+            raise IndexNotPossible(
+                "the directory of this table belongs to another skipping index",
+                found=f"{self._base.uri}{(owner or b'nobody').decode('ascii', 'replace')}",
+                expected=f"{self._base.uri}{self._owner.decode()}",
+                hint="drop and vacuum the other index, or keep this one in the NATIVE form",
+            )
+
+    def _owner_of(self, definition: SkippingDefinition) -> bytes | None:
+        try:
+            return self._base.get(f"{_place(definition)}/{OWNER}", _LONGEST_MARK)
+        except ObjectNotFound:
+            return None
+
+    def _directory(self, definition: SkippingDefinition) -> XskipperDirectory:
+        return XskipperDirectory(_Below(self._base, f"{_place(definition)}/"), self._keys)
+
+
+def rows_of(files: FileTable, definition: SkippingDefinition) -> pa.Table:
+    """All columns of every index for the files."""
+    names = [name for name, _ in IDENTITY_FIELDS]
+    for index in definition.indexes:
+        names += [values_column(index.index_id), nulls_column(index.index_id)]
+        names += [
+            field_column(index.index_id, field) for field in index_type(index.type).fields(index)
+        ]
+    return pa.table({name: files.column(name) for name in names})
+
+
+def _has_directory(definition: SkippingDefinition | None) -> bool:
+    return definition is not None and definition.form == FORM
+
+
+def _place(definition: SkippingDefinition | None) -> str:
+    if definition is None:
+        return ""
+    return below_base("", layout_of(definition).table_identifier).lstrip("/")
+
+
+def _digest(state: StoredState) -> bytes:
+    """Hash that is equal for states that would give the same directory."""
+    definition = state.definition
+    facts = (
+        definition
+        and (
+            [(i.index_id, i.type, i.terms, i.parameters, i.key_label) for i in definition.indexes],
+            definition.partition_columns,
+            definition.footer_key_label,
+            definition.plaintext_footer,
+        ),
+        state.segments,
+    )
+    return hashlib.sha256(repr(facts).encode()).hexdigest().encode()
+
+
+class _Below:
+    """A folder of an object store as an object store."""
+
+    def __init__(self, store: ObjectStore, prefix: str) -> None:
+        self._store = store
+        self._prefix = prefix
+
+    @property
+    def uri(self) -> str:
+        return f"{self._store.uri}{self._prefix}"
+
+    def put_if_absent(self, key: str, data: bytes) -> None:
+        self._store.put_if_absent(self._prefix + key, data)
+
+    def put(self, key: str, data: bytes) -> None:
+        self._store.put(self._prefix + key, data)
+
+    def get(self, key: str, limit: int | None = None) -> bytes:
+        return self._store.get(self._prefix + key, limit)
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        return self._store.get_range(self._prefix + key, start, length)
+
+    def head(self, key: str) -> ObjectInfo | None:
+        found = self._store.head(self._prefix + key)
+        return None if found is None else self._named(found)
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        return map(self._named, self._store.list(self._prefix + prefix))
+
+    def delete(self, keys: Iterable[str]) -> None:
+        self._store.delete(self._prefix + key for key in keys)
+
+    def move_if_absent(self, source: str, target: str) -> None:
+        self._store.move_if_absent(self._prefix + source, self._prefix + target)
+
+    def prune(self, prefix: str) -> None:
+        self._store.prune(self._prefix + prefix)
+
+    def _named(self, info: ObjectInfo) -> ObjectInfo:
+        return replace(info, key=info.key.removeprefix(self._prefix))
+
+
+XSKIPPER = XskipperForm()

@@ -1,0 +1,263 @@
+"""Reads a metadata store of version 0 to 4, from any number of part files.
+
+Columns and types of indexes come from the metadata of the schema, never from names of columns. A
+NULL struct or array means that the file has no non-null value; a NULL bloom, a value that cannot be
+decoded and a row that is not there mean nothing. Rows that contradict one another about the same
+file (a refresh that was killed between two forms) are left out, too: it stays unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from snaploom.errors import IndexNotFound, IndexUnreadable, ObjectTooLarge
+from snaploom.files.objectstore import ObjectStore
+from snaploom.plugins.xskipper.columns import (
+    MODIFIED,
+    PATH,
+    Calendar,
+    calendar_of,
+    decode,
+    from_store,
+    index_fields,
+    kept_type,
+    nothing_known,
+    partition_column,
+    row_column,
+)
+from snaploom.plugins.xskipper.layout import (
+    ROW_METADATA,
+    Layout,
+    StoredIndex,
+    check_keys,
+    parse_schema,
+    read_layout,
+)
+from snaploom.plugins.xskipper.names import OBJECT_NAME, split_object_name, virtual_name
+from snaploom.skipping.formats.parquetfiles import BoundedParquet, ParquetKeys, damaged
+
+
+@dataclass(frozen=True)
+class StoredMetadata:
+    """Content of a store."""
+
+    layout: Layout
+    """Declarations; of several parts, the newest version and the indexes of all."""
+    rows: pa.Table
+    """Rows as `storedrows` describes them, each file once."""
+    left_out: tuple[str, ...] = ()
+    """Unread parts with reasons, for people; no values in it."""
+
+
+MOST_BYTES = 2 * 1024 * 1024 * 1024
+"""Bytes of all part files of a store that is read."""
+
+MOST_PARTS = 100_000
+"""Part files of a store: the reference writes one for 50,000 files."""
+
+
+def part_keys(store: ObjectStore) -> list[str]:
+    """Keys of the part files, in order; hidden files and folders are none."""
+    keys = (info.key for info in store.list("") if info.is_plain)
+    parts = (key for key in keys if "/" not in key and not key.startswith(("_", ".")))
+    found = sorted(islice(parts, MOST_PARTS + 1))
+    if len(found) > MOST_PARTS:
+        raise IndexUnreadable(
+            f"{store.uri} is no metadata store",
+            found=f"more than {MOST_PARTS:,} files",
+            expected="a folder with a few Parquet files in it",
+            hint="check the location",
+        )
+    return found
+
+
+def read_directory(store: ObjectStore, keys: ParquetKeys | None) -> StoredMetadata:
+    """Read a whole store.
+
+    Raises:
+        IndexNotFound: there are no part files.
+        IndexUnreadable: it is damaged, corrupt, or of a newer version.
+        KeyUnavailable: it is encrypted, and a key is unavailable.
+    """
+    parts: list[StoredMetadata] = []
+    room = MOST_BYTES
+    for key in part_keys(store):
+        data = _content(store, key, room)
+        room -= len(data)
+        parts.append(read_part(data, f"{store.uri}{key}", keys))
+    if not parts:
+        raise IndexNotFound(
+            f"there is no metadata store at {store.uri}",
+            expected="a folder with Parquet files in it",
+            hint="name the folder of one table, not the base path of several",
+        )
+    return _merged(parts)
+
+
+def read_part(data: bytes, name: str, keys: ParquetKeys | None) -> StoredMetadata:
+    """Read one part file; `name` is for messages.
+
+    Raises:
+        IndexUnreadable: it is damaged, corrupt, or of a newer version.
+        KeyUnavailable: it is encrypted, and a key is unavailable.
+    """
+    try:
+        return _part(data, name, keys)
+    except _FAILURES as error:
+        raise damaged(name) from error
+
+
+_FAILURES = (
+    LookupError, TypeError, ValueError, AttributeError, ArithmeticError, StopIteration,
+    RecursionError, pa.ArrowException,
+)  # fmt: skip
+"""What a schema raises that does not fit the columns beneath it, in one of a hundred ways."""
+
+
+def _content(store: ObjectStore, key: str, room: int) -> bytes:
+    try:
+        return store.get(key, room)
+    except ObjectTooLarge as error:
+        raise IndexUnreadable(
+            f"the metadata store at {store.uri} is larger than one that is read",
+            found=error.found,
+            expected=f"at most {MOST_BYTES:,} bytes",
+            hint="create the index anew instead of importing it",
+        ) from error
+
+
+def _part(data: bytes, name: str, keys: ParquetKeys | None) -> StoredMetadata:
+    bounded = BoundedParquet(data, keys, name)
+    file = bounded.file
+    footer: Mapping[bytes, bytes] = file.metadata.metadata or {}
+    if ROW_METADATA not in footer:
+        raise IndexUnreadable(
+            f"{name} is no part of a metadata store",
+            expected="a Parquet file with Spark's schema in its footer",
+            hint="remove the file if it is not of the metadata store, or create the index anew",
+        )
+    layout = read_layout(parse_schema(footer[ROW_METADATA]))
+    check_keys(layout, _leaves(file))
+    table = bounded.read(None, is_encrypted=layout.encryption is not None)
+    return _rows(table, layout, calendar_of(footer))
+
+
+def _leaves(file: pq.ParquetFile) -> dict[str, tuple[str, ...]]:
+    names = sorted(file.schema_arrow.names, key=len, reverse=True)
+    found: dict[str, tuple[str, ...]] = {}
+    for position in range(len(file.schema)):
+        path = file.schema.column(position).path
+        root = next(name for name in names if path == name or path.startswith(f"{name}."))
+        found[root] = (*found.get(root, ()), path)
+    return found
+
+
+def _rows(table: pa.Table, layout: Layout, calendar: Calendar) -> StoredMetadata:
+    left_out: list[str] = []
+    names = _column(table, OBJECT_NAME).to_pylist()
+    split = [None if name is None else split_object_name(name) for name in names]
+    unnamed = split.count(None)
+    if unnamed:
+        left_out.append(f"{unnamed} rows that name no file and time")
+    columns: dict[str, pa.Array] = {
+        PATH: pa.array([pair and pair[0] for pair in split], pa.large_string()),
+        MODIFIED: pa.array([pair and pair[1] for pair in split], pa.int64()),
+    }
+    for position, (name, data_type) in enumerate(layout.partitions):
+        stored = _column(table, virtual_name(name))
+        kept = from_store(stored, data_type)
+        missing = pa.nulls(len(stored), kept_type(data_type))
+        columns[partition_column(position)] = missing if kept is None else kept
+    indexes: list[StoredIndex] = []
+    for position, index in enumerate(layout.indexes):
+        decoded = decode(_column(table, index.column), index, calendar)
+        indexes.append(replace(index, data_type=decoded.data_type))
+        columns |= {row_column(position, part): each for part, each in decoded.parts.items()}
+        if decoded.reason:
+            left_out.append(f"{index.label}: {decoded.reason}")
+    rows = pa.table(columns)
+    described = replace(layout, indexes=tuple(indexes))
+    return StoredMetadata(described, rows.filter(pc.is_valid(rows[PATH])), tuple(left_out))
+
+
+def _column(table: pa.Table, name: str) -> pa.Array:
+    column = table.column(name)
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
+def _merged(parts: list[StoredMetadata]) -> StoredMetadata:
+    layouts = [part.layout for part in parts]
+    newest = max(layouts, key=lambda layout: layout.version)
+    if len({layout.table_identifier.strip("/") for layout in layouts}) > 1:
+        raise IndexUnreadable(
+            "the parts of the metadata store are about several tables",
+            found=", ".join(sorted({layout.table_identifier for layout in layouts})),
+            expected="one table",
+            hint="name a location with the metadata of one table",
+        )
+    indexes: dict[tuple[str, tuple[str, ...]], StoredIndex] = {}
+    for layout in sorted(layouts, key=lambda layout: -layout.version):
+        for index in layout.indexes:
+            indexes.setdefault((index.name, index.columns), index)
+    merged = replace(newest, indexes=tuple(indexes.values()))
+    rows = pa.concat_tables([_aligned(part, merged) for part in parts])
+    left_out = dict.fromkeys(reason for part in parts for reason in part.left_out)
+    rows, contradicted = _each_file_once(rows)
+    if contradicted:
+        left_out[f"{contradicted} files about which rows contradict one another"] = None
+    return StoredMetadata(merged, rows, tuple(left_out))
+
+
+def _aligned(part: StoredMetadata, merged: Layout) -> pa.Table:
+    own = {(index.name, index.columns): n for n, index in enumerate(part.layout.indexes)}
+    columns: dict[str, pa.Array | pa.ChunkedArray] = {
+        name: part.rows[name] for name in (PATH, MODIFIED)
+    }
+    own_partitions = {each: n for n, each in enumerate(part.layout.partitions)}
+    for n, (name, data_type) in enumerate(merged.partitions):
+        there = own_partitions.get((name, data_type))
+        columns[partition_column(n)] = (
+            pa.nulls(part.rows.num_rows, kept_type(data_type))
+            if there is None
+            else part.rows[partition_column(there)]
+        )
+    for n, index in enumerate(merged.indexes):
+        position = own.get((index.name, index.columns))
+        same = position is not None and part.layout.indexes[position].data_type == index.data_type
+        for wanted in index_fields(n, index):
+            piece = wanted.name.partition(".")[2]
+            if same and position is not None:
+                columns[wanted.name] = part.rows[row_column(position, piece)]
+            else:
+                columns[wanted.name] = nothing_known(piece, wanted.type, part.rows.num_rows)
+    return pa.table(columns)
+
+
+def _each_file_once(rows: pa.Table) -> tuple[pa.Table, int]:
+    """Rows without repetitions, and the number of files left out because theirs differ."""
+    counted = rows.group_by([PATH, MODIFIED], use_threads=False).aggregate([([], "count_all")])
+    if counted.num_rows == rows.num_rows:
+        return rows, 0
+    several = counted.filter(pc.greater(counted["count_all"], 1))
+    keys = set(zip(several[PATH].to_pylist(), several[MODIFIED].to_pylist(), strict=True))
+    first: dict[tuple[object, object], tuple[int, dict[str, object]]] = {}
+    differ: set[tuple[object, object]] = set()
+    keep = [True] * rows.num_rows
+    pairs = zip(rows[PATH].to_pylist(), rows[MODIFIED].to_pylist(), strict=True)
+    for position, key in enumerate(pairs):
+        if key not in keys:
+            continue
+        (row,) = rows.slice(position, 1).to_pylist()
+        _, before = first.setdefault(key, (position, row))
+        keep[position] = first[key][0] == position
+        if repr(before) != repr(row):
+            differ.add(key)
+    for key in differ:
+        keep[first[key][0]] = False
+    return rows.filter(pa.array(keep)), len(differ)

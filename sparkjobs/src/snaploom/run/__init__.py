@@ -1,0 +1,1 @@
+"""Runs: sessions of Spark, the weaving of outputs, reports, and jobs of a cluster."""

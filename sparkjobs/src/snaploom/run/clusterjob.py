@@ -1,0 +1,210 @@
+"""The entry point of a run in a cluster: what the operator submits; it writes a Report.
+
+`python -m snaploom.run.clusterjob`, or this file as the application of `spark-submit`. Arguments
+name things only; what is to be done stands in the Bundle. Lines for people go to standard error.
+Exit codes are those of `snaploom run`; the Report has more, and the manifest is authoritative.
+
+Asked to end by SIGTERM it stops cleanly, reports INTERRUPTED and ends with 130.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from snaploom.confidential import remember_environment, without_secrets
+from snaploom.errors import SnaploomError
+from snaploom.localfiles import end_process
+from snaploom.models.codes import make_finding
+from snaploom.models.common import EpochNanos, format_instant, now
+from snaploom.models.findings import InvalidDeclarations
+from snaploom.models.outputdataset import OutputDataset
+from snaploom.models.report import Report, RunPhase
+from snaploom.models.run import RunAction
+from snaploom.models.skippingindex import SkippingIndex
+from snaploom.output.folder import Folder, Run
+from snaploom.output.leaseholder import OpenLease
+from snaploom.plan.bundle import Bundle
+from snaploom.policy.pods import allowances_of
+from snaploom.run.clusterwork import Work, delete_index, delete_output, refresh_index, weave
+from snaploom.run.declarations import (
+    BundleFile,
+    read_bundle_file,
+    refuse_invalid,
+    report_exit_code,
+    unstarted_report,
+)
+from snaploom.run.events import signal_handlers
+from snaploom.run.joblog import JobLog, Owner, RunIdentity, error_lines, finding_lines
+from snaploom.run.kubernetes import ClusterLease, ConfigMapPlace, ConfigMapReport, connect
+from snaploom.run.reports.record import RunningReport
+from snaploom.run.reports.writer import FileReport, ReportSink, ReportWriter
+from snaploom.version import VERSION
+
+CONFIG_MAP, FILE = "configmap:", "file:"
+
+
+DOINGS: Mapping[tuple[RunAction, str], Callable[[Bundle, Work], Report]] = {
+    (RunAction.RUN, OutputDataset.__name__): weave,
+    (RunAction.DELETE, OutputDataset.__name__): delete_output,
+    (RunAction.RUN, SkippingIndex.__name__): refresh_index,
+    (RunAction.DELETE, SkippingIndex.__name__): delete_index,
+}
+
+
+class UnexpectedFault(SnaploomError):
+    """A fault of Snaploom itself ended the run; the log of the driver has its traceback."""
+
+    reason = "UnexpectedFault"
+    retryable = True
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Carry out a Bundle and write its Report; returns the exit code."""
+    asked = _parser().parse_args(arguments)
+    remember_environment(os.environ)
+    started = now()
+    identity = RunIdentity(asked.run_id, asked.uid, asked.attempt)
+    log = JobLog.of(os.environ, asked.run_id)
+    with signal_handlers() as interruption:
+        try:
+            bundle_file = read_bundle_file(asked.bundle)
+            owner = bundle_file.owner
+            log = JobLog.of(os.environ, asked.run_id, owner)
+            sink = _sink(asked.report, owner, identity)
+            allow = allowances_of(os.environ)
+        except SnaploomError as error:
+            log.write("\n".join(error_lines(error)), reason=error.reason)
+            return error.exit_code
+        start = identity.sign(_started(owner, started))
+        writer = ReportWriter(sink, log.write)
+        writer.offer(start)
+        running = RunningReport(start)
+        work = Work(
+            started,
+            interruption,
+            running,
+            lambda: writer.offer(running.report),
+            log.write,
+            allow=allow,
+        )
+        if isinstance(sink, ConfigMapReport):
+            work = replace(work, lease=_in_cluster(owner, identity))
+        report = identity.sign(_carried_out(bundle_file, asked.uid, asked.action, work, owner))
+        if report.message:
+            log.write(f"error {report.output}: {report.message}", reason=report.reason)
+        writer.finish(report)
+    return report_exit_code(report)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Carry out one run that the operator submitted.")
+    parser.add_argument(
+        "--bundle", required=True, type=Path, help="bundle.json, or the folder that it is in"
+    )
+    parser.add_argument("--uid", required=True, help="UID of the resource")
+    parser.add_argument("--run-id", required=True, help="name of the run")
+    parser.add_argument("--attempt", type=int, default=0, help="which attempt this is")
+    parser.add_argument(
+        "--action", type=_action, default=RunAction.RUN, help="run (the default) or delete"
+    )
+    parser.add_argument("--report", required=True, help="configmap:NAMESPACE/NAME or file:PATH")
+    return parser
+
+
+def _action(text: str) -> RunAction:
+    return RunAction(text.capitalize())
+
+
+def _sink(text: str, owner: Owner, identity: RunIdentity) -> ReportSink:
+    """Where Reports go.
+
+    Raises:
+        InvalidDeclarations: neither of the two forms, or a ConfigMap that its owner cannot own.
+    """
+    if text.startswith(FILE):
+        return FileReport(Path(text.removeprefix(FILE)))
+    namespace, _, name = text.removeprefix(CONFIG_MAP).partition("/")
+    if not (text.startswith(CONFIG_MAP) and namespace and name):
+        raise _not_valid(
+            "this is no place for a Report",
+            found=text,
+            expected=f"{CONFIG_MAP}NAMESPACE/NAME or {FILE}PATH",
+        )
+    if owner.namespace and namespace != owner.namespace:
+        raise _not_valid(
+            "a Report stays in the namespace of its resource",
+            found=namespace,
+            expected=owner.namespace,
+        )
+    return ConfigMapReport(ConfigMapPlace(namespace, name), owner, identity, connect)
+
+
+def _in_cluster(owner: Owner, identity: RunIdentity) -> OpenLease:
+    """Leases in the namespace of a resource."""
+
+    def lease(folder: Folder, run: Run) -> ClusterLease:
+        return ClusterLease(folder.store.uri, owner, identity, run.clock)
+
+    return lease
+
+
+def _not_valid(message: str, *, found: str, expected: str) -> InvalidDeclarations:
+    finding = make_finding("SL191", message, path="--report", found=found, expected=expected)
+    return InvalidDeclarations([finding])
+
+
+def _started(owner: Owner, moment: EpochNanos) -> Report:
+    return Report(
+        output=owner.label,
+        run_id="",
+        phase=RunPhase.RUNNING,
+        started_at=format_instant(moment),
+        tool_version=VERSION,
+    )
+
+
+def _carried_out(
+    bundle_file: BundleFile, uid: str, action: RunAction, work: Work, owner: Owner
+) -> Report:
+    """Carry out a Bundle; also a failure is a Report."""
+    try:
+        bundle = bundle_file.parse(uid)
+        if action is RunAction.RUN:
+            for finding in refuse_invalid(bundle, work.allow):
+                work.log("\n".join(finding_lines([finding])))
+        return DOINGS[action, owner.kind](bundle, work)
+    except SnaploomError as error:
+        return _ended_by(error, work)
+    except Exception as fault:  # noqa: BLE001 - reported to the operator; nothing is hidden
+        work.log(without_secrets(traceback.format_exc()))
+        unexpected = UnexpectedFault(
+            "a fault of Snaploom itself ended the run",
+            found=type(fault).__name__,  # its text may hold anything, so that only the log has it
+            hint="look at the driver's log, and report it to the authors",
+        )
+        return _ended_by(unexpected, work)
+
+
+def _ended_by(error: SnaploomError, work: Work) -> Report:
+    """The Report so far, ended by an error."""
+    running = work.running.report
+    end = unstarted_report(running.output, work.started, error)
+    names = ("phase", "findings", "message", "reason", "retryable")
+    update = {name: getattr(end, name) for name in names}
+    return running.model_copy(
+        update=update | {"finished_at": format_instant(now()), "progress": None}
+    )
+
+
+if __name__ == "__main__":
+    # Started by its path, this folder comes first, and modules here would hide those of libraries:
+    # `events` is one that OpenSearch's client imports.
+    here = Path(__file__).resolve().parent
+    sys.path[:] = [place for place in sys.path if Path(place).resolve() != here]
+    end_process(main())

@@ -1,0 +1,1 @@
+"""Contracts of outputs (Open Data Contract Standard)."""

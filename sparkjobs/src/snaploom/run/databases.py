@@ -1,0 +1,223 @@
+"""JDBC drivers that are fetched, and databases that `init --from` reads."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from urllib.error import URLError
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+from pyspark import SparkConf
+from pyspark.errors import PySparkException
+
+from snaploom.discovery.foundfiles import DATABASE_ROWS, MOST_TABLES, LeftOut
+from snaploom.discovery.profiles import DatabaseAddress, DatabaseContent, ReadTable
+from snaploom.errors import ArgumentInvalid, SourceError
+from snaploom.localfiles import CACHE_VARIABLE
+from snaploom.models.run import RunSettings
+from snaploom.run.driverlock import (
+    LOCK_FILE,
+    REPOSITORY_VARIABLE,
+    cached_jar,
+    hash_of,
+    read_lock,
+    verified_jar,
+)
+from snaploom.run.session.classarchive import JARS
+from snaploom.run.session.jvm import launched
+from snaploom.run.session.spark import build_session
+from snaploom.sources.databases.catalog import catalog_of, sample_of
+from snaploom.sources.databases.drivers import DRIVER_JAR_BY_NAME, DriverJar
+
+# Fetches the jar of a JDBC driver: from a named repository of Maven's layout, or as Spark does.
+
+FETCH_SECONDS = 60.0
+"""How long a repository may be silent."""
+MOST_JAR_BYTES = 512 * 1024 * 1024
+"""Bytes of a driver's jar; that of DuckDB, the largest of ours, has 80 MB."""
+_PIECE = 1024 * 1024
+
+
+def install_jar(jar: DriverJar, repository: str = "") -> DriverJar:
+    """Put the jar of a driver into the cache; nothing is fetched where it is there.
+
+    Args:
+        jar: the driver; without a hash whatever jar is found is taken, and its hash is new.
+        repository: folder or URL of a repository; empty for Spark's resolution.
+
+    Returns:
+        The driver with the hash of its jar.
+
+    Raises:
+        ArgumentInvalid: it cannot be fetched, or is not the jar of that hash.
+    """
+    if jar.sha256 and _is_cached(jar):
+        return jar
+    with TemporaryDirectory(prefix="snaploom-driver-") as folder:
+        fetched = Path(folder) / jar.file_name
+        if repository:
+            _copy_from(repository, jar, fetched)
+        else:
+            _resolve_by_spark(jar, Path(folder), fetched)
+        found = DriverJar(jar.name, jar.coordinates, hash_of(fetched))
+        if jar.sha256 and found.sha256 != jar.sha256:
+            raise ArgumentInvalid(
+                f"the jar that was fetched for {jar.name} is not the one that was locked",
+                path="NAME",
+                found=f"sha256 {found.sha256} of {jar.coordinates}",
+                expected=f"sha256 {jar.sha256}",
+                hint="nothing was installed: look at the repository, which has another jar under "
+                "this version",
+            )
+        _keep(fetched, cached_jar(found))
+    return found
+
+
+def _is_cached(jar: DriverJar) -> bool:
+    try:
+        return hash_of(cached_jar(jar)) == jar.sha256
+    except OSError:
+        return False
+
+
+def _keep(fetched: Path, target: Path) -> None:
+    """Move into the cache, as a whole."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        written = target.with_name(f".{target.name}-{os.getpid()}")
+        shutil.copyfile(fetched, written)
+        os.replace(written, target)
+    except OSError as error:
+        raise ArgumentInvalid(
+            "the cache of drivers cannot be written",
+            path=CACHE_VARIABLE,
+            found=f"{target}: {error.strerror or error}",
+            expected="a folder that may be written to",
+            hint=f"set {CACHE_VARIABLE} to one",
+        ) from error
+
+
+def _copy_from(repository: str, jar: DriverJar, target: Path) -> None:
+    place = _place(repository)
+    size = 0
+    try:
+        with (
+            urlopen(f"{place.rstrip('/')}/{jar.path}", timeout=FETCH_SECONDS) as answer,
+            target.open("wb") as stream,
+        ):
+            while piece := answer.read(_PIECE):
+                size += len(piece)
+                if size > MOST_JAR_BYTES:
+                    raise OSError(f"more than {MOST_JAR_BYTES:,} bytes")
+                stream.write(piece)
+    except (OSError, ValueError) as error:
+        reason = error.reason if isinstance(error, URLError) else error
+        raise _not_fetched(jar, f"{place}: {reason}") from error
+
+
+def _place(repository: str) -> str:
+    """The URL of a repository; it has no secret, since errors name it."""
+    try:
+        address = urlsplit(repository)
+    except ValueError:  # of brackets that hold no address
+        raise _no_repository("no URL") from None
+    if not address.scheme:
+        return Path(repository).absolute().as_uri()
+    has_more = "@" in address.netloc or address.query or address.fragment
+    if address.scheme not in ("http", "https", "file") or has_more:
+        host = address.netloc.rpartition("@")[2]
+        raise _no_repository(f"{address.scheme}://{host}" + ", and more" * bool(has_more))
+    return repository
+
+
+def _no_repository(found: str) -> ArgumentInvalid:
+    return ArgumentInvalid(
+        "this is no repository that can be asked",
+        path="--repository",
+        found=found,
+        expected="a folder, or a URL of http, https or file without user, password and query",
+        hint=f"correct --repository, or {REPOSITORY_VARIABLE}",
+    )
+
+
+def _resolve_by_spark(jar: DriverJar, folder: Path, target: Path) -> None:
+    """Start a JVM as Spark does, which resolves packages first; it is ended at once."""
+    settings: Mapping[str, str] = {
+        "spark.jars.packages": jar.coordinates,
+        "spark.jars.ivy": str(folder / "ivy"),
+    }
+    with TemporaryFile() as log:
+        try:
+            conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+            gateway = launched(conf, log)
+            gateway.shutdown()
+            gateway.proc.stdin.close()
+        except (PySparkException, OSError) as error:
+            log.seek(0)
+            lines = [line for line in log.read().decode(errors="replace").splitlines() if line]
+            why = next((line.strip() for line in lines if "not found" in line), str(error))
+            raise _not_fetched(jar, why[:300]) from error
+    group, artifact, version = jar.coordinates.split(":")
+    resolved = folder / "ivy" / "jars" / f"{group}_{artifact}-{version}.jar"
+    try:
+        shutil.copyfile(resolved, target)
+    except OSError as error:
+        raise _not_fetched(jar, f"Spark has resolved no {resolved.name}") from error
+
+
+def _not_fetched(jar: DriverJar, found: str) -> ArgumentInvalid:
+    return ArgumentInvalid(
+        f"the JDBC driver {jar.name} cannot be fetched",
+        path="NAME",
+        found=found,
+        expected=f"a repository with {jar.coordinates}",
+        hint="check the network, or name a repository that this machine reaches: --repository, "
+        f"or {REPOSITORY_VARIABLE}",
+    )
+
+
+# Reads databases for `init --from`: catalogue and first rows, by Spark and a JDBC driver.
+
+
+def read_database(address: DatabaseAddress) -> DatabaseContent:
+    """The tables of a database, a bounded part of each.
+
+    Args:
+        address: of the database; user and password are in the variables that it names.
+
+    Raises:
+        SourceError: the driver or a variable is missing, or the database refuses.
+        SparkNotStarted: there is no Java.
+    """
+    settings = [(JARS, str(jar)) for jar in _jars(address)]
+    spark = build_session("snaploom init", RunSettings(), asked=settings)
+    found, rest = catalog_of(spark, address.source("tables"), address.uri, MOST_TABLES)
+    left_out = [LeftOut(f"{address.uri} {name}", f"only {MOST_TABLES} tables are looked into")
+                for name in rest]  # fmt: skip
+    tables: list[ReadTable] = []
+    for table in found:
+        try:
+            sample = sample_of(spark, address.source(table.reference), address.uri, DATABASE_ROWS)
+        except SourceError as error:
+            left_out.append(LeftOut(f"{address.uri} {table.reference}", error.message))
+        else:
+            read = len(sample)
+            rows = read if read < DATABASE_ROWS else max(read, table.rows)
+            tables.append(ReadTable(table.reference, table.name, sample, rows, table.primary_key,
+                                    table.foreign_keys))  # fmt: skip
+    return DatabaseContent(tuple(tables), tuple(left_out))
+
+
+def _jars(address: DatabaseAddress) -> tuple[Path, ...]:
+    """The jar of the driver: the locked one, or one in the cache; none where Spark may have it."""
+    name = address.driver.value.lower()
+    lock = Path(LOCK_FILE)
+    held = read_lock(lock)
+    if name in held:
+        return (verified_jar(held[name], lock),)
+    known = DRIVER_JAR_BY_NAME.get(name)
+    return (verified_jar(known, lock),) if known is not None and cached_jar(known).is_file() else ()

@@ -1,0 +1,431 @@
+"""Events of a run as small frozen objects, and its interruption by Ctrl-C or SIGTERM."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import fmean, median
+from time import monotonic
+from types import FrameType
+from typing import Generic, TypeVar
+
+from pydantic import JsonValue
+
+from snaploom.errors import Interrupted, SnaploomError
+from snaploom.models.codes import make_finding
+from snaploom.models.common import EpochNanos
+from snaploom.models.findings import Finding
+from snaploom.models.remedies import REMEDY_BY_REASON
+from snaploom.models.report import (
+    CollectedFiles,
+    LatestSnapshot,
+    ManifestPointer,
+    PublishedSnapshot,
+    SnapshotReport,
+    Unpublished,
+)
+from snaploom.output.state import FolderState
+
+# Columns of a woven snapshot, and of what it was woven from: schemas as Spark's JSON has them.
+
+
+@dataclass(frozen=True)
+class ReadColumns:
+    """The columns of a source before its transformers."""
+
+    schema: str
+    """As they were read."""
+    time: EpochNanos
+    """Time of the snapshot that was read."""
+    below: Mapping[str, ReadColumns] = field(default_factory=dict)
+    """Sources of a virtual source, by alias."""
+
+
+@dataclass(frozen=True)
+class WovenColumns:
+    """The columns of a snapshot."""
+
+    schema: str
+    """As they are written."""
+    read: Mapping[str, ReadColumns]
+    """Of each source that takes part, by field name."""
+
+
+# Estimates of publishing more snapshots, from those that are published.
+
+_LOOKED_AT = 50
+"""Snapshots, the newest ones, that an estimate is made from: older ones predict less."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """About what some snapshots will take; None where nothing published shows it."""
+
+    snapshots: int
+    """Snapshots that are due."""
+    rows: int | None = None
+    """Rows in all of them."""
+    bytes: int | None = None
+    """Bytes of their files."""
+    seconds: float | None = None
+    """Wall time of weaving and publishing them."""
+
+    @property
+    def document(self) -> JsonValue:
+        """For programs."""
+        return {
+            "snapshots": self.snapshots,
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "seconds": self.seconds,
+        }
+
+    def __str__(self) -> str:
+        count = f"{self.snapshots} snapshot{'' if self.snapshots == 1 else 's'} due"
+        if self.rows is None or self.bytes is None:
+            return f"{count}; nothing published yet allows an estimate"
+        size = f"{count}; about {self.rows:,} rows, {self.bytes / 2**20:,.1f} MiB"
+        return size if self.seconds is None else f"{size}, {self.seconds:,.0f} s"
+
+
+def estimate_of(state: FolderState, due: int) -> Estimate:
+    """Estimate the publication of so many snapshots more.
+
+    Rows and bytes are the mean of what is published. The time of a snapshot is the median of that
+    between two publications of one run, which wove one right after the other.
+
+    Args:
+        state: what is published.
+        due: snapshots to publish.
+    """
+    known = sorted(state.snapshots, key=lambda record: record.created_at)[-_LOOKED_AT:]
+    if not known:
+        return Estimate(due)
+    pauses = [
+        (later.created_at - earlier.created_at) / 1e9
+        for earlier, later in pairwise(known)
+        if earlier.run_id == later.run_id
+    ]
+    return Estimate(
+        due,
+        round(due * fmean(record.rows for record in known)),
+        round(due * fmean(sum(file.bytes for file in record.files) for record in known)),
+        round(due * median(pauses), 1) if pauses else None,
+    )
+
+
+# Events of a run: small frozen objects, emitted in the order in which things happen.
+
+
+@dataclass(frozen=True)
+class RunPlanned:
+    """It is known what will be visited."""
+
+    output: str
+    snapshots: int
+    joins: int
+
+
+@dataclass(frozen=True)
+class RunEstimated:
+    """A backfill was estimated."""
+
+    output: str
+    estimate: Estimate
+
+
+@dataclass(frozen=True)
+class LeaseAwaited:
+    """Another run is at work on the output, and is waited for."""
+
+    holder: str
+    """Its id."""
+
+
+@dataclass(frozen=True)
+class SnapshotStarted:
+    """A snapshot is being woven."""
+
+    number: int
+    snapshots: int
+    time: EpochNanos
+
+
+@dataclass(frozen=True)
+class JoinPlanned:
+    """One more join is part of the snapshot's Spark plan."""
+
+    number: int
+    joins: int
+    field_name: str
+
+
+@dataclass(frozen=True)
+class TasksDone:
+    """How far Spark is with the snapshot."""
+
+    done: int
+    tasks: int
+
+
+@dataclass(frozen=True)
+class SnapshotPublished:
+    """A snapshot is live."""
+
+    report: SnapshotReport
+    columns: WovenColumns | None = None
+    """Its columns, and those that it was woven from; None where nobody kept them."""
+
+
+@dataclass(frozen=True)
+class ManifestRead:
+    """State of the folder after a publication of this run."""
+
+    manifest: ManifestPointer
+    """Where the record is."""
+    newest: LatestSnapshot | None
+    """The newest published snapshot."""
+    published: tuple[PublishedSnapshot, ...]
+    """The newest published snapshots, newest first, as far as a status has room."""
+    count: int
+    """Number of published snapshots."""
+
+
+@dataclass(frozen=True)
+class SnapshotLeftOut:
+    """A snapshot was skipped or failed."""
+
+    outcome: Unpublished
+    is_failure: bool
+
+
+@dataclass(frozen=True)
+class FilesCollected:
+    """Files of snapshots that are not published any more are removed."""
+
+    collected: CollectedFiles
+
+
+@dataclass(frozen=True)
+class IndexFollowed:
+    """A skipping index knows what was published."""
+
+    label: str
+    """The resource."""
+    done: tuple[str, ...]
+    """Changes to it, in a few words each."""
+
+
+@dataclass(frozen=True)
+class Warned:
+    """Something that a person should know, and that stops nothing."""
+
+    message: str
+
+
+@dataclass(frozen=True)
+class OfOutput:
+    """An event of one of several outputs that are woven at a time."""
+
+    output: str
+    event: Event
+
+
+Event = (
+    RunPlanned
+    | RunEstimated
+    | LeaseAwaited
+    | SnapshotStarted
+    | JoinPlanned
+    | TasksDone
+    | SnapshotPublished
+    | ManifestRead
+    | SnapshotLeftOut
+    | FilesCollected
+    | IndexFollowed
+    | Warned
+    | OfOutput
+)
+EmitEvent = Callable[[Event], None]
+"""Takes an event; must not raise and must not block."""
+
+
+# Errors of preflight as findings; without Spark and Arrow, since the operator shows them too.
+
+
+def remedy_of(reason: str) -> str:
+    """General remedy of a reason."""
+    remedy = REMEDY_BY_REASON.get(reason)
+    return remedy.fix if remedy else f"see {reason} in the reference of reasons"
+
+
+def preflight_finding(error: SnaploomError, reason: str = "") -> Finding:
+    """An error that is not only about declarations, as a finding."""
+    return make_finding(
+        "SL192",
+        f"{reason}: {error.message}" if reason else error.message,
+        resource=error.resource or "",
+        path=error.path or "",
+        found=error.found or "",
+        expected=error.expected or "",
+        hint=error.hint or remedy_of(error.reason),
+    )
+
+
+# Ctrl-C and SIGTERM: stop soon, and leave nothing half done.
+
+Result = TypeVar("Result")
+
+TICK_SECONDS = 0.2
+"""How often the main thread looks up while it waits; people see movement, and it costs nothing."""
+SAME_REQUEST_SECONDS = 1.0
+"""Signals within this time are one request: a terminal sends Ctrl-C to every process of its group,
+and launchers such as `uv run` pass on what their child has received already."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interruption:
+    """Whether somebody asked to stop, once or again."""
+
+    def __init__(self) -> None:
+        self._first: float | None = None
+        self._is_insisted_on = False
+
+    def request(self) -> None:
+        """Ask to stop; asking again, later than the same keystroke, is to stop at once."""
+        now = monotonic()
+        if self._first is None:
+            self._first = now
+        elif now - self._first > SAME_REQUEST_SECONDS:
+            self._is_insisted_on = True
+
+    @property
+    def is_requested(self) -> bool:
+        """Whether somebody asked."""
+        return self._first is not None
+
+    @property
+    def is_insisted_on(self) -> bool:
+        """Whether somebody asked again."""
+        return self._is_insisted_on
+
+    @property
+    def cause(self) -> Interrupted | None:
+        """The error to report for any failure after a request; None without one."""
+        if not self.is_requested:
+            return None
+        return Interrupted(
+            "the run was interrupted",
+            hint="run again; what was published stays, and nothing is half published",
+        )
+
+    def check(self) -> None:
+        """Stop here if somebody asked.
+
+        Raises:
+            Interrupted: somebody did.
+        """
+        cause = self.cause
+        if cause is not None:
+            raise cause
+
+
+@contextmanager
+def signal_handlers() -> Iterator[Interruption]:
+    """Ctrl-C and SIGTERM are requests to stop, as long as the block lasts.
+
+    In another thread than the main one Python allows no handlers, and signals do as before.
+    """
+    interruption = Interruption()
+    if threading.current_thread() is not threading.main_thread():
+        yield interruption
+        return
+
+    def ask(_signal: int, _frame: FrameType | None) -> None:
+        interruption.request()
+
+    previous = {number: signal.signal(number, ask) for number in SIGNALS}
+    try:
+        yield interruption
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+class _Worker(threading.Thread, Generic[Result]):
+    def __init__(self, work: Callable[[], Result]) -> None:
+        # A daemon, so that a second request can leave it behind.
+        super().__init__(name="snaploom-work", daemon=True)
+        self._work = work
+        self._result: tuple[Result] | None = None
+        self._failure: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self._result = (self._work(),)
+        except BaseException as failure:  # noqa: BLE001 - raised again in the main thread
+            self._failure = failure
+
+    def outcome(self) -> Result:
+        if self._failure is not None:
+            raise self._failure
+        assert self._result is not None, "the thread has ended"
+        return self._result[0]
+
+
+def in_background(work: Callable[[], Result]) -> Callable[[], Result]:
+    """Begin `work` in a thread; the result waits for its end, and returns or raises as it does."""
+    worker = _Worker(work)
+    worker.start()
+
+    def outcome() -> Result:
+        worker.join()
+        return worker.outcome()
+
+    return outcome
+
+
+def run_interruptibly(
+    work: Callable[[], Result],
+    interruption: Interruption,
+    cancel: Callable[[], None],
+    on_tick: Callable[[], None],
+) -> Result:
+    """Run `work` in a thread while this one waits and looks up.
+
+    Args:
+        work: must end soon once an interruption is requested and `cancel` was called.
+        interruption: from `signal_handlers`.
+        cancel: ends what `work` waits for; called at every tick from a request on, since the next
+            thing that is started must end as well.
+        on_tick: called at every tick.
+
+    Raises:
+        Interrupted: somebody insisted; `work` is left behind.
+        Exception: whatever `work` raises; what `on_tick` raises ends the work first.
+    """
+    worker = _Worker(work)
+    worker.start()
+    try:
+        while worker.is_alive():
+            worker.join(TICK_SECONDS)
+            if interruption.is_insisted_on:
+                raise Interrupted(
+                    "the run was interrupted twice and has left at once",
+                    hint="run again; 'snaploom gc' removes what it was writing, nothing is half "
+                    "published",
+                )
+            if interruption.is_requested:
+                cancel()
+            on_tick()
+    except BaseException:
+        if not interruption.is_insisted_on:
+            interruption.request()
+            cancel()
+            worker.join()
+        raise
+    return worker.outcome()

@@ -1,0 +1,1 @@
+"""Skipping indexes as jobs."""

@@ -1,0 +1,399 @@
+"""Skipping indexes as jobs in a session: create, refresh, apply, describe, advise and sort."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TypeVar
+
+from pyspark.sql import SparkSession
+
+from snaploom.errors import IndexNotFound, Interrupted, SnaploomError, StatementInvalid
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.models.codes import make_finding
+from snaploom.models.findings import Finding, InvalidDeclarations
+from snaploom.models.run import RunSettings
+from snaploom.run.events import Event, IndexFollowed, Interruption, Warned
+from snaploom.run.indexes.requests import (
+    Explained,
+    IndexAction,
+    IndexedPlace,
+    IndexReport,
+    IndexRequest,
+)
+from snaploom.run.job import Job, JobGroup, run_in_group
+from snaploom.run.joblog import warnings_as_events
+from snaploom.run.session.spark import build_session, translated
+from snaploom.skipping.advice.orders import SortRequest, SortResult
+from snaploom.skipping.advice.report import Report
+from snaploom.skipping.lifecycle.declaration import Declaration, DeclarationNotPossible
+from snaploom.skipping.lifecycle.operations import RefreshResult
+from snaploom.skipping.spark.interfaces.advise import AdviceRequest, advise_target
+from snaploom.skipping.spark.interfaces.enable import enable
+from snaploom.skipping.spark.interfaces.explain import explain
+from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
+from snaploom.skipping.spark.interfaces.querylog import read_log
+from snaploom.skipping.spark.interfaces.sort import sort_into
+from snaploom.skipping.statements.syntax import Properties
+from snaploom.spark.gate import SqlPlace, checked_statement
+
+# The session of Spark in which commands about skipping indexes work, and how their work ends.
+
+T = TypeVar("T")
+
+
+def in_session(
+    run: RunSettings,
+    settings: Properties,
+    allow: Allowances,
+    work: Callable[[SparkSession, JobGroup], T],
+    on_tick: Callable[[], None],
+    interruption: Interruption,
+) -> T:
+    """Do something with Spark in a thread of its own.
+
+    Args:
+        run: how the session is made, from a resource.
+        settings: what was asked for on top, which wins.
+        allow: what the resource may ask for beyond the built-in lists.
+        work: takes the session, and a group into which it puts its jobs, so that they end with an
+            interruption.
+        on_tick: called several times a second from this thread.
+        interruption: from `signal_handlers`.
+
+    Raises:
+        SparkNotStarted: there is no Spark to work with.
+        Interrupted: somebody asked to stop.
+        SparkStopped: Spark was shut down, or killed.
+        Exception: whatever `work` raises otherwise.
+    """
+    group = JobGroup()
+
+    def begun() -> T:
+        interruption.check()
+        return work(build_session("snaploom index", run, allow, settings), group)
+
+    return run_in_group(begun, group, interruption, on_tick)
+
+
+# Skipping indexes as jobs: create, refresh, apply and describe them, in one session of Spark.
+
+FILES_IN_SQL = "spark.sql.runSQLOnFiles"
+"""Spark's setting that allows SQL to read files by their path."""
+
+_EXPLAINED = SqlPlace(None, None, StatementInvalid, "one SELECT, of listed functions")
+
+ReportProgress = Callable[[str, int, int], None]
+"""Takes a label, the number of files done and of all."""
+
+
+def carry_out(
+    requests: Sequence[IndexRequest],
+    progress: ReportProgress,
+    on_tick: Callable[[], None],
+    interruption: Interruption,
+) -> tuple[IndexReport, ...]:
+    """Carry out requests one after the other; the first failure ends it.
+
+    Args:
+        requests: what to do; one session serves all, with the settings of the first.
+        progress: called with the files done, from any thread.
+        on_tick: called several times a second from this thread.
+        interruption: from `signal_handlers`.
+
+    Raises:
+        SparkNotStarted: there is no Spark to work with.
+        SkippingError: something cannot be done; what was done before stays.
+        Interrupted: somebody asked to stop; queries use what was there before.
+    """
+    first = requests[0].place
+    warnings: list[str] = []
+
+    def work(spark: SparkSession, group: JobGroup) -> tuple[IndexReport, ...]:
+        reports = []
+        for number, request in enumerate(requests):
+            interruption.check()
+            group.enter(spark, f"snaploom-index-{number}", request.place.label)
+            warnings.clear()
+            with translated():
+                report = carry_out_one(spark, request, report_progress)
+            reports.append(replace(report, warnings=(*report.warnings, *warnings)))
+        return tuple(reports)
+
+    def report_progress(label: str, done: int, files: int) -> None:
+        # What reads files without Spark is stopped here: between two pieces of them.
+        interruption.check()
+        progress(label, done, files)
+
+    def note(event: Event) -> None:
+        if isinstance(event, Warned):
+            warnings.append(event.message)
+
+    try:
+        with warnings_as_events(note):
+            return in_session(first.run, first.settings, first.allow, work, on_tick, interruption)
+    except Interrupted as error:
+        raise interrupted(is_left=interruption.is_insisted_on) from error
+
+
+def interrupted(*, is_left: bool) -> Interrupted:
+    """The error about a command that somebody stopped.
+
+    Args:
+        is_left: whether it was left at once, so that what it began was not put back.
+    """
+    if is_left:
+        return Interrupted(
+            "interrupted twice, and left at once",
+            found="an operation that may still be noted as being in flight",
+            hint="queries use what was there before; the next command about this index puts it in "
+            "order, one minute from now",
+        )
+    return Interrupted(
+        "interrupted",
+        found="work that was not done yet; what was under way is put back",
+        hint="queries use what was there before; run the command again, or "
+        "`snaploom index refresh` where the index was created",
+    )
+
+
+def follow_publication(
+    spark: SparkSession, run_id: str, places: Sequence[IndexedPlace], job: Job
+) -> None:
+    """Bring the indexes of an output up to date with what a run published; never fails the run.
+
+    What cannot be refreshed is a warning: queries read the files that the index does not know.
+    """
+    if job.interruption.is_requested:
+        return
+    for number, place in enumerate(places):
+        request = IndexRequest(IndexAction.APPLY, place, declaration=place.declaration)
+        try:
+            with translated(place.owner):
+                job.group.enter(spark, f"{run_id}-index-{number}", place.label)
+                report = carry_out_one(spark, request, lambda label, done, files: None)
+            job.emit(IndexFollowed(report.label, report.done))
+        except SnaploomError as error:
+            job.emit(Warned(f"{place.label} was not refreshed: {error}"))
+
+
+def explain_query(
+    query: str, locations: Sequence[str], settings: Properties, interruption: Interruption
+) -> Explained:
+    """Plan a query, and return which files it would read and why; nothing is run.
+
+    Args:
+        query: SQL; ``parquet.`/path` `` reads files without a table.
+        locations: folders below which indexes are kept.
+        settings: of the session.
+        interruption: from `signal_handlers`.
+
+    Raises:
+        SparkNotStarted: there is no Spark to work with.
+        SkippingNotAvailable: a Spark that the optimizer rule does not fit.
+        Interrupted: somebody asked to stop.
+    """
+
+    def work(spark: SparkSession, group: JobGroup) -> Explained:
+        group.enter(spark, "snaploom-explain", "planning a query")
+        with translated():
+            # Sessions of ours refuse files in SQL, so that declared queries read only what is
+            # declared; here a person asks for them.
+            spark.conf.set(FILES_IN_SQL, "true")
+            enable(spark, *locations)
+            explanation = explain(checked_statement(spark, query, _EXPLAINED))
+        return Explained(str(explanation), json.loads(explanation.to_json()))
+
+    return in_session(RunSettings(), settings, NO_ALLOWANCES, work, lambda: None, interruption)
+
+
+def carry_out_one(
+    spark: SparkSession, request: IndexRequest, progress: ReportProgress
+) -> IndexReport:
+    """Do one thing in a session that is there.
+
+    Raises:
+        SkippingError: it cannot be done.
+    """
+    place = request.place
+    indexes = SkippingIndexes(
+        spark,
+        location=place.store.location,
+        acting_for=place.owner,
+        allow=place.allow,
+        progress=lambda done, files: progress(place.label, done, files),
+    )
+    try:
+        done = _act(indexes, request)
+    except DeclarationNotPossible as error:
+        if place.owner:
+            raise InvalidDeclarations(_findings(place.owner, error)) from error
+        raise
+    except SnaploomError as error:
+        error.resource = error.resource or place.owner or None
+        raise
+    description = indexes.describe(
+        place.subject, place.store, is_counted=request.action is IndexAction.DESCRIBE
+    )
+    if request.action is IndexAction.DESCRIBE and not (
+        description.definition or description.problem
+    ):
+        raise IndexNotFound(
+            "there is no skipping index",
+            resource=place.owner or None,
+            found=f"nothing about {place.subject.label} in {description.uri}",
+            hint="create it, or name another location; `snaploom index list` shows what is there",
+        )
+    return IndexReport(place.label, done, description)
+
+
+def _act(indexes: SkippingIndexes, request: IndexRequest) -> tuple[str, ...]:
+    subject, store = request.place.subject, request.place.store
+    match request.action:
+        case IndexAction.CREATE:
+            declaration = _declaration(request)
+            state = indexes.create(
+                subject, declaration, store, ignore_if_exists=request.ignore_if_exists
+            )
+            return (f"created, version {state.version}",)
+        case IndexAction.BUILD:
+            indexes.create(
+                subject, _declaration(request), store, ignore_if_exists=request.ignore_if_exists
+            )
+            return (_summary(indexes.refresh(subject)),)
+        case IndexAction.REFRESH:
+            return (_summary(indexes.refresh(subject, request.mode)),)
+        case IndexAction.APPLY:
+            return indexes.apply(subject, _declaration(request), store).steps
+        case IndexAction.PLAN:
+            return indexes.plan(subject, _declaration(request), store).steps
+        case IndexAction.IMPORT:
+            result = indexes.import_(
+                subject, request.directory, store, is_trusted=request.is_trusted
+            )
+            return (str(result),)
+        case IndexAction.DELETE:
+            return _delete(indexes, request.place)
+        case IndexAction.DESCRIBE:
+            return ()
+
+
+def _delete(indexes: SkippingIndexes, place: IndexedPlace) -> tuple[str, ...]:
+    """Drop and vacuum: each where it is still to be done, so that it can be done again."""
+    done = []
+    with suppress(IndexNotFound):
+        indexes.drop(place.subject)
+        done.append("dropped")
+    with suppress(IndexNotFound):
+        indexes.vacuum(place.subject)
+        done.append("its files removed")
+    return tuple(done)
+
+
+def _declaration(request: IndexRequest) -> Declaration:
+    if request.declaration is None:
+        raise ValueError(f"{request.action} needs a declaration")
+    return request.declaration
+
+
+def _findings(owner: str, error: DeclarationNotPossible) -> list[Finding]:
+    return [
+        make_finding(
+            "SL186",
+            problem.message,
+            resource=owner,
+            path=f"spec.{path}",
+            found=problem.found or "",
+            expected=problem.expected or "",
+            hint=problem.hint or "",
+        )
+        for path, problem in error.problems
+    ]
+
+
+def _summary(result: RefreshResult) -> str:
+    left_out = f"; {result.left_out} could not be indexed" if result.left_out else ""
+    return f"refreshed, {result.plan}{left_out}"
+
+
+# Advice about files, and sorting them, as jobs in a session of Spark.
+
+
+def advise_files(
+    place: IndexedPlace,
+    queries: Sequence[str],
+    files: int,
+    seed: int,
+    report: Callable[[str, int, int], None],
+    on_tick: Callable[[], None],
+    interruption: Interruption,
+) -> Report:
+    """Estimate which indexes and which order would help; nothing is written.
+
+    Args:
+        place: what is looked at, and where the index would be.
+        queries: SQL, or conditions over the columns; without any, some are drawn from the data.
+        files: how many to read.
+        seed: of what is drawn.
+        report: takes a label, the number of files done and of all; from any thread.
+        on_tick: called several times a second from this thread.
+        interruption: from `signal_handlers`.
+
+    Raises:
+        SparkNotStarted: there is no Spark to work with.
+        SkippingError: there is nothing to advise from.
+        Interrupted: somebody asked to stop.
+    """
+
+    def work(spark: SparkSession) -> Report:
+        target = SkippingIndexes(spark, allow=place.allow).target(place.subject)
+        log = read_log(spark, target, queries) if queries else None
+        request = AdviceRequest(log, place.store.location, files, seed)
+        return advise_target(target, request, lambda done, total: report(place.label, done, total))
+
+    return _in_session(place, work, on_tick, interruption)
+
+
+def sort_files(
+    place: IndexedPlace,
+    folder: str,
+    request: SortRequest,
+    on_tick: Callable[[], None],
+    interruption: Interruption,
+) -> SortResult:
+    """Write files, clustered, as a new folder.
+
+    Args:
+        place: what is read.
+        folder: the new folder.
+        request: the order.
+        on_tick: called several times a second from this thread.
+        interruption: from `signal_handlers`.
+
+    Raises:
+        SparkNotStarted: there is no Spark to work with.
+        SkippingError: it cannot be done; nothing is left behind.
+        Interrupted: somebody asked to stop; nothing is left behind.
+    """
+
+    def work(spark: SparkSession) -> SortResult:
+        target = SkippingIndexes(spark, allow=place.allow).target(place.subject)
+        return sort_into(target, folder, request)
+
+    return _in_session(place, work, on_tick, interruption)
+
+
+def _in_session(
+    place: IndexedPlace,
+    work: Callable[[SparkSession], T],
+    on_tick: Callable[[], None],
+    interruption: Interruption,
+) -> T:
+    def run(spark: SparkSession, group: JobGroup) -> T:
+        group.enter(spark, "snaploom-index", place.label)
+        with translated(place.owner):
+            return work(spark)
+
+    return in_session(place.run, place.settings, place.allow, run, on_tick, interruption)

@@ -1,0 +1,166 @@
+"""Settings that the caller of a job decides: time, limits, event callback, interruption."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pyspark.sql import SparkSession
+
+from snaploom.engine.rowcounts import TaskProgress, task_progress
+from snaploom.models.common import EpochNanos
+from snaploom.output.folder import CrashPoint
+from snaploom.output.leaseholder import TERMS, LeaseTerms, OpenLease
+from snaploom.run.events import EmitEvent, Interruption, run_interruptibly
+from snaploom.run.session.jvm import MemoryLimit
+from snaploom.run.session.spark import SPARK_FAILURES, SparkStopped, translated
+from snaploom.run.weaving.requests import AS_DECLARED, RunOptions
+
+Result = TypeVar("Result")
+POOL = "spark.scheduler.pool"
+"""Property of a thread: the pool in which its jobs are scheduled."""
+
+
+class JobGroup:
+    """The Spark jobs of the work under way: watched for progress, cancelled on interruption.
+
+    Each thread at work has a group of its own.
+    """
+
+    def __init__(self, memory: MemoryLimit | None = None) -> None:
+        """No group yet; `memory` is this process's container."""
+        self._spark: SparkSession | None = None
+        self._names: dict[int, str] = {}
+        self._memory = memory or MemoryLimit()
+        self._kills_before = self._memory.kills()
+
+    def enter(self, spark: SparkSession, name: str, description: str) -> None:
+        """Put the jobs that this thread starts from here on into a group of their own."""
+        with translated():
+            spark.sparkContext.setJobGroup(name, description, interruptOnCancel=True)
+        self._spark = spark
+        self._names[threading.get_ident()] = name
+
+    @contextmanager
+    def of_thread(self) -> Iterator[None]:
+        """A thread that ends with the block, and its group with it."""
+        try:
+            yield
+        finally:
+            self._names.pop(threading.get_ident(), None)
+
+    @property
+    def name(self) -> str:
+        """The group that this thread entered last; empty before the first."""
+        return self._names.get(threading.get_ident(), "")
+
+    def cancel(self) -> None:
+        """Cancel the jobs of every thread's group; may be called from another thread."""
+        spark = self._spark
+        if spark is None:
+            return
+        for name in tuple(self._names.values()):
+            with suppress(*SPARK_FAILURES):  # Spark that is gone runs nothing any more
+                spark.sparkContext.cancelJobGroup(name)
+
+    @property
+    def _is_spark_gone(self) -> bool:
+        """Whether the session at work was shut down, or its process has ended."""
+        if self._spark is None:
+            return False
+        try:
+            return bool(self._spark.sparkContext._jsc.sc().isStopped())
+        except SPARK_FAILURES:
+            return True
+
+    def stopped(self) -> SparkStopped | None:
+        """Why nothing can be run any more; None while Spark is there."""
+        if not self._is_spark_gone:
+            return None
+        if self._memory.kills() > self._kills_before:
+            limit = self._memory.mebibytes()
+            return SparkStopped(
+                "the kernel killed Spark's JVM: the memory of the driver's container was used up",
+                found=None if limit is None else f"a limit of {limit} MiB",
+                hint="raise run.spark.driver.memory, or the setting spark.driver.memoryOverhead; "
+                "what was published stays, and nothing is half published",
+            )
+        return SparkStopped(
+            "Spark was shut down while the run was at work",
+            hint="run again; what was published stays, and nothing is half published",
+        )
+
+    def check(self) -> None:
+        """Stop here if nothing can be run any more.
+
+        Raises:
+            SparkStopped: Spark is gone.
+        """
+        stopped = self.stopped()
+        if stopped is not None:
+            raise stopped
+
+    def progress(self) -> TaskProgress:
+        """How far the groups are; may be called from another thread."""
+        spark, done, total = self._spark, 0, 0
+        if spark is not None:
+            for name in tuple(self._names.values()):
+                with suppress(*SPARK_FAILURES):
+                    group = task_progress(spark, name)
+                    done, total = done + group.done, total + group.total
+        return TaskProgress(done, total)
+
+
+def run_in_group(
+    work: Callable[[], Result],
+    group: JobGroup,
+    interruption: Interruption,
+    on_tick: Callable[[], None] = lambda: None,
+) -> Result:
+    """Run `work` in a thread of its own, whose Spark jobs end with an interruption.
+
+    Args:
+        work: enters the group before it starts jobs.
+        group: of its jobs.
+        interruption: from `signal_handlers`.
+        on_tick: called several times a second from this thread.
+
+    Raises:
+        Interrupted: somebody asked to stop: whatever goes wrong then goes wrong because of it.
+        SparkStopped: Spark is gone, which makes everything fail.
+        Exception: whatever `work` raises otherwise.
+    """
+    try:
+        return run_interruptibly(work, interruption, group.cancel, on_tick)
+    except Exception as error:
+        cause = interruption.cause or group.stopped()
+        if cause is None:
+            raise
+        raise cause from error
+
+
+@dataclass(frozen=True)
+class Job:
+    """The caller's decisions about a run."""
+
+    now: EpochNanos
+    """The instant of planning."""
+    clock: Callable[[], EpochNanos]
+    """The wall clock, for reports."""
+    emit: EmitEvent
+    """Takes the events."""
+    interruption: Interruption = field(default_factory=Interruption)
+    """Whether somebody asked to stop."""
+    group: JobGroup = field(default_factory=JobGroup)
+    """The Spark jobs of the work under way."""
+    options: RunOptions = AS_DECLARED
+    """Deviations of the run from its declarations."""
+    lease: OpenLease | None = None
+    """Where leases are kept; None for a run that need not know of others."""
+    terms: LeaseTerms = TERMS
+    """How long everything about a lease takes."""
+    reached: Callable[[CrashPoint], None] = lambda point: None
+    """Called at every crash point; does nothing except in tests."""

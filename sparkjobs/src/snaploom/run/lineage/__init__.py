@@ -1,0 +1,1 @@
+"""Lineage of runs as OpenLineage."""

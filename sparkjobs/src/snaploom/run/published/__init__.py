@@ -1,0 +1,1 @@
+"""Published snapshots: checked, compared, sorted and deleted."""

@@ -1,0 +1,1 @@
+"""Sessions of Spark and their JVM."""

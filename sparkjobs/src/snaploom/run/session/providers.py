@@ -1,0 +1,120 @@
+"""How callers that must not import Spark before they need it get a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from snaploom import ondemand
+from snaploom.models.allowances import Allowances
+from snaploom.models.run import RunSettings
+from snaploom.run.declarations import Declarations
+from snaploom.run.driverlock import jars_for
+from snaploom.run.events import in_background
+from snaploom.run.session.classarchive import JARS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from snaploom.run.indexes.requests import IndexedPlace
+
+
+class OpenSession(Protocol):
+    """Opens the session for a piece of work."""
+
+    def __call__(
+        self, name: str, run: RunSettings, allow: Allowances, /, *, is_small: bool = False
+    ) -> SparkSession:
+        """Return a session.
+
+        Args:
+            name: of the piece of work.
+            run: settings of the session.
+            allow: what they may ask for beyond the built-in lists.
+            is_small: whether little is read.
+        """
+        ...
+
+
+OpenedSession = Callable[[], "SparkSession"]
+"""Waits for a session that is being opened, and returns it; raises what opening it raised."""
+
+IndexPlaces = Callable[[str], "Sequence[IndexedPlace]"]
+"""From the name of an output to its indexes with `trigger: ON_PUBLISH`."""
+
+
+def own_session(
+    name: str,
+    run: RunSettings,
+    allow: Allowances,
+    asked: Iterable[tuple[str, str]] = (),
+    *,
+    is_small: bool = False,
+) -> SparkSession:
+    """Return the session of this process, made when there is none."""
+    return ondemand.build_session(name, run, allow, asked, is_small=is_small)
+
+
+def open_early(
+    open_session: OpenSession,
+    name: str,
+    run: RunSettings,
+    allow: Allowances,
+    *,
+    is_small: bool = False,
+) -> OpenedSession:
+    """Begin to open a session, in a thread, while this one imports what works with it.
+
+    Spark's JVM takes seconds to start, and importing the engine half a second of a processor.
+    """
+    # PySpark's modules import each other in circles, which two threads must not enter at once.
+    _ = ondemand.build_session
+    return in_background(lambda: open_session(name, run, allow, is_small=is_small))
+
+
+def with_drivers(declarations: Declarations, *, is_kept: bool = False) -> OpenSession:
+    """Open the session of this process, with the locked JDBC drivers that some sources need.
+
+    Args:
+        declarations: hold the sources.
+        is_kept: whether the process goes on with the session for work yet unknown.
+
+    Raises:
+        ArgumentInvalid: by the session: a driver is not what the project's lock file names.
+    """
+
+    def opened(
+        name: str, run: RunSettings, allow: Allowances, /, *, is_small: bool = False
+    ) -> SparkSession:
+        jars = [str(jar.absolute()) for jar in jars_for(declarations.loaded)]
+        own = run.spark.spark_conf.get(JARS) if run.spark is not None else None
+        asked = ((JARS, ",".join([*([own] if own else []), *jars])),) if jars else ()
+        return own_session(name, run, allow, asked, is_small=is_small and not is_kept)
+
+    return opened
+
+
+def session_beside(spark: SparkSession) -> OpenSession:
+    """Open sessions of the same application as a given one, which keeps its settings."""
+
+    def opened(
+        name: str, run: RunSettings, allow: Allowances, /, *, is_small: bool = False
+    ) -> SparkSession:
+        return ondemand.sibling_session(spark, run, allow)
+
+    return opened
+
+
+def no_indexes(output: str) -> Sequence[IndexedPlace]:
+    """No index follows."""
+    return ()
+
+
+def index_places(declarations: Declarations, warn: Callable[[str], None]) -> IndexPlaces:
+    """Find the indexes of some declarations that follow publications, when an output is woven.
+
+    Args:
+        declarations: hold the indexes and what they refer to.
+        warn: takes a warning about each that is left out.
+    """
+    return lambda output: ondemand.places_on_publish(declarations, output, warn)

@@ -1,0 +1,1 @@
+"""The weaving of outputs, from a request to published snapshots."""

@@ -1,0 +1,228 @@
+"""Several works at a time in threads, each ended in its turn."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from time import monotonic
+from typing import Generic, TypeVar
+
+import networkx as nx
+
+from snaploom.run.events import TICK_SECONDS
+
+# Works done in parallel, each in a thread of its own, none before those it waits for.
+
+Result = TypeVar("Result")
+
+
+def in_parallel(
+    names: Sequence[str],
+    after: Mapping[str, AbstractSet[str]],
+    most: int,
+    work: Callable[[str], Result],
+    goes_on: Callable[[], bool],
+) -> dict[str, Result]:
+    """Do everything that is named; the earlier ones first, as far as that is possible.
+
+    Args:
+        names: what is to be done.
+        after: by name, what must have been done before, however that ended.
+        most: how many at a time.
+        work: does one of them; called in a thread of its own.
+        goes_on: whether more may be begun; what has begun is waited for in any case.
+
+    Returns:
+        What came of each that was begun, in the order of `names`.
+
+    Raises:
+        Exception: the first that `work` raised; nothing was begun after it.
+    """
+    return _Crew(names, after, most, work, goes_on).result()
+
+
+class _Crew(Generic[Result]):
+    def __init__(
+        self,
+        names: Sequence[str],
+        after: Mapping[str, AbstractSet[str]],
+        most: int,
+        work: Callable[[str], Result],
+        goes_on: Callable[[], bool],
+    ) -> None:
+        self._names = names
+        self._waiting = list(names)
+        waits = ((before, name) for name in names for before in after.get(name, ()))
+        # Everything that has not ended, with edges to what waits for it.
+        self._pending = nx.DiGraph(
+            (one, other) for one, other in waits if one in names and one != other
+        )
+        self._pending.add_nodes_from(names)
+        self._most = most
+        self._work = work
+        self._goes_on = goes_on
+        self._running: set[str] = set()
+        self._results: dict[str, Result] = {}
+        self._failure: BaseException | None = None
+        self._changed = threading.Condition()
+
+    def result(self) -> dict[str, Result]:
+        with self._changed:
+            while True:
+                self._begin_what_may()
+                if not self._running:
+                    break
+                self._changed.wait()
+        if self._failure is not None:
+            raise self._failure
+        return {name: self._results[name] for name in self._names if name in self._results}
+
+    def _begin_what_may(self) -> None:
+        while len(self._running) < self._most and self._failure is None and self._goes_on():
+            name = self._next()
+            if name is None:
+                return
+            self._waiting.remove(name)
+            self._running.add(name)
+            threading.Thread(
+                target=self._do, args=(name,), name=f"snaploom-{name}", daemon=True
+            ).start()
+
+    def _next(self) -> str | None:
+        """The first that waits for nothing more; in a circle, just the first."""
+        ready = (name for name in self._waiting if not self._pending.in_degree(name))
+        first = self._waiting[0] if self._waiting and not self._running else None
+        return next(ready, first)
+
+    def _do(self, name: str) -> None:
+        try:
+            result = self._work(name)
+        except BaseException as failure:  # noqa: BLE001 - raised again in the waiting thread
+            with self._changed:
+                self._failure = self._failure or failure
+                self._running.remove(name)
+                self._changed.notify()
+        else:
+            with self._changed:
+                self._results[name] = result
+                self._running.remove(name)
+                self._pending.remove_node(name)
+                self._changed.notify()
+
+
+# Numbered works of which several are under way, while each waits for its turn before it ends.
+
+
+class Turn:
+    """Waits, when called, until everything before a work has ended."""
+
+    def __init__(self, wait: Callable[[], None] = lambda: None) -> None:
+        """Without `wait`, nothing comes before the work."""
+        self._wait = wait
+        self.seconds = 0.0
+        """Time spent waiting."""
+
+    def __call__(self) -> None:
+        """Wait."""
+        before = monotonic()
+        self._wait()
+        self.seconds += monotonic() - before
+
+
+class OrderedWork(Generic[Result]):
+    """Works from 0 on, each in a thread of its own where several are allowed."""
+
+    def __init__(
+        self,
+        work: Callable[[int, Turn], Result],
+        count: int,
+        most: int,
+        may_begin: Callable[[int, AbstractSet[int]], bool],
+        cancel: Callable[[], None],
+    ) -> None:
+        """Nothing has begun.
+
+        Args:
+            work: does one of them; calls its turn before anything that depends on earlier ones.
+            count: how many there are.
+            most: how many may be under way; with 1, they are done in the thread that asks.
+            may_begin: whether one may begin while others, given by number, are under way.
+            cancel: ends soon what is under way; called again until all have ended.
+        """
+        self._work = work
+        self._count = count
+        self._most = most
+        self._may_begin = may_begin
+        self._cancel = cancel
+        self._threads: dict[int, threading.Thread] = {}
+        self._results: dict[int, Result] = {}
+        self._failures: dict[int, BaseException] = {}
+        self._turn = -1
+        self._is_closed = False
+        self._changed = threading.Condition()
+
+    def outcome(self, number: int) -> Result:
+        """Let a work have its turn, and wait for its end; call it in ascending order.
+
+        A work that is left out never has its turn, and neither begins nor ends any more.
+
+        Raises:
+            BaseException: whatever the work raised.
+        """
+        if self._most == 1:
+            return self._work(number, Turn())
+        with self._changed:
+            self._turn = number
+            self._changed.notify_all()
+            while number not in self._results and number not in self._failures:
+                self._begin_what_may()
+                self._changed.wait()
+        if number in self._failures:
+            raise self._failures[number]
+        return self._results.pop(number)
+
+    def close(self) -> None:
+        """End what is under way, whose turn will not come."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        for thread in self._threads.values():
+            while thread.is_alive():
+                self._cancel()
+                thread.join(TICK_SECONDS)
+
+    def _begin_what_may(self) -> None:
+        first = max([self._turn, *(number + 1 for number in self._threads)])
+        for number in range(first, min(self._turn + self._most, self._count)):
+            under_way = self._threads.keys() - self._results.keys() - self._failures.keys()
+            under_way = {other for other in under_way if other >= self._turn}
+            if number != self._turn and not self._may_begin(number, under_way):
+                return
+            thread = self._threads[number] = threading.Thread(
+                target=self._do, args=(number,), name=f"snaploom-work-{number}", daemon=True
+            )
+            thread.start()
+
+    def _do(self, number: int) -> None:
+        try:
+            result = self._work(number, Turn(lambda: self._await_turn(number)))
+        except BaseException as failure:  # noqa: BLE001 - raised again where its end is waited for
+            with self._changed:
+                self._failures[number] = failure
+                self._changed.notify_all()
+        else:
+            with self._changed:
+                self._results[number] = result
+                self._changed.notify_all()
+
+    def _await_turn(self, number: int) -> None:
+        with self._changed:
+            self._changed.notify_all()  # others may begin, now that this one has got so far
+            self._changed.wait_for(lambda: self._is_closed or self._turn >= number)
+            if self._turn != number:
+                raise _TurnGone
+
+
+class _TurnGone(Exception):
+    """The turn of a work will not come; nobody sees this."""

@@ -1,0 +1,232 @@
+"""Before a run: folder and clock, and the plan over what sources list (rule W5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from snaploom.errors import PublicationError, SnapshotMissing
+from snaploom.files.objectstore import ObjectStore
+from snaploom.models.common import EpochNanos, format_instant
+from snaploom.models.report import SnapshotReason
+from snaploom.models.run import OnEmptyRoot
+from snaploom.output.folder import inspect_folder
+from snaploom.output.gc import waiting
+from snaploom.output.history import folder_identity, folder_settings, left_open
+from snaploom.output.state import FolderState
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.intervals import SourceSnapshots
+from snaploom.plan.plan import PlannedSnapshot, PublishedState, RunPlan, plan_offline, plan_run
+from snaploom.plan.retention import HeldSnapshot
+from snaploom.plan.steps import Action, refuse_empty_root
+from snaploom.run.declarations import refuse
+from snaploom.run.events import EmitEvent, Estimate, RunEstimated, estimate_of
+from snaploom.run.reports.record import Observations, RunRecord
+from snaploom.run.weaving.history import compare_structure
+from snaploom.run.weaving.requests import PlanRequest, RunOptions
+from snaploom.sources.registry import declared
+
+# The clock of a run against the log of its folder (rule P18).
+
+TOLERATED = 60 * 1_000_000_000
+"""Nanoseconds that a clock may be behind without a word: clocks that are kept by NTP differ by far
+less than a second, so that a minute is a fault, and no intervals are as short."""
+
+Clock = Callable[[], EpochNanos]
+
+
+class ClockBehind(PublicationError):
+    """The clock is before the newest moment of the log, and sources are read as of now."""
+
+    reason = "ClockBehind"
+    retryable = True
+
+
+def newest_moment(state: FolderState) -> EpochNanos | None:
+    """The latest time at which something was published or deleted; None when nothing was."""
+    created = (version.created_at for version in state.versions.values())
+    deleted = (ended.deleted_at for ended in state.ended)
+    return max((*created, *deleted), default=None)
+
+
+def never_before(clock: Clock, newest: EpochNanos | None) -> Clock:
+    """A clock that is never before a moment."""
+    return clock if newest is None else lambda: max(clock(), newest)
+
+
+def check_clock(bundle: Bundle, state: FolderState, present: EpochNanos) -> tuple[str, ...]:
+    """Compare a clock with the log.
+
+    Args:
+        bundle: the output, and what it reads.
+        state: of its folder.
+        present: the time of the clock.
+
+    Returns:
+        What a person should know.
+
+    Raises:
+        ClockBehind: the clock is behind, and a source would be read at a wrong time.
+    """
+    newest = newest_moment(state)
+    if newest is None or newest - present <= TOLERATED:
+        return ()
+    found = f"the clock has {format_instant(present)}, the log has {format_instant(newest)}"
+    read_now = [source.name for source in bundle.data_sources if declared(source).is_read_now]
+    if read_now:
+        raise ClockBehind(
+            "the clock of this machine is behind the newest entry of the output's log",
+            resource=bundle.output.identity,
+            found=f"{found}; read as of now: {', '.join(read_now)}",
+            expected="clocks that agree to the minute on all machines that publish here",
+            hint="set the clock; if the log is what is wrong, written by a machine whose clock "
+            "was ahead, wait until that time has passed",
+        )
+    return (
+        f"a clock is wrong, here or where was published last: {found}; what is published now is "
+        "dated with the latter",
+    )
+
+
+# Before a run: what is in the folder, and the plan over what sources list (rule W5).
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A plan, and the state that it rests on."""
+
+    bundle: Bundle
+    """The output, and what it refers to."""
+    plan: RunPlan
+    state: FolderState
+    """State of the folder when the plan was made."""
+    published: PublishedState
+    """Facts about the folder for planning."""
+    present: EpochNanos
+    """The instant to which ages are measured when snapshots are deleted."""
+
+
+def plan_listed(
+    request: PlanRequest,
+    store: ObjectStore,
+    list_source: Callable[[str], SourceSnapshots],
+    clock: Callable[[], EpochNanos],
+    observations: Observations,
+) -> PlannedRun:
+    """Look into the folder of an output, list its sources, and plan a run.
+
+    Args:
+        request: what is to be planned.
+        store: of the output's folder.
+        list_source: lists the snapshots of a source, given by name.
+        clock: the wall clock.
+        observations: filled with what is observed.
+
+    Raises:
+        NoUniqueJoinTree: the join tree is ambiguous or does not reach every source.
+        InvalidDeclarations: anything else that the plan finds wrong.
+        PublicationError: the folder is not ours, or contradicts the declarations.
+        StorageError: it cannot be read.
+        RootEmpty: the root has no snapshot, and that is to be a failure.
+    """
+    bundle, output, options = request.bundle, request.bundle.output, request.options
+    offline = plan_offline(bundle)
+    refuse(offline.findings)
+    state = inspect_folder(
+        store,
+        folder_settings(output),
+        folder_identity(output),
+        open_names=left_open(output),
+        accept_root_change=output.spec.run.accept_root_change,
+        adopt_folder=output.spec.run.adopt_folder,
+    )
+    observations.state = state
+    compare_structure(output, state, offline.tree)
+    listed: dict[str, SourceSnapshots] = {}
+    for name in dict.fromkeys(node.source for node in offline.tree.nodes):
+        listed[name] = list_source(name)
+        observations.see_listing(name, listed[name])
+    published = published_state(store, state)
+    present = min(request.moment, clock())
+    plan = plan_run(
+        bundle, listed, published, request.moment, options.limit, options.selection, present
+    )
+    refuse(plan.findings)
+    if options.is_strict or output.spec.run.on_empty_root is OnEmptyRoot.FAIL:
+        root = offline.tree.root.source
+        refuse_empty_root(bundle.source(root), listed[root])
+    return PlannedRun(bundle, plan, state, published, present)
+
+
+def estimate(planned: PlannedRun) -> Estimate:
+    """Estimate the publication of all that is due."""
+    return estimate_of(planned.state, len(planned.plan.due))
+
+
+def begin(
+    planned: PlannedRun,
+    record: RunRecord,
+    options: RunOptions,
+    clock: Callable[[], EpochNanos],
+    emit: EmitEvent,
+) -> tuple[PlannedSnapshot, ...]:
+    """Record what is known before anything is woven: warnings, an estimate, what is left out.
+
+    Args:
+        planned: the run.
+        record: what becomes its Report.
+        options: what is asked of it.
+        clock: the wall clock.
+        emit: takes events.
+
+    Returns:
+        The snapshots that are to be woven.
+
+    Raises:
+        PublicationError: the clock is behind the log, and sources are read as of now.
+    """
+    for message in check_clock(planned.bundle, planned.state, clock()):
+        record.warn(message)
+    if options.selection.first is not None or options.selection.end is not None:
+        emit(RunEstimated(planned.bundle.output.name, estimate(planned)))
+    due = planned.plan.due
+    record.plan(planned.plan, len(due))
+    failing = _record_unwoven(planned, record)
+    if not failing or options.keep_going:
+        return due
+    for one in due:
+        message = f"left for the next run: {failing[0].message}"
+        record.leave_out(one, SnapshotReason.EARLIER_FAILURE, message)
+    return ()
+
+
+def _record_unwoven(planned: PlannedRun, record: RunRecord) -> tuple[PlannedSnapshot, ...]:
+    """Record what is skipped, and what fails before anything is woven; the latter is returned."""
+    snapshots = planned.plan.snapshots or ()
+    for one in snapshots:
+        if one.action is Action.SKIP:
+            record.leave_out(one, one.reason, one.message, warn=one.warn)
+    failing = tuple(one for one in snapshots if one.action is Action.FAIL)
+    for one in failing:
+        # Retention would delete what is to be restated, or a source has no snapshot for it.
+        if one.reason is SnapshotReason.RETENTION:
+            record.fail(
+                one,
+                one.reason,
+                one.message,
+                PublicationError,
+                resource=planned.bundle.output.identity,
+                path="spec.outputFolder.snapshotAutoDelete",
+            )
+        else:
+            record.fail(one, one.reason, one.message, SnapshotMissing)
+    return failing
+
+
+def published_state(store: ObjectStore, state: FolderState) -> PublishedState:
+    """Return the facts about a folder that planning needs."""
+    return PublishedState(
+        tuple(HeldSnapshot(version.time, version.created_at) for version in state.timeline),
+        tuple(sorted(state.tombstoned_times)),
+        waiting(store, state),
+    )

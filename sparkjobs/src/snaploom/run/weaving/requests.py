@@ -1,0 +1,123 @@
+"""What is asked of one run beyond its declarations; without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from snaploom.errors import ArgumentInvalid
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.models.common import EpochNanos, format_instant
+from snaploom.output.leaseholder import ClaimLease, OpenLease
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.times import EVERYTHING, Selection
+from snaploom.run.events import EmitEvent, Interruption
+
+# Options of one run beyond its declarations; without Spark.
+
+MOST_PARALLEL_SNAPSHOTS = 16
+"""Snapshots of one output that may be woven at a time: each needs the memory of a weave, and beyond
+some of them the driver, which plans them all, is what they wait for."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run departs from publishing everything that is due."""
+
+    selection: Selection = EVERYTHING
+    """Which snapshots."""
+    limit: int | None = None
+    """Snapshots to publish at most, of each output."""
+    keep_going: bool = False
+    """Whether a snapshot that fails leaves the later ones their turn."""
+    sample: float | None = None
+    """Share of the root's rows to weave, chosen by a hash of `rootKey`; None for all."""
+    parallel: int = 1
+    """How many outputs are woven at a time."""
+    parallel_snapshots: int = 1
+    """How many snapshots of an output are woven at a time; they are published in their order."""
+    is_strict: bool = False
+    """Whether a root without any snapshot is a failure, also where `run.onEmptyRoot` differs."""
+    reason: str = ""
+    """Reason for a restatement, for people."""
+    allow: Allowances = NO_ALLOWANCES
+    """Entries that declarations may use beyond the built-in lists."""
+
+
+AS_DECLARED = RunOptions()
+"""Everything that is due, until something fails."""
+
+
+def span_of(first: EpochNanos, end: EpochNanos, option: str) -> Selection:
+    """Select the snapshots of a span of time.
+
+    Args:
+        first: the earliest snapshot time.
+        end: snapshot times are before it.
+        option: name of the argument to blame.
+
+    Raises:
+        ArgumentInvalid: no time lies in the span.
+    """
+    if first >= end:
+        raise ArgumentInvalid(
+            "no time lies in this span",
+            path=option,
+            found=f"from {format_instant(first)} to {format_instant(end)}",
+            expected="an end that is after the beginning",
+            hint="give a later end, or an earlier beginning",
+        )
+    return Selection(first, end)
+
+
+def refuse_unacknowledged(is_acknowledged: object, option: str) -> None:
+    """Refuse to replace a published snapshot before its readers were thought of.
+
+    Raises:
+        ArgumentInvalid: anything but True was given.
+    """
+    if is_acknowledged is not True:
+        raise ArgumentInvalid(
+            "a published snapshot is to be replaced",
+            path=option,
+            found="not given",
+            expected=option,
+            hint="readers that list folders instead of asking the manifest see both versions until "
+            "readerGrace has passed and 'snaploom gc' has removed the old one; add "
+            f"{option} if everybody knows",
+        )
+
+
+# Requests for plans and runs: data, handed on from the look without Spark to a session.
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """The plan of one output."""
+
+    bundle: Bundle
+    """The output, and what it refers to."""
+    moment: EpochNanos
+    """The instant of planning."""
+    options: RunOptions = AS_DECLARED
+    """Deviations of the run from its declarations."""
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """Runs of outputs."""
+
+    bundles: tuple[Bundle, ...]
+    """The outputs."""
+    moment: EpochNanos
+    """The instant of planning."""
+    emit: EmitEvent
+    """Takes events, from any thread."""
+    interruption: Interruption
+    """From `signal_handlers`."""
+    on_tick: Callable[[], None] = lambda: None
+    """Called several times a second from the caller's thread."""
+    options: RunOptions = AS_DECLARED
+    """Deviations of the runs from their declarations."""
+    lease: OpenLease = ClaimLease
+    """Where runs of one folder learn of each other."""

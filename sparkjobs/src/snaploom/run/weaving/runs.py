@@ -1,0 +1,347 @@
+"""Runs, plans and estimates of outputs; Spark is started where something needs it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from snaploom import ondemand
+from snaploom.errors import SnaploomError
+from snaploom.files.listed import ListedFile, NoOtherFiles, OtherFiles, SparkNeeded
+from snaploom.files.objectstore import ObjectStore
+from snaploom.files.stores import open_store
+from snaploom.models.allowances import Allowances
+from snaploom.models.common import EpochNanos, now
+from snaploom.models.report import Report
+from snaploom.models.run import RunSettings
+from snaploom.output.layout import new_run_id
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.intervals import SourceSnapshots
+from snaploom.plan.plan import PlannedSnapshot, RunPlan, followed
+from snaploom.plan.steps import Action, ReadSource
+from snaploom.run.events import Estimate, Event, OfOutput, run_interruptibly, signal_handlers
+from snaploom.run.joblog import warnings_as_events
+from snaploom.run.lineage.activation import lineage_listener
+from snaploom.run.reports.record import Observations, RunRecord
+from snaploom.run.session.classarchive import SMALL_BYTES, SUBMITTED, configured_elsewhere
+from snaploom.run.session.providers import (
+    IndexPlaces,
+    OpenSession,
+    no_indexes,
+    open_early,
+    own_session,
+)
+from snaploom.run.weaving.preflight import PlannedRun, begin, estimate, plan_listed
+from snaploom.run.weaving.requests import PlanRequest, RunRequest
+from snaploom.sources.files.buckets import BucketFiles, is_in_bucket
+from snaploom.sources.sourcefiles import SourceFiles, listed_without_spark, snapshot_bytes
+from snaploom.validate.outputs import read_first
+
+_log = logging.getLogger(__name__)
+
+
+# Access to files that are on no local disk, before there is a session.
+
+
+class FilesBeforeSpark:
+    """`OtherFiles` of a process that has no session."""
+
+    def __init__(self, run: RunSettings, allow: Allowances) -> None:
+        """Nothing is asked yet.
+
+        Args:
+            run: settings of the session that is to come.
+            allow: what they may ask for beyond the built-in lists.
+        """
+        self._run = run
+        self._allow = allow
+
+    def matches(self, glob: str, resource: str) -> Sequence[ListedFile]:
+        """As `OtherFiles.matches`."""
+        return self._files_of(glob).matches(glob, resource)
+
+    def folders(self, glob: str, is_hidden: Callable[[str], bool]) -> Sequence[str] | None:
+        """As `OtherFiles.folders`."""
+        return self._files_of(glob).folders(glob, is_hidden)
+
+    def exists(self, uri: str) -> bool:
+        """As `OtherFiles.exists`."""
+        return self._files_of(uri).exists(uri)
+
+    def store(self, uri: str, create: bool) -> ObjectStore:
+        """As `OtherFiles.store`."""
+        return self._files_of(uri).store(uri, create)
+
+    def end(self, file: ListedFile, length: int) -> bytes:
+        """As `OtherFiles.end`."""
+        return self._files_of(file.uri).end(file, length)
+
+    def _files_of(self, uri: str) -> OtherFiles:
+        if _has_session():
+            return NoOtherFiles()  # it may have settings of its own, and is at hand
+        if SUBMITTED in os.environ:
+            return self._submitted
+        if not is_in_bucket(uri):
+            return NoOtherFiles()
+        other = configured_elsewhere(self._run, os.environ)
+        if other:
+            raise SparkNeeded(f"{uri}: Hadoop's client is configured by {other}")
+        return self._buckets
+
+    @cached_property
+    def _submitted(self) -> OtherFiles:
+        return ondemand.submitted_files(self._run, self._allow)
+
+    @cached_property
+    def _buckets(self) -> BucketFiles:
+        return BucketFiles(os.environ)
+
+
+def _has_session() -> bool:
+    """Whether Spark is at work in this process; where it was never imported, it is not."""
+    context = sys.modules.get("pyspark.core.context")
+    return context is not None and context.SparkContext._active_spark_context is not None
+
+
+# Runs, plans and estimates of outputs; Spark is started where something needs it.
+
+STARTED = "%s: Spark is started to list sources: %s"
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    """A run that has nothing to weave."""
+
+    report: Report
+    events: tuple[Event, ...]
+    """Events, in their order."""
+
+
+@dataclass(frozen=True)
+class SparkRun:
+    """A run that Spark has to be started for."""
+
+    is_small: bool = False
+    """Whether it is known to read little, and nothing else is run in this process."""
+
+
+def weave_outputs(
+    request: RunRequest,
+    indexes: IndexPlaces = no_indexes,
+    open_session: OpenSession = own_session,
+) -> tuple[Report, ...]:
+    """Weave outputs, several at a time where that is asked for; an interruption ends all cleanly.
+
+    A failed output does not keep the others from their turn; an interruption does. An output that
+    reads what another one publishes has its turn after it.
+
+    Args:
+        request: the runs.
+        indexes: gives the indexes that follow the publications of an output.
+        open_session: gives the session, when it is needed.
+
+    Raises:
+        SparkNotStarted: Spark is needed, and there is none to work with.
+        Interrupted: before the first output was begun, or by somebody who insisted.
+    """
+    bundles, interruption = request.bundles, request.interruption
+    run, allow = bundles[0].output.spec.run, request.options.allow
+    others = FilesBeforeSpark(run, allow)
+    files = {bundle.output.name: SourceFiles(others) for bundle in bundles}
+
+    def look() -> list[EndedRun] | SparkRun:
+        interruption.check()
+        ended: list[EndedRun] = []
+        for bundle in bundles:
+            found = begun_run(request, bundle, now, files[bundle.output.name])
+            if isinstance(found, SparkRun):
+                return found
+            ended.append(found)
+            if interruption.is_requested:
+                break
+        return ended
+
+    with warnings_as_events(request.emit):
+        found = run_interruptibly(look, interruption, lambda: None, request.on_tick)
+    if not isinstance(found, SparkRun):
+        _show(found, request)
+        return tuple(run.report for run in found)
+    opened = open_early(open_session, "snaploom", run, allow, is_small=found.is_small)
+    return ondemand.weave_in_session(
+        request,
+        {bundle.output.name: indexes(bundle.output.name) for bundle in bundles},
+        # What others of these outputs publish before an output has its turn was not listed here.
+        {name: files[name] for name, upstream in read_first(bundles).items() if not upstream},
+        opened,
+    )
+
+
+def preview(request: PlanRequest, open_session: OpenSession = own_session) -> RunPlan:
+    """Return the plan that a run would visit now, after preflight; nothing is written.
+
+    Raises:
+        SnaploomError: what preflight finds.
+        Interrupted: somebody pressed Ctrl-C.
+    """
+    bundle, files = request.bundle, _files(request)
+    found = _planned_without_spark(request, files)
+    if found is not None and not _is_woven(found.plan):
+        return followed(found.plan, found.plan.snapshots or (), found.published, found.present)
+    small = is_small(bundle, () if found is None else found.plan.due, files)
+    return _planned_in_session(request, files, open_session, foresee=True, small=small).plan
+
+
+def estimate_run(request: PlanRequest, open_session: OpenSession = own_session) -> Estimate:
+    """Estimate what it would take to publish what is selected; nothing is written.
+
+    Raises:
+        SnaploomError: what preflight finds.
+        Interrupted: somebody pressed Ctrl-C.
+    """
+    files = _files(request)
+    found = _planned_without_spark(request, files)
+    return estimate(found or _planned_in_session(request, files, open_session))
+
+
+def _files(request: PlanRequest) -> SourceFiles:
+    return SourceFiles(FilesBeforeSpark(request.bundle.output.spec.run, request.options.allow))
+
+
+def _planned_without_spark(request: PlanRequest, files: SourceFiles) -> PlannedRun | None:
+    """Plan a run; None where that needs Spark."""
+    with signal_handlers() as interruption:
+
+        def look() -> PlannedRun | None:
+            try:
+                return planned_without_spark(request, now, files, interruption.check)
+            except SparkNeeded as needed:
+                _log.info(STARTED, request.bundle.output.identity, needed)
+                return None
+
+        try:
+            return run_interruptibly(look, interruption, lambda: None, lambda: None)
+        finally:
+            interruption.check()
+
+
+def _planned_in_session(
+    request: PlanRequest,
+    files: SourceFiles,
+    open_session: OpenSession,
+    *,
+    foresee: bool = False,
+    small: bool = False,
+) -> PlannedRun:
+    run, allow = request.bundle.output.spec.run, request.options.allow
+    opened = open_early(open_session, "snaploom plan", run, allow, is_small=small)
+    return ondemand.plan_in_session(request, files, opened, foresee=foresee)
+
+
+def planned_without_spark(
+    request: PlanRequest,
+    clock: Callable[[], EpochNanos],
+    files: SourceFiles,
+    check: Callable[[], None],
+    observations: Observations | None = None,
+) -> PlannedRun:
+    """Plan a run.
+
+    Args:
+        request: what is to be planned.
+        clock: the wall clock.
+        files: of the sources; what is listed stays there.
+        check: called before each source is listed; whatever it raises comes out.
+        observations: filled with what is observed.
+
+    Raises:
+        SparkNeeded: a source or the folder cannot be listed otherwise.
+        SnaploomError: what preflight finds.
+    """
+    bundle = request.bundle
+
+    def list_source(name: str) -> SourceSnapshots:
+        check()
+        found = listed_without_spark(bundle, name, files)
+        if found is None:
+            raise SparkNeeded(f"DataSource/{name}: neither paths nor footers give its snapshots")
+        return found
+
+    folder = bundle.output.spec.output_folder.folder_uri
+    store = open_store(folder, create=False, others=files.others.store)
+    return plan_listed(request, store, list_source, clock, observations or Observations())
+
+
+def begun_run(
+    request: RunRequest, bundle: Bundle, clock: Callable[[], EpochNanos], files: SourceFiles
+) -> EndedRun | SparkRun:
+    """The run of an output as far as it goes without Spark: to its end where nothing is due.
+
+    Args:
+        request: the runs.
+        bundle: of one of the outputs.
+        clock: the wall clock.
+        files: of the sources; what is listed stays there.
+    """
+    check = request.interruption.check
+    events: list[Event] = []
+    record = RunRecord(bundle, new_run_id(clock()), events.append, clock)
+    try:
+        plan = PlanRequest(bundle, request.moment, request.options)
+        planned = planned_without_spark(plan, clock, files, check, record.observations)
+        due = begin(planned, record, request.options, clock, events.append)
+        is_registered = bundle.output.spec.output_folder.register_table is not None
+        if due or (is_registered and planned.state.timeline):
+            return SparkRun(len(request.bundles) == 1 and is_small(bundle, due, files))
+    except SparkNeeded as needed:
+        _log.info(STARTED, bundle.output.identity, needed)
+        return SparkRun()
+    except SnaploomError as error:
+        record.stop(request.interruption.cause or error)
+    return EndedRun(record.report(), tuple(events))
+
+
+def is_small(bundle: Bundle, due: Sequence[PlannedSnapshot], files: SourceFiles) -> bool:
+    """Whether snapshots of an output are woven from few bytes; false where that is unknown.
+
+    Java need not be prepared for much then.
+
+    Args:
+        bundle: the output, and what it refers to.
+        due: what is to be woven.
+        files: of the sources; what is listed stays there.
+    """
+    total = 0
+    try:
+        # What two snapshots read may be read twice.
+        for step in (step for snapshot in due for step in snapshot.steps):
+            if not isinstance(step, ReadSource):
+                continue
+            found = snapshot_bytes(bundle, step.source, step.time, files)
+            if found is None or (total := total + found) > SMALL_BYTES:
+                return False
+    except (SnaploomError, SparkNeeded):
+        return False  # reading the snapshot raises it again, with the snapshot's name
+    return bool(due)
+
+
+def _is_woven(plan: RunPlan) -> bool:
+    """Whether a run of this plan weaves a snapshot, whose schema is to be forecast."""
+    return bool(plan.due) and all(one.action is not Action.FAIL for one in plan.snapshots or ())
+
+
+def _show(ended: Sequence[EndedRun], request: RunRequest) -> None:
+    """Emit what happened in runs that have ended."""
+    emit, interruption = request.emit, request.interruption
+    with lineage_listener(os.environ, emit, lambda: interruption.is_requested) as begin:
+        # After an interruption fewer have ended.
+        for bundle, run in zip(request.bundles, ended, strict=False):
+            follower = begin(bundle)
+            for event in run.events:
+                name = bundle.output.name
+                emit(OfOutput(name, event) if request.options.parallel > 1 else event)
+                follower.take(event)
+            follower.ended(run.report)

@@ -1,0 +1,400 @@
+"""The weaving of one snapshot: visit its steps, count, stage, look at its sources again, publish.
+
+Where a source is otherwise than it was listed, the snapshot is woven again (rule W34): it would
+have rows of before and after the change.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import Lock
+from time import monotonic
+
+from pyspark.sql.types import StructType
+
+from snaploom.engine.expectations import (
+    Expectations,
+    check_warnings,
+    low_match_warnings,
+    unmatched_warnings,
+)
+from snaploom.engine.fold import Weave
+from snaploom.engine.rowcounts import (
+    TASK_PATIENCE,
+    RowCounts,
+    Weaving,
+    await_tasks,
+    null_key_warnings,
+)
+from snaploom.engine.schemachecks import MissingField
+from snaploom.engine.subtrees import FoldedSubtree, sampled
+from snaploom.engine.write import count_written, read_files, write_frame
+from snaploom.errors import SnaploomError, SourceChanged
+from snaploom.models.common import ROOT_FIELD, format_instant
+from snaploom.models.outputdataset import DataCompression
+from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot
+from snaploom.output.entries import SnapshotRecord
+from snaploom.output.folder import Folder, Run
+from snaploom.output.layout import content_hash
+from snaploom.output.manifest import model_nodes
+from snaploom.output.publication import (
+    AlreadyPublished,
+    Published,
+    Revalidate,
+    SnapshotTarget,
+    WriteResult,
+    publish,
+)
+from snaploom.output.replacement import restate
+from snaploom.output.state import FolderState
+from snaploom.plan.plan import PlannedSnapshot
+from snaploom.plan.steps import ReadSource
+from snaploom.plan.tree import JoinNode
+from snaploom.run.events import JoinPlanned, ReadColumns, WovenColumns
+from snaploom.run.session.spark import translated
+from snaploom.run.weaving.ahead import RUN_ENDS, SnapshotsAhead, WovenAhead
+from snaploom.run.weaving.filelayout import Shaping
+from snaploom.run.weaving.history import SchemaHistory, compare_structure
+from snaploom.run.weaving.inputs import InputReader, Sharing, SnapshotInputs
+from snaploom.run.weaving.parallel import Turn
+from snaploom.run.weaving.preparation import OutputRun
+from snaploom.sources.port import SourceFrame
+from snaploom.sources.readers import listed_for
+
+_log = logging.getLogger(__name__)
+
+MOST_WEAVINGS = 4
+"""How often a snapshot is begun while its sources change, before it is given up: what is written to
+for so long is written to all the time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written(WriteResult):
+    """The files of a snapshot in staging, with facts that its record does not keep."""
+
+    notes: tuple[str, ...]
+    """Warnings for people."""
+    columns: WovenColumns
+    """Its columns, and those that it was woven from."""
+    remembered: Mapping[str, FoldedSubtree]
+    """Subtrees that were folded for it."""
+
+
+Publish = Callable[
+    [Folder, Run, SnapshotTarget, Callable[[str], Written], Revalidate],
+    Published[Written] | AlreadyPublished,
+]
+"""Puts a woven snapshot into the folder: as a new one, or in place of one."""
+
+
+@dataclass(frozen=True)
+class WovenSnapshot:
+    """Result of weaving one snapshot."""
+
+    outcome: Published[Written] | AlreadyPublished | MissingField
+    """Its publication; or the field whose absence fails or skips the snapshot, before anything was
+    written."""
+    seconds: float = 0.0
+    """Wall time."""
+    warnings: tuple[str, ...] = ()
+    """For people."""
+
+
+class SnapshotWeaver:
+    """Weaves one snapshot after the other into a folder."""
+
+    def __init__(
+        self, run: OutputRun, folder: Folder, sharing: Sharing, due: Sequence[PlannedSnapshot]
+    ) -> None:
+        """Index the declarations that every snapshot needs.
+
+        Args:
+            run: the run.
+            folder: of the output.
+            sharing: what the snapshots have in common.
+            due: the snapshots, in the order of work.
+        """
+        self._run = run
+        self._folder = folder
+        self._sharing = sharing
+        self._history = SchemaHistory(folder.store)
+        self._reading = Lock()
+        self._has_changed = False
+        self._inputs = InputReader(run.prepared, self._history, self._folder.log.read, self._read)
+        options = run.job.options
+        is_ordered = options.parallel_snapshots > 1 or self._inputs.looks_at_published
+        self._ahead = SnapshotsAhead(
+            run, folder, sharing, () if is_ordered else due, self._inputs.inputs
+        )
+        self._publish: Publish = (
+            publish
+            if options.selection.restated is None
+            else partial(restate, reason=options.reason)
+        )
+        others = run.output.spec.data_model.other_data_sources
+        self._others = {other.field_name: other for other in others}
+
+    def weave(self, planned: PlannedSnapshot, group: str, turn: Turn) -> WovenSnapshot:
+        """Weave and publish a planned snapshot; may be called for several at a time.
+
+        It is woven again where its sources change meanwhile.
+
+        Args:
+            planned: the snapshot.
+            group: name for the group of its Spark jobs.
+            turn: awaited when its files are written, before anything of it is published; and before
+                anything is read that may depend on what is published.
+
+        Raises:
+            SourceChanged: the sources changed each time.
+            SnaploomError: the snapshot cannot be woven or published.
+        """
+        started, name = monotonic(), format_instant(planned.time)
+        warnings: list[str] = []
+        group_name = f"{self._run.output.identity}: snapshot {name}"
+        self._run.job.group.enter(self._run.spark, group, group_name)
+        with translated():
+            while True:
+                try:
+                    woven = self._weave(planned, turn)
+                    break
+                except SourceChanged as changed:
+                    if len(warnings) + 1 == MOST_WEAVINGS:
+                        raise
+                    warnings.append(f"woven again: {changed.resource}: {changed.message}")
+                    _log.info("%s: %s", name, changed)
+                    self._list_again()
+        seconds = monotonic() - started - turn.seconds + self._ahead.seconds(planned.time)
+        return replace(woven, seconds=seconds, warnings=(*warnings, *woven.warnings))
+
+    def close(self) -> None:
+        """Remove what was woven for snapshots that had no turn."""
+        self._ahead.forget()
+
+    def _list_again(self) -> None:
+        with self._reading:
+            self._has_changed = True
+            self._run.prepared.sources.list_again()
+            self._sharing.forget()
+            self._ahead.forget()
+
+    def _look_again(self, inputs: SnapshotInputs, *, had_moment: bool = False) -> None:
+        """Make sure that what a snapshot is woven from has not changed since it was listed."""
+        self._run.prepared.sources.look_again(inputs.used.values(), had_moment=had_moment)
+
+    def _weave(self, planned: PlannedSnapshot, turn: Turn) -> WovenSnapshot:
+        plan = self._run.prepared.plan
+        if self._inputs.looks_at_published:
+            turn()
+        with self._reading:  # readers are not made for several threads
+            inputs = self._ahead.inputs(planned)
+        if inputs.outcome.stop is not None:
+            turn()
+            return WovenSnapshot(inputs.outcome.stop)
+        had_moment = self._has_changed
+        if had_moment:  # what changes all the time is found before it is woven once more
+            self._look_again(inputs)
+        target = SnapshotTarget(planned.time, planned.partition, plan.hash, model_nodes(plan.tree))
+        write = partial(self._stage, planned, inputs, turn, had_moment)
+        outcome = self._publish(self._folder, self._run.writer, target, write, self._contradictions)
+        if isinstance(outcome, AlreadyPublished):
+            return WovenSnapshot(outcome)
+        self._history.store_merged(self._folder)
+        self._sharing.leave(outcome.result.remembered)
+        return WovenSnapshot(outcome, warnings=(*outcome.result.notes, *outcome.remarks))
+
+    def _stage(
+        self,
+        planned: PlannedSnapshot,
+        inputs: SnapshotInputs,
+        turn: Turn,
+        had_moment: bool,
+        uri: str,
+    ) -> Written:
+        """Write a snapshot below a URI, look at its sources again, and await its turn."""
+        try:
+            with translated():
+                written = self._write(planned, inputs, uri)
+        except SnaploomError as error:
+            if not isinstance(error, RUN_ENDS) and self._run.job.interruption.cause is None:
+                self._look_again(inputs, had_moment=had_moment)  # it may be for that
+            raise
+        self._look_again(inputs, had_moment=had_moment)
+        turn()
+        return written
+
+    def _contradictions(self, state: FolderState, record: SnapshotRecord) -> tuple[str, ...]:
+        output = self._run.output
+        return (
+            *compare_structure(output, state, self._run.prepared.plan.tree),
+            *self._history.compare_record(output, state, record),
+        )
+
+    def _read(self, step: ReadSource) -> SourceFrame:
+        with translated(f"DataSource/{step.source}"):
+            reader = self._run.prepared.sources.reader(step.source)
+            found = self._sharing.source(step.source, step.time, lambda: reader.read(step.time))
+        self._run.record.observations.see_schema(
+            step.source, found.time, _fingerprint(found.frame.schema)
+        )
+        share = self._run.job.options.sample
+        if share is None or step.field_name != ROOT_FIELD:
+            return found
+        key = self._run.output.spec.data_model.root_data_source.root_key
+        return replace(found, frame=sampled(found.frame, key, share, step.source))
+
+    def _write(self, planned: PlannedSnapshot, inputs: SnapshotInputs, uri: str) -> Written:
+        state = self._folder.log.read()
+        assert state.settings is not None  # a folder is configured before anything is woven
+        compression = DataCompression(state.settings.data_compression)
+        self._run.job.interruption.check()
+        ahead = self._ahead.find(planned, inputs, compression, self._join_planned)
+        weave = self._run.weave({name: item.frame for name, item in inputs.used.items()})
+        if ahead is None:
+            files, counts, checks = self._write_files(
+                planned, inputs, weave, state, compression, uri
+            )
+        else:
+            files, counts, checks = self._take_files(planned, ahead, state, compression, uri)
+        ratios = {name: other.warn_null_key_ratio for name, other in self._others.items()}
+        silent = {name for name, other in self._others.items() if other.warn_no_match is False}
+        of_joins = (
+            *null_key_warnings(counts.joins, ratios),
+            *low_match_warnings(self._run.output, counts.joins),
+            *unmatched_warnings(weave, counts.joins, frozenset(silent)),
+        )
+        left_out = (
+            f"`{left.field_name}` is left out: {left.message}"
+            for left in planned.excluded
+            if left.warn
+        )
+        excluded = (
+            Exclusion(field_name=left.field_name, reason=left.reason, message=left.message)
+            for left in planned.excluded
+        )
+        read = {name: _read_columns(source) for name, source in inputs.used.items()}
+        return Written(
+            rows=counts.rows,
+            schema=files.json(),
+            sources=_sources(planned, inputs.used),
+            excluded=(*excluded, *inputs.outcome.excluded),
+            joins=counts.joins,
+            checks=checks,
+            warnings=of_joins,
+            spark_version=self._run.spark.version,
+            notes=(
+                *left_out,
+                *inputs.outcome.warnings,
+                *(remark for each in listed_for(inputs.used.values()) for remark in each.remarks),
+                *of_joins,
+                *check_warnings(checks),
+            ),
+            columns=WovenColumns(files.json(), read),
+            remembered=counts.remembered,
+        )
+
+    def _join_planned(self, number: int, joins: int, node: JoinNode) -> None:
+        if self._run.job.options.parallel_snapshots == 1:  # else nobody knows of which snapshot
+            self._run.job.emit(JoinPlanned(number, joins, node.field_name))
+
+    def _write_files(
+        self,
+        planned: PlannedSnapshot,
+        inputs: SnapshotInputs,
+        weave: Weave,
+        state: FolderState,
+        compression: DataCompression,
+        uri: str,
+    ) -> tuple[StructType, RowCounts, tuple[CheckResult, ...]]:
+        """Weave a snapshot by itself."""
+        spark, output = self._run.spark, self._run.output
+        folder = output.spec.output_folder
+        subtrees = self._sharing.subtrees(planned.time, weave, inputs.used)
+        weaving = Weaving(weave, self._join_planned, subtrees)
+        woven = weaving.frame.schema
+        self._history.compare(output, state, planned.time, woven.json())
+        try:
+            expectations = Expectations(output, weaving.frame)
+            shaping = self._shaping(compression, woven)
+            place = shaping.place(uri)
+            schema = write_frame(
+                expectations.frame,
+                place,
+                folder.data_format,
+                compression,
+                column_metadata=folder.column_metadata,
+            )
+            (counts,) = weaving.settle(
+                spark,
+                self._run.job.group.name,
+                lambda: count_written(spark, place, folder.data_format, schema),
+            )
+            checks = self._settled(expectations, place, schema)
+            shaping.arrange(uri, schema, counts.rows)
+        except BaseException:
+            weaving.drop()
+            # Tasks outlive the job that failed; what they write must not come after the cleaning.
+            await_tasks(spark, TASK_PATIENCE)
+            raise
+        return schema, counts, checks
+
+    def _take_files(
+        self,
+        planned: PlannedSnapshot,
+        ahead: WovenAhead,
+        state: FolderState,
+        compression: DataCompression,
+        uri: str,
+    ) -> tuple[StructType, RowCounts, tuple[CheckResult, ...]]:
+        """Go on with a snapshot that was woven together with others."""
+        self._history.compare(self._run.output, state, planned.time, ahead.woven_schema.json())
+        shaping = self._shaping(compression, ahead.woven_schema)
+        place = shaping.place(uri)
+        self._ahead.move(ahead, place)
+        shape = self._run.spark.createDataFrame([], ahead.woven_schema)
+        expectations = Expectations(self._run.output, shape, is_written=True)
+        checks = self._settled(expectations, place, ahead.schema)
+        shaping.arrange(uri, ahead.schema, ahead.counts.rows)
+        return ahead.schema, ahead.counts, checks
+
+    def _shaping(self, compression: DataCompression, schema: StructType) -> Shaping:
+        return Shaping(self._run.spark, self._run.output, compression, self._folder.store, schema)
+
+    def _settled(
+        self, expectations: Expectations, place: str, schema: StructType
+    ) -> tuple[CheckResult, ...]:
+        data_format = self._run.output.spec.output_folder.data_format
+        return expectations.settle(
+            self._run.spark,
+            self._run.job.group.name,
+            lambda: read_files(self._run.spark, [place], data_format, schema),
+        )
+
+
+def _fingerprint(schema: StructType) -> str:
+    """Hash over names, types and order of columns; what may be NULL changes with the reader."""
+    return content_hash(schema.simpleString().encode())
+
+
+def _read_columns(read: SourceFrame) -> ReadColumns:
+    schema = read.frame.schema if read.unshaped is None else read.unshaped
+    below = {alias: _read_columns(source) for alias, source in read.below.items()}
+    return ReadColumns(schema.json(), read.time, below)
+
+
+def _sources(
+    planned: PlannedSnapshot, used: Mapping[str, SourceFrame]
+) -> tuple[SourceSnapshot, ...]:
+    return tuple(
+        SourceSnapshot(
+            field_name=step.field_name,
+            source=step.source,
+            time=format_instant(used[step.field_name].time),
+            fingerprint=used[step.field_name].fingerprint,
+        )
+        for step in planned.steps
+        if isinstance(step, ReadSource) and step.field_name in used
+    )

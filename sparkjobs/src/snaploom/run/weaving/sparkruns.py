@@ -1,0 +1,208 @@
+"""Outputs that have something to weave, or sources that only Spark lists: in one session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import Lock
+
+from pyspark.sql import SparkSession
+
+from snaploom.models.common import now
+from snaploom.models.report import Report
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.plan import followed
+from snaploom.run.events import (
+    EmitEvent,
+    Event,
+    OfOutput,
+    TasksDone,
+    Warned,
+    run_interruptibly,
+    signal_handlers,
+)
+from snaploom.run.indexes.jobs import follow_publication
+from snaploom.run.indexes.requests import IndexedPlace
+from snaploom.run.job import POOL, Job, JobGroup, run_in_group
+from snaploom.run.joblog import warnings_as_events
+from snaploom.run.lineage.activation import Begin, lineage_listener
+from snaploom.run.session.providers import OpenedSession
+from snaploom.run.session.spark import configured, translated
+from snaploom.run.weaving.outputrun import weave_output
+from snaploom.run.weaving.parallel import in_parallel
+from snaploom.run.weaving.preflight import PlannedRun
+from snaploom.run.weaving.preparation import foreseen, prepare
+from snaploom.run.weaving.requests import PlanRequest, RunRequest
+from snaploom.sources.sourcefiles import SourceFiles
+from snaploom.validate.outputs import read_first
+
+
+def weave_in_session(
+    request: RunRequest,
+    indexes: Mapping[str, Sequence[IndexedPlace]],
+    files: Mapping[str, SourceFiles],
+    opened: OpenedSession,
+) -> tuple[Report, ...]:
+    """Weave outputs, as `snaploom.run.weaving.runs.weave_outputs` describes it.
+
+    Args:
+        request: the runs.
+        indexes: by name of output, indexes that follow its publications (`trigger: ON_PUBLISH`).
+        files: by name of output, what was listed of its sources before there was a session.
+        opened: gives the session.
+
+    Raises:
+        SparkNotStarted: there is no Spark to work with.
+        Interrupted: before the first output was begun, or by somebody who insisted.
+    """
+    bundles, options, emit = request.bundles, request.options, request.emit
+    interruption = request.interruption
+    job = Job(
+        now=request.moment,
+        clock=now,
+        emit=emit,
+        interruption=interruption,
+        options=options,
+        lease=request.lease,
+    )
+    by_name = {bundle.output.name: bundle for bundle in bundles}
+    watch = _Watch(emit, request.on_tick)
+
+    def work() -> tuple[Report, ...]:
+        interruption.check()
+        spark = opened()
+        for bundle in bundles[1:]:
+            _warn_of_other_settings(bundles[0], bundle, emit)
+        reports = in_parallel(
+            tuple(by_name),
+            read_first(bundles),
+            options.parallel,
+            lambda name: _weave_one(spark, by_name[name], job, watch, begin, files.get(name)),
+            lambda: not interruption.is_requested,
+        )
+        if not reports:
+            interruption.check()
+        for name, report in reports.items():
+            if report.snapshots:
+                # Indexes change settings of the session, so that nothing else may run meanwhile.
+                with watch.watching(job):
+                    follow_publication(spark, report.run_id, indexes.get(name, ()), job)
+        return tuple(reports.values())
+
+    with (
+        warnings_as_events(emit),
+        lineage_listener(os.environ, emit, lambda: interruption.is_requested) as begin,
+    ):
+        return run_interruptibly(work, interruption, watch.cancel, watch.tick)
+
+
+def _weave_one(
+    spark: SparkSession,
+    bundle: Bundle,
+    job: Job,
+    watch: _Watch,
+    begin: Begin,
+    files: SourceFiles | None,
+) -> Report:
+    name, follower = bundle.output.name, begin(bundle)
+    own = replace(job, group=JobGroup())
+    if job.options.parallel > 1:
+        own = replace(own, emit=lambda event: job.emit(OfOutput(name, event)))
+
+    def emit(event: Event) -> None:
+        own.emit(event)
+        follower.take(event)
+
+    try:
+        with translated():
+            spark.sparkContext.setLocalProperty(POOL, name)
+        with watch.watching(own):
+            report = weave_output(spark, bundle, replace(own, emit=emit), files)
+    except BaseException:
+        follower.broke_off()
+        raise
+    follower.ended(report)
+    return report
+
+
+class _Watch:
+    """The main thread's view of running work: progress and cancellation."""
+
+    def __init__(self, emit: EmitEvent, on_tick: Callable[[], None]) -> None:
+        self._emit = emit
+        self._on_tick = on_tick
+        self._is_cancelled = False
+        self._jobs: tuple[Job, ...] = ()
+        self._lock = Lock()
+
+    @contextmanager
+    def watching(self, job: Job) -> Iterator[None]:
+        """The Spark jobs of a run are cancelled and counted, as long as the block lasts."""
+        with self._lock:
+            self._jobs = (*self._jobs, job)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._jobs = tuple(other for other in self._jobs if other is not job)
+
+    def cancel(self) -> None:
+        if not self._is_cancelled:
+            self._is_cancelled = True
+            self._emit(
+                Warned("interrupted: stopping and cleaning up; interrupt again to leave at once")
+            )
+        for job in self._jobs:
+            job.group.cancel()
+
+    def tick(self) -> None:
+        for job in self._jobs:
+            progress = job.group.progress()
+            if progress.total:
+                job.emit(TasksDone(progress.done, progress.total))
+        self._on_tick()
+
+
+def plan_in_session(
+    request: PlanRequest, files: SourceFiles, opened: OpenedSession, *, foresee: bool
+) -> PlannedRun:
+    """Plan the run of one output; nothing is written.
+
+    Args:
+        request: what is to be planned.
+        files: what was listed before there was a session.
+        opened: gives the session.
+        foresee: whether the plan has the schemas of its candidates.
+
+    Raises:
+        SnaploomError: what preflight finds, as `prepare` raises it.
+        Interrupted: somebody pressed Ctrl-C.
+    """
+    with signal_handlers() as interruption:
+        job = Job(now=request.moment, clock=now, emit=lambda event: None, interruption=interruption)
+
+        def work() -> PlannedRun:
+            interruption.check()
+            spark = opened()
+            job.group.enter(spark, "plan", f"{request.bundle.output.identity}: listing sources")
+            with prepare(spark, request, files=files) as prepared:
+                if not foresee:
+                    return prepared
+                forecast = foreseen(prepared, interruption.check)
+                snapshots, held = forecast.snapshots, prepared.published
+                plan = followed(prepared.plan, snapshots, held, prepared.present)
+                return replace(prepared, plan=replace(plan, unforeseen=forecast.unforeseen))
+
+        return run_in_group(work, job.group, interruption)
+
+
+def _warn_of_other_settings(first: Bundle, other: Bundle, emit: EmitEvent) -> None:
+    if configured(first.output.spec.run) != configured(other.output.spec.run):
+        emit(
+            Warned(
+                f"{other.output.name} is woven with the Spark settings of {first.output.name}, "
+                "since one session serves all; run it by itself to use its own"
+            )
+        )

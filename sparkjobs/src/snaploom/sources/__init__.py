@@ -1,0 +1,1 @@
+"""Kinds of sources: each declared, listed and read in one package."""

@@ -1,0 +1,1 @@
+"""Sources that are tables of databases."""

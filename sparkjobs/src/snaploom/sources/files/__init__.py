@@ -1,0 +1,1 @@
+"""Sources of files: declared, listed and read."""

@@ -1,0 +1,225 @@
+"""Types that files have against declared ones, checked once a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as spark
+from pyspark.sql import types as spark_types
+
+from snaploom.errors import SourceError, SourceSchemaInvalid
+from snaploom.files.listed import ListedFile
+from snaploom.models.datasource import HdfsLike
+from snaploom.policy.fileformats import SELF_DESCRIBING
+from snaploom.sources.files.footers import read_footers
+from snaploom.sources.files.globs import escape_glob
+from snaploom.sources.files.records import check_json, check_text
+from snaploom.spark.jvm import FileEnds, client_of
+from snaploom.spark.types import HIVE_PLACE, fold_case, struct_of
+
+# Types that files have, against those that are declared for them (decision 0043).
+
+_DIGITS: Mapping[type[spark.DataType], int] = {
+    spark.ByteType: 3,
+    spark.ShortType: 5,
+    spark.IntegerType: 10,
+    spark.LongType: 19,
+}
+"""Whole numbers, each wider than those before it, and the most digits of one."""
+_EXACT_IN: Mapping[type[spark.DataType], tuple[type[spark.DataType], ...]] = {
+    spark.FloatType: (spark.ByteType, spark.ShortType),
+    spark.DoubleType: (spark.ByteType, spark.ShortType, spark.IntegerType, spark.FloatType),
+}
+"""Types of which a binary fraction holds every value: it has 24 or 53 bits for digits."""
+_SAME_BYTES: Mapping[str, frozenset[tuple[type[spark.DataType], type[spark.DataType]]]] = {
+    # Parquet keeps text as bytes, which older writers do not mark as text, and both kinds of
+    # timestamps as microseconds.
+    "parquet": frozenset(
+        [
+            (spark.BinaryType, spark.StringType),
+            (spark.StringType, spark.BinaryType),
+            (spark.DateType, spark.TimestampNTZType),
+            (spark.TimestampType, spark.TimestampNTZType),
+            (spark.TimestampNTZType, spark.TimestampType),
+        ]
+    )
+}
+"""Types of a file and declared ones by format, which its reader takes for each other unchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeMismatch:
+    """A column of a file whose declared type does not hold all values of its own."""
+
+    place: int
+    """Place of the declared column, from 0."""
+    path: str
+    found: str
+    """The file's type, by Spark's name."""
+    expected: str
+
+
+def type_mismatches(
+    own: spark.StructType, declared: spark.StructType, data_format: str
+) -> Iterator[TypeMismatch]:
+    """The columns whose values reading would change or lose; pure.
+
+    `own` has at least the declared columns; a column that files lack is no mismatch. The format is
+    `parquet`, `orc` or `avro`.
+    """
+    by_place = data_format == "orc" and _is_by_place(own.names)
+    stored = {fold_case(each.name): each for each in own.fields}
+    for place, wanted in enumerate(declared.fields):
+        found = stored.get(fold_case(wanted.name))
+        if by_place:
+            found = own.fields[place] if place < len(own.fields) else None
+        if found is None:
+            continue
+        inner = _mismatches(found.dataType, wanted.dataType, data_format, wanted.name)
+        for path, one, other in inner:
+            yield TypeMismatch(place, path, one.simpleString(), other.simpleString())
+
+
+def _is_by_place(names: list[str]) -> bool:
+    return bool(names) and all(name.startswith(HIVE_PLACE) for name in names)
+
+
+def _mismatches(
+    own: spark.DataType, declared: spark.DataType, data_format: str, path: str
+) -> Iterator[tuple[str, spark.DataType, spark.DataType]]:
+    match own, declared:
+        case spark.StructType(), spark.StructType():
+            fields = {fold_case(field.name): field.dataType for field in own.fields}
+            for field in declared.fields:
+                found = fields.get(fold_case(field.name))
+                if found is not None:
+                    inner = f"{path}.{field.name}"
+                    yield from _mismatches(found, field.dataType, data_format, inner)
+        case spark.ArrayType(), spark.ArrayType():
+            elements = own.elementType, declared.elementType
+            yield from _mismatches(*elements, data_format, f"{path}[]")
+        case spark.MapType(), spark.MapType():
+            keys, values = (own.keyType, declared.keyType), (own.valueType, declared.valueType)
+            yield from _mismatches(*keys, data_format, f"{path}{{key}}")
+            yield from _mismatches(*values, data_format, f"{path}{{value}}")
+        case _:
+            if not _holds(own, declared, data_format):
+                yield path, own, declared
+
+
+def _holds(own: spark.DataType, declared: spark.DataType, data_format: str) -> bool:
+    """Whether a type without parts holds all values of another, as the format is read."""
+    if own == declared or isinstance(own, spark.NullType):
+        return True
+    one, other = type(own), type(declared)
+    if (one, other) in _SAME_BYTES.get(data_format, ()):
+        return True
+    if one in _DIGITS and other in _DIGITS:
+        return _DIGITS[one] <= _DIGITS[other]
+    if isinstance(declared, spark.DecimalType):
+        scale = own.scale if isinstance(own, spark.DecimalType) else 0
+        digits = own.precision if isinstance(own, spark.DecimalType) else _DIGITS.get(one, 99)
+        whole = declared.precision - declared.scale
+        return declared.scale >= scale and whole >= digits - scale
+    return one in _EXACT_IN.get(other, ())
+
+
+# Facts about files that are found out before they are read, each file once in a run.
+
+ASKED_AT_ONCE = 8
+"""Headers of Avro that are read at the same time: on stores most of the time is waiting."""
+_FIELDS = "spec.hdfsLike.schemaFields"
+
+OwnSchema = Callable[[Sequence[ListedFile]], spark_types.StructType]
+"""The schema that files have by themselves, of the declared columns: of Parquet and Avro of one
+file, of ORC of as many as agree; raises a `SourceError` where they do not."""
+
+
+@dataclass(frozen=True)
+class FileChecks:
+    """The checks of one source's files."""
+
+    spark: SparkSession
+    resource: str
+    """`Kind/name` of the source."""
+    declared: HdfsLike
+    own_schema: OwnSchema
+    _passed: set[str] = field(default_factory=set)
+    """URIs of files that need not be looked at again."""
+
+    def check(self, files: Sequence[ListedFile]) -> None:
+        """Refuse files that Spark would read other than they are written.
+
+        Raises:
+            SourceSchemaInvalid: a declared type does not hold all values of a file's own.
+            SourceNotReadable: a file has records that Spark would read in part, or is broken.
+        """
+        unknown = [file for file in files if file.uri not in self._passed]
+        if not unknown:
+            return
+        data_format = self.declared.format.lower()
+        check = {"json": check_json, "text": check_text}.get(data_format)
+        if check is not None:
+            paths = [escape_glob(file.uri) for file in unknown]
+            check(self.spark, paths, self.declared.format_options, self.resource)
+        if data_format in SELF_DESCRIBING and self.declared.schema_fields is not None:
+            # Hive writes ORC files of zero bytes, which hold nothing.
+            self._check_types([file for file in unknown if file.length], data_format)
+        self._passed.update(file.uri for file in unknown)
+
+    def _check_types(self, files: Sequence[ListedFile], data_format: str) -> None:
+        declared = struct_of(self.declared.schema_fields or ())
+        for file, own in self._schemas(files, declared, data_format):
+            mismatches = tuple(type_mismatches(own, declared, data_format))
+            if mismatches:
+                raise self._refused(file, mismatches)
+
+    def _schemas(
+        self, files: Sequence[ListedFile], declared: spark_types.StructType, data_format: str
+    ) -> Iterator[tuple[ListedFile, spark_types.StructType]]:
+        if data_format == "parquet":
+            footers = read_footers(files, None, FileEnds(client_of(self.spark)).read)
+            # A file whose footer cannot be read here is like no other, and is Spark's to judge.
+            keys = [
+                one.schema_hash if one else file.uri
+                for file, one in zip(files, footers, strict=True)
+            ]
+            for file in dict(zip(reversed(keys), reversed(files), strict=True)).values():
+                yield file, self.own_schema([file])
+            return
+        if data_format == "orc" and len(files) > 1:
+            # By one job over the ends of all files; what is merged holds the types of each.
+            try:
+                merged = self.own_schema(files)
+            except SourceError:
+                merged = None
+            if merged is not None and _all_fit(merged, declared, data_format):
+                return
+        with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
+            own = pool.map(lambda file: self.own_schema([file]), files)
+            yield from zip(files, own, strict=True)
+
+    def _refused(self, file: ListedFile, mismatches: Sequence[TypeMismatch]) -> SourceSchemaInvalid:
+        found = ", ".join(f"{one.path} is {one.found}" for one in mismatches)
+        expected = ", ".join(f"{one.path} {one.expected}" for one in mismatches)
+        return SourceSchemaInvalid(
+            "a file has columns whose values the declared types do not hold",
+            resource=self.resource,
+            path=f"{_FIELDS}[{mismatches[0].place}].dataType",
+            found=f"{found} in {file.uri}",
+            expected=f"{expected}, or a narrower type",
+            hint="declare the type that the file has, and convert it by an expression of a "
+            "FieldTransformer; or write "
+            "the file with the declared type; or leave the column out of schemaFields",
+        )
+
+
+def _all_fit(
+    merged: spark_types.StructType, declared: spark_types.StructType, data_format: str
+) -> bool:
+    """Whether all files of a merged schema fit; it no longer shows which file has which type."""
+    is_by_name = not any(name.startswith(HIVE_PLACE) for name in merged.names)
+    return is_by_name and not any(type_mismatches(merged, declared, data_format))

@@ -1,0 +1,460 @@
+"""The files of one source as Spark reads them, with the values that their paths give."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from urllib.parse import unquote
+from uuid import uuid4
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql import types as spark_types
+
+from snaploom.errors import SourceNotReadable, SourceSchemaInvalid
+from snaploom.files.listed import ListedFile
+from snaploom.models.allowances import NO_ALLOWANCES, Allowances
+from snaploom.models.common import NANOS_PER_MICROSECOND
+from snaploom.models.datasource import HdfsLike
+from snaploom.policy.fileformats import SOURCE_OPTIONS, require_format, source_place
+from snaploom.sources.files.checks import FileChecks
+from snaploom.sources.files.csv import (
+    CsvLayout,
+    common_schema,
+    default_options,
+    dialect_of,
+    layouts_of,
+)
+from snaploom.sources.files.globs import escape_glob
+from snaploom.sources.files.snapshots import CapturedFile, FileListing, shown
+from snaploom.sources.files.values import ValueChecks
+from snaploom.sources.prefix import (
+    Capture,
+    CapturedValue,
+    CaptureType,
+    UriPrefix,
+    instant_of_date_time,
+    normal_uri,
+)
+from snaploom.sources.transformers import check_schema
+from snaploom.spark.failures import translate
+from snaploom.spark.types import fold_case, schema_of, struct_of
+from snaploom.types.schemas import quote
+
+# Columns captured by `sourceUriPrefix`.
+
+Captured = Mapping[str, CapturedValue]
+"""Values from the path of one file, by name of the capture."""
+
+_TYPES: Mapping[CaptureType, spark_types.DataType] = {
+    CaptureType.STRING: spark_types.StringType(),
+    CaptureType.INTEGER: spark_types.IntegerType(),
+    CaptureType.LONG: spark_types.LongType(),
+    CaptureType.ISO8601_DATE_TIME: spark_types.TimestampType(),
+}
+_FILE_OF_ROW = "__snaploom_file"
+_LOOKUP_KEY = "__snaploom_key"
+
+
+@dataclass(frozen=True)
+class CapturedColumns:
+    """The columns of one prefix."""
+
+    spark: SparkSession
+    captures: Sequence[Capture]
+    """At least one."""
+    zone: str
+    """Of captured times that name none."""
+
+    def constant(self, frame: DataFrame, files: Iterable[Captured]) -> DataFrame | None:
+        """The columns of a frame, then the captured ones; None where files do not agree."""
+        rows = {self._row(values) for values in files}
+        if len(rows) > 1:
+            return None
+        pairs = zip(next(iter(rows)), self.captures, strict=True)
+        return frame.select(*_data(frame), *(_constant(value, one) for value, one in pairs))
+
+    def looked_up(
+        self, frame: DataFrame, file_of_row: Column, by_url: Mapping[str, Captured]
+    ) -> DataFrame:
+        """The columns of a frame, then the captured ones of the file that each row is from.
+
+        A row of a file that is not known fails the read. `file_of_row` is the URL of the file of
+        each row.
+        """
+        data = _data(frame)
+        table = [(url, *self._row(values)) for url, values in by_url.items()]
+        stored = [spark_types.StructField(_LOOKUP_KEY, spark_types.StringType(), nullable=False)]
+        stored += [
+            spark_types.StructField(c.name, _stored_type(c), nullable=False) for c in self.captures
+        ]
+        lookup = self.spark.createDataFrame(table, spark_types.StructType(stored))
+        placed = frame.select(*data, file_of_row.alias(_FILE_OF_ROW)).join(
+            sf.broadcast(lookup), sf.col(_FILE_OF_ROW) == sf.col(_LOOKUP_KEY), "left"
+        )
+        unknown = sf.raise_error(sf.concat(sf.lit("no captures for "), sf.col(_FILE_OF_ROW)))
+        columns = [
+            sf.when(sf.col(_LOOKUP_KEY).isNull(), unknown.cast(_TYPES[c.type]))
+            .otherwise(_typed(sf.col(quote(c.name)), c))
+            .alias(c.name)
+            for c in self.captures
+        ]
+        return placed.select(*data, *columns)
+
+    def _row(self, values: Captured) -> tuple[CapturedValue, ...]:
+        return tuple(self._stored(capture, values[capture.name]) for capture in self.captures)
+
+    def _stored(self, capture: Capture, value: CapturedValue) -> CapturedValue:
+        """A captured time as microseconds, as Spark's timestamps are; everything else as it is."""
+        if capture.type is not CaptureType.ISO8601_DATE_TIME:
+            return value
+        return instant_of_date_time(str(value), self.zone) // NANOS_PER_MICROSECOND
+
+
+def _data(frame: DataFrame) -> list[Column]:
+    return [sf.col(quote(name)) for name in frame.schema.names]
+
+
+def _constant(value: CapturedValue, capture: Capture) -> Column:
+    return _typed(sf.lit(value).cast(_stored_type(capture)), capture).alias(capture.name)
+
+
+def _typed(stored: Column, capture: Capture) -> Column:
+    if capture.type is CaptureType.ISO8601_DATE_TIME:
+        return sf.timestamp_micros(stored)
+    return stored
+
+
+def _stored_type(capture: Capture) -> spark_types.DataType:
+    if capture.type is CaptureType.ISO8601_DATE_TIME:
+        return spark_types.LongType()
+    return _TYPES[capture.type]
+
+
+# The files of one source as Spark reads them, with the values that their paths give.
+
+NAMES_IN_RECORDS = frozenset(["json", "xml"])
+"""Formats of which every record names its fields, and which Spark reads with regard to case."""
+
+MERGED_BY_SPARK = frozenset(["parquet", "orc"])
+"""Formats of which Spark takes one file's schema for all, unless an option merges those of all."""
+
+MARK = "fs.snaploom.listing"
+"""An option that no format reads. Spark takes two frames over the same paths for one, and gives the
+rows that it keeps of the first even after the files have changed."""
+
+_SCHEMA_OPTIONS = frozenset(["avroschema", "mergeschema"])
+"""Options by which a reader takes another schema than that of each file."""
+
+
+@dataclass(frozen=True)
+class FileSet:
+    """The files of one `hdfsLike` source, and how Spark reads them."""
+
+    spark: SparkSession
+    listing: FileListing
+    allow: Allowances = NO_ALLOWANCES
+    """Entries that declarations may use beyond the built-in lists."""
+    mark: str = field(default_factory=lambda: uuid4().hex)
+    """Distinguishes its frames from those of an earlier listing."""
+
+    @property
+    def resource(self) -> str:
+        """`Kind/name` of the source."""
+        return self.listing.resource
+
+    @property
+    def declared(self) -> HdfsLike:
+        """The source."""
+        return self.listing.declared
+
+    @property
+    def prefix(self) -> UriPrefix | None:
+        """The parsed `sourceUriPrefix`."""
+        return self.listing.prefix
+
+    @property
+    def files(self) -> tuple[CapturedFile, ...]:
+        """Every file that the source has, by URI; listed once.
+
+        Raises:
+            SourceError: as `FileListing.files`.
+        """
+        return self.listing.files
+
+    def read(
+        self, files: Sequence[CapturedFile], schema: spark_types.StructType | None = None
+    ) -> DataFrame:
+        """One frame over some of the files: the data's columns, then the captured ones.
+
+        Without a schema it is inferred from one of these files, unless it is declared.
+
+        Raises:
+            SourceNotReadable: Spark cannot read them.
+            SourceSchemaInvalid: columns clash, or have no type.
+        """
+        return self.with_captures(self.data(files, schema), files)
+
+    def with_captures(self, frame: DataFrame, files: Sequence[CapturedFile]) -> DataFrame:
+        """The columns of the data, then the captured ones.
+
+        The frame comes from `data`.
+
+        Raises:
+            SourceSchemaInvalid: columns clash.
+        """
+        if self.prefix is None:
+            return frame
+        self._refuse_clashes(frame.schema, self.prefix)
+        if not self.prefix.captures:
+            return frame
+        settings = self.declared.snapshot.from_field_value
+        zone = "UTC" if settings is None else settings.default_timezone
+        captured = CapturedColumns(self.spark, self.prefix.captures, zone)
+        values = {file.file.uri: file.values for file in files}
+        constant = captured.constant(frame, values.values())
+        if constant is not None:
+            return constant
+        by_url = {url: values[uri] for url, uri in urls_of(frame, values).items()}
+        return captured.looked_up(frame, self.file_of_row(frame, values), by_url)
+
+    def data(
+        self, files: Sequence[CapturedFile], schema: spark_types.StructType | None = None
+    ) -> DataFrame:
+        """One frame over some of the files, with the columns of the data only.
+
+        Without a schema it is inferred from these files, unless it is declared.
+
+        Raises:
+            SourceNotReadable: Spark cannot read them.
+            SourceSchemaInvalid: columns clash, or have no type.
+        """
+        # Before anything is read: what looks at files gives some of the options to Spark, too.
+        self._allowed_format()
+        try:
+            self._checks.check([file.file for file in files])
+        except (PySparkException, Py4JError) as error:
+            raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
+        frame = self._load([file.file.uri for file in files], schema)
+        check_schema(frame.schema, self.resource, "spec.hdfsLike")
+        return frame
+
+    def file_of_row(self, frame: DataFrame, uris: Iterable[str]) -> Column:
+        """The file that each row comes from, as `urls_of` names it.
+
+        The frame comes from `data`.
+        """
+        # Spark knows no metadata column of a union.
+        is_union = len(self._by_layout(list(uris))) > 1
+        path = (
+            sf.input_file_name()
+            if is_union
+            else frame.metadataColumn("_metadata").getField("file_path")
+        )
+        return sf.regexp_replace(path, "^file:/+", "file:/")
+
+    def _load(self, uris: Sequence[str], schema: spark_types.StructType | None) -> DataFrame:
+        try:
+            schema = schema or self._schema(uris)
+            frame = self._of_layouts(self._by_layout(uris), schema)
+            found = schema_of(frame, self.resource, "spec.hdfsLike")
+        except (PySparkException, Py4JError) as error:
+            raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
+        if found.names == ["_corrupt_record"] and self.declared.schema_fields is None:
+            raise SourceNotReadable(
+                f"no record of these files is {self.declared.format}",
+                resource=self.resource,
+                path="spec.hdfsLike.format",
+                found=shown(uris),
+                hint="correct format or formatOptions, or declare schemaFields",
+            )
+        if not found.names and self.declared.schema_fields is None:
+            raise SourceSchemaInvalid(
+                "these files have no columns: they are empty",
+                resource=self.resource,
+                path="spec.hdfsLike.schemaFields",
+                found=shown(uris),
+                expected="columns in a header or in records, or schemaFields",
+                hint="declare schemaFields, so that empty files are no rows of these columns; "
+                "or write the files again, or remove them",
+            )
+        try:
+            self._check_values(uris, found)
+        except (PySparkException, Py4JError) as error:
+            raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
+        return frame
+
+    def _check_values(self, uris: Sequence[str], schema: spark_types.StructType) -> None:
+        """Refuse values of text that reading would change, of each file once."""
+        checks = ValueChecks(self.spark, self.resource, self.declared)
+        unknown = [uri for uri in uris if uri not in self._valued]
+        texts = checks.texts(schema) if unknown else None
+        if texts is not None:
+            frame = self._of_layouts(self._by_layout(unknown), texts)
+            paths = [escape_glob(uri) for uri in unknown]
+            checks.check(frame, self.file_of_row(frame, unknown), schema, paths)
+        self._valued.update(unknown)
+
+    @cached_property
+    def _valued(self) -> set[str]:
+        """Files whose values were looked at, by URI."""
+        return set()
+
+    def _of_layouts(
+        self, uris: Mapping[CsvLayout, Sequence[str]], schema: spark_types.StructType | None
+    ) -> DataFrame:
+        """One frame over files, each read as its records are laid out."""
+
+        def read(layout: CsvLayout, schema: spark_types.StructType | None) -> DataFrame:
+            reader = self._reader(self.spark, layout)
+            paths = [escape_glob(uri) for uri in uris[layout]]
+            return (reader if schema is None else reader.schema(schema)).load(paths)
+
+        frames = [read(layout, schema) for layout in uris]
+        if schema is None and len(frames) > 1:
+            common = common_schema([frame.schema for frame in frames])
+            frames = [read(layout, common) for layout in uris]
+        return reduce(DataFrame.unionAll, frames)
+
+    def _by_layout(self, uris: Sequence[str]) -> Mapping[CsvLayout, Sequence[str]]:
+        """Files by how their records are laid out; those of other formats are laid out in lines."""
+        options = self.declared.format_options
+        dialect = dialect_of(options) if self._format == "csv" else None
+        if dialect is None:
+            return {CsvLayout.LINES: uris}
+        unknown = [uri for uri in uris if uri not in self._layouts]
+        if unknown:
+            paths = [escape_glob(uri) for uri in unknown]
+            found = layouts_of(self.spark, paths, dialect, options, self.resource)
+            found_layouts = {normal_uri(unquote(url)): layout for url, layout in found.items()}
+            self._layouts.update(
+                (uri, found_layouts.get(normal_uri(uri), CsvLayout.LINES)) for uri in unknown
+            )
+        layouts = dict.fromkeys(self._layouts[uri] for uri in uris)
+        return {layout: [u for u in uris if self._layouts[u] is layout] for layout in layouts}
+
+    @cached_property
+    def _layouts(self) -> dict[str, CsvLayout]:
+        return {}
+
+    @cached_property
+    def _checks(self) -> FileChecks:
+        return FileChecks(self.spark, self.resource, self.declared, self._own_schema)
+
+    def _own_schema(self, files: Sequence[ListedFile]) -> spark_types.StructType:
+        """Types of the declared columns in files; of several only where Spark merges schemas."""
+        columns = [field.name for field in self.declared.schema_fields or ()]
+        options = {
+            name: value
+            for name, value in self.declared.format_options.items()
+            if name.casefold() not in _SCHEMA_OPTIONS
+        }
+        spark = self._of_nanoseconds if self._format == "parquet" else self.spark
+        reader = spark.read.format(self._allowed_format()).options(**options)
+        reader = reader.option("mergeSchema", str(len(files) > 1).lower())
+        try:
+            frame = reader.load([escape_glob(file.uri) for file in files])
+            return schema_of(frame, self.resource, "spec.hdfsLike", columns)
+        except (PySparkException, Py4JError) as error:
+            raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
+
+    @cached_property
+    def _of_nanoseconds(self) -> SparkSession:
+        """A session in which nanoseconds, which Spark has no type for, are whole numbers."""
+        return _session_with(self.spark, "spark.sql.legacy.parquet.nanosAsLong")
+
+    def merged_by_spark(self, files: Sequence[CapturedFile]) -> spark_types.StructType:
+        """One schema of files that need not agree, of a format in `MERGED_BY_SPARK`.
+
+        Raises:
+            SourceNotReadable: Spark cannot read them, or the types of a column differ.
+        """
+        paths = [escape_glob(file.file.uri) for file in files]
+        reader = self._reader(self.spark).option("mergeSchema", "true")
+        try:
+            return schema_of(reader.load(paths), self.resource, "spec.hdfsLike")
+        except (PySparkException, Py4JError) as error:
+            raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
+
+    @property
+    def _format(self) -> str:
+        return self.declared.format.lower()
+
+    def _allowed_format(self) -> str:
+        """The format by Spark's name; an error unless it and its options are on the lists."""
+        options = self.declared.format_options
+        place = source_place(self.resource)
+        return require_format(self.declared.format, options, self.allow, place)
+
+    def _reader(self, spark: SparkSession, layout: CsvLayout = CsvLayout.LINES) -> DataFrameReader:
+        options = dict(self.declared.format_options)
+        reader = spark.read.format(self._allowed_format()).option(MARK, self.mark)
+        # Spark's reader takes names of options in any case, and the last one holds.
+        if self._format == "csv":
+            reader = reader.options(**layout.options).options(**default_options(options))
+        return reader.options(**SOURCE_OPTIONS.get(self._format, {})).options(**options)
+
+    def _schema(self, uris: Sequence[str]) -> spark_types.StructType | None:
+        """The schema to read with; None to leave it to the format.
+
+        Ignoring case, Spark infers one column from `id` in one record and `ID` in another, and then
+        reads only one of the two: the rest is NULL. So names are inferred as they are, and refused
+        where they clash.
+        """
+        if self.declared.schema_fields is not None:
+            return struct_of(self.declared.schema_fields)
+        if self.declared.format.lower() not in NAMES_IN_RECORDS:
+            return None
+        reader = self._reader(_session_with(self.spark, "spark.sql.caseSensitive"))
+        try:
+            inferred = reader.load([escape_glob(uri) for uri in uris])
+            schema = schema_of(inferred, self.resource, "spec.hdfsLike")
+        except (PySparkException, Py4JError) as error:
+            failure = translate(error, resource=self.resource, path="spec.hdfsLike")
+            named = failure.found or ""
+            # While it infers a schema, Spark often does not name the file it could not read.
+            if not any(uri.rpartition("/")[2] in named for uri in uris):
+                failure.found = f"{named}{', ' * bool(named)}in one of\n            {shown(uris)}"
+            raise failure from error
+        check_schema(schema, self.resource, "spec.hdfsLike")
+        return schema
+
+    def _refuse_clashes(self, schema: spark_types.StructType, prefix: UriPrefix) -> None:
+        columns = {fold_case(name): name for name in schema.names}
+        clashes = [name for name in prefix.names if fold_case(name) in columns]
+        if clashes:
+            raise SourceSchemaInvalid(
+                "sourceUriPrefix captures a name that the data has as a column",
+                resource=self.resource,
+                path="spec.hdfsLike.sourceUriPrefix",
+                found=", ".join(
+                    f"{name} and column {columns[fold_case(name)]}" for name in clashes
+                ),
+                expected="names that the data does not have, ignoring case",
+                hint="rename the capture",
+            )
+
+
+def urls_of(frame: DataFrame, uris: Iterable[str]) -> Mapping[str, str]:
+    """The URI of each file that a frame reads, by the name that Spark has for it."""
+    by_uri = {normal_uri(uri): uri for uri in uris}
+    return {_comparable(url): by_uri[normal_uri(unquote(url))] for url in frame.inputFiles()}
+
+
+def _session_with(session: SparkSession, name: str) -> SparkSession:
+    """A session like another one with a setting that is `true`; the other is left as it is."""
+    like = session.newSession()
+    for key, value in session.conf.getAll.items():
+        if like.conf.isModifiable(key):
+            like.conf.set(key, value)
+    like.conf.set(name, "true")
+    return like
+
+
+def _comparable(url: str) -> str:
+    """A file's URL with local ones in one form; Spark prints `file:/` here and `file:///` there."""
+    return re.sub("^file:/+", "file:/", url)

@@ -1,0 +1,1 @@
+"""Virtual sources: queries over other sources."""

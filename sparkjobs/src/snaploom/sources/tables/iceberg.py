@@ -1,0 +1,342 @@
+"""Versions of Iceberg tables, and their columns, read by Iceberg's own library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JError, Py4JJavaError
+from pydantic import JsonValue
+from pyspark.sql import SparkSession
+from pyspark.sql import types as spark
+
+from snaploom.errors import HistoryIncompatible, PublicationError
+from snaploom.output.documents import corrupt
+from snaploom.output.entries import FileRecord
+from snaploom.output.icebergtable import TABLE, TableChange, is_below, version_key
+from snaploom.spark.jvm import jvm_of
+from snaploom.spark.types import fold_case, struct_from
+
+# Columns as Iceberg declares them.
+
+_SIMPLE: Mapping[type[spark.DataType], str] = {
+    spark.BooleanType: "boolean",
+    spark.ByteType: "int",
+    spark.ShortType: "int",
+    spark.IntegerType: "int",
+    spark.LongType: "long",
+    spark.FloatType: "float",
+    spark.DoubleType: "double",
+    spark.StringType: "string",
+    spark.BinaryType: "binary",
+    spark.DateType: "date",
+    spark.TimestampType: "timestamptz",
+    spark.TimestampNTZType: "timestamp",
+}
+
+
+def has_type(data_type: spark.DataType) -> bool:
+    """Whether Iceberg has a column type for one that is not made of others."""
+    return isinstance(data_type, spark.DecimalType) or type(data_type) in _SIMPLE
+
+
+def iceberg_schema(schema: spark.StructType) -> dict[str, JsonValue]:
+    """The columns as the document that Iceberg's `SchemaParser` reads; ids are provisional.
+
+    Raises:
+        KeyError: a type that `has_type` denies.
+    """
+    return {"schema-id": 0, **_struct(schema, count(1))}
+
+
+def renamed(schema: spark.StructType, table: JsonValue) -> list[str]:
+    """Columns that a table has in other letters, by path: Iceberg distinguishes `ID` and `id`.
+
+    `table` has the existing columns, as in Iceberg's document.
+    """
+    return list(_renamed(schema, table, ""))
+
+
+def _renamed(data_type: spark.DataType, table: JsonValue, path: str) -> Iterator[str]:
+    if not isinstance(table, dict):
+        return
+    match data_type:
+        case spark.StructType():
+            listed = table.get("fields")
+            fields = [one for one in (listed if isinstance(listed, list) else []) if _is(one)]
+            known = {fold_case(str(one["name"])): one for one in fields if isinstance(one, dict)}
+            for field in data_type.fields:
+                found = known.get(fold_case(field.name))
+                if found is None:
+                    continue
+                here = f"{path}{field.name}"
+                if found["name"] != field.name:
+                    yield f"{here} (was {found['name']})"
+                yield from _renamed(field.dataType, found.get("type"), f"{here}.")
+        case spark.ArrayType():
+            yield from _renamed(data_type.elementType, table.get("element"), f"{path}element.")
+        case spark.MapType():
+            yield from _renamed(data_type.keyType, table.get("key"), f"{path}key.")
+            yield from _renamed(data_type.valueType, table.get("value"), f"{path}value.")
+
+
+def _is(field: JsonValue) -> bool:
+    return isinstance(field, dict) and "name" in field
+
+
+def _type(data_type: spark.DataType, ids: Iterator[int]) -> JsonValue:
+    match data_type:
+        case spark.StructType():
+            return _struct(data_type, ids)
+        case spark.ArrayType():
+            return {
+                "type": "list",
+                "element-id": next(ids),
+                "element": _type(data_type.elementType, ids),
+                "element-required": False,
+            }
+        case spark.MapType():
+            return {
+                "type": "map",
+                "key-id": next(ids),
+                "key": _type(data_type.keyType, ids),
+                "value-id": next(ids),
+                "value": _type(data_type.valueType, ids),
+                "value-required": False,
+            }
+        case spark.DecimalType():
+            return f"decimal({data_type.precision}, {data_type.scale})"
+        case _:
+            return _SIMPLE[type(data_type)]
+
+
+def _struct(struct: spark.StructType, ids: Iterator[int]) -> dict[str, JsonValue]:
+    fields: list[JsonValue] = [
+        {
+            "id": next(ids),
+            "name": field.name,
+            "required": False,
+            "type": _type(field.dataType, ids),
+        }
+        for field in struct.fields
+    ]
+    return {"type": "struct", "fields": fields}
+
+
+# Versions of an Iceberg table, made by Iceberg's own library in Spark's JVM.
+
+RUNTIME = "iceberg-spark-runtime-4.1_2.13"
+"""Iceberg's library, as its coordinates name the one for the oldest Spark that is supported."""
+_NAME_MAPPING = "schema.name-mapping.default"
+
+
+def require_iceberg(session: SparkSession, resource: str) -> None:
+    """Refuse a session that does not have Iceberg's library.
+
+    Raises:
+        PublicationError: it does not.
+    """
+    if has_class(session, "org.apache.iceberg.hadoop.HadoopTables"):
+        return
+    raise PublicationError(
+        "Iceberg is not on Spark's class path",
+        resource=resource,
+        path="spec.outputFolder.dataFormat",
+        found=f"Spark {session.version} without org.apache.iceberg",
+        expected=f"org.apache.iceberg:{RUNTIME}, or the one for another Spark",
+        hint="name the jar in run.spark.sparkConf, as spark.jars (a file) or spark.jars.packages "
+        "(coordinates), or put it into Spark's jars",
+    )
+
+
+def has_class(session: SparkSession, name: str) -> bool:
+    """Whether Spark's JVM finds a class."""
+    loader = jvm_of(session).java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        loader.loadClass(name)
+    except Py4JJavaError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class IcebergLibrary:
+    """`TableLibrary` by Iceberg's Java classes."""
+
+    session: SparkSession
+    """With Iceberg on its class path."""
+
+    def created(self, folder: str, schema: str, field_name: str) -> bytes:
+        """As `TableLibrary.created`."""
+        iceberg = jvm_of(self.session).org.apache.iceberg
+        columns = self._columns(struct_from(schema))
+        spec = iceberg.PartitionSpec.builderFor(columns).identity(field_name).build()
+        place = f"{folder}{TABLE}".removesuffix("/")
+        none = self._map({})
+        metadata = iceberg.TableMetadata.newTableMetadata(columns, spec, place, none)
+        mapping = iceberg.mapping.MappingUtil.create(metadata.schema())
+        mapping_json = iceberg.mapping.NameMappingParser.toJson(mapping)
+        properties = self._map({_NAME_MAPPING: mapping_json})
+        return self._document(metadata.replaceProperties(properties))
+
+    def changed(self, folder: str, number: int, change: TableChange) -> bytes | None:
+        """As `TableLibrary.changed`.
+
+        Raises:
+            HistoryIncompatible: the columns contradict those of the table.
+            PublicationError: Iceberg refuses, in its words.
+        """
+        try:
+            table = self._newest(folder, number)
+            if table is None:
+                return None
+            transaction = table.newTransaction()
+            if change.schema:
+                self._evolve(transaction, struct_from(change.schema), change.field_name)
+            self._change(transaction, folder, change)
+            return self._document(transaction.currentMetadata())
+        except Py4JError as error:
+            raise PublicationError(
+                "Iceberg could not make the next version of the table",
+                found=_words(error),
+                hint="nothing was published; 'SNAPLOOM_DEBUG=1' shows more",
+            ) from error
+
+    def lists(self, folder: str, number: int) -> frozenset[str] | None:
+        """As `TableLibrary.lists`.
+
+        Raises:
+            PublicationError: Iceberg cannot read its lists, in its words.
+        """
+        try:
+            table = self._newest(folder, number)
+            if table is None:
+                return None
+            places: set[str] = set()
+            for snapshot in table.snapshots():
+                places.add(snapshot.manifestListLocation())
+                places.update(one.path() for one in snapshot.allManifests(table.io()))
+        except Py4JError as error:
+            raise PublicationError(
+                "Iceberg could not read which lists of files the table needs",
+                found=_words(error),
+                expected="a table that Iceberg reads",
+                hint="run again; if it stays, check the files in metadata/ of the folder with "
+                "'snaploom check'",
+            ) from error
+        return frozenset(place.rpartition("/")[2] for place in places)
+
+    def _newest(self, folder: str, number: int) -> JavaObject | None:
+        """The table as Iceberg sees it; None where a version is not its newest."""
+        place = f"{folder}{TABLE}".removesuffix("/")
+        tables = jvm_of(self.session).org.apache.iceberg.hadoop.HadoopTables(self._configuration())
+        table = tables.load(place)
+        newest = table.operations().current().metadataFileLocation()
+        if not newest.endswith(f"/{version_key(number)}"):
+            return None
+        # The library opens what its lists name: those are read here, and nothing of what they name.
+        current = table.currentSnapshot()
+        for one in current.allManifests(table.io()) if current is not None else ():
+            if not is_below(one.path(), f"{folder}{TABLE}"):
+                raise corrupt(current.manifestListLocation(), f"the list of files {one.path()}")
+        return table
+
+    def _evolve(self, transaction: JavaObject, schema: spark.StructType, partition: str) -> None:
+        """Give the table the columns that it lacks, and wider types where that is possible."""
+        iceberg = jvm_of(self.session).org.apache.iceberg
+        current = transaction.table().schema()
+        clashes = renamed(schema, json.loads(iceberg.SchemaParser.toJson(current)))
+        if clashes:
+            raise _incompatible("columns have names that the table has in other letters", clashes)
+        update = transaction.updateSchema().unionByNameWith(self._columns(schema))
+        if current.columns().size() == 1 and len(schema.fields) > 1:
+            last = [field.name for field in schema.fields if field.name != partition][-1]
+            update = update.moveAfter(partition, last)
+        try:
+            update.commit()
+        except Py4JJavaError as error:
+            raise _incompatible("Iceberg cannot change columns like that", [_words(error)]) from (
+                error
+            )
+
+    def _change(self, transaction: JavaObject, folder: str, change: TableChange) -> None:
+        files = [
+            self._file(transaction.table(), folder, value, file)
+            for value, records in change.added.items()
+            for file in records
+        ]
+        if not change.ended:
+            operation = transaction.newAppend()
+            for file in files:
+                operation = operation.appendFile(file)
+        else:
+            expressions = jvm_of(self.session).org.apache.iceberg.expressions.Expressions
+            operation = transaction.newOverwrite() if files else transaction.newDelete()
+            column = transaction.table().schema().findType(change.field_name)
+            for value in change.ended:
+                is_text = str(column) == "string"
+                rows = expressions.equal(change.field_name, value if is_text else int(value))
+                operation = (
+                    operation.overwriteByRowFilter(rows)
+                    if files
+                    else operation.deleteFromRowFilter(rows)
+                )
+            for file in files:
+                operation = operation.addFile(file)
+        for key, value in change.summary.items():
+            operation = operation.set(key, value)
+        operation.commit()
+
+    def _file(self, table: JavaObject, folder: str, value: str, record: FileRecord) -> JavaObject:
+        """A file that is there, as Iceberg knows files: with rows and bounds from its footer."""
+        jvm = jvm_of(self.session)
+        iceberg = jvm.org.apache.iceberg
+        place = table.io().newInputFile(f"{folder}{record.path}")
+        mapping = iceberg.mapping.NameMappingParser.fromJson(table.properties()[_NAME_MAPPING])
+        kinds = iceberg.MetricsConfig.forTable(table)
+        metrics = iceberg.parquet.ParquetUtil.fileMetrics(place, kinds, mapping)
+        values = jvm.java.util.ArrayList()
+        values.add(value)
+        return (
+            iceberg.DataFiles.builder(table.spec())
+            .withPath(place.location())
+            .withFormat("PARQUET")
+            .withFileSizeInBytes(record.bytes)
+            .withPartitionValues(values)
+            .withMetrics(metrics)
+            .build()
+        )
+
+    def _columns(self, schema: spark.StructType) -> JavaObject:
+        parser = jvm_of(self.session).org.apache.iceberg.SchemaParser
+        return parser.fromJson(json.dumps(iceberg_schema(schema)))
+
+    def _document(self, metadata: JavaObject) -> bytes:
+        parser = jvm_of(self.session).org.apache.iceberg.TableMetadataParser
+        return str(parser.toJson(metadata)).encode()
+
+    def _configuration(self) -> JavaObject:
+        return self.session._jsparkSession.sessionState().newHadoopConf()
+
+    def _map(self, values: Mapping[str, str]) -> JavaObject:
+        made = jvm_of(self.session).java.util.HashMap()
+        for key, value in values.items():
+            made.put(key, value)
+        return made
+
+
+def _incompatible(message: str, found: list[str]) -> HistoryIncompatible:
+    return HistoryIncompatible(
+        f"the snapshot does not fit the output's Iceberg table: {message}",
+        found="; ".join(found),
+        expected="columns with the names that they had, of the same type or a wider one",
+        hint="shape the columns with a FieldTransformer, or publish to a new folder",
+    )
+
+
+def _words(error: Py4JError) -> str:
+    message = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
+    return str(message).splitlines()[0][:500]

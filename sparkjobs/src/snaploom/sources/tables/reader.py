@@ -1,0 +1,243 @@
+"""Tables of Iceberg and Delta as sources, each at one version for the whole run.
+
+Which version that is, is asked once; all reads name it, so that what is committed meanwhile changes
+nothing, and the fingerprint contains it. Snapshots of the source are declared as for files:
+by a column, or by the time of reading. (Versions of a table have commit times, which need not
+be what time the data are of.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from snaploom.errors import SnaploomError, SourceNotReadable
+from snaploom.models.common import EpochNanos
+from snaploom.models.datasource import FromFieldValue
+from snaploom.plan.intervals import READ_TIME, SourceSnapshots
+from snaploom.policy.addresses import hadoop_uri
+from snaploom.sources.declared import DeclaredSource
+from snaploom.sources.port import ReaderContext, SourceFrame, SourceReader, not_listed
+from snaploom.sources.snapshotcolumn import RawValue, SnapshotColumn
+from snaploom.sources.sourcefiles import Change, SourceFiles
+from snaploom.sources.tables.declared import TableSource
+from snaploom.sources.tables.iceberg import has_class
+from snaploom.sources.transformers import check_schema
+from snaploom.spark.failures import translate
+from snaploom.spark.jvm import jvm_of
+from snaploom.spark.types import schema_of
+
+_PATH = "spec.hdfsLike.sourceUriGlobs[0]"
+_ICEBERG = "iceberg"
+_CLASSES: Mapping[str, str] = {
+    _ICEBERG: "org.apache.iceberg.spark.source.IcebergSource",
+    "delta": "io.delta.tables.DeltaTable",
+}
+"""A class by which the library of a format is known."""
+_LIBRARIES: Mapping[str, str] = {
+    _ICEBERG: "org.apache.iceberg:iceberg-spark-runtime-<Spark's version>_2.13",
+    "delta": "io.delta:delta-spark_<Spark's version>_2.13, io.delta:delta-storage, and the "
+    "settings spark.sql.extensions and spark.sql.catalog.spark_catalog",
+}
+
+
+def open_table(source: DeclaredSource, context: ReaderContext) -> SourceReader | None:
+    """The reader of a source that is a table."""
+    if not isinstance(source, TableSource):
+        return None
+    name, settings = source.source.name, source.declared.snapshot.from_field_value
+    table = PinnedTable(context.spark, source)
+    if settings is None:
+        return TableReader(name, table, context.now)
+    return TableColumnReader(name, table, settings)
+
+
+@dataclass(frozen=True)
+class PinnedTable:
+    """A table at the version that it had when it was first looked at."""
+
+    spark: SparkSession
+    source: TableSource
+    """Where it is, and of which format."""
+
+    @property
+    def resource(self) -> str:
+        """`Kind/name` of the source."""
+        return self.source.source.identity
+
+    @cached_property
+    def version(self) -> str | None:
+        """The version: a snapshot's id (Iceberg) or a number (Delta); None before the first.
+
+        Raises:
+            SourceNotReadable: Spark has no library for the format, or there is no such table.
+            SourceError: it cannot be read.
+        """
+        self._require_library()
+        try:
+            return self._iceberg_version() if self._format == _ICEBERG else self._delta_version()
+        except (PySparkException, Py4JError) as error:
+            raise self._failure(error) from error
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """All rows of the version; there is one.
+
+        Raises:
+            SourceError: it cannot be read.
+        """
+        assert self.version is not None  # the caller looked
+        try:
+            reader = self.spark.read.format(self._format).option("versionAsOf", self.version)
+            frame = reader.load(self._place)
+            schema = schema_of(frame, self.resource, "spec.hdfsLike")
+            check_schema(schema, self.resource, "spec.hdfsLike")
+        except (PySparkException, Py4JError) as error:
+            raise self._failure(error) from error
+        return frame
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the version."""
+        return f"{self._format}:{self.version}"
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Nothing."""
+        return ()
+
+    def change(self, now: SourceFiles) -> Change | None:
+        """The version that the table has now, if changed; the version read is kept with it.
+
+        Raises:
+            SourceError: the table cannot be read any more.
+        """
+        version = PinnedTable(self.spark, self.source).version
+        if version == self.version:
+            return None
+        found, expected = f"version {version}", f"version {self.version}"
+        return Change(self.resource, _PATH, found, expected, is_of_read=False)
+
+    @property
+    def _format(self) -> str:
+        return self.source.format
+
+    @property
+    def _place(self) -> str:
+        return hadoop_uri(self.source.globs[0])
+
+    def _iceberg_version(self) -> str | None:
+        place = self._place.removesuffix("/")
+        # Iceberg takes a place, or a name in one of the session's catalogs.
+        separator = "#" if "/" in place else "."
+        refs = self.spark.read.format(_ICEBERG).load(f"{place}{separator}refs")
+        found = refs.where(refs["name"] == "main").select("snapshot_id").first()
+        return None if found is None else str(found[0])
+
+    def _delta_version(self) -> str:
+        tables = jvm_of(self.spark).io.delta.tables.DeltaTable
+        history = tables.forPath(self.spark._jsparkSession, self._place).history(1)
+        found = DataFrame(history, self.spark).select("version").first()
+        assert found is not None  # a table has a first version
+        return str(found[0])
+
+    def _require_library(self) -> None:
+        if has_class(self.spark, _CLASSES[self._format]):
+            return
+        called = self.source.called
+        raise SourceNotReadable(
+            f"Spark has no library for tables of {called}",
+            resource=self.resource,
+            path="spec.hdfsLike.format",
+            found=f"Spark {self.spark.version} without {_CLASSES[self._format]}",
+            expected=_LIBRARIES[self._format],
+            hint="name the jars in run.spark.sparkConf, as spark.jars (files) or "
+            "spark.jars.packages (coordinates), or put them into Spark's jars",
+        )
+
+    def _failure(self, error: PySparkException | Py4JError) -> SnaploomError:
+        found = translate(error, resource=self.resource, path=_PATH)
+        if isinstance(found, SourceNotReadable):
+            return found
+        called = self.source.called
+        return SourceNotReadable(
+            f"the table of {called} cannot be read",
+            resource=self.resource,
+            path=_PATH,
+            found=found.message,
+            expected=f"a table of {called} at {self._place}",
+            hint="check the place, and that format is that of the table",
+        )
+
+
+@dataclass(frozen=True)
+class TableReader:
+    """The whole version is one snapshot, at the instant of the run."""
+
+    name: str
+    table: PinnedTable
+    now: EpochNanos
+
+    def listing(self) -> SourceSnapshots:
+        """The current snapshot; empty before the table's first version.
+
+        Raises:
+            SourceError: the table cannot be read.
+        """
+        return SourceSnapshots() if self.table.version is None else READ_TIME
+
+    def read(self, snapshot: EpochNanos) -> SourceFrame:
+        """All rows.
+
+        Raises:
+            SnapshotMissing: there is no version, or another time is asked for.
+            SourceError: the table cannot be read.
+        """
+        if self.table.version is None or snapshot != self.now:
+            raise not_listed(self.name, snapshot)
+        return SourceFrame(self.table.frame, snapshot, self.table.fingerprint, listed=self.table)
+
+
+@dataclass(frozen=True)
+class TableColumnReader:
+    """A column of the table holds the snapshot of each row."""
+
+    name: str
+    table: PinnedTable
+    settings: FromFieldValue
+
+    def listing(self) -> SourceSnapshots:
+        """The distinct instants of the column; one pass over it.
+
+        Raises:
+            SnapshotValueInvalid: a row has NULL, or a value that is not of its format.
+            SourceError: the table cannot be read.
+        """
+        return SourceSnapshots.of(self._values)
+
+    def read(self, snapshot: EpochNanos) -> SourceFrame:
+        """The rows of one snapshot.
+
+        Raises:
+            SnapshotMissing: there are none.
+            SourceError: the table cannot be read.
+        """
+        values = self._values.get(snapshot)
+        if values is None:
+            raise not_listed(self.name, snapshot)
+        frame = self._column.select(self.table.frame, values)
+        dropped = self._column.field.parts if self.settings.drop_field else ()
+        return SourceFrame(frame, snapshot, self.table.fingerprint, dropped, listed=self.table)
+
+    @cached_property
+    def _column(self) -> SnapshotColumn:
+        return SnapshotColumn.find(self.table.frame.schema, self.settings, self.table.resource)
+
+    @cached_property
+    def _values(self) -> Mapping[EpochNanos, tuple[RawValue, ...]]:
+        return {} if self.table.version is None else self._column.values(self.table.frame)

@@ -1,0 +1,1 @@
+"""Schemas and types of columns, without Spark."""

@@ -1,0 +1,1 @@
+"""Findings about the kinds, across all resources."""

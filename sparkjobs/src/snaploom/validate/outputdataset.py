@@ -1,0 +1,450 @@
+"""OutputDataset: references, names of fields, the snapshots it takes, checks, and libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from snaploom.loading.nearmisses import Guesses, did_you_mean, listing
+from snaploom.models.codes import make_finding
+from snaploom.models.common import NANOS_PER_MILLISECOND, NANOS_PER_SECOND, TimeOffset
+from snaploom.models.datasource import DataSource
+from snaploom.models.findings import Finding
+from snaploom.models.outputdataset import (
+    FromCron,
+    IntervalRules,
+    OutputDataset,
+    TimestampFormat,
+    UsedRelationship,
+)
+from snaploom.policy.fields import (
+    Findings,
+    cron_findings,
+    duplicate_findings,
+    instant_findings,
+    length_findings,
+    range_findings,
+    run_findings,
+    zone_findings,
+)
+from snaploom.policy.pods import spark_findings
+from snaploom.policy.queries import expression_findings, shortened
+from snaploom.policy.references import DATA, Scope, output_column_findings, undeclared_in_output
+from snaploom.policy.sqlfunctions import CHANGES_VERDICTS
+from snaploom.policy.sqltext import SqlFacts
+from snaploom.sources.declared import TABLE_FORMATS
+from snaploom.sources.registry import declared
+from snaploom.types.schemas import split_path
+from snaploom.validate.outputs import brings, folder_findings
+
+# Libraries that Spark needs for the sources of an output, and that only a run can see.
+
+
+def library_findings(output: OutputDataset, scope: Scope) -> Iterator[Finding]:
+    """Libraries that an output's sources need, and that its Spark configuration does not name."""
+    wanted: dict[str, str] = {}
+    for name in scope.reads.reached(output.spec.data_model.sources):
+        kind = declared(scope.sources[name]).table_format
+        if kind is not None:
+            wanted[kind] = min(name, wanted.get(kind, name))
+    for kind, name in sorted(wanted.items()):
+        if not brings(output, kind):
+            yield make_finding(
+                "SL149",
+                f"DataSource/{name} is a table of {TABLE_FORMATS[kind]}, which Spark reads by a "
+                "library that only a run can see",
+                resource=output.identity,
+                path="spec.run.spark.sparkConf",
+                found=f"no jar of {TABLE_FORMATS[kind]}",
+                expected="its library, for the Spark that is used, on Spark's class path",
+            )
+
+
+# Columns that `checks[]` and `clusterBy` name, as far as they can be judged without data.
+
+_TRUE_OR_FALSE = ("boolean", "")
+"""Types of an expectation; of some the text does not show any, and Spark has the last word."""
+
+
+def check_findings(output: OutputDataset, scope: Scope) -> Findings:
+    """Everything that is wrong with the expectations of an output."""
+    fields = _fields(output)
+    findings: list[Finding] = []
+    for index, check in enumerate(output.spec.checks):
+        path = f"spec.checks[{index}].expression"
+        facts, wrong = expression_findings(
+            check.expression, output, path, scope, aggregate=True, refused=CHANGES_VERDICTS
+        )
+        findings.extend(wrong)
+        if facts is not None and not wrong:
+            findings.extend(_not_of_output(output, facts, fields, path))
+            findings.extend(_not_declared(output, facts, fields, path, scope))
+            findings.extend(_not_boolean(output, facts, check.expression, path))
+    return tuple(findings)
+
+
+def cluster_findings(output: OutputDataset, scope: Scope) -> Findings:
+    """Columns of `clusterBy` that the output does not have."""
+    fields = _fields(output)
+    known = {field.casefold() for field in fields}
+    outside = tuple(
+        make_finding(
+            "SL189",
+            "the output has no such column",
+            resource=output.identity,
+            path=f"spec.outputFolder.clusterBy[{index}]",
+            found=name,
+            expected=f"columns below {listing(fields)}",
+            hint=f"for a column of the root, write {DATA}.{name}",
+        )
+        for index, name in enumerate(output.spec.output_folder.cluster_by)
+        if name.partition(".")[0].strip("`").casefold() not in known
+    )
+    wrong = {finding.path for finding in outside}
+    columns = (
+        (f"spec.outputFolder.clusterBy[{index}]", name)
+        for index, name in enumerate(output.spec.output_folder.cluster_by)
+    )
+    undeclared = (
+        _undeclared("SL189", output, name, split_path(name) or (), path, scope)
+        for path, name in columns
+        if path not in wrong
+    )
+    return (*outside, *(finding for found in undeclared for finding in found))
+
+
+def _fields(output: OutputDataset) -> tuple[str, ...]:
+    return (DATA, *(other.field_name for other in output.spec.data_model.other_data_sources))
+
+
+def _not_of_output(
+    output: OutputDataset, facts: SqlFacts, fields: tuple[str, ...], path: str
+) -> list[Finding]:
+    known = {field.casefold() for field in fields}
+    others = [name for name in facts.columns if name.partition(".")[0].casefold() not in known]
+    if not others:
+        return []
+    return [
+        make_finding(
+            "SL188",
+            "the output has no such column",
+            resource=output.identity,
+            path=path,
+            found=", ".join(others),
+            expected=f"columns below {listing(fields)}",
+            hint=did_you_mean(others[0].partition(".")[0], fields)
+            or f"for a column of the root, write {DATA}.{others[0]}; for one of another "
+            "source begin with its fieldName",
+        )
+    ]
+
+
+def _not_declared(
+    output: OutputDataset, facts: SqlFacts, fields: tuple[str, ...], path: str, scope: Scope
+) -> list[Finding]:
+    known = {field.casefold() for field in fields}
+    return [
+        finding
+        for name in facts.columns
+        if name.partition(".")[0].casefold() in known
+        for finding in _undeclared("SL188", output, name, tuple(name.split(".")), path, scope)
+    ]
+
+
+def _undeclared(
+    code: str, output: OutputDataset, name: str, parts: tuple[str, ...], path: str, scope: Scope
+) -> Findings:
+    found = undeclared_in_output(output, parts, scope)
+    if found is None:
+        return ()
+    expected, hint = found
+    return (
+        make_finding(
+            code,
+            "the output has no such column",
+            resource=output.identity,
+            path=path,
+            found=name,
+            expected=expected,
+            hint=hint,
+        ),
+    )
+
+
+def _not_boolean(output: OutputDataset, facts: SqlFacts, text: str, path: str) -> list[Finding]:
+    if facts.data_type in _TRUE_OR_FALSE:
+        return []
+    return [
+        make_finding(
+            "SL188",
+            "an expectation must be true or false",
+            resource=output.identity,
+            path=path,
+            found=f"{shortened(text)} is of type {facts.data_type}",
+            expected="a comparison, such as count(*) > 0 or data.amount >= 0",
+        )
+    ]
+
+
+# Which snapshots an output takes: starts, zones, exclusions, settings that take none at all.
+
+RESOLUTIONS = {
+    TimestampFormat.UNIX_SECONDS: (NANOS_PER_SECOND, "a second"),
+    TimestampFormat.UNIX_MILLISECONDS: (NANOS_PER_MILLISECOND, "a millisecond"),
+}
+"""Shortest time that partition folders can distinguish; ISO 8601 has as many digits as needed."""
+
+_FILTER = "spec.dataModel.rootDataSource.snapshotFilter"
+
+
+def filter_findings(output: OutputDataset, scope: Scope) -> Findings:
+    """Everything that is wrong with an output's choice of snapshots."""
+    snapshot_filter = output.spec.data_model.root_data_source.snapshot_filter
+    if snapshot_filter.from_interval is not None:
+        intervals = snapshot_filter.from_interval
+        zone = intervals.interval_start_date.timezone
+        path = f"{_FILTER}.fromInterval.intervalStartDate.timezone"
+        return (
+            *zone_findings(zone, output, path),
+            *_common(intervals, intervals.interval_length, output, scope, "fromInterval"),
+        )
+    ticks = snapshot_filter.from_cron
+    assert ticks is not None  # guaranteed by one_of
+    return (*_cron(ticks, output), *_common(ticks, ticks.length, output, scope, "fromCron"))
+
+
+def _cron(ticks: FromCron, output: OutputDataset) -> Findings:
+    path = f"{_FILTER}.fromCron"
+    return (
+        *cron_findings(ticks.schedule, output, f"{path}.schedule"),
+        *zone_findings(ticks.time_zone, output, f"{path}.timeZone"),
+        *instant_findings(ticks.start_date, output, f"{path}.startDate")[1],
+    )
+
+
+def _common(
+    rules: IntervalRules, length: TimeOffset, output: OutputDataset, scope: Scope, form: str
+) -> Findings:
+    path = f"{_FILTER}.{form}"
+    length_field = "intervalLength" if form == "fromInterval" else "length"
+    excluded = (
+        finding
+        for index, interval in enumerate(rules.exclude_intervals)
+        for finding in range_findings(
+            interval.from_, interval.to, output, f"{path}.excludeIntervals[{index}]"
+        )
+    )
+    return (
+        *excluded,
+        *length_findings(rules.max_snapshot_age, output, f"{path}.maxSnapshotAge"),
+        *_resolution(length, output, f"{path}.{length_field}"),
+        *_never_published(rules, output, scope, path),
+    )
+
+
+def _resolution(length: TimeOffset, output: OutputDataset, path: str) -> Findings:
+    partitioned = output.spec.output_folder.snapshot_format.hive_partitioned
+    if partitioned is None or partitioned.timestamp_format not in RESOLUTIONS:
+        return ()
+    nanos, name = RESOLUTIONS[partitioned.timestamp_format]
+    longer = length.model_copy(update={"nano": 0})
+    if not longer.is_zero or length.nano >= nanos:
+        return ()
+    return (
+        make_finding(
+            "SL172",
+            f"intervals are shorter than {name}, the resolution of partition folders",
+            resource=output.identity,
+            path=path,
+            found=f"{length.nano} ns, with timestampFormat {partitioned.timestamp_format}",
+            expected=f"at least {name}",
+            hint="use timestampFormat ISO8601_DATE_TIME, or a longer interval",
+        ),
+    )
+
+
+def _never_published(
+    rules: IntervalRules, output: OutputDataset, scope: Scope, path: str
+) -> list[Finding]:
+    root = output.spec.data_model.root_data_source.data_source
+    if rules.only_closed_intervals and _reads_now(scope.sources.get(root), scope):
+        return [_never_closed(root, output, path)]
+    return []
+
+
+def _never_closed(root: str, output: OutputDataset, path: str) -> Finding:
+    return make_finding(
+        "SL179",
+        "nothing will ever be published: the root is known at the time of reading only, "
+        "which always lies in an interval that has not ended",
+        resource=output.identity,
+        path=f"{path}.onlyClosedIntervals",
+        found=f"onlyClosedIntervals true, and DataSource/{root} with fromReadTime",
+        expected="onlyClosedIntervals false, or a root with fromFieldValue",
+        hint=f"write `onlyClosedIntervals: false`, or name a field of DataSource/{root} with "
+        "the time in its snapshot.fromFieldValue",
+    )
+
+
+def _reads_now(source: DataSource | None, scope: Scope) -> bool:
+    read = None if source is None else declared(source).snapshots_of
+    if read is not None:
+        source = scope.sources.get(read)
+    return source is not None and declared(source).is_read_now
+
+
+# OutputDataset: its references, the names of its fields, and its checks.
+
+RESERVED_FIELD = "data"
+"""Field that holds the columns of a source itself, at every level of the output."""
+
+_MODEL = "spec.dataModel"
+
+
+def output_findings(output: OutputDataset, scope: Scope) -> Findings:
+    """Everything that is wrong with one output, references included; not its join tree."""
+    return (
+        *_sources(output, scope),
+        *_field_names(output),
+        *_column_lists(output),
+        *output_column_findings(output, scope),
+        *_relationships(output, scope),
+        *filter_findings(output, scope),
+        *folder_findings(output),
+        *library_findings(output, scope),
+        *check_findings(output, scope),
+        *cluster_findings(output, scope),
+        *run_findings(output.spec.run, output),
+        *spark_findings(output, scope.allow),
+    )
+
+
+def _sources(output: OutputDataset, scope: Scope) -> Findings:
+    model = output.spec.data_model
+    root = (model.root_data_source.data_source, f"{_MODEL}.rootDataSource.dataSource")
+    others = (
+        (other.data_source, f"{_MODEL}.otherDataSources[{index}].dataSource")
+        for index, other in enumerate(model.other_data_sources)
+    )
+    findings: list[Finding] = []
+    first: dict[str, str] = {}
+    for name, path in (root, *others):
+        findings.extend(scope.missing("DataSource", name, output, path))
+        if name in first:
+            findings.append(_listed_twice(output, name, first[name], path))
+        first.setdefault(name, path)
+    return tuple(findings)
+
+
+def _listed_twice(output: OutputDataset, name: str, first: str, path: str) -> Finding:
+    return make_finding(
+        "SL171",
+        f"DataSource/{name} is listed already",
+        resource=output.identity,
+        path=path,
+        found=f"{first} and {path}",
+        expected="each source once, the root included",
+        hint="for a second role, declare a simpleVirtual source over it and list that",
+    )
+
+
+def _field_names(output: OutputDataset) -> Findings:
+    partitioned = output.spec.output_folder.snapshot_format.hive_partitioned
+    taken = {RESERVED_FIELD: "reserved for the columns of the source itself"}
+    findings: list[Finding] = []
+    if partitioned is not None:
+        name = partitioned.field_name
+        if name.casefold() == RESERVED_FIELD:
+            path = "spec.outputFolder.snapshotFormat.hivePartitioned.fieldName"
+            findings.append(_name_taken(output, name, taken[RESERVED_FIELD], path))
+        else:
+            taken[name.casefold()] = "the partition column"
+    for index, other in enumerate(output.spec.data_model.other_data_sources):
+        folded, path = other.field_name.casefold(), f"{_MODEL}.otherDataSources[{index}].fieldName"
+        if folded in taken:
+            findings.append(_name_taken(output, other.field_name, taken[folded], path))
+        taken.setdefault(folded, f"the field of DataSource/{other.data_source}")
+    return tuple(findings)
+
+
+def _name_taken(output: OutputDataset, name: str, by: str, path: str) -> Finding:
+    return make_finding(
+        "SL170",
+        f"the name is {by}" if by.startswith("reserved") else f"the name is taken by {by}",
+        resource=output.identity,
+        path=path,
+        found=name,
+        expected="a name of its own, ignoring case",
+        hint="choose another fieldName",
+    )
+
+
+def _column_lists(output: OutputDataset) -> Findings:
+    model, folder = output.spec.data_model, output.spec.output_folder
+    lists = [
+        (model.root_data_source.root_key, f"{_MODEL}.rootDataSource.rootKey"),
+        (folder.cluster_by, "spec.outputFolder.clusterBy"),
+    ]
+    lists.extend(
+        (other.group_by, f"{_MODEL}.otherDataSources[{index}].transformations.groupBy.fieldNames")
+        for index, other in enumerate(model.other_data_sources)
+    )
+    return tuple(
+        finding for names, path in lists for finding in duplicate_findings(names, output, path)
+    )
+
+
+def _relationships(output: OutputDataset, scope: Scope) -> Findings:
+    findings: list[Finding] = []
+    listed = set(output.spec.data_model.sources)
+    for index, used in enumerate(output.spec.data_model.data_relationships):
+        path = f"{_MODEL}.dataRelationships[{index}]"
+        findings.extend(scope.missing("DataRelationship", used.name, output, f"{path}.name"))
+        relationship = scope.relationships.get(used.name)
+        if relationship is not None:
+            known = relationship.spec.data_sources
+            findings.extend(_exclusions(output, used, known, path, scope.guesses))
+            if listed <= scope.sources.keys():
+                findings.extend(_unused(output, used, listed & set(known), path))
+    return tuple(findings)
+
+
+def _exclusions(
+    output: OutputDataset,
+    used: UsedRelationship,
+    known: tuple[str, ...],
+    path: str,
+    guesses: Guesses,
+) -> list[Finding]:
+    there = frozenset(known)
+    return [
+        make_finding(
+            "SL175",
+            f"DataRelationship/{used.name} has no such source, so there is nothing to exclude",
+            resource=output.identity,
+            path=f"{path}.exclusions[{index}].dataSourceSet[{place}]",
+            found=name,
+            expected="a source of the relationship",
+            hint=guesses.did_you_mean(name, known) or "remove it",
+        )
+        for index, exclusion in enumerate(used.exclusions)
+        for place, name in enumerate(exclusion.data_source_set)
+        if name not in there
+    ]
+
+
+def _unused(
+    output: OutputDataset, used: UsedRelationship, joined: set[str], path: str
+) -> list[Finding]:
+    if len(joined) >= 2:
+        return []
+    return [
+        make_finding(
+            "SL176",
+            f"DataRelationship/{used.name} joins no two sources of this output",
+            resource=output.identity,
+            path=f"{path}.name",
+            found=f"only {next(iter(joined))} of its sources" if joined else "none of its sources",
+            expected="two sources of the relationship among those of the output",
+            hint="remove it, or add the sources that it should join",
+        )
+    ]

@@ -1,0 +1,442 @@
+"""Output folders: absolute, readable, of one output each, and the outputs that read others."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from itertools import islice
+from typing import NamedTuple
+
+from snaploom.models.allowances import Allowances
+from snaploom.models.codes import make_finding
+from snaploom.models.common import CheckMode, Resource
+from snaploom.models.datasource import DataSource
+from snaploom.models.findings import Finding
+from snaploom.models.outputdataset import DataCompression, DataFormat, OutputDataset
+from snaploom.plan.bundle import Bundle
+from snaploom.policy.addresses import (
+    METADATA_NAMES,
+    OF_ADMINISTRATOR,
+    EndpointRules,
+    literal_address,
+    plain_host,
+    refusal_of_address,
+)
+from snaploom.policy.fields import Findings, texts_with, zone_findings
+from snaploom.policy.references import ReadGraph, reads_of
+from snaploom.sources.prefix import normal_uri
+from snaploom.sources.registry import declared
+
+# Servers in the URIs of files: none that a machine or a cloud gives to itself.
+
+_URI = re.compile(r"\s*+([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)")
+_URI_MARK = "://"
+"""The mark of every URI that names a server."""
+_PORT = re.compile(r":[0-9]*$")
+_OF_BUCKETS = frozenset({"cos", "cosn", "gs", "obs", "oss", "s3", "s3a", "s3n"})
+"""Schemes whose authority is the name of a bucket, and no server."""
+_OF_AZURE = frozenset({"abfs", "abfss", "adl", "wasb", "wasbs"})
+_AZURE = (
+    ".azuredatalakestore.net", ".blob.storage.azure.net", ".core.chinacloudapi.cn",
+    ".core.cloudapi.de", ".core.usgovcloudapi.net", ".core.windows.net", ".dfs.storage.azure.net",
+    ".fabric.microsoft.com",
+)  # fmt: skip
+"""How hosts of Azure's stores end, by its documentation of endpoints and of OneLake."""
+
+
+def place_findings(resource: Resource, allow: Allowances) -> tuple[Finding, ...]:
+    """An error for every URI that leads to a metadata service or to no address of a server.
+
+    The list `endpoints` of `allow` may name hosts that are Azure's under another name.
+    """
+    rules = EndpointRules(entries=allow.endpoints)
+    return tuple(
+        make_finding(
+            "SL190",
+            f"this server is not connected to: {why}",
+            resource=resource.identity,
+            path=path,
+            found=host,
+            expected="a place of files",
+            hint="name the bucket, or the server of the files by its host name",
+        )
+        for path, text in texts_with(resource, _URI_MARK)
+        for host, why in _refused(text, rules)
+    )
+
+
+def _refused(text: str, rules: EndpointRules) -> Iterator[tuple[str, str]]:
+    found = _URI.match(text)
+    if found is None or found[1].lower() in _OF_BUCKETS:
+        return
+    for host in found[2].rpartition("@")[2].split(","):
+        plain = plain_host(_PORT.sub("", host) if _has_port(host) else host)
+        why = _refusal_of(plain)
+        if not why and found[1].lower() in _OF_AZURE and not plain.endswith(_AZURE):
+            why = "" if rules.names(plain, 443) else "it is no host of Azure's stores"
+        if why:
+            yield host, why
+
+
+def _has_port(host: str) -> bool:
+    """Whether a colon begins a port: an IPv6 address has more than one, or brackets."""
+    return host.count(":") == 1 or "]:" in host
+
+
+def _refusal_of(host: str) -> str:
+    if "." in host and host in METADATA_NAMES:
+        return "it is a metadata service"
+    address = literal_address(host)
+    return "" if address is None else refusal_of_address(address, OF_ADMINISTRATOR, host, 0)
+
+
+# Where an output is published: an absolute folder of its own, in a form that can be read.
+
+FOLDER = "spec.outputFolder"
+"""Path of the checked field."""
+_JARS = "jars"
+"""Part of the names of all settings by which Spark is given jars."""
+_ABSOLUTE = re.compile(r"/|file:/|[A-Za-z][A-Za-z0-9+.-]*://[^/]")
+
+
+def folder_findings(output: OutputDataset) -> Findings:
+    """Everything that is wrong with one output's folder by itself."""
+    folder = output.spec.output_folder
+    partitioned = folder.snapshot_format.hive_partitioned
+    zone = partitioned.output_timezone if partitioned else "UTC"
+    return (
+        *_absolute(output),
+        *_checkpoints(output),
+        *zone_findings(zone, output, f"{FOLDER}.snapshotFormat.hivePartitioned.outputTimezone"),
+        *_readable(output),
+        *_table(output),
+    )
+
+
+def _absolute(output: OutputDataset) -> Findings:
+    uri = output.spec.output_folder.folder_uri
+    steps = {".", ".."} & set(uri.split("/"))
+    if _ABSOLUTE.match(uri) and not steps:
+        return ()
+    return (
+        make_finding(
+            "SL173",
+            "the folder must be absolute, without `.` and `..`",
+            resource=output.identity,
+            path=f"{FOLDER}.folderUri",
+            found=uri,
+            expected="/folder/ or scheme://bucket/folder/",
+        ),
+    )
+
+
+def _checkpoints(output: OutputDataset) -> Findings:
+    uri = output.spec.run.checkpoint_uri
+    if uri is None:
+        return ()
+    path = "spec.run.checkpointUri"
+    if not _ABSOLUTE.match(uri) or {".", ".."} & set(uri.split("/")):
+        code, message = "SL173", "the folder must be absolute, without `.` and `..`"
+        expected = "/folder/ or scheme://bucket/folder/"
+    else:
+        own = comparable_folder(output.spec.output_folder.folder_uri)
+        place = comparable_folder(uri)
+        if not place.startswith(own) and not own.startswith(place):
+            return ()
+        code, message = "SL174", "checkpoints would lie in the output's folder, or around it"
+        expected = "a folder apart from the output's"
+    return (
+        make_finding(
+            code, message, resource=output.identity, path=path, found=uri, expected=expected
+        ),
+    )
+
+
+def _readable(output: OutputDataset) -> Findings:
+    folder = output.spec.output_folder
+    if (folder.data_format, folder.new_compression) != (
+        DataFormat.JSONL,
+        DataCompression.SNAPPY,
+    ):
+        return ()
+    return (
+        make_finding(
+            "SL178",
+            "JSON Lines compressed with SNAPPY can be read by few tools outside Hadoop and Spark",
+            resource=output.identity,
+            path=f"{FOLDER}.dataCompression",
+            found="SNAPPY (default)" if folder.data_compression is None else "SNAPPY",
+            expected="GZIP or NONE",
+        ),
+    )
+
+
+def _table(output: OutputDataset) -> Iterator[Finding]:
+    """Settings that an Iceberg table needs, lacks, or declares in another way."""
+    folder = output.spec.output_folder
+    if folder.data_format is not DataFormat.ICEBERG:
+        return
+    if not brings(output, "iceberg"):
+        yield make_finding(
+            "SL149",
+            "publishing needs Iceberg's library on Spark's class path, which only a run can see",
+            resource=output.identity,
+            path=f"{FOLDER}.dataFormat",
+            found="ICEBERG, and no jar of Iceberg in run.spark.sparkConf",
+            expected="iceberg-spark-runtime for the Spark that is used",
+        )
+    if folder.incompatible_schema is CheckMode.WARN:
+        yield make_finding(
+            "SL184",
+            "an Iceberg table has one schema, so that no snapshot can break with it",
+            resource=output.identity,
+            path=f"{FOLDER}.incompatibleSchema",
+            found="WARN",
+            expected="FAIL",
+        )
+    if folder.register_table is not None:
+        yield make_finding(
+            "SL184",
+            "an Iceberg table is not registered as a table of files beside it",
+            resource=output.identity,
+            path=f"{FOLDER}.registerTable",
+            found=folder.register_table.name,
+            expected="an output without it",
+            hint="read the table at `<folderUri>iceberg`, or register that place in your catalog",
+        )
+
+
+def brings(output: OutputDataset, library: str) -> bool:
+    """Whether the run's own Spark configuration names a jar of a library."""
+    spark = output.spec.run.spark
+    settings = {} if spark is None else spark.spark_conf
+    return any(library in value.lower() for key, value in settings.items() if _JARS in key)
+
+
+def comparable_folder(uri: str) -> str:
+    """The URI of a folder in one of the spellings that lead to it, with `/` at its end."""
+    scheme, separator, rest = normal_uri(uri).rpartition("://")
+    return scheme + separator + re.sub(r"/+", "/", f"{rest}/")
+
+
+# Outputs that would publish into each other's folders: the later one gets the finding (rule P14).
+
+
+def folder_of(output: OutputDataset) -> str:
+    """The folder that an output publishes into, as it can be compared with others."""
+    return comparable_folder(output.spec.output_folder.folder_uri)
+
+
+def overlap(output: OutputDataset, other: OutputDataset) -> Finding | None:
+    """Faults of an output whose folder is, lies in, or holds that of another.
+
+    Returns:
+        The finding, which blames `output`; None where the folders are apart.
+    """
+    mine, theirs = folder_of(output), folder_of(other)
+    if mine == theirs:
+        message = f"{other.identity} publishes to the same folder"
+    elif mine.startswith(theirs):
+        message = f"the folder lies in the folder of {other.identity}"
+    elif theirs.startswith(mine):
+        message = f"the folder of {other.identity} lies in this folder"
+    else:
+        return None
+    return make_finding(
+        "SL174",
+        message,
+        resource=output.identity,
+        path=f"{FOLDER}.folderUri",
+        found=f"{output.spec.output_folder.folder_uri}, and "
+        f"{other.spec.output_folder.folder_uri} of {other.identity}",
+        expected="a folder of its own for every OutputDataset",
+    )
+
+
+def overlap_findings(outputs: Iterable[OutputDataset]) -> tuple[Finding, ...]:
+    """A finding for every output whose folder overlaps with that of one that came before it.
+
+    The first of all that do is named. It takes as long as sorting does, however many there are.
+    """
+    placed = sorted(map(_place, outputs), key=lambda each: (each.folder, each.output.identity))
+    pairs = zip(placed, _foremost(placed), strict=True)
+    found = (overlap(each.output, first.output) for each, first in pairs if first.rank < each.rank)
+    return tuple(finding for finding in found if finding is not None)
+
+
+class _Placed(NamedTuple):
+    """An output, with its compared properties."""
+
+    folder: str
+    rank: tuple[str, str, str]
+    """Order of precedence; times are text of one form, so that they are compared as such."""
+    output: OutputDataset
+
+
+def _place(output: OutputDataset) -> _Placed:
+    folder, created = folder_of(output), output.metadata.creation_timestamp
+    return _Placed(folder, (created or "", folder, output.identity), output)
+
+
+def _first(one: _Placed, other: _Placed) -> _Placed:
+    return min(one, other, key=lambda each: each.rank)
+
+
+def _foremost(placed: list[_Placed]) -> list[_Placed]:
+    """Of each output and all that overlap with it, the one that came first.
+
+    They are sorted by their folders, so that one within a folder follows it.
+    """
+    above: list[int] = []
+    """Where the folders that the last one lies in are, the outermost first."""
+    outer = list(placed)
+    """Of each, and the folders that it lies in, the first."""
+    inner = list(placed)
+    """Of each, and the folders that lie in it, the first."""
+    for number, each in enumerate(placed):
+        while above and not each.folder.startswith(placed[above[-1]].folder):
+            _leave(above, inner)
+        if above:
+            outer[number] = _first(outer[above[-1]], each)
+        above.append(number)
+    while above:
+        _leave(above, inner)
+    return list(map(_first, outer, inner))
+
+
+def _leave(above: list[int], inner: list[_Placed]) -> None:
+    """Leave a folder, and record its foremost output in the folder around it."""
+    left = above.pop()
+    if above:
+        inner[above[-1]] = _first(inner[above[-1]], inner[left])
+
+
+# Which outputs an output reads: those whose folder holds files of its sources.
+
+_SPECIAL = re.compile(r"[*?\[\]{}\\]")
+_CHOICE = re.compile(r"\{([^{}]*)\}")
+_ESCAPED = re.compile(r"\\(.)")
+_MOST_CHOICES = 256
+"""Expansions of `{a,b}` that are compared; beyond, only the text before the first is."""
+
+
+def upstream_outputs(bundle: Bundle, outputs: Iterable[OutputDataset]) -> tuple[OutputDataset, ...]:
+    """The outputs whose published files an output reads, ordered by name.
+
+    `outputs` are the candidates, without the output itself.
+    """
+    listed = tuple(outputs)
+    sources = {source.name: source for source in bundle.data_sources}
+    names = _Folders(listed, sources).read_by(bundle.output)
+    found = (output for output in listed if output.name in names)
+    others = (output for output in found if output.name != bundle.output.name)
+    return tuple(sorted(others, key=lambda output: output.name))
+
+
+def dependence_findings(
+    judged: Iterable[OutputDataset],
+    outputs: Mapping[str, OutputDataset],
+    sources: Mapping[str, DataSource],
+) -> tuple[Finding, ...]:
+    """A finding for every output that reads itself, directly or through others.
+
+    Only `judged` get findings; `outputs` and `sources` are all of the namespace.
+    """
+    asked = tuple(judged)
+    if not asked:
+        return ()
+    folders = _Folders(outputs.values(), sources)
+    reads = ReadGraph({name: folders.read_by(output) for name, output in outputs.items()})
+    circles = ((output, reads.circle(output.name)) for output in asked)
+    return tuple(_finding(output, circle) for output, circle in circles if circle)
+
+
+class _Folders:
+    """Outputs by their folders, found by the files that somebody reads."""
+
+    def __init__(self, outputs: Iterable[OutputDataset], sources: Mapping[str, DataSource]) -> None:
+        self._sources, self._reads = sources, reads_of(sources)
+        self._names: defaultdict[str, set[str]] = defaultdict(set)
+        for output in outputs:
+            folder = comparable_folder(output.spec.output_folder.folder_uri)
+            self._names[folder].add(output.name)
+        self._sorted = sorted(self._names)
+
+    def read_by(self, output: OutputDataset) -> set[str]:
+        """Names of the outputs that an output reads."""
+        sources = self._reads.reached(output.spec.data_model.sources)
+        globs = (glob for name in sources for glob in declared(self._sources[name]).globs)
+        folders = {folder for glob in globs for folder in self._read_at(glob)}
+        return {name for folder in folders for name in self._names[folder]}
+
+    def _read_at(self, glob: str) -> Iterator[str]:
+        for choice in _choices(glob):
+            steps = comparable_folder(choice).split("/")
+            for folder in self._near(choice):
+                if _is_below(steps, folder.rstrip("/").split("/")):
+                    yield folder
+
+    def _near(self, glob: str) -> Iterator[str]:
+        """Folders that begin as the glob does, and those that the glob's own folders lie in."""
+        fixed = comparable_folder(_SPECIAL.split(glob, maxsplit=1)[0])
+        end = fixed.find("/")
+        while end >= 0:
+            if fixed[: end + 1] in self._names:
+                yield fixed[: end + 1]
+            end = fixed.find("/", end + 1)
+        begins = fixed.rstrip("/")
+        for folder in islice(self._sorted, bisect_left(self._sorted, begins), None):
+            if not folder.startswith(begins):
+                break
+            yield folder
+
+
+def _choices(glob: str) -> tuple[str, ...]:
+    """The globs that `{a,b}` stands for; the fixed beginning, where they are too many."""
+    found = [glob]
+    while any(_CHOICE.search(each) for each in found):
+        if len(found) > _MOST_CHOICES:
+            return (f"{_SPECIAL.split(glob, maxsplit=1)[0]}*/**",)
+        found = [
+            each[: choice.start()] + text + each[choice.end() :] if choice else each
+            for each in found
+            for choice in (_CHOICE.search(each),)
+            for text in (choice[1].split(",") if choice else ("",))
+        ]
+    return tuple(found)
+
+
+def _is_below(glob: list[str], folder: list[str]) -> bool:
+    """Whether files that a glob matches can lie in a folder; both as steps of a path."""
+    for step, name in zip(glob, folder, strict=False):
+        if step == "**":
+            return True
+        if not fnmatchcase(name, _ESCAPED.sub(r"[\1]", step).replace("[^", "[!")):
+            return False
+    return len(glob) > len(folder)
+
+
+def _finding(output: OutputDataset, circle: Sequence[str]) -> Finding:
+    itself = len(circle) == 2
+    return make_finding(
+        "SL181",
+        "the output reads its own snapshots"
+        if itself
+        else "outputs read each other's snapshots in a circle",
+        resource=output.identity,
+        path="spec.dataModel",
+        found=" -> ".join(f"OutputDataset/{name}" for name in circle),
+        expected="sources whose files do not come from this output",
+    )
+
+
+def read_first(bundles: Sequence[Bundle]) -> Mapping[str, frozenset[str]]:
+    """By output, the others whose folders it reads."""
+    outputs = [bundle.output for bundle in bundles]
+    return {
+        bundle.output.name: frozenset(read.name for read in upstream_outputs(bundle, outputs))
+        for bundle in bundles
+    }
