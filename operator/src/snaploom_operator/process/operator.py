@@ -360,7 +360,8 @@ async def _watch_clock(operator: Operator) -> None:
     while True:
         await asyncio.sleep(CLOCK_CHECK_SECONDS)
         # kopf's views of an object and the plans that are dropped are cycles: they hold megabytes
-        # until the oldest generation is collected, which Python does rarely; an idle process has none.
+        # until the oldest generation is collected, which Python does rarely. An idle process has
+        # none.
         if gc.get_count()[2]:
             gc.collect()
         jumped = operator.handle_clock_jump()
