@@ -21,8 +21,8 @@ from snaploom.plan.intervals import SourceSnapshots
 from snaploom.plan.plan import PublishedState, plan_run
 from snaploom.plan.steps import refuse_empty_root
 from snaploom.run.declarations import Declarations, read_declarations
-from snaploom.run.events import preflight_finding
 from snaploom.run.plannedoutput import plan_output
+from snaploom.run.runevents import preflight_finding
 
 FOLDER = Path(__file__).parents[1] / "samples" / "findings"
 """Where the inputs are."""

@@ -59,10 +59,10 @@ from snaploom.plugins.flint.store import open_opensearch_base
 from snaploom.plugins.flint.values import written
 from snaploom.policy.fileformats import FormatPlace, require_format
 from snaploom.project.results import Run, Runs
+from snaploom.run.clusterobjects import ClusterLease
 from snaploom.run.declarations import read_bundle_file, read_declarations, refuse, unstarted_report
-from snaploom.run.events import Interruption
 from snaploom.run.joblog import Owner, RunIdentity
-from snaploom.run.kubernetes import ClusterLease
+from snaploom.run.runevents import Interruption
 from snaploom.run.session.spark import build_session
 from snaploom.skipping.formats.parquetfiles import open_keys
 from snaploom.skipping.indexes.base import index_type

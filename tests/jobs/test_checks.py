@@ -11,7 +11,7 @@ from support.weaving.loom import Loom, ids
 
 from snaploom.engine.expectations import Expectations
 from snaploom.models.common import CheckMode
-from snaploom.run.events import Warned
+from snaploom.run.runevents import Warned
 
 pytestmark = pytest.mark.spark
 

@@ -24,7 +24,7 @@ from snaploom.output.leaseholder import SCOPE
 from snaploom.plan.bundle import BUNDLE_FORMAT, Bundle
 from snaploom.plan.bundles import bundle_for
 from snaploom.run import clusterjob, clusterwork
-from snaploom.run.events import SnapshotPublished
+from snaploom.run.runevents import SnapshotPublished
 from snaploom.run.weaving.requests import RunRequest
 
 SLOW = "aggregate(sequence(1, 20000), 0L, (total, x) -> total + x)"

@@ -18,9 +18,9 @@ from snaploom.output.leaseholder import LeaseTerms, OpenLease
 from snaploom.output.leases import Swap
 from snaploom.plan.bundle import Bundle
 from snaploom.run import clusterjob
+from snaploom.run.clusterobjects import lease_name
 from snaploom.run.declarations import report_exit_code
-from snaploom.run.events import Event, LeaseAwaited, SnapshotPublished
-from snaploom.run.kubernetes import lease_name
+from snaploom.run.runevents import Event, LeaseAwaited, SnapshotPublished
 
 pytestmark = pytest.mark.spark
 

@@ -17,7 +17,7 @@ from snaploom.errors import HistoryIncompatible, StorageError
 from snaploom.models.common import now
 from snaploom.models.report import CollectedFiles, RunPhase
 from snaploom.output.gc import collect_garbage, find_garbage
-from snaploom.run.events import FilesCollected
+from snaploom.run.runevents import FilesCollected
 from snaploom.run.weaving import outputrun
 
 pytestmark = pytest.mark.spark

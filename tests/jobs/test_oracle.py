@@ -43,8 +43,8 @@ from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import open_folder
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.bundles import bundle_for
-from snaploom.run.events import Interruption
 from snaploom.run.job import Job
+from snaploom.run.runevents import Interruption
 from snaploom.run.weaving.outputrun import weave_output
 
 OUTPUT = "wide"

@@ -12,7 +12,7 @@ from support.weaving.loom import Loom, Woven, ids
 import snaploom
 from snaploom.models.common import format_instant
 from snaploom.models.report import RunPhase, SnapshotReason
-from snaploom.run.events import (
+from snaploom.run.runevents import (
     ManifestRead,
     SnapshotLeftOut,
     SnapshotPublished,

@@ -12,7 +12,7 @@ from support.weaving.loom import Loom, ids
 import snaploom
 from snaploom.models.report import Report, RunPhase
 from snaploom.output.folder import CrashPoint
-from snaploom.run.events import Interruption, SnapshotPublished
+from snaploom.run.runevents import Interruption, SnapshotPublished
 from snaploom.run.weaving.requests import RunOptions
 
 pytestmark = pytest.mark.spark

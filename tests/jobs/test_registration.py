@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from support.weaving.loom import Loom, ids
 
 from snaploom.models.common import now
-from snaploom.run.events import Warned
 from snaploom.run.published.content import remove_output
+from snaploom.run.runevents import Warned
 
 pytestmark = pytest.mark.spark
 

@@ -17,8 +17,7 @@ from support.operator.fakeconfigmaps import LOST, FakeConfigMaps, failure, servi
 from support.weaving.loom import Loom
 
 from snaploom.models.report import Report, RunPhase, SnapshotReason, Unpublished
-from snaploom.run.joblog import Owner, RunIdentity
-from snaploom.run.kubernetes import (
+from snaploom.run.clusterobjects import (
     ROUNDS,
     ConfigMapPlace,
     ConfigMapReport,
@@ -26,6 +25,7 @@ from snaploom.run.kubernetes import (
     connect,
     labels_of,
 )
+from snaploom.run.joblog import Owner, RunIdentity
 from snaploom.run.reports.writer import LARGEST_REPORT, ReportNotOurs, ReportNotWritten
 
 Raw = dict[str, Any]

@@ -15,7 +15,7 @@ from snaploom.files.listed import NoOtherFiles, SparkNeeded
 from snaploom.models.common import now, parse_instant
 from snaploom.models.report import Report
 from snaploom.output import layout
-from snaploom.run.events import Interruption
+from snaploom.run.runevents import Interruption
 from snaploom.run.weaving.preparation import prepare
 from snaploom.run.weaving.requests import PlanRequest, RunOptions, RunRequest
 from snaploom.run.weaving.runs import EndedRun, begun_run, planned_without_spark

@@ -11,7 +11,7 @@ from support.weaving.loom import Loom, ids
 
 import snaploom
 from snaploom.models.report import RunPhase
-from snaploom.run.events import SnapshotStarted
+from snaploom.run.runevents import SnapshotStarted
 
 pytestmark = pytest.mark.spark
 

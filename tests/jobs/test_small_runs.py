@@ -22,9 +22,9 @@ from snaploom.models.common import parse_instant
 from snaploom.models.run import RunSettings
 from snaploom.plan.bundle import Bundle
 from snaploom.run.declarations import read_declarations
-from snaploom.run.events import Interruption
 from snaploom.run.published import content
 from snaploom.run.published.outputcheck import CheckRequest
+from snaploom.run.runevents import Interruption
 from snaploom.run.session import spark as sessions
 from snaploom.run.session.classarchive import JAVA_VARIABLES, SMALL_BYTES
 from snaploom.run.session.jvm import SparkNotStarted

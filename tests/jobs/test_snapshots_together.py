@@ -16,7 +16,7 @@ from snaploom.errors import SourceNotReadable
 from snaploom.models.common import now
 from snaploom.models.report import Report, RunPhase
 from snaploom.output.gc import find_garbage
-from snaploom.run.events import Interruption, JoinPlanned, SnapshotPublished
+from snaploom.run.runevents import Interruption, JoinPlanned, SnapshotPublished
 from snaploom.run.weaving import ahead
 from snaploom.run.weaving.ahead import SnapshotsAhead
 from snaploom.run.weaving.requests import RunOptions

@@ -25,8 +25,8 @@ from snaploom.output.leaseholder import SCOPE, TERMS, ClaimLease, LeaseKeeper, L
 from snaploom.output.leases import Contender, Lease, LeaseState, Swap, carry_out
 from snaploom.output.publication import Published
 from snaploom.output.state import FolderState
+from snaploom.run.clusterobjects import FOLDER, ClusterLease, lease_name
 from snaploom.run.joblog import Owner, RunIdentity
-from snaploom.run.kubernetes import FOLDER, ClusterLease, lease_name
 
 ONE, TWO = a_run().run_id, a_run().run_id
 Party = Callable[[], Lease]

@@ -47,7 +47,7 @@ from snaploom.output import documents, gc, layout
 from snaploom.output import gc as runcleanup
 from snaploom.output.documents import NumberedLog
 from snaploom.output.entries import Tombstone
-from snaploom.output.folder import Run, open_folder, prepare_folder
+from snaploom.output.folder import Folder, Run, open_folder, prepare_folder
 from snaploom.output.gc import Garbage, Verdict, collect_garbage, find_garbage, sweep
 from snaploom.output.publication import Published, WriteResult, publish
 from snaploom.output.state import FolderState, tombstone_of
@@ -316,7 +316,7 @@ def test_a_collector_that_revokes_nobody_is_caught(
 ) -> None:
     """The explorer finds the fault that rule P11 is there for."""
     monkeypatch.setattr(gc, "_is_dead", lambda item, state, run: True)
-    monkeypatch.setattr(gc, "_revoke", lambda folder, run_ids, run: folder.log.read())
+    monkeypatch.setattr(Folder, "revoke", lambda folder, run_ids, run: folder.log.read())
     explorer = Explorer(content, (WRITER, OLD), Mishaps(), is_quiet)
     with pytest.raises(AssertionError):
         explorer.explore(Invariants((WRITER, OLD)).check)
@@ -328,7 +328,7 @@ def test_a_sweeper_that_does_not_wait_or_revoke_is_caught(
 ) -> None:
     monkeypatch.setattr(runcleanup, "ended_at", lambda store, seq, run_id: -GRACE)
     monkeypatch.setattr(gc, "_is_dead", lambda item, state, run: True)
-    monkeypatch.setattr(gc, "_revoke", lambda folder, run_ids, run: folder.log.read())
+    monkeypatch.setattr(Folder, "revoke", lambda folder, run_ids, run: folder.log.read())
     first = with_snapshot(content) if PRUNER in actors else content
     with pytest.raises(AssertionError):
         Explorer(first, actors, Mishaps(), is_quiet).explore(Invariants(actors).check)

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from snaploom.run.databases import read_database as read_database
     from snaploom.run.declarations import folder_declared as folder_declared
     from snaploom.run.declarations import read_declarations as read_declarations
+    from snaploom.run.indexes.indexrequests import places_on_publish as places_on_publish
     from snaploom.run.indexes.jobs import advise_files as advise_files
     from snaploom.run.indexes.jobs import carry_out as carry_out
     from snaploom.run.indexes.jobs import explain_query as explain_query
     from snaploom.run.indexes.jobs import sort_files as sort_files
-    from snaploom.run.indexes.requests import places_on_publish as places_on_publish
     from snaploom.run.lineage.listener import LineageListener as LineageListener
     from snaploom.run.published.content import check_content as check_content
     from snaploom.run.published.rowdiff import compare_data as compare_data
@@ -68,7 +68,7 @@ PLACES = {
     "judge_sql": "snaploom.policy.sql:judge",
     "offer_flint": "snaploom.plugins.flint.datasource:offer",
     "open_place": "snaploom.run.session.spark:open_place",
-    "places_on_publish": "snaploom.run.indexes.requests:places_on_publish",
+    "places_on_publish": "snaploom.run.indexes.indexrequests:places_on_publish",
     "plan_in_session": "snaploom.run.weaving.sparkruns:plan_in_session",
     "published_frame": "snaploom.engine.publishedfiles.frame:published_frame",
     "read_contract": "snaploom.run.contracts.file:read_contract",

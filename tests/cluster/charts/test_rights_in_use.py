@@ -35,8 +35,8 @@ from snaploom.models.common import now
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import RunPhase
 from snaploom.output.leases import Contender, carry_out
+from snaploom.run.clusterobjects import ClusterLease, ConfigMapPlace, ConfigMapReport
 from snaploom.run.joblog import Owner, RunIdentity
-from snaploom.run.kubernetes import ClusterLease, ConfigMapPlace, ConfigMapReport
 from snaploom_operator.apply.actions import apply
 from snaploom_operator.apply.events import EventRecorder
 from snaploom_operator.cluster.client import open_cluster

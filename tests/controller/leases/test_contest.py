@@ -27,8 +27,8 @@ from snaploom.files.stores import open_store
 from snaploom.output.folder import open_folder
 from snaploom.output.leaseholder import ClaimLease
 from snaploom.output.leases import Attempt, Contender, Lease, LeaseState, Read, Swap, carry_out
+from snaploom.run.clusterobjects import ClusterLease
 from snaploom.run.joblog import Owner, RunIdentity
-from snaploom.run.kubernetes import ClusterLease
 from snaploom_operator.cluster.lease import LeaseObject
 from snaploom_operator.cluster.port import CONFIG_MAPS
 from snaploom_operator.objects import Metadata

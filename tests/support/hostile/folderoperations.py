@@ -26,7 +26,7 @@ from snaploom.output.leases import Swap
 from snaploom.output.publication import WriteResult, publish
 from snaploom.output.removal import remove_folder
 from snaploom.run.declarations import read_declarations
-from snaploom.run.events import estimate_of
+from snaploom.run.runevents import estimate_of
 from snaploom.run.weaving.history import delete_old_snapshots
 from snaploom.run.weaving.preflight import published_state
 

@@ -41,8 +41,8 @@ from support.operator.jobscripts import (
 
 from snaploom.models.report import Report
 from snaploom.models.run import Submitter
+from snaploom.run.clusterobjects import KEY
 from snaploom.run.joblog import Owner
-from snaploom.run.kubernetes import KEY
 from snaploom_operator.cluster.port import CONFIG_MAPS, PODS, Cluster
 from snaploom_operator.errors import ObjectExists, ObjectMissing, ResourceUnknown
 from snaploom_operator.objects import Application, ApplicationState

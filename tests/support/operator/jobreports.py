@@ -20,8 +20,8 @@ from snaploom.models.report import (
     SnapshotReport,
 )
 from snaploom.models.skippingindex import IndexedFiles, IndexState
+from snaploom.run.clusterobjects import ConfigMapPlace, ConfigMapReport
 from snaploom.run.joblog import Owner, RunIdentity
-from snaploom.run.kubernetes import ConfigMapPlace, ConfigMapReport
 
 Raw = dict[str, Any]
 STARTED = "2024-05-01T00:00:00Z"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from snaploom.cli.main import main
-from snaploom.run.events import Interruption
+from snaploom.run.runevents import Interruption
 from snaploom.skipping.stores.folder import FolderIndexStore
 
 Result = TypeVar("Result")

@@ -14,9 +14,9 @@ from snaploom.output.entries import FolderIdentity, FolderSettings
 from snaploom.output.folder import Folder, open_folder, prepare_folder
 from snaploom.output.publication import SnapshotTarget, WriteResult, publish
 from snaploom.output.state import FolderState
-from snaploom.run.events import Interruption
 from snaploom.run.published.sort import sort_snapshots
 from snaploom.run.published.sortrequests import SnapshotsSorted, place_of_folder
+from snaploom.run.runevents import Interruption
 from snaploom.skipping.advice.orders import SortRequest
 
 ROWS, FILES = 4000, 4

@@ -8,7 +8,7 @@ from typing import Any
 from support.declared.declarations import Raw
 
 from snaploom.models.common import parse_instant
-from snaploom.run.events import ReadColumns
+from snaploom.run.runevents import ReadColumns
 
 TIME = parse_instant("2020-01-01T00:00:00Z")
 

@@ -22,8 +22,8 @@ from snaploom.output.leaseholder import TERMS, LeaseTerms, OpenLease
 from snaploom.output.state import FolderState
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.bundles import bundle_for
-from snaploom.run.events import Event, Interruption
 from snaploom.run.job import Job
+from snaploom.run.runevents import Event, Interruption
 from snaploom.run.weaving.outputrun import weave_output
 from snaploom.run.weaving.requests import AS_DECLARED, RunOptions
 

@@ -6,6 +6,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -138,3 +139,17 @@ def test_what_is_imported_on_demand_is_there(name):
 def test_other_names_are_refused():
     with pytest.raises(AttributeError, match=r"snaploom\.ondemand"):
         _ = ondemand.nothing
+
+
+PROGRAMS = [
+    path
+    for path in Path(snaploom.__file__).parent.rglob("*.py")
+    if 'if __name__ == "__main__":' in path.read_text("utf-8")
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+def test_no_module_beside_a_program_hides_an_installed_package(program):
+    # Python looks for packages beside the file that it starts before it looks anywhere else.
+    beside = {path.stem for path in program.parent.iterdir()} - {"__init__", "__pycache__"}
+    assert beside & {*sys.stdlib_module_names, *packages_distributions()} == set()

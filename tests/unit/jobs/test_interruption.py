@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from snaploom.errors import Interrupted
-from snaploom.run import events as module
-from snaploom.run.events import Interruption, run_interruptibly, signal_handlers
+from snaploom.run import runevents as module
+from snaploom.run.runevents import Interruption, run_interruptibly, signal_handlers
 
 
 def nothing() -> None:

@@ -17,7 +17,6 @@ from snaploom.models.common import parse_instant
 from snaploom.models.report import Report, RunPhase
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.bundles import bundle_for
-from snaploom.run.events import Event, SnapshotStarted, Warned
 from snaploom.run.lineage.activation import (
     LineageSettings,
     LineageSettingsInvalid,
@@ -26,6 +25,7 @@ from snaploom.run.lineage.activation import (
 )
 from snaploom.run.lineage.events import LineageRun, start_of
 from snaploom.run.lineage.listener import MOST_FAILURES, LineageListener, Sender, open_transport
+from snaploom.run.runevents import Event, SnapshotStarted, Warned
 
 AT = parse_instant("2020-01-03T00:00:00Z")
 DAY = "2020-01-03T00:00:00Z"

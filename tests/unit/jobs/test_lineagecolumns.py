@@ -23,8 +23,8 @@ from support.weaving.lineagecolumns import ADDRESS, CUSTOMER, TIME, WOVEN, array
 
 from snaploom.plan.bundles import bundle_for
 from snaploom.plan.plan import plan_offline
-from snaploom.run.events import ReadColumns, WovenColumns
 from snaploom.run.lineage.columns import ColumnLineage, QueryColumn, column_lineage, query_columns
+from snaploom.run.runevents import ReadColumns, WovenColumns
 
 
 def lineage(

@@ -24,7 +24,8 @@ from snaploom.models.report import (
     Unpublished,
 )
 from snaploom.plan.bundles import bundle_for
-from snaploom.run.events import (
+from snaploom.run.lineage.events import LineageRun, end_of, events_of, fault_of, start_of
+from snaploom.run.runevents import (
     Event,
     JoinPlanned,
     RunPlanned,
@@ -34,7 +35,6 @@ from snaploom.run.events import (
     TasksDone,
     WovenColumns,
 )
-from snaploom.run.lineage.events import LineageRun, end_of, events_of, fault_of, start_of
 
 ID = UUID("018f0000-0000-7000-8000-000000000000")
 AT = parse_instant("2020-01-03T04:05:06.123456789Z")

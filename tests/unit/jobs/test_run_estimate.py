@@ -8,7 +8,7 @@ from support.storage.folders import a_folder, a_run, published
 
 from snaploom.files.stores import open_store
 from snaploom.output.state import EMPTY
-from snaploom.run.events import Estimate, estimate_of
+from snaploom.run.runevents import Estimate, estimate_of
 
 
 def test_rows_and_bytes_are_those_of_the_mean_and_time_is_that_between_two(tmp_path: Path) -> None:

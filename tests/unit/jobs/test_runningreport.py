@@ -15,7 +15,8 @@ from snaploom.models.report import (
     SnapshotReport,
     Unpublished,
 )
-from snaploom.run.events import (
+from snaploom.run.reports.record import RunningReport
+from snaploom.run.runevents import (
     Event,
     JoinPlanned,
     ManifestRead,
@@ -26,7 +27,6 @@ from snaploom.run.events import (
     TasksDone,
     Warned,
 )
-from snaploom.run.reports.record import RunningReport
 
 START = Report(
     output="wide",

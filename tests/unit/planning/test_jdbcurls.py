@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom.policy.secrets import names_a_login
+from snaploom.policy.secretdetection import names_a_login
 
 
 @pytest.mark.parametrize(

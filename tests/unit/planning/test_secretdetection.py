@@ -10,7 +10,7 @@ from support.declared.declarations import document, files, key, output, put, rel
 
 from snaploom.models.findings import Finding
 from snaploom.models.kinds import KIND_BY_NAME
-from snaploom.policy.secrets import names_a_secret, secret_findings, secret_form
+from snaploom.policy.secretdetection import names_a_secret, secret_findings, secret_form
 
 CANARY = "c4nary-hunter2"
 AWS = "AKIAIOSFODNN7EXAMPLE"

@@ -28,7 +28,7 @@ from snaploom.plan.bundles import bundle_for
 from snaploom.plan.plan import RunPlan, plan_offline
 from snaploom.policy.addresses import job_rules
 from snaploom.policy.references import NamesOfKind, no_names
-from snaploom.policy.secrets import SECRET_CODE, secret_findings
+from snaploom.policy.secretdetection import SECRET_CODE, secret_findings
 from snaploom.policy.verdicts import TextJudge
 from snaploom.sources.registry import declared
 from snaploom.validate.outputs import dependence_findings, overlap_findings, upstream_outputs

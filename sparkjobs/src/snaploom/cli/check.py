@@ -27,8 +27,8 @@ from snaploom.cli.options import (
 from snaploom.cli.snapshots import Place, published_state
 from snaploom.errors import ManifestCorrupt
 from snaploom.output.foldercheck import Fault, FaultKind
-from snaploom.run.events import signal_handlers
 from snaploom.run.published.outputcheck import CheckRequest, check_output, live_times
+from snaploom.run.runevents import signal_handlers
 
 _FIXES: Mapping[FaultKind, str] = {
     FaultKind.LOG: "restore metadata/ from a backup; without one, 'snaploom repair --help'",

@@ -20,7 +20,7 @@ from rich.text import Text
 from snaploom.confidential import in_ascii, json_visible, visible_lines
 from snaploom.errors import SnaploomError
 from snaploom.models.findings import Finding, InvalidDeclarations
-from snaploom.run.events import preflight_finding
+from snaploom.run.runevents import preflight_finding
 
 PIPE_WIDTH = 400
 """Columns of a table that is not on a terminal: more than any of ours has."""

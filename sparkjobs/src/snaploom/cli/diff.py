@@ -45,9 +45,9 @@ from snaploom.run.contracts.check import (
 )
 from snaploom.run.contracts.document import FIRST_VERSION
 from snaploom.run.declarations import Declarations, runnable_bundles
-from snaploom.run.events import signal_handlers
 from snaploom.run.folders import open_named
 from snaploom.run.published.diff import SAMPLES, compare, data_diff_request
+from snaploom.run.runevents import signal_handlers
 from snaploom.run.session.providers import with_drivers
 from snaploom.run.weaving.requests import PlanRequest, RunOptions
 from snaploom.run.weaving.runs import preview

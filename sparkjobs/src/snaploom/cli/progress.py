@@ -40,7 +40,8 @@ from snaploom.run.declarations import (
     runnable_bundles,
     unstarted_report,
 )
-from snaploom.run.events import (
+from snaploom.run.joblog import EventLines, outcome_line
+from snaploom.run.runevents import (
     Event,
     IndexFollowed,
     JoinPlanned,
@@ -53,7 +54,6 @@ from snaploom.run.events import (
     Warned,
     signal_handlers,
 )
-from snaploom.run.joblog import EventLines, outcome_line
 from snaploom.run.session.providers import index_places, no_indexes, with_drivers
 from snaploom.run.weaving.requests import RunOptions, RunRequest
 from snaploom.run.weaving.runs import weave_outputs

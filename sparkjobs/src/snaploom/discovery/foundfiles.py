@@ -17,7 +17,7 @@ from snaploom.confidential import without_secrets
 from snaploom.errors import ArgumentInvalid, ObjectNotFound, SourceNotReadable
 from snaploom.files.objectstore import ObjectInfo, ObjectStore
 from snaploom.files.stores import open_store
-from snaploom.policy.secrets import secret_form
+from snaploom.policy.secretdetection import secret_form
 
 # Bounds of reading, and the evidence needed to declare something.
 

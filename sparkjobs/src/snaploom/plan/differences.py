@@ -12,7 +12,7 @@ from snaploom.confidential import visible
 from snaploom.models.common import Resource
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.history import Structure, StructureConflict, StructureNode, merge_structures
-from snaploom.policy.secrets import names_a_secret, secret_form
+from snaploom.policy.secretdetection import names_a_secret, secret_form
 from snaploom.types.merge import CommonFields
 
 # Effects of changed declarations on an output, before anything runs; pure data.

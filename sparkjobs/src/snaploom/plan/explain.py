@@ -17,7 +17,7 @@ from snaploom.plan.plan import PlannedSnapshot, RunPlan, Unforeseen
 from snaploom.plan.retention import Removal
 from snaploom.plan.steps import Action, CollectEnded
 from snaploom.plan.tree import JoinNode, JoinTree, Tie
-from snaploom.policy.secrets import secret_form
+from snaploom.policy.secretdetection import secret_form
 
 # The environment and variables of declarations, as plans show them.
 

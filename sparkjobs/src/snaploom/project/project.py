@@ -26,12 +26,12 @@ from snaploom.policy.pods import allowances_of
 from snaploom.project.pages import Pages, Status
 from snaploom.project.results import Checked, DataDiff, Diff, Findings, Plan, Run, Runs
 from snaploom.run.declarations import Declarations, declared, read_declarations, runnable_bundles
-from snaploom.run.events import Estimate, Warned, signal_handlers
 from snaploom.run.folders import open_named
 from snaploom.run.joblog import writing_lines
 from snaploom.run.plannedoutput import plan_output
 from snaploom.run.published.diff import SAMPLES, compare, data_diff_request
 from snaploom.run.published.outputcheck import CheckRequest, check_output, live_times
+from snaploom.run.runevents import Estimate, Warned, signal_handlers
 from snaploom.run.session.providers import OpenSession, index_places, session_beside, with_drivers
 from snaploom.run.weaving.requests import (
     MOST_PARALLEL_SNAPSHOTS,

@@ -31,6 +31,7 @@ from snaploom.output.folder import Folder, Run
 from snaploom.output.leaseholder import OpenLease
 from snaploom.plan.bundle import Bundle
 from snaploom.policy.pods import allowances_of
+from snaploom.run.clusterobjects import ClusterLease, ConfigMapPlace, ConfigMapReport, connect
 from snaploom.run.clusterwork import Work, delete_index, delete_output, refresh_index, weave
 from snaploom.run.declarations import (
     BundleFile,
@@ -39,11 +40,10 @@ from snaploom.run.declarations import (
     report_exit_code,
     unstarted_report,
 )
-from snaploom.run.events import signal_handlers
 from snaploom.run.joblog import JobLog, Owner, RunIdentity, error_lines, finding_lines
-from snaploom.run.kubernetes import ClusterLease, ConfigMapPlace, ConfigMapReport, connect
 from snaploom.run.reports.record import RunningReport
 from snaploom.run.reports.writer import FileReport, ReportSink, ReportWriter
+from snaploom.run.runevents import signal_handlers
 from snaploom.version import VERSION
 
 CONFIG_MAP, FILE = "configmap:", "file:"

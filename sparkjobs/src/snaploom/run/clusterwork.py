@@ -15,18 +15,18 @@ from snaploom.models.skippingindex import IndexedFiles, IndexState
 from snaploom.output.leaseholder import ClaimLease, OpenLease
 from snaploom.plan.bundle import Bundle
 from snaploom.run.declarations import unstarted_report
-from snaploom.run.events import Event, Interruption
-from snaploom.run.indexes.jobs import carry_out
-from snaploom.run.indexes.requests import (
+from snaploom.run.indexes.indexrequests import (
     IndexAction,
     IndexedPlace,
     IndexReport,
     IndexRequest,
     place_of_bundle,
 )
+from snaploom.run.indexes.jobs import carry_out
 from snaploom.run.joblog import EventLines
 from snaploom.run.published.content import remove_output
 from snaploom.run.reports.record import RunningReport, clipped
+from snaploom.run.runevents import Event, Interruption
 from snaploom.run.weaving.requests import RunOptions, RunRequest
 from snaploom.run.weaving.runs import weave_outputs
 from snaploom.skipping.lifecycle.description import Description

@@ -31,7 +31,7 @@ from snaploom.models.skippingindex import SkippingIndex
 from snaploom.plan.bundle import BUNDLE_FORMAT, Bundle
 from snaploom.plan.bundles import bundle_for
 from snaploom.plan.findings import AMBIGUOUS, UNREACHABLE
-from snaploom.policy.secrets import SECRET_CODE
+from snaploom.policy.secretdetection import SECRET_CODE
 from snaploom.run.joblog import Owner
 from snaploom.validate.validator import validate
 from snaploom.version import VERSION

@@ -14,7 +14,7 @@ from snaploom.engine.rowcounts import TaskProgress, task_progress
 from snaploom.models.common import EpochNanos
 from snaploom.output.folder import CrashPoint
 from snaploom.output.leaseholder import TERMS, LeaseTerms, OpenLease
-from snaploom.run.events import EmitEvent, Interruption, run_interruptibly
+from snaploom.run.runevents import EmitEvent, Interruption, run_interruptibly
 from snaploom.run.session.jvm import MemoryLimit
 from snaploom.run.session.spark import SPARK_FAILURES, SparkStopped, translated
 from snaploom.run.weaving.requests import AS_DECLARED, RunOptions

@@ -18,7 +18,7 @@ from snaploom.models.findings import Finding, InvalidDeclarations
 from snaploom.models.report import Report
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.policy.variables import LOG_FORMAT_VARIABLE
-from snaploom.run.events import (
+from snaploom.run.runevents import (
     EmitEvent,
     Event,
     FilesCollected,

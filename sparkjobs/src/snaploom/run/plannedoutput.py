@@ -15,7 +15,7 @@ from snaploom.plan.explain import finding_json, plan_json, plan_text, project_js
 from snaploom.plan.plan import RunPlan, plan_offline
 from snaploom.plan.steps import Action
 from snaploom.run.declarations import TREE_CODES, Declarations, exit_code_of, refuse
-from snaploom.run.events import preflight_finding
+from snaploom.run.runevents import preflight_finding
 from snaploom.run.session.providers import OpenSession, with_drivers
 from snaploom.run.weaving.requests import PlanRequest, RunOptions
 from snaploom.run.weaving.runs import preview

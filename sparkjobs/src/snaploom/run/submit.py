@@ -31,9 +31,7 @@ from snaploom.run.declarations import (
     runnable_bundles,
     unstarted_report,
 )
-from snaploom.run.events import Interruption, signal_handlers
-from snaploom.run.indexes.jobs import carry_out
-from snaploom.run.indexes.requests import (
+from snaploom.run.indexes.indexrequests import (
     IndexAction,
     IndexedPlace,
     IndexRequest,
@@ -41,7 +39,9 @@ from snaploom.run.indexes.requests import (
     indexes_on_publish,
     place_of_resource,
 )
+from snaploom.run.indexes.jobs import carry_out
 from snaploom.run.joblog import error_lines, finding_lines, writing_lines
+from snaploom.run.runevents import Interruption, signal_handlers
 from snaploom.run.session.providers import index_places
 from snaploom.run.weaving.requests import RunOptions, RunRequest
 from snaploom.run.weaving.runs import weave_outputs

@@ -24,8 +24,8 @@ from snaploom.output.folder import is_unused, open_folder
 from snaploom.output.state import FolderState
 from snaploom.plan.plan import plan_offline
 from snaploom.run.declarations import TREE_CODES, Declarations, refuse, runnable_bundles
-from snaploom.run.events import preflight_finding
 from snaploom.run.folders import open_named
+from snaploom.run.runevents import preflight_finding
 from snaploom.site.outputpage import Declared, Published, output_page
 from snaploom.site.pagedata import IndexState, OutputPage
 from snaploom.types.schemas import Struct, parse_schema

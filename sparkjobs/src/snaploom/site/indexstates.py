@@ -12,7 +12,7 @@ from snaploom.errors import SnaploomError
 from snaploom.models.common import EpochNanos
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.run.declarations import Declarations
-from snaploom.run.indexes.requests import IndexedPlace, find_index, place_of_resource
+from snaploom.run.indexes.indexrequests import IndexedPlace, find_index, place_of_resource
 from snaploom.site.collection import unread_index
 from snaploom.site.pagedata import IndexState
 from snaploom.skipping.lifecycle.description import describe, describe_usage

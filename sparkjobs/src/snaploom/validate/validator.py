@@ -17,7 +17,7 @@ from snaploom.plan.findings import tree_findings
 from snaploom.plan.graph import join_graph
 from snaploom.plan.tree import plan_tree
 from snaploom.policy.references import NamesOfKind, Scope, no_names, scope_of
-from snaploom.policy.secrets import secret_findings
+from snaploom.policy.secretdetection import secret_findings
 from snaploom.policy.verdicts import TextJudge, judge
 from snaploom.sources.registry import cycle_findings, shaped_columns
 from snaploom.validate.datarelationship import (

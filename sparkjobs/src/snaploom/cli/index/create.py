@@ -37,7 +37,7 @@ from snaploom.files.stores import open_store
 from snaploom.models.findings import InvalidDeclarations
 from snaploom.models.skippingindex import ParquetForm, RefreshMode
 from snaploom.run.folders import by_hadoop
-from snaploom.run.indexes.requests import (
+from snaploom.run.indexes.indexrequests import (
     IndexAction,
     IndexedPlace,
     IndexReport,

@@ -38,15 +38,15 @@ from snaploom.cli.options import Allow, Form, allowed_by
 from snaploom.errors import FormatNotAllowed, SkippingError
 from snaploom.models.allowances import Allowances
 from snaploom.models.common import EpochNanos, format_instant, now
-from snaploom.run.events import signal_handlers
 from snaploom.run.folders import by_hadoop
-from snaploom.run.indexes.requests import (
+from snaploom.run.indexes.indexrequests import (
     IndexAction,
     IndexedPlace,
     IndexReport,
     IndexRequest,
     find_index,
 )
+from snaploom.run.runevents import signal_handlers
 from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.lifecycle.description import Description, IndexDescription, list_indexes
 from snaploom.skipping.lifecycle.description import describe as described

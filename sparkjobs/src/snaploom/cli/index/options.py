@@ -30,15 +30,15 @@ from snaploom.models.codes import make_finding
 from snaploom.models.findings import Finding, InvalidDeclarations
 from snaploom.models.skippingindex import Index
 from snaploom.run.declarations import Declarations, refuse
-from snaploom.run.events import signal_handlers
 from snaploom.run.folders import by_hadoop
-from snaploom.run.indexes.requests import (
+from snaploom.run.indexes.indexrequests import (
     IndexedPlace,
     IndexReport,
     IndexRequest,
     index_names,
     place_of_resource,
 )
+from snaploom.run.runevents import signal_handlers
 from snaploom.skipping.formats.parquetfiles import SETTING as KEY_SERVICE
 from snaploom.skipping.formats.parquetfiles import open_keys
 from snaploom.skipping.indexes.base import registered_types

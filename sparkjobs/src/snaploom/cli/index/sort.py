@@ -22,10 +22,10 @@ from snaploom.cli.index.options import (
 from snaploom.cli.options import Form, allowed_by, folder_uri, refuse_request, time_of
 from snaploom.errors import SnapshotChanged
 from snaploom.localfiles import open_plain
-from snaploom.run.events import signal_handlers
 from snaploom.run.folders import open_named
-from snaploom.run.indexes.requests import IndexedPlace, place_of_resource
+from snaploom.run.indexes.indexrequests import IndexedPlace, place_of_resource
 from snaploom.run.published.sortrequests import PublishedPlace, place_of_folder, place_of_output
+from snaploom.run.runevents import signal_handlers
 from snaploom.skipping.advice.orders import TARGET_FILE_SIZE, Curve, SortRequest
 from snaploom.skipping.statements.syntax import StorePlace
 

@@ -16,7 +16,7 @@ from snaploom.errors import IndexNotFound
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.run.declarations import Declarations
 from snaploom.run.folders import by_hadoop
-from snaploom.run.indexes.requests import find_index
+from snaploom.run.indexes.indexrequests import find_index
 from snaploom.skipping.lifecycle.description import UsedIndex, describe_usage
 from snaploom.skipping.stores.usage import Recorded, Usage
 

@@ -24,8 +24,8 @@ from pyspark.sql import SparkSession
 from snaploom.confidential import remember_environment
 from snaploom.errors import SnaploomError
 from snaploom.localfiles import end_process
-from snaploom.run.events import TICK_SECONDS, signal_handlers
 from snaploom.run.joblog import error_lines, silence_py4j
+from snaploom.run.runevents import TICK_SECONDS, signal_handlers
 from snaploom.run.session.jvm import SparkNotStarted
 from snaploom.run.session.spark import SparkStopped
 from snaploom.skipping.spark.interfaces.enable import enable

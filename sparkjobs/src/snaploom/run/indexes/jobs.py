@@ -15,8 +15,7 @@ from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.codes import make_finding
 from snaploom.models.findings import Finding, InvalidDeclarations
 from snaploom.models.run import RunSettings
-from snaploom.run.events import Event, IndexFollowed, Interruption, Warned
-from snaploom.run.indexes.requests import (
+from snaploom.run.indexes.indexrequests import (
     Explained,
     IndexAction,
     IndexedPlace,
@@ -25,6 +24,7 @@ from snaploom.run.indexes.requests import (
 )
 from snaploom.run.job import Job, JobGroup, run_in_group
 from snaploom.run.joblog import warnings_as_events
+from snaploom.run.runevents import Event, IndexFollowed, Interruption, Warned
 from snaploom.run.session.spark import build_session, translated
 from snaploom.skipping.advice.orders import SortRequest, SortResult
 from snaploom.skipping.advice.report import Report

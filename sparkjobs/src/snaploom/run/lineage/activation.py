@@ -13,7 +13,7 @@ from snaploom.models.common import now
 from snaploom.models.report import Report
 from snaploom.plan.bundle import Bundle
 from snaploom.policy.variables import KEY_VARIABLE, NAMESPACE_VARIABLE, URL_VARIABLE
-from snaploom.run.events import EmitEvent, Event, Warned
+from snaploom.run.runevents import EmitEvent, Event, Warned
 
 if TYPE_CHECKING:
     from snaploom.run.lineage.listener import LineageListener

@@ -17,7 +17,7 @@ from snaploom.plan.bundle import Bundle
 from snaploom.plan.tree import JoinNode, JoinTree
 from snaploom.policy.sqlconditions import parse
 from snaploom.policy.sqltext import SqlRefused, scan
-from snaploom.run.events import ReadColumns, WovenColumns
+from snaploom.run.runevents import ReadColumns, WovenColumns
 from snaploom.sources.declared import DatasetName, place_dataset
 from snaploom.sources.readers import origins
 from snaploom.sources.registry import declared

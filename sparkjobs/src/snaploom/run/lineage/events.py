@@ -31,7 +31,8 @@ from snaploom.plan.bundle import Bundle
 from snaploom.plan.bundles import read_places
 from snaploom.plan.plan import plan_offline
 from snaploom.plan.tree import JoinTree
-from snaploom.run.events import (
+from snaploom.run.lineage.columns import ColumnLineage, InputColumn, column_lineage, output_dataset
+from snaploom.run.runevents import (
     Event,
     ReadColumns,
     SnapshotLeftOut,
@@ -39,7 +40,6 @@ from snaploom.run.events import (
     SnapshotStarted,
     WovenColumns,
 )
-from snaploom.run.lineage.columns import ColumnLineage, InputColumn, column_lineage, output_dataset
 from snaploom.sources.declared import DatasetName
 from snaploom.sources.registry import declared
 from snaploom.types.schemas import Array, Field, Map, Struct, Type, describe, parse_schema

@@ -23,9 +23,9 @@ from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.report import Report
 from snaploom.plan.bundle import Bundle
 from snaploom.policy.addresses import OF_ADMINISTRATOR
-from snaploom.run.events import Event, SnapshotLeftOut, SnapshotPublished, SnapshotStarted
 from snaploom.run.lineage.activation import LineageSettings
 from snaploom.run.lineage.events import LineageRun, end_of, events_of, fault_of, start_of
+from snaploom.run.runevents import Event, SnapshotLeftOut, SnapshotPublished, SnapshotStarted
 
 # Sends events in a thread of its own: a server that is slow, or away, holds up nobody.
 

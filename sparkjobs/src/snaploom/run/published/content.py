@@ -26,9 +26,9 @@ from snaploom.output.removal import remove_folder
 from snaploom.output.state import FolderState
 from snaploom.parquet.footers import read_footer
 from snaploom.policy.fileformats import READ_OPTIONS, SPARK_FORMATS
-from snaploom.run.events import Interruption
 from snaploom.run.job import JobGroup, run_in_group
 from snaploom.run.published.outputcheck import CheckRequest
+from snaploom.run.runevents import Interruption
 from snaploom.run.session.classarchive import SMALL_BYTES
 from snaploom.run.session.providers import OpenSession
 from snaploom.run.session.spark import build_session, translated

@@ -13,7 +13,7 @@ from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.outputdataset import OutputDatasetSpec
 from snaploom.output.foldercheck import Fault, FaultKind, check_files, check_log, check_table
 from snaploom.output.state import FolderState
-from snaploom.run.events import Interruption
+from snaploom.run.runevents import Interruption
 from snaploom.run.session.providers import OpenSession, own_session
 
 

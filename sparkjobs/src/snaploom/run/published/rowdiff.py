@@ -21,9 +21,9 @@ from snaploom.output.history import refuse_empty
 from snaploom.output.manifest import read_schema
 from snaploom.output.versions import VersionChoice
 from snaploom.plan.differences import ComparedSnapshot, DataComparison, RowChanges
-from snaploom.run.events import Interruption
 from snaploom.run.job import JobGroup, run_in_group
 from snaploom.run.published.diff import DataDiffRequest
+from snaploom.run.runevents import Interruption
 from snaploom.run.session.providers import OpenSession
 from snaploom.run.session.spark import build_session, translated
 from snaploom.run.weaving.dryrun import dry_woven

@@ -22,7 +22,6 @@ from snaploom.output.manifest import read_schema
 from snaploom.output.replacement import Rewrite, replace_version
 from snaploom.output.state import FolderState
 from snaploom.output.tablecommits import has_table
-from snaploom.run.events import Event, Interruption, Warned
 from snaploom.run.indexes.jobs import follow_publication, in_session
 from snaploom.run.job import Job, JobGroup
 from snaploom.run.joblog import warnings_as_events
@@ -33,6 +32,7 @@ from snaploom.run.published.sortrequests import (
     SnapshotsSorted,
     SortedSnapshot,
 )
+from snaploom.run.runevents import Event, Interruption, Warned
 from snaploom.run.session.spark import open_place, translated
 from snaploom.skipping.advice.orders import Checksum, Rewritten, SortRequest
 from snaploom.skipping.spark.builds.clusteredwrite import Clustering

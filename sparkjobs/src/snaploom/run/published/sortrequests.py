@@ -18,7 +18,7 @@ from snaploom.models.skippingindex import SkippingIndex
 from snaploom.output import layout
 from snaploom.output.folder import open_folder
 from snaploom.run.declarations import Declarations, refuse
-from snaploom.run.indexes.requests import IndexedPlace, index_names, places_on_publish
+from snaploom.run.indexes.indexrequests import IndexedPlace, index_names, places_on_publish
 from snaploom.skipping.advice.orders import Rewritten
 from snaploom.skipping.statements.syntax import Properties
 

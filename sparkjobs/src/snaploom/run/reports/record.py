@@ -38,7 +38,7 @@ from snaploom.output.state import FolderState
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.intervals import SourceSnapshots
 from snaploom.plan.plan import PlannedSnapshot, RunPlan
-from snaploom.run.events import (
+from snaploom.run.runevents import (
     EmitEvent,
     Event,
     FilesCollected,

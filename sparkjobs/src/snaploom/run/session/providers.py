@@ -10,13 +10,13 @@ from snaploom.models.allowances import Allowances
 from snaploom.models.run import RunSettings
 from snaploom.run.declarations import Declarations
 from snaploom.run.driverlock import jars_for
-from snaploom.run.events import in_background
+from snaploom.run.runevents import in_background
 from snaploom.run.session.classarchive import JARS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from snaploom.run.indexes.requests import IndexedPlace
+    from snaploom.run.indexes.indexrequests import IndexedPlace
 
 
 class OpenSession(Protocol):

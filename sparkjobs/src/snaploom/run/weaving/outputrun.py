@@ -22,9 +22,9 @@ from snaploom.output.leaseholder import LeaseKeeper
 from snaploom.output.publication import AlreadyPublished
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.plan import PlannedSnapshot
-from snaploom.run.events import LeaseAwaited, SnapshotStarted
 from snaploom.run.job import POOL, Job
 from snaploom.run.reports.record import RunRecord, SessionFacts
+from snaploom.run.runevents import LeaseAwaited, SnapshotStarted
 from snaploom.run.session.spark import SparkStopped, result_settings, translated
 from snaploom.run.weaving.history import delete_old_snapshots
 from snaploom.run.weaving.inputs import Sharing

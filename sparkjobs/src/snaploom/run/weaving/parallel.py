@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import networkx as nx
 
-from snaploom.run.events import TICK_SECONDS
+from snaploom.run.runevents import TICK_SECONDS
 
 # Works done in parallel, each in a thread of its own, none before those it waits for.
 

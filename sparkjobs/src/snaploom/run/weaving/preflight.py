@@ -20,8 +20,8 @@ from snaploom.plan.plan import PlannedSnapshot, PublishedState, RunPlan, plan_of
 from snaploom.plan.retention import HeldSnapshot
 from snaploom.plan.steps import Action, refuse_empty_root
 from snaploom.run.declarations import refuse
-from snaploom.run.events import EmitEvent, Estimate, RunEstimated, estimate_of
 from snaploom.run.reports.record import Observations, RunRecord
+from snaploom.run.runevents import EmitEvent, Estimate, RunEstimated, estimate_of
 from snaploom.run.weaving.history import compare_structure
 from snaploom.run.weaving.requests import PlanRequest, RunOptions
 from snaploom.sources.registry import declared

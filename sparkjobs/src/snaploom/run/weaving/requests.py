@@ -11,7 +11,7 @@ from snaploom.models.common import EpochNanos, format_instant
 from snaploom.output.leaseholder import ClaimLease, OpenLease
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.times import EVERYTHING, Selection
-from snaploom.run.events import EmitEvent, Interruption
+from snaploom.run.runevents import EmitEvent, Interruption
 
 # Options of one run beyond its declarations; without Spark.
 

@@ -53,7 +53,7 @@ from snaploom.output.state import FolderState
 from snaploom.plan.plan import PlannedSnapshot
 from snaploom.plan.steps import ReadSource
 from snaploom.plan.tree import JoinNode
-from snaploom.run.events import JoinPlanned, ReadColumns, WovenColumns
+from snaploom.run.runevents import JoinPlanned, ReadColumns, WovenColumns
 from snaploom.run.session.spark import translated
 from snaploom.run.weaving.ahead import RUN_ENDS, SnapshotsAhead, WovenAhead
 from snaploom.run.weaving.filelayout import Shaping

@@ -14,7 +14,12 @@ from snaploom.models.common import now
 from snaploom.models.report import Report
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.plan import followed
-from snaploom.run.events import (
+from snaploom.run.indexes.indexrequests import IndexedPlace
+from snaploom.run.indexes.jobs import follow_publication
+from snaploom.run.job import POOL, Job, JobGroup, run_in_group
+from snaploom.run.joblog import warnings_as_events
+from snaploom.run.lineage.activation import Begin, lineage_listener
+from snaploom.run.runevents import (
     EmitEvent,
     Event,
     OfOutput,
@@ -23,11 +28,6 @@ from snaploom.run.events import (
     run_interruptibly,
     signal_handlers,
 )
-from snaploom.run.indexes.jobs import follow_publication
-from snaploom.run.indexes.requests import IndexedPlace
-from snaploom.run.job import POOL, Job, JobGroup, run_in_group
-from snaploom.run.joblog import warnings_as_events
-from snaploom.run.lineage.activation import Begin, lineage_listener
 from snaploom.run.session.providers import OpenedSession
 from snaploom.run.session.spark import configured, translated
 from snaploom.run.weaving.outputrun import weave_output

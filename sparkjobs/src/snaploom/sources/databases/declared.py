@@ -21,7 +21,7 @@ from snaploom.policy.addresses import (
 from snaploom.policy.fields import Findings, variable_findings
 from snaploom.policy.fileformats import FORMAT_CODE
 from snaploom.policy.references import DeclaredColumns, Scope, columns_of
-from snaploom.policy.secrets import names_a_login
+from snaploom.policy.secretdetection import names_a_login
 from snaploom.policy.sqltext import SqlFault, SqlForm, SqlJudge, SqlText, judge
 from snaploom.sources.databases.drivers import DATABASES, H2_FILES, HOST, has_host
 from snaploom.sources.declared import (
