@@ -13,11 +13,11 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from figures import Figure, print_figures, publish
+from knownshapes import KNOWN_SHAPES
+from publicmodels import PUBLIC_MODELS
 from support.discovery.datasetfiles import DataSet, Link, links
 from support.discovery.datasets import DATA_SETS
-from support.discovery.knownshapes import KNOWN_SHAPES
 from support.discovery.messy import MESSY_SETS
-from support.discovery.publicmodels import PUBLIC_MODELS
 from support.discovery.quality import judged
 
 from snaploom.discovery.discover import discover
