@@ -66,7 +66,7 @@ def chinook() -> DataSet:
         },
     )
     pl = table(18, lambda i: {"PlaylistId": i, "Name": f"P{i}"})
-    pt = [
+    pt: list[Row] = [
         {"PlaylistId": p, "TrackId": t} for p in range(1, 19) for t in r.sample(range(1, 1001), 50)
     ]
     return DataSet(
@@ -106,8 +106,8 @@ def chinook() -> DataSet:
 def gtfs() -> DataSet:
     """A timetable: text files, stations inside stations."""
     r = random.Random(4)
-    ag = [{"agency_id": f"AG{i}", "agency_name": f"N{i}"} for i in range(3)]
-    routes = [
+    ag: list[Row] = [{"agency_id": f"AG{i}", "agency_name": f"N{i}"} for i in range(3)]
+    routes: list[Row] = [
         {
             "route_id": f"R{i}",
             "agency_id": f"AG{i % 3}",
@@ -116,11 +116,11 @@ def gtfs() -> DataSet:
         }
         for i in range(40)
     ]
-    cal = [
+    cal: list[Row] = [
         {"service_id": f"SV{i}", "monday": 1, "start_date": "20260101", "end_date": "20261231"}
         for i in range(6)
     ]
-    stops = [
+    stops: list[Row] = [
         {
             "stop_id": f"ST{i}",
             "stop_name": f"Stop {i}",
@@ -128,7 +128,7 @@ def gtfs() -> DataSet:
         }
         for i in range(200)
     ]
-    trips = [
+    trips: list[Row] = [
         {
             "route_id": f"R{r.randint(0, 39)}",
             "service_id": f"SV{r.randint(0, 5)}",
@@ -137,7 +137,7 @@ def gtfs() -> DataSet:
         }
         for i in range(500)
     ]
-    st = [
+    st: list[Row] = [
         {
             "trip_id": t["trip_id"],
             "arrival_time": f"{8 + k // 6:02d}:{k % 6}0:00",
@@ -174,11 +174,11 @@ def gtfs() -> DataSet:
 def imdb() -> DataSet:
     """Films: names with points, one row a film in several tables."""
     r = random.Random(4)
-    nb = [
+    nb: list[Row] = [
         {"nconst": f"nm{i:07d}", "primaryName": f"N{i}", "birthYear": r.randint(1900, 2000)}
         for i in range(800)
     ]
-    tb = [
+    tb: list[Row] = [
         {
             "tconst": f"tt{i:07d}",
             "titleType": r.choice(["movie", "tvEpisode"]),
@@ -186,11 +186,11 @@ def imdb() -> DataSet:
         }
         for i in range(1000)
     ]
-    tr = [
+    tr: list[Row] = [
         {"tconst": t["tconst"], "averageRating": r.random() * 10, "numVotes": r.randint(1, 10**6)}
         for t in tb[::2]
     ]
-    te = [
+    te: list[Row] = [
         {
             "tconst": t["tconst"],
             "parentTconst": r.choice(tb)["tconst"],
@@ -199,7 +199,7 @@ def imdb() -> DataSet:
         }
         for t in tb[500:]
     ]
-    tp = [
+    tp: list[Row] = [
         {
             "tconst": t["tconst"],
             "ordering": o,
@@ -280,7 +280,7 @@ def football() -> DataSet:
             Table(
                 "match_events",
                 "match_events_{compact}.parquet",
-                [[e for e in ev if (e["match_id"] - 1) // 38 == d] for d in range(10)],
+                [[e for e in ev if (int(str(e["match_id"])) - 1) // 38 == d] for d in range(10)],
             ),
         ],
         links(
@@ -298,7 +298,7 @@ def football() -> DataSet:
 def erp() -> DataSet:
     """Orders of an ERP: five letters a name, a client in every key."""
     r = random.Random(3)
-    kna1 = [
+    kna1: list[Row] = [
         {
             "MANDT": "100",
             "KUNNR": f"{i:010d}",
@@ -307,14 +307,14 @@ def erp() -> DataSet:
         }
         for i in range(1, 200)
     ]
-    t005 = [
+    t005: list[Row] = [
         {"MANDT": "100", "LAND1": c, "WAERS": "EUR"} for c in ["DE", "AT", "CH", "FR", "IT", "ES"]
     ]
-    mara = [
+    mara: list[Row] = [
         {"MANDT": "100", "MATNR": f"{i:018d}", "MTART": r.choice(["FERT", "HAWA"]), "MEINS": "ST"}
         for i in range(1, 300)
     ]
-    vbak = [
+    vbak: list[Row] = [
         {
             "MANDT": "100",
             "VBELN": f"{i:010d}",
@@ -323,7 +323,7 @@ def erp() -> DataSet:
         }
         for i in range(1, 500)
     ]
-    vbap = [
+    vbap: list[Row] = [
         {
             "MANDT": "100",
             "VBELN": v["VBELN"],
@@ -334,7 +334,7 @@ def erp() -> DataSet:
         for v in vbak
         for p in (1, 2, 3)
     ]
-    vbep = [
+    vbep: list[Row] = [
         {
             "MANDT": "100",
             "VBELN": v["VBELN"],
@@ -394,7 +394,7 @@ def auftraege() -> DataSet:
             "vertreter": r.randint(1, 8),
         },
     )
-    ap = [
+    ap: list[Row] = [
         {"auf_nr": a["auf_nr"], "pos_nr": p, "art_nr": r.randint(1, 80), "menge": r.randint(1, 20)}
         for a in ak
         for p in range(1, 4)
@@ -438,7 +438,7 @@ def warehouse() -> DataSet:
     r = random.Random(9)
     wh = table(8, lambda i: {"warehouse_id": i, "name": f"W{i}"})
     pr = table(100, lambda i: {"product_id": i, "sku": f"SKU{i:05d}"})
-    inv = [
+    inv: list[Row] = [
         {
             "warehouse_id": w["warehouse_id"],
             "product_id": p["product_id"],
