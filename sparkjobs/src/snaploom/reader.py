@@ -19,13 +19,13 @@ from pyspark.sql import types as spark_types
 
 from snaploom import ondemand
 from snaploom.confidential import remember_environment
-from snaploom.engine.publishedfiles.frame import PublishedSnapshots
 from snaploom.files.objectstore import ObjectStore, refuse_links
 from snaploom.files.stores import UnsupportedStore, open_store
 from snaploom.models.outputdataset import DataFormat
 from snaploom.output import history, layout
 from snaploom.output.entries import FileRecord, FolderSettings
 from snaploom.output.folder import Folder, open_folder
+from snaploom.output.history import PublishedSnapshots
 from snaploom.output.state import FolderState, Version
 from snaploom.output.versions import ReadChoice, Time, refuse_number
 from snaploom.policy.fileformats import READ_OPTIONS, SPARK_FORMATS

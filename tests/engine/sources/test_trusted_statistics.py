@@ -183,4 +183,4 @@ def test_one_module_reads_statistics_of_footers() -> None:
     asking = [
         m.name for m in modules if re.search(r"\.(min|max)_raw\b|\.has_min_max\b", m.read_text())
     ]
-    assert asking == ["parquetstatistics.py"]
+    assert asking == ["statistics.py"]

@@ -318,7 +318,7 @@ def _tree(path: Path) -> ast.Module:
 def _names(path: Path) -> frozenset[str]:
     """Dotted names in the imports of a file, at any place in it that is run, and in its texts.
 
-    Texts of a package and of what it loads lazily by are left out: who asks for a name imports it.
+    A name of `ondemand` is the module that it stands for; texts of it and of packages are left out.
     """
     names: set[str] = set()
     waiting: list[ast.AST] = [_tree(path)]
@@ -330,14 +330,23 @@ def _names(path: Path) -> frozenset[str]:
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "ondemand":
+            names |= {_on_demand().get(node.attr, "")}
         elif (
-            path.stem not in ("__init__", "lazyimport")
+            path.stem not in ("__init__", "ondemand")
             and isinstance(node, ast.Constant)
             and isinstance(node.value, str)
         ):
             name = node.value.partition(":")[0]
             names |= {name} if _DOTTED.fullmatch(name) else set()
     return frozenset(names)
+
+
+@cache
+def _on_demand() -> Mapping[str, str]:
+    """Modules by the names under which `ondemand` imports them."""
+    text = _text(REPOSITORY / "sparkjobs/src/snaploom/ondemand.py")
+    return dict(re.findall(r'"(\w+)": "([\w.]+):', text))
 
 
 def _is_for_types(node: ast.AST) -> bool:

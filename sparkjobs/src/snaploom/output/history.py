@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import islice
@@ -387,3 +387,19 @@ def _latest(record: SnapshotRecord) -> LatestSnapshot:
         checks=record.checks[:SHOWN],
         warnings=tuple(warning[:LONGEST_WARNING] for warning in record.warnings[:SHOWN]),
     )
+
+
+@dataclass(frozen=True)
+class PublishedSnapshots:
+    """Snapshots of one folder, read under one schema, by clients of Spark Connect too."""
+
+    data: str
+    """URI of the folder of their folders; ends in `/`."""
+    folders: Sequence[str]
+    """Name of each one's folder: the partition column, `=`, and the time."""
+    files: Callable[[int], Sequence[tuple[str, int]]]
+    """From the position of a snapshot to name and bytes of each of its files; from any thread."""
+    identity: str
+    """A text that is another one for other versions of snapshots."""
+    size: int | None
+    """Bytes of all files; None where finding out would take reading the whole log."""

@@ -189,6 +189,7 @@ AREAS: Mapping[str, str] = {
     "snaploom.output": "The folder of an output: its log, what is published, replaced and removed",
     "snaploom.sources": "Listing and reading sources",
     "snaploom.engine": "Weaving",
+    "snaploom.spark": "Settings of Spark and of its JVM",
     "snaploom.run": "What a run does around it",
     "snaploom.skipping": "Skipping indexes: in sessions of users, and while they are built",
     "snaploom.plugins": "Formats and services of others: Xskipper, OpenSearch",

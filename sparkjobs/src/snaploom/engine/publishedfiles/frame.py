@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
 from typing import Protocol, cast
 
@@ -15,31 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
 from snaploom.errors import SnaploomError
+from snaploom.output.history import PublishedSnapshots
 from snaploom.spark.jvm import compiled_class, is_connect, new_instance
 
 _log = logging.getLogger(__name__)
 
-
-# The snapshots to read of one folder, as plain data that clients of Spark Connect import too.
-
-
-@dataclass(frozen=True)
-class PublishedSnapshots:
-    """Snapshots of one folder, to be read under one schema."""
-
-    data: str
-    """URI of the folder of their folders; ends in `/`."""
-    folders: Sequence[str]
-    """Name of each one's folder: the partition column, `=`, and the time."""
-    files: Callable[[int], Sequence[tuple[str, int]]]
-    """From the position of a snapshot to name and bytes of each of its files; from any thread."""
-    identity: str
-    """A text that is another one for other versions of snapshots."""
-    size: int | None
-    """Bytes of all files; None where finding out would take reading the whole log."""
-
-
-# A DataFrame over published files.
 
 PACKAGE = "snaploom.published"
 """Java package of the sources."""
