@@ -24,12 +24,14 @@ RECORD = Path(__file__).with_name("size.json")
 PRODUCT = ("sparkjobs/src/", "operator/src/")
 SMALL = 60
 """Lines below which a module hardly deserves a file of its own."""
+MEDIAN = "median lines of a module"
+"""Printed, and not held: merging modules raises it."""
 _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 _HEADLESS = re.compile(r"Wh(?:at|o)")
 
 
 def numbers(root: Path) -> dict[str, float]:
-    """Return every number by name; each is better the lower it is."""
+    """Return every number by name; each is better the lower it is, but for `MEDIAN`."""
     names = [name for name in known_files(root) if (root / name).is_file()]
     python = [name for name in names if name.endswith(".py")]
     product = {
@@ -51,7 +53,7 @@ def numbers(root: Path) -> dict[str, float]:
             if name.startswith(PRODUCT) and name.endswith(".java")
         ),
         "import lines, percent": _percent(imports, sum(lines.values())),
-        "median lines of a module": statistics.median(modules),
+        MEDIAN: statistics.median(modules),
         "largest module, lines": max(modules),
         f"modules under {SMALL} lines": sum(count < SMALL for count in modules),
         "docstrings that open with What or Who, percent": _percent(
@@ -99,7 +101,8 @@ def main(arguments: Sequence[str]) -> int:
     if "--check" not in arguments:
         for name, value in found.items():
             print(f"{name:<50} {value:>9,}")  # noqa: T201
-        lower = {name: min(value, recorded.get(name, value)) for name, value in found.items()}
+        held = {name: value for name, value in found.items() if name != MEDIAN}
+        lower = {name: min(value, recorded.get(name, value)) for name, value in held.items()}
         RECORD.write_text(json.dumps(lower, indent=2) + "\n", "utf-8")
     for name, value in above.items():
         print(  # noqa: T201
