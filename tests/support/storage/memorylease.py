@@ -17,7 +17,7 @@ class MemoryLease:
 
     def read(self) -> LeaseState:
         if self.is_down:
-            raise LeaseUnavailable("the lease is not to be had: no answer")
+            raise LeaseUnavailable("the lease is unavailable: no answer")
         return self.seen
 
     def swap(self, swap: Swap) -> LeaseState | None:

@@ -257,7 +257,7 @@ class ObstoreObjectStore:
             for page in obstore.list(self._backend, prefix=prefix or None):
                 for found in page:
                     key, modified = found["path"], _nanos(found["last_modified"])
-                    # `a/` is listed as `a`, and is then not to be had under that name.
+                    # `a/` is listed as `a`, and is then absent under that name.
                     if found["size"] or self.head(key) is not None:
                         yield ObjectInfo(key, found["size"], modified, found["e_tag"])
 

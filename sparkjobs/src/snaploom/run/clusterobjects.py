@@ -193,7 +193,7 @@ class ClusterLease:
     def _unavailable(self, found: str) -> LeaseUnavailable:
         place = f"Lease/{self._owner.namespace}/{self._name}"
         return LeaseUnavailable(
-            f"{place} is not to be had: {found}",
+            f"{place} is unavailable: {found}",
             expected="an API server that answers, and the right to get, create and update Leases",
             hint="give the job's service account that right on leases.coordination.k8s.io",
         )
@@ -204,7 +204,7 @@ class ClusterLease:
         return moment.replace(microsecond=moment.microsecond or 1)
 
 
-# Reports in a ConfigMap: with `clusterlease.py` all of the library that talks to Kubernetes.
+# Reports in a ConfigMap, behind the port of those in files.
 
 USER_AGENT = "snaploom-job"
 """Name of a job in audit logs, and as the manager of its fields."""
