@@ -95,10 +95,14 @@ def main(arguments: Sequence[str]) -> int:
     """Print and record, or check; return the exit code."""
     recorded: dict[str, float] = json.loads(RECORD.read_text("utf-8")) if RECORD.exists() else {}
     found = numbers(REPOSITORY)
+    is_check = "--check" in arguments
+    unknown = 0 if is_check else float("inf")  # so that a record that is taken away permits nothing
     above = {
-        name: value for name, value in found.items() if value > recorded.get(name, float("inf"))
+        name: value
+        for name, value in found.items()
+        if name != MEDIAN and value > recorded.get(name, unknown)
     }
-    if "--check" not in arguments:
+    if not is_check:
         for name, value in found.items():
             print(f"{name:<50} {value:>9,}")  # noqa: T201
         held = {name: value for name, value in found.items() if name != MEDIAN}
@@ -106,7 +110,7 @@ def main(arguments: Sequence[str]) -> int:
         RECORD.write_text(json.dumps(lower, indent=2) + "\n", "utf-8")
     for name, value in above.items():
         print(  # noqa: T201
-            f"{name}: {value:,}, recorded {recorded[name]:,}: the record only falls, so subtract",
+            f"{name}: {value:,}, recorded {recorded.get(name)}: the record only falls, so subtract",
             file=sys.stderr,
         )
     return 1 if above else 0

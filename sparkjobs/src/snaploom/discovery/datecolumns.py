@@ -1,4 +1,4 @@
-"""Which column of a source has its snapshots, where names of its files have no dates.
+"""The column that has the snapshots of a source whose file names have no dates.
 
 There are two kinds. A *register by day* has all of its rows once a day, so that its key is unique
 within a day and comes again the next one: whatever refers to it has to meet the rows of its own

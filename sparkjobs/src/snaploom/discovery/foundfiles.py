@@ -1,4 +1,4 @@
-"""What there is below a URI, within bounds, and the format of text by its first bytes."""
+"""Files below a URI, listed within bounds, and the format of text by its first bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from snaploom.policy.secretdetection import secret_form
 
 # Bounds of reading, and the evidence needed to declare something.
 
-# What is read.
+# Bounds of reading.
 MOST_FILES = 100_000
 """Files that are listed below one URI: names only, some 100 bytes each."""
 TEXT_BYTES = 32 * 1024 * 1024
@@ -51,7 +51,7 @@ MOST_SNAPSHOTS_READ = 5
 MOST_HEADS = 20
 """Files of one source whose columns are compared with those of its newest snapshot."""
 
-# What declarations hold (`models.datasource`).
+# Forms that declarations have (`models.datasource`).
 LONGEST_NAME = 512
 """Characters of the name of a column."""
 LONGEST_URI = 1_900

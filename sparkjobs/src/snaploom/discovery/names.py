@@ -1,4 +1,4 @@
-"""How alike names of columns and tables are: words, abbreviations, singular and plural.
+"""Likeness of names of columns and tables: words, abbreviations, singular and plural.
 
 English and German forms are known. A likeness is a number from 0 (nothing in common) to 1 (the
 same name); what follows from it is decided in `relationships`.

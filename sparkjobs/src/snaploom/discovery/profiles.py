@@ -1,4 +1,4 @@
-"""What is known of sources after a bounded look, those of databases included."""
+"""Profiles of sources after a bounded look, those of databases included."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from snaploom.policy.sqltext import depends_on_width
 from snaploom.spark.gate import SqlPlace, check_resolved, checked_expression
 from snaploom.spark.types import Found, find_field, matches, to_spark
 
-# Which types the data may have where a relationship declares another one.
+# Types that the data may have where a relationship declares another one.
 
 _DIGITS: dict[type[spark.DataType], int] = {
     spark.ByteType: 3,

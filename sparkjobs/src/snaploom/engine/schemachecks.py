@@ -136,7 +136,7 @@ def _shown(name: str) -> str:
     return name if re.fullmatch(r"\w+", name) else quote(name)
 
 
-# Which sources one snapshot can do with, given the schemas that its source snapshots really have.
+# Sources that one snapshot can do with, given the real schemas of its source snapshots.
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,7 +163,7 @@ def _unwrapped(annotation: Any) -> Any:
     return annotation
 
 
-# How short forms that people know are written here, where no short form is allowed.
+# Spellings of short forms that people know, where no short form is allowed.
 
 TYPE_NAMES = {**USUAL_NAMES, **SQL_NAMES} | {
     written: SQL_NAMES.get(name.partition("(")[0], name.partition("(")[0])

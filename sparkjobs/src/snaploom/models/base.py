@@ -1,4 +1,4 @@
-"""What every model of the API shares: naming, strictness, documentation, and variables."""
+"""The base of every model of the API: naming, strictness, documentation, and variables."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from snaploom.models.report import LatestSnapshot, ManifestPointer, PublishedSna
 from snaploom.models.run import CronText, CurrentRun, LastRun, RunSettings
 from snaploom.models.shortforms import LENGTH, LENGTH_NOT_ZERO, LOCAL_TIME
 
-# Where and how snapshots are published: `OutputDataset.spec.outputFolder`.
+# Place and form of published snapshots: `OutputDataset.spec.outputFolder`.
 
 
 class DataFormat(StrEnum):

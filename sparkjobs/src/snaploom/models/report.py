@@ -1,4 +1,4 @@
-"""What a job reports of its run: the Report, and the parts it consists of."""
+"""The Report of a run by its job, and the parts it consists of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How jobs of a runnable kind are run: `spec.run`, with additions to their pods."""
+"""Running of jobs of a runnable kind: `spec.run`, with additions to their pods."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ class PodTemplate(ApiModel):
     """Where the volumes appear."""
 
 
-# How jobs of a runnable kind are run: `spec.run`.
+# Running of jobs of a runnable kind: `spec.run`.
 
 CronText = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 

@@ -1,4 +1,4 @@
-"""What changed declarations would do to an output, and how rows of two snapshots differ."""
+"""Effects of changed declarations on an output, and differences of rows of two snapshots."""
 
 from __future__ import annotations
 

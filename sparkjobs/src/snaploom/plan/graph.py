@@ -1,4 +1,4 @@
-"""Which source may be joined to which: the graph that a data model declares, of networkx.
+"""The graph of joins that a data model declares, of networkx.
 
 An arc leads from u to v by relationship r when both are listed, v is not the root, both are in r,
 no exclusion of r holds both, and v's `groupBy` is empty or equals, ignoring case and order, the

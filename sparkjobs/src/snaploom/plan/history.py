@@ -13,7 +13,7 @@ from snaploom.models.common import ROOT_FIELD, EpochNanos, format_instant
 if TYPE_CHECKING:
     from snaploom.plan.tree import JoinTree
 
-# Whether today's join tree may continue the published output: the structure of history.
+# Continuation of the published output by today's join tree: the structure of history.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Which snapshots `snapshotAutoDelete` removes, as data.
+"""Snapshots that `snapshotAutoDelete` removes, as data.
 
 Four rules, each by itself, each off when all zero (rule P21) or -1: age of the snapshot, age of
 its publication, number of old ones, and tiers that thin out what is left of the past (rule P21).

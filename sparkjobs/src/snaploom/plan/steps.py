@@ -205,7 +205,7 @@ def _finding(source: DataSource) -> Finding:
     )
 
 
-# Which subtrees of the join tree recur from snapshot to snapshot, so that each is folded once.
+# Subtrees of the join tree that recur from snapshot to snapshot, so that each is folded once.
 
 Visit = Mapping[str, EpochNanos]
 """The snapshots that one snapshot is woven from: times by field name, the root's included."""

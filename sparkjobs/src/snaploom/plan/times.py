@@ -362,7 +362,7 @@ def _clash(output: OutputDataset, folder: str, holder: EpochNanos, time: EpochNa
     )
 
 
-# Which of the snapshots that are due one run is to publish: all, a span of time, or one again.
+# The due snapshots that one run is to publish: all, a span of time, or one again.
 
 
 @dataclass(frozen=True, slots=True)

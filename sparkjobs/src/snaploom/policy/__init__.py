@@ -1,1 +1,1 @@
-"""What declarations may contain: SQL, regular expressions, settings, pods, addresses, secrets."""
+"""Rules of declarations: SQL, regular expressions, settings, pods, addresses, secrets."""

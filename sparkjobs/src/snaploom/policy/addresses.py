@@ -21,7 +21,7 @@ def hadoop_uri(uri: str) -> str:
     return _S3.sub("s3a://", uri)
 
 
-# Which servers a job may connect to: hosts and addresses judged, nothing looked up.
+# Servers that a job may connect to: hosts and addresses judged, nothing looked up.
 
 Address = IPv4Address | IPv6Address
 

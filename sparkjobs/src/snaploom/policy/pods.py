@@ -202,7 +202,7 @@ def _is_within(path: str, folder: str) -> bool:
     return f"{path}/".startswith(f"{folder}/")
 
 
-# Which settings of `run.spark` a resource may make, and which reach beyond its own pods.
+# Settings of `run.spark` that a resource may make, and those that reach beyond its own pods.
 
 _ASK = "ask an administrator of the operator to set it for all runs"
 

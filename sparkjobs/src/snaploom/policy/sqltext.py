@@ -352,7 +352,7 @@ def judge(text: SqlText) -> SqlVerdict:
     return ondemand.judge_sql(text)
 
 
-# Whether the value of SQL over a whole number depends on how wide the number's type is.
+# Dependence of SQL over a whole number on the width of the number's type.
 
 _CALLS = frozenset(
     {"hash", "shiftleft", "shiftright", "shiftrightunsigned", "try_add", "try_multiply",

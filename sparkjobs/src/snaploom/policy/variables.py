@@ -18,7 +18,7 @@ NAMESPACE_VARIABLE = "SNAPLOOM_LINEAGE_NAMESPACE"
 """The namespace of our jobs there."""
 
 
-# Which environment variables a declaration may not give to the pods of a run.
+# Environment variables that a declaration may not give to the pods of a run.
 
 FAMILIES: Mapping[str, str] = {
     "BASH": "the shell that starts the job runs it",

@@ -105,7 +105,7 @@ def _below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-# Which fields a declaration means: by their coordinate, by their metadata, or by both.
+# Fields that a declaration selects: by their coordinate, by their metadata, or by both.
 
 Selector = CoordinateSelector | TransformerSelector
 

@@ -296,7 +296,7 @@ SESSION_SETTINGS: tuple[SessionSetting, ...] = (
 )
 
 
-# How Spark's tasks commit files on S3, which has no rename.
+# Commits of files by Spark's tasks on S3, which has no rename.
 
 S3 = "s3a:"
 PROTOCOL = "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol"

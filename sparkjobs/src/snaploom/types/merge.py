@@ -22,7 +22,7 @@ from snaploom.types.schemas import (
     schema_json,
 )
 
-# Which types Spark's `try_cast` takes to which, as far as declarations can name them.
+# Casts that Spark's `try_cast` makes, as far as declarations can name them.
 
 _WHOLE = frozenset(["byte", "short", "integer", "long"])
 _NUMBERS = _WHOLE | {"float", "double", "decimal"}

@@ -185,7 +185,7 @@ def _not_boolean(output: OutputDataset, facts: SqlFacts, text: str, path: str) -
     ]
 
 
-# Which snapshots an output takes: starts, zones, exclusions, settings that take none at all.
+# Snapshots that an output takes: starts, zones, exclusions, settings that take none at all.
 
 RESOLUTIONS = {
     TimestampFormat.UNIX_SECONDS: (NANOS_PER_SECOND, "a second"),

@@ -93,7 +93,7 @@ def _refusal_of(host: str) -> str:
     return "" if address is None else refusal_of_address(address, OF_ADMINISTRATOR, host, 0)
 
 
-# Where an output is published: an absolute folder of its own, in a form that can be read.
+# The folder of an output: an absolute folder of its own, in a form that can be read.
 
 FOLDER = "spec.outputFolder"
 """Path of the checked field."""
@@ -314,7 +314,7 @@ def _leave(above: list[int], inner: list[_Placed]) -> None:
         inner[above[-1]] = _first(inner[above[-1]], inner[left])
 
 
-# Which outputs an output reads: those whose folder holds files of its sources.
+# Outputs that an output reads: those whose folder holds files of its sources.
 
 _SPECIAL = re.compile(r"[*?\[\]{}\\]")
 _CHOICE = re.compile(r"\{([^{}]*)\}")

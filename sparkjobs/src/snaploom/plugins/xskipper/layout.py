@@ -1,4 +1,4 @@
-"""What a metadata store declares: version, table schema, indexes, encrypted columns."""
+"""Declarations of a metadata store: version, table schema, indexes, encrypted columns."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def _leaves(
         yield from _leaves(below, names, is_same=is_same and is_taken)
 
 
-# Which columns the columns of a snapshot come from: by declared joins, transformers and queries.
+# Origins of the columns of a snapshot: by declared joins, transformers and queries.
 
 
 @dataclass(frozen=True)

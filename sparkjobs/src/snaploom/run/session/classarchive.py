@@ -16,7 +16,7 @@ from snaploom.files.cloud import s3_endpoint
 from snaploom.localfiles import cache_folder, is_own, is_own_folder
 from snaploom.models.run import RunSettings
 
-# Whether anything but the environment of S3's clients configures Hadoop's client on a laptop.
+# Configuration of Hadoop's client on a laptop, beside the environment of S3's clients.
 
 OF_HADOOP = "spark.hadoop."
 """Begins settings of Hadoop's; a session that runs takes them without it."""
@@ -260,7 +260,7 @@ def _remove_oldest(folders: Iterable[Path]) -> None:
         shutil.rmtree(each, ignore_errors=True)
 
 
-# How Java is started for little work: its code runs once, and is over before compiling it pays.
+# Options of Java for little work: its code runs once, and is over before compiling it pays.
 
 SMALL_BYTES = 16 * 2**20
 """Of files that are read: 16 MiB. With one compiler a run over 0.04 MiB takes 0.72 of the time,

@@ -1,4 +1,4 @@
-"""How callers that must not import Spark before they need it get a session."""
+"""Sessions for callers that must not import Spark before they need it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of one run beyond its declarations; without Spark."""
+"""Requests for runs and plans, beyond their declarations; without Spark."""
 
 from __future__ import annotations
 

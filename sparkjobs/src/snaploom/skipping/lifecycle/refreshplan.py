@@ -1,4 +1,4 @@
-"""What a refresh will do, decided beforehand from the difference of files and rows."""
+"""The plan of a refresh, made beforehand from the difference of files and rows."""
 
 from __future__ import annotations
 

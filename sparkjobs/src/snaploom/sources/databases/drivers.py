@@ -1,4 +1,4 @@
-"""What is known of each kind of database, and of the jars of its driver."""
+"""Facts about each kind of database, and about the jars of its driver."""
 
 from __future__ import annotations
 
@@ -135,6 +135,9 @@ _OF_CONNECTION = "SET TRANSACTION ISOLATION LEVEL {level}"
 _READ_COMMITTED = IsolationLevel.READ_COMMITTED
 _REPEATABLE_READ = IsolationLevel.REPEATABLE_READ
 _SERIALIZABLE = IsolationLevel.SERIALIZABLE
+_ISOLATION_OF_SESSION = dict.fromkeys(
+    (_READ_COMMITTED, _REPEATABLE_READ, _SERIALIZABLE), _OF_SESSION
+)
 _SNAPSHOT = IsolationLevel.SNAPSHOT
 
 
@@ -249,11 +252,7 @@ DATABASES: Mapping[JdbcDriver, Database] = {
         },
         quotes=("`", "`"),
         is_backslash_special=True,
-        isolation={
-            _READ_COMMITTED: _OF_SESSION,
-            _REPEATABLE_READ: _OF_SESSION,
-            _SERIALIZABLE: _OF_SESSION,
-        },
+        isolation=_ISOLATION_OF_SESSION,
         instant="TIMESTAMP '{text}'",
     ),
     JdbcDriver.MARIADB: Database(
@@ -271,11 +270,7 @@ DATABASES: Mapping[JdbcDriver, Database] = {
         fixed={"allowLocalInfile": "false", "timezone": "UTC"},
         quotes=("`", "`"),
         is_backslash_special=True,
-        isolation={
-            _READ_COMMITTED: _OF_SESSION,
-            _REPEATABLE_READ: _OF_SESSION,
-            _SERIALIZABLE: _OF_SESSION,
-        },
+        isolation=_ISOLATION_OF_SESSION,
         instant="TIMESTAMP '{text}'",
     ),
     JdbcDriver.SQLSERVER: Database(

@@ -1,4 +1,4 @@
-"""Which rows the predicates of a split leave in doubt, from the predicates only.
+"""Rows that the predicates of a split leave in doubt, from the predicates only.
 
 A split is right when every row meets exactly one predicate. Where all of them compare one column
 with whole numbers, as `id >= 1000 AND id < 2000` does, or its remainder, as `id % 4 = 1` does, each

@@ -17,7 +17,7 @@ from snaploom.errors import SourceNotReadable
 from snaploom.policy.fileformats import NULL_TEXT
 from snaploom.sources.files.records import options_of_files, text_lines, with_numbers
 
-# How CSV is read unless a source has options: RFC 4180, of which Spark's own defaults differ.
+# The dialect of CSV unless a source has options: RFC 4180, from which Spark's own defaults differ.
 
 CSV_OPTIONS: Mapping[str, str] = {
     "mode": "FAILFAST",
@@ -199,7 +199,7 @@ def numbered(lines: DataFrame, dialect: CsvDialect) -> DataFrame:
     )
 
 
-# Where the records of CSV files end, found by one pass over their lines before they are read.
+# Ends of records of CSV files, found by one pass over their lines before they are read.
 
 _WIDENINGS: tuple[tuple[spark_types.DataType, ...], ...] = (
     (spark_types.IntegerType(), spark_types.LongType(), spark_types.DoubleType()),

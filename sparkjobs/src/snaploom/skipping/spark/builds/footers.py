@@ -1,4 +1,4 @@
-"""What Parquet footers prove about terms, and local files read by Arrow without Spark."""
+"""Facts about terms that Parquet footers prove, and local files read by Arrow without Spark."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _WRAPPED = "Exception thrown in awaitResult"
 
 
 _TRACEBACK = "Traceback (most recent call last):\n"
-"""What the message of an error in a Python worker has before its frames, which are indented."""
+"""The head of the message of an error in a Python worker, before its frames, which are indented."""
 
 
 def cause_of(error: Exception) -> str:

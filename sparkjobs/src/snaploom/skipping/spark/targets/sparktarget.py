@@ -1,4 +1,4 @@
-"""What can be indexed, as Spark reads it: names of columns and paths of outputs."""
+"""Targets of indexes as Spark reads them: names of columns and paths of outputs."""
 
 from __future__ import annotations
 

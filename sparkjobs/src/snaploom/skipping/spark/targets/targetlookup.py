@@ -1,4 +1,4 @@
-"""Opens what can be indexed, and finds which indexes over expressions queries can use."""
+"""Opens targets of indexes, and finds the indexes over expressions that queries can use."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ from snaploom.skipping.spark.relations.expressions import (
 # Translates LIKE to conditions on the text's bytes.
 
 _REPLACEMENT = "\ufffd"
-"""What LIKE sees in the place of bytes that are not UTF-8: the bytes themselves do not have it."""
+"""Text that LIKE sees for bytes that are not UTF-8: the bytes themselves do not have it."""
 
 
 def like(term: Term, value: bytes, escape: str, *, negated: bool) -> Predicate:
