@@ -121,15 +121,6 @@ async def test_a_spark_operator_that_is_removed_is_noticed() -> None:
     await harness.wait_for(WIDE, has_reason("SubmitterNotAvailable"))
 
 
-async def test_a_kind_that_comes_later_ends_a_process_of_single_namespaces() -> None:
-    cluster = without(SPARK_APPLICATIONS)
-    settings = OperatorSettings(watch_namespaces=("default",))
-    harness = await started(cluster=cluster, settings=settings)
-    cluster.add_kind(SPARK_APPLICATIONS)
-    with pytest.raises(ClusterError, match=r"SparkApplication\.sparkoperator\.k8s\.io was"):
-        await harness.operator.feed.resync(interval=0.0)
-
-
 async def test_a_cluster_without_our_kinds_is_an_error() -> None:
     harness = FakeHarness(cluster=without(OURS["DataSource"]))
     with pytest.raises(ResourceUnknown):
