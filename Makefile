@@ -11,7 +11,7 @@ SINCE ?= HEAD
 # Seconds of tests that it runs, which PROCESSES share; the rest is left to CI.
 SECONDS ?= 120
 # Folders with tests that need nothing; of others there is too little to be worth collecting them.
-QUICK := tests/unit $(addprefix tests/controller/,applying commands deciding events gathering judging leases \
+QUICK := tests/unit tests/plugins $(addprefix tests/controller/,applying commands deciding events gathering judging leases \
   local manifests store submitters)
 # Steps of `make lint`, the longest first.
 LINT := lint-types lint-docs lint-layers lint-style lint-format lint-crds lint-citations lint-words lint-interfaces lint-size
@@ -191,7 +191,7 @@ dashboard-recording: install ## Record what the dashboard shows, for the picture
 .PHONY: page-pictures
 page-pictures: install ## Take the pictures of a page for the docs
 	SNAPLOOM_PAGE_PICTURES=docs/images \
-	  $(BIN)/python -m pytest -q tests/site/test_pages_in_a_browser.py -k picture
+	  $(BIN)/python -m pytest -q tests/plugins/site/test_pages_in_a_browser.py -k picture
 
 .PHONY: docs
 docs: install ## Build the documentation as a site with search, in build/site; follow its links

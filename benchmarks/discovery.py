@@ -20,7 +20,7 @@ from support.discovery.datasets import DATA_SETS
 from support.discovery.messy import MESSY_SETS
 from support.discovery.quality import judged
 
-from snaploom.discovery.discover import discover
+from snaploom.plugins.discovery.discover import discover
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 COMMAND = "make bench-discovery"

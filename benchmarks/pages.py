@@ -18,9 +18,9 @@ from support.site.chromium import Browser, chromium
 from support.site.histories import HOURLY, declarations, write_history
 
 from snaploom.models.common import EpochNanos
+from snaploom.plugins.site.document import INDEX, site_of, write_site
+from snaploom.plugins.site.pages import Clock, declared_pages
 from snaploom.run.declarations import read_declarations
-from snaploom.site.collection import Clock, declared_pages
-from snaploom.site.document import INDEX, site_of, write_site
 
 LENGTHS = (100, 10_000)
 REPEATS = 7

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import snaploom
 from generation.markdown import NOTE
-from snaploom.project import pages, results
-from snaploom.project import pages as status
+from snaploom.plugins.site import pages
+from snaploom.plugins.site import pages as status
+from snaploom.project import results
 
 RESULTS = (
     results.Findings,

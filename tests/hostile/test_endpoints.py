@@ -28,6 +28,8 @@ from snaploom.plugins.flint import client as opensearch_client
 from snaploom.plugins.flint.client import OpenSearchClient
 from snaploom.plugins.flint.segments import DocumentReader
 from snaploom.plugins.flint.store import OpenSearchIndexStore, open_opensearch_base
+from snaploom.plugins.lineage import listener
+from snaploom.plugins.lineage.activation import lineage_settings
 from snaploom.plugins.vault import VaultKeyService
 from snaploom.policy.addresses import (
     OF_ADMINISTRATOR,
@@ -37,8 +39,6 @@ from snaploom.policy.addresses import (
     refusal_of_address,
     refusal_of_host,
 )
-from snaploom.run.lineage import listener
-from snaploom.run.lineage.activation import lineage_settings
 from snaploom.skipping.stores.catalog import while_somebody_waits
 from snaploom.skipping.stores.port import Segment
 from snaploom.validate.validator import validate

@@ -24,7 +24,7 @@ def modules() -> Iterator[ModuleType]:
     for package in (snaploom, snaploom_operator):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             # Packages of orchestrators have an environment of their own (.ci/orchestrators).
-            if not found.name.startswith("snaploom.orchestrators."):
+            if not found.name.startswith("snaploom.plugins.orchestrators."):
                 yield importlib.import_module(found.name)
 
 

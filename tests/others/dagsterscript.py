@@ -10,7 +10,7 @@ from pathlib import Path
 
 import dagster
 
-from snaploom.orchestrators.dagster import output_assets
+from snaploom.plugins.orchestrators.dagster import output_assets
 
 
 def described(result: dagster.ExecuteInProcessResult) -> dict[str, object]:

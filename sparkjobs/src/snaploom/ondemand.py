@@ -18,24 +18,25 @@ from snaploom.extras import missing_package
 if TYPE_CHECKING:
     from snaploom import reader
     from snaploom.cli.errordisplay import show_failure as show_failure
-    from snaploom.discovery.discover import discover as discover
     from snaploom.engine.publishedfiles.frame import published_frame as published_frame
+    from snaploom.plugins.advice.querylog import advise_files as advise_files
+    from snaploom.plugins.advice.sort import sort_files as sort_files
+    from snaploom.plugins.advice.sort import sort_snapshots as sort_snapshots
+    from snaploom.plugins.contracts.file import read_contract as read_contract
+    from snaploom.plugins.discovery.databases import read_database as read_database
+    from snaploom.plugins.discovery.discover import discover as discover
     from snaploom.plugins.flint import datasource
+    from snaploom.plugins.lineage.listener import LineageListener as LineageListener
+    from snaploom.plugins.site.indexstates import index_states as index_states
     from snaploom.policy import sql
-    from snaploom.run.contracts.file import read_contract as read_contract
     from snaploom.run.databases import install_jar as install_jar
-    from snaploom.run.databases import read_database as read_database
     from snaploom.run.declarations import folder_declared as folder_declared
     from snaploom.run.declarations import read_declarations as read_declarations
     from snaploom.run.indexes.indexrequests import places_on_publish as places_on_publish
-    from snaploom.run.indexes.jobs import advise_files as advise_files
     from snaploom.run.indexes.jobs import carry_out as carry_out
     from snaploom.run.indexes.jobs import explain_query as explain_query
-    from snaploom.run.indexes.jobs import sort_files as sort_files
-    from snaploom.run.lineage.listener import LineageListener as LineageListener
     from snaploom.run.published.content import check_content as check_content
     from snaploom.run.published.rowdiff import compare_data as compare_data
-    from snaploom.run.published.sort import sort_snapshots as sort_snapshots
     from snaploom.run.session.spark import build_session as build_session
     from snaploom.run.session.spark import open_place as open_place
     from snaploom.run.session.spark import reading_session as reading_session
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from snaploom.run.session.spark import submitted_files as submitted_files
     from snaploom.run.weaving.sparkruns import plan_in_session as plan_in_session
     from snaploom.run.weaving.sparkruns import weave_in_session as weave_in_session
-    from snaploom.site.indexstates import index_states as index_states
     from snaploom.sources.files.footers import column_snapshots as column_snapshots
     from snaploom.spark.hadoopstore import hadoop_stores as hadoop_stores
 
@@ -52,18 +52,18 @@ if TYPE_CHECKING:
     read_folder = reader.read
 
 PLACES = {
-    "LineageListener": "snaploom.run.lineage.listener:LineageListener",
-    "advise_files": "snaploom.run.indexes.jobs:advise_files",
+    "LineageListener": "snaploom.plugins.lineage.listener:LineageListener",
+    "advise_files": "snaploom.plugins.advice.querylog:advise_files",
     "build_session": "snaploom.run.session.spark:build_session",
     "carry_out": "snaploom.run.indexes.jobs:carry_out",
     "check_content": "snaploom.run.published.content:check_content",
     "column_snapshots": "snaploom.sources.files.footers:column_snapshots",
     "compare_data": "snaploom.run.published.rowdiff:compare_data",
-    "discover": "snaploom.discovery.discover:discover",
+    "discover": "snaploom.plugins.discovery.discover:discover",
     "explain_query": "snaploom.run.indexes.jobs:explain_query",
     "folder_declared": "snaploom.run.declarations:folder_declared",
     "hadoop_stores": "snaploom.spark.hadoopstore:hadoop_stores",
-    "index_states": "snaploom.site.indexstates:index_states",
+    "index_states": "snaploom.plugins.site.indexstates:index_states",
     "install_jar": "snaploom.run.databases:install_jar",
     "judge_sql": "snaploom.policy.sql:judge",
     "offer_flint": "snaploom.plugins.flint.datasource:offer",
@@ -71,15 +71,15 @@ PLACES = {
     "places_on_publish": "snaploom.run.indexes.indexrequests:places_on_publish",
     "plan_in_session": "snaploom.run.weaving.sparkruns:plan_in_session",
     "published_frame": "snaploom.engine.publishedfiles.frame:published_frame",
-    "read_contract": "snaploom.run.contracts.file:read_contract",
+    "read_contract": "snaploom.plugins.contracts.file:read_contract",
     "read_declarations": "snaploom.run.declarations:read_declarations",
-    "read_database": "snaploom.run.databases:read_database",
+    "read_database": "snaploom.plugins.discovery.databases:read_database",
     "read_folder": "snaploom.reader:read",
     "reading_session": "snaploom.run.session.spark:reading_session",
     "show_failure": "snaploom.cli.errordisplay:show_failure",
     "sibling_session": "snaploom.run.session.spark:sibling_session",
-    "sort_files": "snaploom.run.indexes.jobs:sort_files",
-    "sort_snapshots": "snaploom.run.published.sort:sort_snapshots",
+    "sort_files": "snaploom.plugins.advice.sort:sort_files",
+    "sort_snapshots": "snaploom.plugins.advice.sort:sort_snapshots",
     "submitted_files": "snaploom.run.session.spark:submitted_files",
     "weave_in_session": "snaploom.run.weaving.sparkruns:weave_in_session",
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from support.discovery.datasetfiles import DataSet, Link
 
-from snaploom.discovery.discover import Discovery
+from snaploom.plugins.discovery.discover import Discovery
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from snaploom.output.entries import FolderIdentity, FolderSettings
 from snaploom.output.folder import Folder, open_folder, prepare_folder
 from snaploom.output.publication import SnapshotTarget, WriteResult, publish
 from snaploom.output.state import FolderState
-from snaploom.run.published.sort import sort_snapshots
-from snaploom.run.published.sortrequests import SnapshotsSorted, place_of_folder
+from snaploom.plugins.advice.requests import SnapshotsSorted, place_of_folder
+from snaploom.plugins.advice.sort import sort_snapshots
 from snaploom.run.runevents import Interruption
-from snaploom.skipping.advice.orders import SortRequest
+from snaploom.skipping.core.valueorder import SortRequest
 
 ROWS, FILES = 4000, 4
 

@@ -17,11 +17,11 @@ from snaploom.loading.load import load
 from snaploom.localfiles import open_plain, write_file
 from snaploom.models.report import Report
 from snaploom.models.schemas import EDITOR_SCHEMA_FILE, write_crds, write_schemas
+from snaploom.plugins.site.document import INDEX, write_site
+from snaploom.plugins.site.pages import read_reports
 from snaploom.run.declarations import read_bundle_file
 from snaploom.run.driverlock import LOCK_FILE, read_lock, write_lock
 from snaploom.run.reports.writer import FileReport
-from snaploom.site.collection import read_reports
-from snaploom.site.document import INDEX, write_site
 
 NAME = "a.yaml"
 

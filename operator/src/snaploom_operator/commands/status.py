@@ -36,8 +36,8 @@ from snaploom.models.run import CurrentRun, LastPhase, LastRun
 from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
 from snaploom.output.folder import open_folder
 from snaploom.output.history import manifest_pointer, newest_snapshot, published_snapshots
-from snaploom.site.drawings import timeline_drawing, tree_drawing
-from snaploom.site.statuspage import StatusPage, status_lanes, status_nodes
+from snaploom.plugins.site.drawings import timeline_drawing, tree_drawing
+from snaploom.plugins.site.statuspage import StatusPage, status_lanes, status_nodes
 from snaploom_operator.apply.actions import write_status
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.commands.options import (

@@ -19,8 +19,13 @@ from snaploom.models.common import GROUP, now
 from snaploom.models.datasource import DataSource
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.site.document import PAGE_HEADERS, VERSION_HEADER, status_document, statuses_document
-from snaploom.site.statuspage import StatusPage
+from snaploom.plugins.site.document import (
+    PAGE_HEADERS,
+    VERSION_HEADER,
+    status_document,
+    statuses_document,
+)
+from snaploom.plugins.site.statuspage import StatusPage
 from snaploom_operator.cluster.port import ACCESS_REVIEWS, OURS, TOKEN_REVIEWS, ApiResource, Cluster
 from snaploom_operator.decision import Unparsable
 from snaploom_operator.errors import ClusterError, NotAuthenticated

@@ -1,4 +1,4 @@
-"""`snaploom diff` and `contract`: what changes would do, and what is promised."""
+"""`snaploom diff`: what changed declarations would do, before anything runs."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import yaml
 from cyclopts import Parameter
 from cyclopts.validators import Number
-from pydantic import JsonValue
 
 from snaploom import ondemand
 from snaploom.cli.console import (
     OutputForm,
-    counted,
     message_console,
     print_findings,
     print_json,
@@ -33,17 +30,9 @@ from snaploom.cli.options import (
     instant_of,
     refuse_request,
 )
-from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.differences import MOST_SAMPLES
-from snaploom.run.contracts.check import (
-    Verdict,
-    contract_deviations,
-    contract_reader,
-    output_contract,
-)
-from snaploom.run.contracts.document import FIRST_VERSION
 from snaploom.run.declarations import Declarations, runnable_bundles
 from snaploom.run.folders import open_named
 from snaploom.run.published.diff import SAMPLES, compare, data_diff_request
@@ -51,8 +40,6 @@ from snaploom.run.runevents import signal_handlers
 from snaploom.run.session.providers import with_drivers
 from snaploom.run.weaving.requests import PlanRequest, RunOptions
 from snaploom.run.weaving.runs import preview
-
-# `snaploom diff`: what changed declarations would do, before anything runs.
 
 
 def diff(
@@ -164,67 +151,3 @@ def _diff_data(
         )
     show_result(found, output)
     return int(not found.is_same)
-
-
-# `snaploom contract`: the contract of an output, written or checked.
-
-
-def contract(
-    name: OutputName,
-    /,
-    *,
-    file: Files,
-    project: ProjectOptions = DEFAULT_PROJECT,
-    check: Annotated[
-        Path | None,
-        Parameter(help="File with a contract to compare; omitted, the contract is written."),
-    ] = None,
-    contract_version: Annotated[
-        str, Parameter(help="Version of the written contract.", show_default=True)
-    ] = FIRST_VERSION,
-    now: Now = None,
-    allow: Allow = (),
-    output: Form = OutputForm.TEXT,
-) -> int:
-    """Write the data contract of an output, or check whether one is kept.
-
-    The contract is one of the Open Data Contract Standard, version 3: columns and types of the
-    newest snapshot, keys, checks, service levels and sources. It is printed as YAML, and as JSON
-    with `-o json`.
-
-    With `--check`, a contract is compared with the declarations and with what is published. What
-    it promises and is not so is marked with `!` and ends with 1; what it does not mention is marked
-    with `+`. Text of people, such as descriptions and teams, is not compared.
-    """
-    declarations = project.read(file, allow)
-    (bundle,), warnings = runnable_bundles(declarations, [name])
-    print_findings(warnings, message_console())
-    store = open_named(bundle.output.spec.output_folder.folder_uri)
-    if check is not None:
-        return _check(check, bundle, store, now, output)
-    document = output_contract(bundle, store, contract_version)
-    if output is OutputForm.JSON:
-        print_json(document)
-    else:
-        text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
-        result_console().print(text, markup=False, end="")
-    return 0
-
-
-def _check(
-    path: Path, bundle: Bundle, store: ObjectStore, now: str | None, output: OutputForm
-) -> int:
-    contract_of_file = contract_reader()(path)
-    found = contract_deviations(contract_of_file, bundle, store, instant_of(now))
-    broken = [one for one in found if one.verdict is Verdict.BROKEN]
-    if output is OutputForm.JSON:
-        listed: list[JsonValue] = [one.document for one in found]
-        print_json({"output": bundle.output.name, "kept": not broken, "deviations": listed})
-    else:
-        console = result_console()
-        for one in found:
-            style = "red" if one.verdict is Verdict.BROKEN else None
-            console.print(str(one), markup=False, style=style)
-        end = f"broken in {counted(len(broken), 'place')}" if broken else "kept"
-        console.print(f"{bundle.output.name}: the contract is {end}.", markup=False)
-    return int(bool(broken))

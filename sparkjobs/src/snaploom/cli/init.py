@@ -23,9 +23,9 @@ from snaploom.models.allowances import PROJECT_FILE
 from snaploom.models.schemas import EDITOR_SCHEMA_FILE, write_schemas
 
 if TYPE_CHECKING:
-    from snaploom.discovery.discover import Discovery
-    from snaploom.discovery.profiles import DatabaseAddress, DatabaseContent
-    from snaploom.discovery.relationships import Relationship
+    from snaploom.plugins.discovery.discover import Discovery
+    from snaploom.plugins.discovery.profiles import DatabaseAddress, DatabaseContent
+    from snaploom.plugins.discovery.relationships import Relationship
 
 # The line by which editors find the schema of a YAML file, and the schema beside the files.
 

@@ -22,8 +22,8 @@ from snaploom.output.folder import is_unused, open_folder
 from snaploom.output.versions import Time, instant_of
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.times import Selection
+from snaploom.plugins.site.pages import Clock, Pages, Status, declared_pages
 from snaploom.policy.pods import allowances_of
-from snaploom.project.pages import Pages, Status
 from snaploom.project.results import Checked, DataDiff, Diff, Findings, Plan, Run, Runs
 from snaploom.run.declarations import Declarations, declared, read_declarations, runnable_bundles
 from snaploom.run.folders import open_named
@@ -42,7 +42,6 @@ from snaploom.run.weaving.requests import (
     span_of,
 )
 from snaploom.run.weaving.runs import estimate_run, preview, weave_outputs
-from snaploom.site.collection import Clock, declared_pages
 from snaploom.validate.outputs import upstream_outputs
 
 if TYPE_CHECKING:

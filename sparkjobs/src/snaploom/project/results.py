@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import overload
 
 from pydantic import JsonValue
 
+from snaploom.confidential import visible_lines
 from snaploom.errors import SnaploomError
 from snaploom.models.findings import Finding, errors_of
 from snaploom.models.report import Report, RunPhase, SnapshotReport, Unpublished
@@ -16,7 +18,6 @@ from snaploom.plan.bundle import Bundle
 from snaploom.plan.differences import DataComparison, RowChanges
 from snaploom.plan.drawings import picture_of, published_picture, to_svg
 from snaploom.plan.plan import PlannedSnapshot, RunPlan
-from snaploom.project import html
 from snaploom.run.declarations import refuse
 from snaploom.run.joblog import finding_lines
 from snaploom.run.plannedoutput import Planned
@@ -107,7 +108,7 @@ class Findings(Sequence[Finding]):
             for each in self.items
         ]
         columns = ("", "code", "file", "resource", "path", "message", "found", "expected", "fix")
-        return html.table(columns, rows) or html.line("nothing is wrong")
+        return html_table(columns, rows) or html_line("nothing is wrong")
 
 
 @dataclass(frozen=True)
@@ -177,13 +178,13 @@ class Plan:
 
     def _repr_html_(self) -> str:
         failure = self.planned.failure
-        parts = [html.heading(self.output), self.svg]
+        parts = [html_heading(self.output), self.svg]
         if self.planned.plan is not None:
-            parts.append(f"<pre>{html.text(self.planned.text)}</pre>")
+            parts.append(f"<pre>{html_text(self.planned.text)}</pre>")
         if self.planned.findings:
             parts.append(self.findings._repr_html_())
         if failure is not None:
-            parts.append(html.line(failure))
+            parts.append(html_line(failure))
         return "".join(parts)
 
 
@@ -249,7 +250,7 @@ class Run:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        published = html.table(
+        published = html_table(
             ("snapshot", "rows", "files", "bytes", "seconds", "joins"),
             [
                 (
@@ -263,7 +264,7 @@ class Run:
                 for each in self.published
             ],
         )
-        left = html.table(
+        left = html_table(
             ("not published", "", "reason", "message"),
             [
                 (each.time, kind, each.reason.value, each.message)
@@ -271,9 +272,9 @@ class Run:
                 for each in group
             ],
         )
-        nothing = "" if published or left else html.line(self.cause or "nothing to publish")
-        warnings = "".join(html.line(f"warning: {text}") for text in self.warnings)
-        return f"{html.heading(self.output)}{published}{left}{nothing}{warnings}"
+        nothing = "" if published or left else html_line(self.cause or "nothing to publish")
+        warnings = "".join(html_line(f"warning: {text}") for text in self.warnings)
+        return f"{html_heading(self.output)}{published}{left}{nothing}{warnings}"
 
 
 @dataclass(frozen=True)
@@ -379,9 +380,9 @@ class Diff:
             for one in comparison.differences
         ]
         columns = ("", "about", "what", "before", "after", "effect")
-        warnings = "".join(html.line(f"warning {text}") for text in comparison.warnings)
-        table = html.table(columns, rows) or html.line("nothing would change")
-        return f"{html.heading(comparison.output)}{self.svg}{warnings}{table}"
+        warnings = "".join(html_line(f"warning {text}") for text in comparison.warnings)
+        table = html_table(columns, rows) or html_line("nothing would change")
+        return f"{html_heading(comparison.output)}{self.svg}{warnings}{table}"
 
 
 @dataclass(frozen=True)
@@ -413,11 +414,11 @@ class DataDiff:
 
     def _repr_html_(self) -> str:
         rows, fields = self.rows, self.comparison.fields
-        counts = html.table(
+        counts = html_table(
             ("added", "removed", "changed", "unchanged"),
             [[f"{n:,}" for n in (rows.added, rows.removed, rows.changed, rows.unchanged)]],
         )
-        schema = html.table(
+        schema = html_table(
             ("column", "before", "after"),
             [
                 *((one.path, "", one.type) for one in fields.added),
@@ -425,10 +426,10 @@ class DataDiff:
                 *((one.path, one.before, one.after) for one in fields.retyped),
             ],
         )
-        columns = html.table(
+        columns = html_table(
             ("column", "rows that differ"), [(one.path, f"{one.rows:,}") for one in rows.columns]
         )
-        samples = html.table(
+        samples = html_table(
             ("row", "key", "column", "before", "after"),
             [
                 (
@@ -453,7 +454,7 @@ class DataDiff:
             ],
         )
         title = f"{self.comparison.output}: {self.comparison.before} → {self.comparison.after}"
-        return f"{html.heading(title)}{counts}{schema}{columns}{samples}"
+        return f"{html_heading(title)}{counts}{schema}{columns}{samples}"
 
 
 @dataclass(frozen=True)
@@ -479,4 +480,37 @@ class Checked:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.text(self)}</pre>"
+        return f"<pre>{html_text(self)}</pre>"
+
+
+# Tables and lists for notebooks: plain HTML that follows the colours of the page.
+
+_CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;white-space:pre-wrap"
+
+
+def html_text(value: object) -> str:
+    """Text from anywhere, safe inside HTML."""
+    return escape(visible_lines(str(value)))
+
+
+def html_heading(value: object) -> str:
+    """A heading."""
+    return f'<div style="font-weight:600;margin:6px 0">{html_text(value)}</div>'
+
+
+def html_line(value: object) -> str:
+    """A paragraph of one line."""
+    return f"<div>{html_text(value)}</div>"
+
+
+def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table; empty where it has no rows."""
+    listed = list(rows)
+    if not listed:
+        return ""
+    head = "".join(f'<th scope="col" style="{_CELL}">{html_text(name)}</th>' for name in columns)
+    body = "".join(
+        "<tr>" + "".join(f'<td style="{_CELL}">{html_text(cell)}</td>' for cell in row) + "</tr>"
+        for row in listed
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

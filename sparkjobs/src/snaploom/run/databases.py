@@ -1,4 +1,4 @@
-"""JDBC drivers that are fetched, and databases that `init --from` reads."""
+"""Fetches the jar of a JDBC driver: from a named repository of Maven's layout, or as Spark does."""
 
 from __future__ import annotations
 
@@ -14,26 +14,11 @@ from urllib.request import urlopen
 from pyspark import SparkConf
 from pyspark.errors import PySparkException
 
-from snaploom.discovery.foundfiles import DATABASE_ROWS, MOST_TABLES, LeftOut
-from snaploom.discovery.profiles import DatabaseAddress, DatabaseContent, ReadTable
-from snaploom.errors import ArgumentInvalid, SourceError
+from snaploom.errors import ArgumentInvalid
 from snaploom.localfiles import CACHE_VARIABLE
-from snaploom.models.run import RunSettings
-from snaploom.run.driverlock import (
-    LOCK_FILE,
-    REPOSITORY_VARIABLE,
-    cached_jar,
-    hash_of,
-    read_lock,
-    verified_jar,
-)
-from snaploom.run.session.classarchive import JARS
+from snaploom.run.driverlock import REPOSITORY_VARIABLE, cached_jar, hash_of
 from snaploom.run.session.jvm import launched
-from snaploom.run.session.spark import build_session
-from snaploom.sources.databases.catalog import catalog_of, sample_of
-from snaploom.sources.databases.drivers import DRIVER_JAR_BY_NAME, DriverJar
-
-# Fetches the jar of a JDBC driver: from a named repository of Maven's layout, or as Spark does.
+from snaploom.sources.databases.drivers import DriverJar
 
 FETCH_SECONDS = 60.0
 """How long a repository may be silent."""
@@ -178,46 +163,3 @@ def _not_fetched(jar: DriverJar, found: str) -> ArgumentInvalid:
         hint="check the network, or name a repository that this machine reaches: --repository, "
         f"or {REPOSITORY_VARIABLE}",
     )
-
-
-# Reads databases for `init --from`: catalogue and first rows, by Spark and a JDBC driver.
-
-
-def read_database(address: DatabaseAddress) -> DatabaseContent:
-    """The tables of a database, a bounded part of each.
-
-    Args:
-        address: of the database; user and password are in the variables that it names.
-
-    Raises:
-        SourceError: the driver or a variable is missing, or the database refuses.
-        SparkNotStarted: there is no Java.
-    """
-    settings = [(JARS, str(jar)) for jar in _jars(address)]
-    spark = build_session("snaploom init", RunSettings(), asked=settings)
-    found, rest = catalog_of(spark, address.source("tables"), address.uri, MOST_TABLES)
-    left_out = [LeftOut(f"{address.uri} {name}", f"only {MOST_TABLES} tables are looked into")
-                for name in rest]  # fmt: skip
-    tables: list[ReadTable] = []
-    for table in found:
-        try:
-            sample = sample_of(spark, address.source(table.reference), address.uri, DATABASE_ROWS)
-        except SourceError as error:
-            left_out.append(LeftOut(f"{address.uri} {table.reference}", error.message))
-        else:
-            read = len(sample)
-            rows = read if read < DATABASE_ROWS else max(read, table.rows)
-            tables.append(ReadTable(table.reference, table.name, sample, rows, table.primary_key,
-                                    table.foreign_keys))  # fmt: skip
-    return DatabaseContent(tuple(tables), tuple(left_out))
-
-
-def _jars(address: DatabaseAddress) -> tuple[Path, ...]:
-    """The jar of the driver: the locked one, or one in the cache; none where Spark may have it."""
-    name = address.driver.value.lower()
-    lock = Path(LOCK_FILE)
-    held = read_lock(lock)
-    if name in held:
-        return (verified_jar(held[name], lock),)
-    known = DRIVER_JAR_BY_NAME.get(name)
-    return (verified_jar(known, lock),) if known is not None and cached_jar(known).is_file() else ()

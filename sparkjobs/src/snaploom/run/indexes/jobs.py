@@ -1,4 +1,4 @@
-"""Skipping indexes as jobs in a session: create, refresh, apply, describe, advise and sort."""
+"""Skipping indexes as jobs in a session: create, refresh, apply and describe."""
 
 from __future__ import annotations
 
@@ -26,16 +26,11 @@ from snaploom.run.job import Job, JobGroup, run_in_group
 from snaploom.run.joblog import warnings_as_events
 from snaploom.run.runevents import Event, IndexFollowed, Interruption, Warned
 from snaploom.run.session.spark import build_session, translated
-from snaploom.skipping.advice.orders import SortRequest, SortResult
-from snaploom.skipping.advice.report import Report
 from snaploom.skipping.lifecycle.declaration import Declaration, DeclarationNotPossible
 from snaploom.skipping.lifecycle.operations import RefreshResult
-from snaploom.skipping.spark.interfaces.advise import AdviceRequest, advise_target
 from snaploom.skipping.spark.interfaces.enable import enable
 from snaploom.skipping.spark.interfaces.explain import explain
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
-from snaploom.skipping.spark.interfaces.querylog import read_log
-from snaploom.skipping.spark.interfaces.sort import sort_into
 from snaploom.skipping.statements.syntax import Properties
 from snaploom.spark.gate import SqlPlace, checked_statement
 
@@ -316,84 +311,3 @@ def _findings(owner: str, error: DeclarationNotPossible) -> list[Finding]:
 def _summary(result: RefreshResult) -> str:
     left_out = f"; {result.left_out} could not be indexed" if result.left_out else ""
     return f"refreshed, {result.plan}{left_out}"
-
-
-# Advice about files, and sorting them, as jobs in a session of Spark.
-
-
-def advise_files(
-    place: IndexedPlace,
-    queries: Sequence[str],
-    files: int,
-    seed: int,
-    report: Callable[[str, int, int], None],
-    on_tick: Callable[[], None],
-    interruption: Interruption,
-) -> Report:
-    """Estimate which indexes and which order would help; nothing is written.
-
-    Args:
-        place: what is looked at, and where the index would be.
-        queries: SQL, or conditions over the columns; without any, some are drawn from the data.
-        files: how many to read.
-        seed: of what is drawn.
-        report: takes a label, the number of files done and of all; from any thread.
-        on_tick: called several times a second from this thread.
-        interruption: from `signal_handlers`.
-
-    Raises:
-        SparkNotStarted: there is no Spark to work with.
-        SkippingError: there is nothing to advise from.
-        Interrupted: somebody asked to stop.
-    """
-
-    def work(spark: SparkSession) -> Report:
-        target = SkippingIndexes(spark, allow=place.allow).target(place.subject)
-        log = read_log(spark, target, queries) if queries else None
-        request = AdviceRequest(log, place.store.location, files, seed)
-        return advise_target(target, request, lambda done, total: report(place.label, done, total))
-
-    return _in_session(place, work, on_tick, interruption)
-
-
-def sort_files(
-    place: IndexedPlace,
-    folder: str,
-    request: SortRequest,
-    on_tick: Callable[[], None],
-    interruption: Interruption,
-) -> SortResult:
-    """Write files, clustered, as a new folder.
-
-    Args:
-        place: what is read.
-        folder: the new folder.
-        request: the order.
-        on_tick: called several times a second from this thread.
-        interruption: from `signal_handlers`.
-
-    Raises:
-        SparkNotStarted: there is no Spark to work with.
-        SkippingError: it cannot be done; nothing is left behind.
-        Interrupted: somebody asked to stop; nothing is left behind.
-    """
-
-    def work(spark: SparkSession) -> SortResult:
-        target = SkippingIndexes(spark, allow=place.allow).target(place.subject)
-        return sort_into(target, folder, request)
-
-    return _in_session(place, work, on_tick, interruption)
-
-
-def _in_session(
-    place: IndexedPlace,
-    work: Callable[[SparkSession], T],
-    on_tick: Callable[[], None],
-    interruption: Interruption,
-) -> T:
-    def run(spark: SparkSession, group: JobGroup) -> T:
-        group.enter(spark, "snaploom-index", place.label)
-        with translated(place.owner):
-            return work(spark)
-
-    return in_session(place.run, place.settings, place.allow, run, on_tick, interruption)

@@ -21,9 +21,13 @@ from snaploom.output.state import FolderState
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.tree import JoinNode, JoinTree
 from snaploom.run.weaving.history import SchemaHistory
-from snaploom.skipping.advice.orders import TARGET_FILE_SIZE, SortRequest
-from snaploom.skipping.spark.builds.clusteredwrite import Clustering, balanced
-from snaploom.skipping.spark.interfaces.sort import clustering_under, sorted_frame
+from snaploom.skipping.core.valueorder import TARGET_FILE_SIZE, SortRequest
+from snaploom.skipping.spark.builds.clusteredwrite import (
+    Clustering,
+    balanced,
+    clustering_under,
+    sorted_frame,
+)
 from snaploom.sources.port import SourceFrame
 from snaploom.sources.registry import declared
 from snaploom.spark.types import find_field, struct_from, to_spark

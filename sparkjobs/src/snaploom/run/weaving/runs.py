@@ -23,8 +23,8 @@ from snaploom.plan.bundle import Bundle
 from snaploom.plan.intervals import SourceSnapshots
 from snaploom.plan.plan import PlannedSnapshot, RunPlan, followed
 from snaploom.plan.steps import Action, ReadSource
+from snaploom.plugins.lineage.activation import lineage_listener
 from snaploom.run.joblog import warnings_as_events
-from snaploom.run.lineage.activation import lineage_listener
 from snaploom.run.reports.record import Observations, RunRecord
 from snaploom.run.runevents import Estimate, Event, OfOutput, run_interruptibly, signal_handlers
 from snaploom.run.session.classarchive import SMALL_BYTES, SUBMITTED, configured_elsewhere

@@ -14,11 +14,11 @@ from snaploom.models.common import now
 from snaploom.models.report import Report
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.plan import followed
+from snaploom.plugins.lineage.activation import Begin, lineage_listener
 from snaploom.run.indexes.indexrequests import IndexedPlace
 from snaploom.run.indexes.jobs import follow_publication
 from snaploom.run.job import POOL, Job, JobGroup, run_in_group
 from snaploom.run.joblog import warnings_as_events
-from snaploom.run.lineage.activation import Begin, lineage_listener
 from snaploom.run.runevents import (
     EmitEvent,
     Event,

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.functions import arrow_udf
 
-from snaploom.skipping.advice.orders import (
+from snaploom.errors import IndexNotPossible
+from snaploom.skipping.core.terms import Term, arrow_type
+from snaploom.skipping.core.valueorder import (
     MOST_BITS,
     MOST_RANK_BITS,
     Boundaries,
     Curve,
+    SortRequest,
     boundaries_of,
     position,
 )
-from snaploom.skipping.core.terms import Term, arrow_type
 from snaploom.skipping.spark.builds.scan import Relation, as_kept
+from snaploom.skipping.spark.relations.expressions import columns_of
+from snaploom.skipping.spark.targets.sparktarget import column_at, column_named
 
 MOST_COLUMNS = 8
 """Columns of a curve; with more, files are hardly narrower in any of them."""
@@ -121,3 +127,38 @@ def kept_column(sample: pa.Table, number: int, term: Term) -> pa.Array:
 def balanced(bytes_: int, target_file_size: int) -> int:
     """Number of files of about one size that hold a number of bytes."""
     return max(1, int(np.ceil(bytes_ / target_file_size)))
+
+
+def clustering_under(
+    session: SparkSession, schema: spark_types.StructType, request: SortRequest
+) -> Clustering:
+    """The columns of a request, resolved among those of a schema.
+
+    Raises:
+        IndexNotPossible: one of them is not there, comes twice, or has a type without an order.
+    """
+    columns = columns_of(json.loads(schema.json()), {})
+    terms = tuple(column_named(columns, session, name) for name in request.columns)
+    return clustering_by(terms, request)
+
+
+def sorted_frame(
+    frame: DataFrame, clustering: Clustering, request: SortRequest, size: int, rows: int
+) -> DataFrame:
+    """Rows of a frame of one folder in an order, one Spark partition for each new file."""
+    computed = {term.key: column_at(term.names or ()) for term in clustering.terms}
+    relation = Relation(frame.sparkSession, lambda: frame, computed)
+    files = balanced(size, request.target_file_size)
+    return clustered(relation, clustering, files, rows, (), request.seed)
+
+
+def clustering_by(terms: tuple[Term, ...], request: SortRequest) -> Clustering:
+    """The order of a request by resolved columns; refuses none, too many, and one twice."""
+    if not 0 < len(set(terms)) == len(terms) <= MOST_COLUMNS:
+        raise IndexNotPossible(
+            "rows cannot be sorted by these columns",
+            found=", ".join(request.columns) or "none",
+            expected=f"one to {MOST_COLUMNS} columns, each once",
+            hint="choose other columns to sort by",
+        )
+    return Clustering(Curve.LINEAR if len(terms) == 1 else request.curve, terms)

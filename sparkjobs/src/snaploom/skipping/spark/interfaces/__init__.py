@@ -1,4 +1,4 @@
-"""Entry points for users, commands and jobs: enable, explain, manage, SQL, Python, advice, sort.
+"""Entry points for users, commands and jobs: enable, explain, manage, SQL and Python.
 
 Here a name and a location become a target and a store; what they do then is done further below.
 """

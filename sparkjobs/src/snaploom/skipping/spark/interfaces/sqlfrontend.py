@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
 from snaploom.models.skippingindex import RefreshMode
-from snaploom.skipping.advice.report import Report
+from snaploom.plugins.advice.advise import AdviceRequest, advise_target
+from snaploom.plugins.advice.report import Report
 from snaploom.skipping.formats.parquetfiles import ParquetKeys
 from snaploom.skipping.indexes.base import registered_types
 from snaploom.skipping.lifecycle.description import Description
 from snaploom.skipping.lifecycle.operations import silent
-from snaploom.skipping.spark.interfaces.advise import AdviceRequest, advise_target
 from snaploom.skipping.spark.interfaces.declaredindex import forget_locations, remember_locations
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.statements.parser import parse

@@ -1,1 +1,0 @@
-"""Outputs in orchestrators of others, as methods of a project; each needs an extra."""

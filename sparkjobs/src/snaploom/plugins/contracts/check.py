@@ -1,0 +1,367 @@
+"""Contracts written, or read from files and compared with what is published and declared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from cyclopts import Parameter
+from pydantic import JsonValue
+
+from snaploom import ondemand
+from snaploom.cli.console import (
+    OutputForm,
+    counted,
+    message_console,
+    print_findings,
+    print_json,
+    result_console,
+)
+from snaploom.cli.options import (
+    DEFAULT_PROJECT,
+    Allow,
+    Files,
+    Form,
+    Now,
+    OutputName,
+    ProjectOptions,
+    instant_of,
+)
+from snaploom.errors import ArgumentInvalid
+from snaploom.files.objectstore import ObjectStore
+from snaploom.models.common import EpochNanos, format_instant
+from snaploom.output.entries import SnapshotRecord
+from snaploom.output.folder import is_unused, open_folder
+from snaploom.output.history import refuse_empty, with_partition
+from snaploom.output.manifest import read_schema
+from snaploom.output.state import EMPTY
+from snaploom.plan.bundle import Bundle
+from snaploom.plan.plan import plan_offline
+from snaploom.plan.times import plus_bounded
+from snaploom.plugins.contracts.document import (
+    DATA,
+    ENGINE,
+    FIRST_VERSION,
+    PublishedTable,
+    contract_document,
+)
+from snaploom.run.declarations import runnable_bundles
+from snaploom.run.folders import open_named
+from snaploom.types.schemas import Struct, parse_schema, path_text
+
+# Compares what a contract promises with what is published and declared; pure.
+
+_TYPES = ("physicalType", "logicalType")
+_FLAGS = ("primaryKey", "primaryKeyPosition", "partitioned", "partitionKeyPosition")
+_SOURCES = "transformSourceObjects"
+
+
+class Verdict(StrEnum):
+    """Meaning of a difference."""
+
+    BROKEN = "BROKEN"
+    """The contract promises what is not so."""
+    UNSTATED = "UNSTATED"
+    """It is so, and the contract does not state it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """One difference between a contract and its output."""
+
+    verdict: Verdict
+    """Its meaning."""
+    subject: str
+    """Column, check or service level."""
+    promised: str
+    """Statement of the contract; empty without one."""
+    found: str
+    """Fact about the output; empty without one."""
+
+    @property
+    def document(self) -> JsonValue:
+        """For programs."""
+        return {
+            "verdict": self.verdict.value,
+            "subject": self.subject,
+            "promised": self.promised,
+            "found": self.found,
+        }
+
+    def __str__(self) -> str:
+        if self.verdict is Verdict.UNSTATED:
+            return f"+ {self.subject}: {self.found}, which the contract does not mention"
+        return f"! {self.subject}: promised {self.promised}, found {self.found or 'nothing'}"
+
+
+Statements = Mapping[str, str]
+"""Statements of a contract, by subject."""
+
+
+def deviations(
+    contract: Mapping[str, JsonValue], current: Mapping[str, JsonValue]
+) -> tuple[Deviation, ...]:
+    """All differences, those that break the contract first.
+
+    Args:
+        contract: what is promised; valid by the standard.
+        current: the contract that would be written now.
+    """
+    promised, found = statements(contract, current), statements(current, current)
+    broken = [
+        Deviation(Verdict.BROKEN, subject, text, found.get(subject, ""))
+        for subject, text in promised.items()
+        if found.get(subject) != text
+    ]
+    unstated = [
+        Deviation(Verdict.UNSTATED, subject, "", text)
+        for subject, text in found.items()
+        if subject not in promised and not _is_below_unstated(subject, promised, found)
+    ]
+    return (*broken, *unstated)
+
+
+def statements(document: Mapping[str, JsonValue], current: Mapping[str, JsonValue]) -> Statements:
+    """Statements of a contract about the output that another one describes.
+
+    Args:
+        document: the contract; of its objects, the one with the output's name counts.
+        current: describes the output.
+    """
+    found: dict[str, str] = {}
+    name = _table(current, "").get("name")
+    table = _table(document, str(name))
+    found.update(_columns(_list(table, "properties"), ()))
+    for check in _list(table, "quality"):
+        if check.get("engine") == ENGINE:
+            found[f"check {check.get('name')}"] = _compact(check.get("implementation"))
+    for level in _list(document, "slaProperties"):
+        if level.get("property") in ("frequency", "latency", "retention"):
+            found[f"service level {level['property']}"] = " ".join(
+                str(level[key]) for key in ("value", "unit") if level.get(key) is not None
+            )
+    return found
+
+
+def _is_below_unstated(subject: str, promised: Statements, found: Statements) -> bool:
+    """Whether a column is part of one that is reported already."""
+    if not subject.startswith("column "):
+        return False
+    path = subject.removeprefix("column ")
+    return any(
+        other.startswith("column ")
+        and path.startswith(f"{other.removeprefix('column ')}.")
+        and other not in promised
+        for other in found
+    )
+
+
+def _table(document: Mapping[str, JsonValue], name: str) -> Mapping[str, JsonValue]:
+    """The object of a name; the first without."""
+    tables = _list(document, "schema")
+    return next((table for table in tables if name in ("", table.get("name"))), {})
+
+
+def _columns(
+    properties: list[Mapping[str, JsonValue]], above: tuple[str, ...]
+) -> Iterator[tuple[str, str]]:
+    for each in properties:
+        path = (*above, str(each.get("name")))
+        name = path_text(path).casefold()
+        kind = next((str(each[key]) for key in _TYPES if each.get(key)), "any type")
+        yield f"column {name}", kind.replace(" ", "").lower()
+        flags = [f"{key} {each[key]}" for key in _FLAGS if each.get(key) not in (None, False, -1)]
+        if flags:
+            yield f"key of {name}", ", ".join(flags)
+        sources = each.get(_SOURCES)
+        if isinstance(sources, list) and sources and path[-1] == DATA:
+            yield f"sources of {name}", ", ".join(sorted(map(str, sources)))
+        yield from _columns(_list(each, "properties"), path)
+        items = each.get("items")
+        while isinstance(items, dict):
+            yield from _columns(_list(items, "properties"), path)
+            items = items.get("items")
+
+
+def _list(document: Mapping[str, JsonValue], key: str) -> list[Mapping[str, JsonValue]]:
+    found = document.get(key)
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def _compact(value: JsonValue) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+# The contract of an output from what its folder holds, and whether another one is kept.
+
+ReadContract = Callable[[Path], Mapping[str, JsonValue]]
+
+
+def output_contract(
+    bundle: Bundle, store: ObjectStore, version: str = FIRST_VERSION
+) -> dict[str, JsonValue]:
+    """The contract of what an output publishes now.
+
+    Args:
+        bundle: the output; nothing is wrong with it.
+        store: of its folder.
+        version: of the contract.
+
+    Raises:
+        NothingPublished: types are known from published data only, and there is none.
+        FolderNotOurs, ManifestCorrupt: the folder cannot be read.
+    """
+    return _current(bundle, store, version)[0]
+
+
+def contract_deviations(
+    contract: Mapping[str, JsonValue], bundle: Bundle, store: ObjectStore, now: EpochNanos
+) -> tuple[Deviation, ...]:
+    """Where a contract and an output differ, those that break the contract first.
+
+    Args:
+        contract: valid by the standard.
+        bundle: the output; nothing is wrong with it.
+        store: of its folder.
+        now: the instant at which the newest snapshot has its age.
+
+    Raises:
+        ArgumentInvalid: the contract is about something else.
+        NothingPublished, FolderNotOurs, ManifestCorrupt: as `output_contract`.
+    """
+    current, newest = _current(bundle, store, FIRST_VERSION)
+    tables = contract.get("schema")
+    listed = tables if isinstance(tables, list) else []
+    names = [str(one.get("name")) for one in listed if isinstance(one, dict)]
+    if bundle.output.name not in names:
+        raise ArgumentInvalid(
+            "the contract is about something else",
+            path="schema",
+            found=", ".join(names) or "no object",
+            expected=f"an object named {bundle.output.name}",
+            hint="name the contract of this output, or write one with 'snaploom contract'",
+        )
+    found = deviations(contract, current)
+    kept = statements(contract, current)
+    broken = tuple(_of_data(kept, bundle, newest, now))
+    return (*broken, *found)
+
+
+def contract_reader() -> ReadContract:
+    """Reads contracts from files.
+
+    Raises:
+        ArgumentInvalid: the library of the standard is not installed.
+    """
+    try:
+        return ondemand.read_contract
+    except ModuleNotFoundError as error:
+        if error.name != "open_data_contract_standard":
+            raise
+        raise ArgumentInvalid(
+            "contracts are judged by the library of the standard, which is not installed",
+            path="--check",
+            found="no open-data-contract-standard",
+            expected="the extra `contracts`",
+            hint="pip install 'snaploom[contracts]'",
+        ) from None
+
+
+def _current(
+    bundle: Bundle, store: ObjectStore, version: str
+) -> tuple[dict[str, JsonValue], SnapshotRecord]:
+    state = EMPTY if is_unused(store) else open_folder(store).log.read()
+    settings = refuse_empty(state, store.uri)
+    newest = state.snapshots[-1]
+    fields = parse_schema(
+        with_partition(read_schema(store, newest.schema_hash), settings), ""
+    ).fields
+    table = PublishedTable(bundle, plan_offline(bundle).tree, Struct(fields[:-1], ""), fields[-1])
+    return contract_document(table, version), newest
+
+
+def _of_data(
+    kept: Mapping[str, str], bundle: Bundle, newest: SnapshotRecord, now: EpochNanos
+) -> Iterator[Deviation]:
+    """Promises that are declared as promised, and that the newest snapshot breaks."""
+    freshness = bundle.output.spec.run.freshness
+    latency = kept.get("service level latency")
+    if freshness is not None and latency is not None:
+        schedule = bundle.output.spec.run.schedule
+        zone = schedule.time_zone if schedule is not None else "UTC"
+        if plus_bounded(newest.created_at, freshness.max_age, zone) < now:
+            found = f"the newest snapshot published at {format_instant(newest.created_at)}"
+            yield Deviation(Verdict.BROKEN, "service level latency", latency, found)
+    for check in newest.checks:
+        if not check.holds and f"check {check.name}" in kept:
+            found = f"{check.measured} in {format_instant(newest.time)}"
+            yield Deviation(Verdict.BROKEN, f"check {check.name}", "that it holds", found)
+
+
+# `snaploom contract`: the contract of an output, written or checked.
+
+
+def contract(
+    name: OutputName,
+    /,
+    *,
+    file: Files,
+    project: ProjectOptions = DEFAULT_PROJECT,
+    check: Annotated[
+        Path | None,
+        Parameter(help="File with a contract to compare; omitted, the contract is written."),
+    ] = None,
+    contract_version: Annotated[
+        str, Parameter(help="Version of the written contract.", show_default=True)
+    ] = FIRST_VERSION,
+    now: Now = None,
+    allow: Allow = (),
+    output: Form = OutputForm.TEXT,
+) -> int:
+    """Write the data contract of an output, or check whether one is kept.
+
+    The contract is one of the Open Data Contract Standard, version 3: columns and types of the
+    newest snapshot, keys, checks, service levels and sources. It is printed as YAML, and as JSON
+    with `-o json`.
+
+    With `--check`, a contract is compared with the declarations and with what is published. What
+    it promises and is not so is marked with `!` and ends with 1; what it does not mention is marked
+    with `+`. Text of people, such as descriptions and teams, is not compared.
+    """
+    declarations = project.read(file, allow)
+    (bundle,), warnings = runnable_bundles(declarations, [name])
+    print_findings(warnings, message_console())
+    store = open_named(bundle.output.spec.output_folder.folder_uri)
+    if check is not None:
+        return _check(check, bundle, store, now, output)
+    document = output_contract(bundle, store, contract_version)
+    if output is OutputForm.JSON:
+        print_json(document)
+    else:
+        text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
+        result_console().print(text, markup=False, end="")
+    return 0
+
+
+def _check(
+    path: Path, bundle: Bundle, store: ObjectStore, now: str | None, output: OutputForm
+) -> int:
+    contract_of_file = contract_reader()(path)
+    found = contract_deviations(contract_of_file, bundle, store, instant_of(now))
+    broken = [one for one in found if one.verdict is Verdict.BROKEN]
+    if output is OutputForm.JSON:
+        listed: list[JsonValue] = [one.document for one in found]
+        print_json({"output": bundle.output.name, "kept": not broken, "deviations": listed})
+    else:
+        console = result_console()
+        for one in found:
+            style = "red" if one.verdict is Verdict.BROKEN else None
+            console.print(str(one), markup=False, style=style)
+        end = f"broken in {counted(len(broken), 'place')}" if broken else "kept"
+        console.print(f"{bundle.output.name}: the contract is {end}.", markup=False)
+    return int(bool(broken))

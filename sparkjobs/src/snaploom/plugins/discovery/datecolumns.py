@@ -1,0 +1,192 @@
+"""The column that has the snapshots of a source whose file names have no dates.
+
+There are two kinds. A *register by day* has all of its rows once a day, so that its key is unique
+within a day and comes again the next one: whatever refers to it has to meet the rows of its own
+day, wherever the register stands. *Events* have each row once, and a time of their own: they are
+divided into days where they are the root of the output; anywhere else that would hide all rows but
+those of one day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+
+from snaploom.plugins.discovery.dates import Family
+from snaploom.plugins.discovery.foundfiles import (
+    AGAIN,
+    COPIED,
+    LONGEST_KEY_TEXT,
+    MOST_COLUMNS_COMBINED,
+    SAME_NAME,
+)
+from snaploom.plugins.discovery.names import column_words, table_words, word_likeness
+from snaploom.plugins.discovery.profiles import (
+    ColumnProfile,
+    DatabaseTable,
+    SnapshotColumn,
+    SourceProfile,
+    combined,
+    is_unique,
+)
+from snaploom.plugins.discovery.relationships import FEWEST_ROWS, names_own_table
+
+SNAPSHOT_WORDS = frozenset({
+    "snapshot", "asof", "stichtag", "extract", "extracted", "export", "exported", "load", "loaded",
+    "ingest", "ingested", "ingestion", "batch", "business", "reporting", "partition", "ds", "dt",
+    "cob", "valuation", "inventory", "bestandsdatum", "ladedatum", "exportdatum", "position",
+})  # fmt: skip
+"""Words of columns that name the day of a whole copy."""
+EVENT_WORDS = frozenset({
+    "event", "timestamp", "ts", "occurred", "happened", "created", "time", "datetime", "logged",
+    "recorded", "measured", "observed", "read", "sent", "posted", "placed", "booked", "booking",
+    "transaction", "trans", "txn", "order", "ordered", "sale", "sold", "visit", "visited", "date",
+    "datum", "day", "tag", "zeitpunkt", "zeit", "bestelldatum", "buchungsdatum", "buchungstag",
+    "belegdatum", "messzeit", "rechnungsdatum", "invoice", "trip", "pickup", "at", "when",
+})  # fmt: skip
+"""Words of columns that name when something happened."""
+BEGINNINGS = frozenset({"start", "started", "begin", "began", "beginn", "opened"})
+"""Words that name a beginning, if it is a time: a date begins the validity of its row."""
+OTHER_DATES = frozenset({
+    "birth", "born", "birthday", "birthdate", "dob", "geburt", "geburtsdatum", "geburtstag", "due",
+    "faellig", "faelligkeit", "expiry", "expires", "expired", "expiration", "end", "ended", "ende",
+    "until", "bis", "to", "valid", "gueltig", "from", "von", "since", "seit", "updated", "modified",
+    "changed", "geaendert", "deleted", "closed", "cancelled", "required", "promised", "planned",
+    "hire", "hired", "eintritt", "founded", "registered", "registration", "joined", "signup",
+    "delivered", "delivery", "shipped", "ship", "receipt", "commit", "last", "next", "first",
+})  # fmt: skip
+"""Words of columns that name another time than that of the row."""
+_MOST_DAYS_SHARE = 0.5
+"""Days for each row up to which rows are events of days, and not a list of days."""
+
+
+def with_snapshot_column(profile: SourceProfile) -> SourceProfile:
+    """The profile of a register by day, or of a table whose files are divided by day, as such."""
+    if profile.times:
+        return profile
+    for column in _candidates(profile):
+        dates = column.dates
+        if dates is None or not dates.is_exact:
+            continue
+        if column.name in profile.partition_columns:
+            return _by(profile, column, "its files are divided by it")
+        if len(dates.times) < 2 or len(column.sample) < FEWEST_ROWS:
+            continue
+        key = _key_of_a_day(profile, column)
+        if key:
+            columns = " and ".join(key)
+            evidence = f"{columns} {'is' if len(key) == 1 else 'are'} unique within each day of it"
+            return _by(profile, column, f"{evidence}, and not over all days")
+    return profile
+
+
+def with_event_dates(profile: SourceProfile) -> SourceProfile:
+    """The profile of a root whose rows are events, divided by the day on which they happened.
+
+    Where several columns could be meant equally, none is chosen.
+    """
+    if profile.times:
+        return profile
+    found = event_columns(profile)
+    ranks = [_event_rank(column, profile) for column in found]
+    if not found or ranks[0] == 0 or (len(found) > 1 and ranks[1] == ranks[0]):
+        return profile
+    dates = found[0].dates
+    assert dates is not None  # of candidates
+    if isinstance(profile.origin, DatabaseTable) and not dates.is_exact:
+        return profile  # a query would read the whole table anew for each day
+    days = f"{len(dates.times):,} days of {len(found[0].sample):,} rows, none without"
+    return _by(profile, found[0], days)
+
+
+def event_columns(profile: SourceProfile) -> list[ColumnProfile]:
+    """Columns that may hold when something happened, the likeliest first."""
+    rows = len(profile.snapshot)
+    found = [
+        column
+        for column in _candidates(profile)
+        if column.dates is not None
+        and (column.type.family in (Family.DATE, Family.TIME) or _event_rank(column, profile))
+        and 2 <= len(column.dates.times) <= _MOST_DAYS_SHARE * rows
+        and not set(_words(column, profile)) & OTHER_DATES
+    ]
+    return sorted(found, key=lambda column: -_event_rank(column, profile))
+
+
+def _event_rank(column: ColumnProfile, profile: SourceProfile) -> int:
+    """How surely a column names when something happened: 2 with the name of its own table."""
+    words = _words(column, profile)
+    table = table_words(profile.name)
+    if any(word_likeness(w, t) >= SAME_NAME for w in words for t in table if w not in _TIME_WORDS):
+        return 2
+    if set(words) & BEGINNINGS:
+        return 1 if column.type.family is Family.TIME else 0
+    return 1 if set(words) & EVENT_WORDS else 0
+
+
+_TIME_WORDS = frozenset({"date", "time", "day", "at", "datum", "zeit", "tag", "datetime"})
+
+
+def _words(column: ColumnProfile, profile: SourceProfile) -> tuple[str, ...]:
+    return column_words(column.name, profile.prefix).whole
+
+
+def _candidates(profile: SourceProfile) -> Iterator[ColumnProfile]:
+    """Columns of dates without NULL, those first whose names are about copies."""
+    found = [c for c in profile.columns if c.dates is not None and c.rows and not c.nulls]
+    yield from sorted(found, key=lambda column: not _is_named(column, profile))
+
+
+def _is_named(column: ColumnProfile, profile: SourceProfile) -> bool:
+    words = _words(column, profile)
+    return bool(set(words) & SNAPSHOT_WORDS) or "".join(words[:2]) in SNAPSHOT_WORDS
+
+
+def _key_of_a_day(profile: SourceProfile, day: ColumnProfile) -> tuple[str, ...]:
+    """Columns that are unique within each day, and come again on others; nothing without any."""
+    others = [
+        column
+        for column in profile.columns
+        if column is not day and column.may_be_key and column.mean_length <= LONGEST_KEY_TEXT
+        and not column.nulls and column.sketch.distinct > 1
+    ]  # fmt: skip
+    if any(column.is_unique and names_own_table(column, profile) for column in others):
+        return ()  # each row is there once
+    is_named = _is_named(day, profile)
+    snapshot = combined([profile.snapshot, day.sample])
+    for size in (1, 2) if is_named else (1,):
+        ids = [column for column in others if column_words(column.name, profile.prefix).has_id]
+        for chosen in combinations(ids[:MOST_COLUMNS_COMBINED], size):
+            together = combined([column.sample for column in chosen])
+            own = all(names_own_table(column, profile) for column in chosen)
+            if not (is_named or own) or is_unique(together, profile.snapshot):
+                continue
+            keys, days = len(np.unique(together)), len(np.unique(snapshot))
+            is_copied = len(together) >= AGAIN * keys and len(together) >= COPIED * keys * days
+            if is_copied and is_unique(together, snapshot):
+                return tuple(column.name for column in chosen)
+    return ()
+
+
+def _by(profile: SourceProfile, column: ColumnProfile, evidence: str) -> SourceProfile:
+    """The profile with a column as its snapshots, and keys that are judged within each."""
+    assert column.dates is not None  # of candidates
+    found = SnapshotColumn(column.name, column.dates, evidence)
+    if not column.dates.is_exact:
+        return replace(profile, snapshot_column=found)
+    snapshot = combined([profile.snapshot, column.sample])
+    columns = tuple(
+        each if each.is_unique or each.type.family is Family.OTHER
+        else replace(each, is_unique=is_unique(each.sample, snapshot))
+        for each in profile.columns
+    )  # fmt: skip
+    return replace(
+        profile,
+        columns=columns,
+        snapshot=snapshot,
+        snapshots_read=len(np.unique(snapshot)),
+        snapshot_column=found,
+    )

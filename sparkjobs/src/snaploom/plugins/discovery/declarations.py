@@ -1,0 +1,373 @@
+"""Declarations of discovered tables, each with comments that state the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from snaploom.models.common import DataType, Empty, MissingMode, ObjectMeta, Resource, TimeOffset
+from snaploom.models.datarelationship import (
+    DataRelationship,
+    DataRelationshipSpec,
+    KeyComponent,
+    KeyField,
+    Representation,
+)
+from snaploom.models.outputdataset import (
+    ChildSnapshot,
+    DataModel,
+    FromInterval,
+    GroupBy,
+    HivePartitioned,
+    LocalDateTime,
+    OtherDataSource,
+    OutputDataset,
+    OutputDatasetSpec,
+    OutputFolder,
+    RootDataSource,
+    SnapshotFilter,
+    SnapshotFormat,
+    Transformations,
+    UsedRelationship,
+)
+from snaploom.plugins.discovery.datecolumns import event_columns
+from snaploom.plugins.discovery.dates import ColumnType, Family
+from snaploom.plugins.discovery.foundfiles import FoundFile, LeftOut
+from snaploom.plugins.discovery.jointree import Joined, ProposedTree
+from snaploom.plugins.discovery.layout import TableFolder
+from snaploom.plugins.discovery.names import words_of
+from snaploom.plugins.discovery.profiles import DatabaseTable, SourceProfile
+from snaploom.plugins.discovery.relationships import Relationship, Relationships
+from snaploom.plugins.discovery.sourcetexts import (
+    DeclaredSource,
+    declared_source,
+    interval_of,
+    window_of,
+)
+from snaploom.sources.declared import TABLE_FORMATS
+from snaploom.types.schemas import path_text
+
+CommentPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A resource, with its comments."""
+
+    resource: Resource
+    head: tuple[str, ...]
+    comments: Mapping[CommentPath, str] = field(default_factory=dict)
+    """Comments above parts of it, by their place."""
+    is_comment: bool = False
+    """Whether it is only shown, as a comment, because the evidence is weak."""
+
+
+@dataclass(frozen=True)
+class Declarations:
+    """All that is written."""
+
+    sources: tuple[Declared, ...]
+    relationships: tuple[Declared, ...]
+    output: Declared
+    left_out: tuple[LeftOut, ...]
+
+
+def declare(
+    profiles: Sequence[SourceProfile],
+    found: Relationships,
+    tree: ProposedTree,
+    listed: Iterable[FoundFile],
+    folder_uri: str,
+) -> Declarations:
+    """The declarations of discovered tables.
+
+    `listed` has every file that was listed, and `folder_uri` a final `/`.
+    """
+    everything = list(listed)
+    names = resource_names([profile.name for profile in profiles])
+    sources = {
+        profile.name: declared_source(profile, names[profile.name], everything)
+        for profile in profiles
+    }
+    joined = _NodeNames(tree, names)
+    declared = [_source(sources[p.name], found) for p in profiles]
+    roles = [
+        _role(sources[node.table], node, joined.of(place))
+        for place, node in enumerate(tree.nodes)
+        if node.is_role
+    ]
+    by_name = {profile.name: profile for profile in profiles}
+    used, relations = _relationships(found, tree, joined, by_name, names)
+    return Declarations(
+        sources=tuple(one for group in declared for one in group) + tuple(roles),
+        relationships=relations,
+        output=_output(tree, joined, used, by_name, found, folder_uri),
+        left_out=tree.left_out,
+    )
+
+
+def resource_names(tables: Iterable[str]) -> dict[str, str]:
+    """Names of resources by those of tables, each once."""
+    found: dict[str, str] = {}
+    for table in tables:
+        plain = "-".join(words_of(table)) or "source"
+        options = [plain, *(f"{plain}-{number}" for number in range(2, len(found) + 3))]
+        found[table] = next(option for option in options if option not in found.values())
+    return found
+
+
+class _NodeNames:
+    """Names of DataSources of the nodes of a tree."""
+
+    def __init__(self, tree: ProposedTree, names: Mapping[str, str]) -> None:
+        taken = set(names.values())
+        self._names: list[str] = []
+        for node in tree.nodes:
+            name = names[node.table]
+            if node.is_role:
+                plain = node.field.replace("_", "-")
+                options = [plain, f"{plain}-role", *(f"{plain}-{n}" for n in range(2, 99))]
+                name = next(option for option in options if option not in taken)
+                taken.add(name)
+            self._names.append(name)
+
+    def of(self, place: int) -> str:
+        """The name of one node's DataSource."""
+        return self._names[place]
+
+
+def _source(source: DeclaredSource, found: Relationships) -> list[Declared]:
+    profile = source.profile
+    resources = source.resources()
+    head = [_origin_text(profile), *_snapshot_text(profile)]
+    key = found.primary.get(profile.name)
+    if key is not None:
+        columns = ", ".join(key.columns)
+        seen = f"unique in {key.rows:,} rows of {_snapshots(profile)}"
+        head.append(f"key: {columns} ({'declared by the database' if key.is_declared else seen})")
+    head.extend(profile.notes)
+    if profile.is_untyped:
+        head.append("no schemaFields, since headers differ or are numbered: all columns are text")
+    result = [Declared(resources[0], tuple(head))]
+    for other in resources[1:]:
+        why = (
+            "the date stands in the path in a form that needs a query"
+            if profile.snapshot_column is None
+            else f"the day of {profile.snapshot_column.name} takes a query"
+        )
+        result.append(Declared(other, (f"{source.physical_name} by time: {why}",)))
+    return result
+
+
+def _snapshot_text(profile: SourceProfile) -> list[str]:
+    """The column with the snapshots and its evidence, or those that could be it."""
+    found = profile.snapshot_column
+    if found is not None:
+        times = found.dates.times
+        return [
+            f"snapshots: by {found.name}, {times[0]:%Y-%m-%d} to {times[-1]:%Y-%m-%d} in the data "
+            f"read ({found.evidence})"
+        ]
+    others = [] if profile.times else [column.name for column in event_columns(profile)]
+    return [f"could be divided by: {', '.join(others)}"] if others else []
+
+
+def _origin_text(profile: SourceProfile) -> str:
+    origin = profile.origin
+    read = f"{profile.rows_read:,} rows read"
+    if profile.rows > profile.rows_read:
+        read = f"{profile.rows_read:,} of {profile.rows:,} rows read"
+    if isinstance(origin, DatabaseTable):
+        return f"a table of {origin.address.uri}; {read}"
+    if isinstance(origin, TableFolder):
+        called = TABLE_FORMATS[origin.data_format]
+        return f"a table of {called}, whose library Spark needs (how-to/tables.md); {read}"
+    files = "1 file" if len(origin.files) == 1 else f"{len(origin.files):,} files"
+    times = origin.snapshots
+    if not times:
+        return f"{files}, no date in their names; {read}"
+    span = f"{times[0]:%Y-%m-%d}" + (f" to {times[-1]:%Y-%m-%d}" if len(times) > 1 else "")
+    count = "1 snapshot" if len(times) == 1 else f"{len(times):,} snapshots"
+    return f"{files}, {count}, {span}; {read}"
+
+
+def _snapshots(profile: SourceProfile) -> str:
+    number = profile.snapshots_read
+    return "1 snapshot" if number == 1 else f"{number} snapshots"
+
+
+def _role(source: DeclaredSource, node: Joined, name: str) -> Declared:
+    return Declared(source.virtual(name), (f"{node.table} in the role of {node.field}",))
+
+
+def _relationships(
+    found: Relationships,
+    tree: ProposedTree,
+    joined: _NodeNames,
+    profiles: Mapping[str, SourceProfile],
+    names: Mapping[str, str],
+) -> tuple[dict[int, str], tuple[Declared, ...]]:
+    """Relationships of the tree by the place of the joined source, and all that are written."""
+    used: dict[int, str] = {}
+    written: list[Declared] = []
+    taken: set[str] = set()
+
+    def add(one: Relationship, child: str, parent: str, note: str, is_comment: bool = False) -> str:
+        column = "-".join(words_of(one.child_columns[-1]))
+        options = [f"{child}-{parent}", f"{child}-{column}", f"{child}-{column}-{parent}"]
+        options += [f"{child}-{parent}-{number}" for number in range(2, 99)]
+        name = next(option for option in options if option not in taken)
+        taken.add(name)
+        resource = _relationship(one, name, child, parent, profiles)
+        head = (one.evidence, note) if note else (one.evidence,)
+        written.append(Declared(resource, head, is_comment=is_comment))
+        return name
+
+    joined_by: list[Relationship] = []
+    for place, node in enumerate(tree.nodes):
+        one = node.relationship
+        if one is None:
+            continue
+        joined_by.append(one)
+        ends = {node.table: joined.of(place), tree.nodes[node.parent].table: joined.of(node.parent)}
+        child, parent = ends[one.child], ends[one.parent]
+        if one.child == one.parent:
+            child, parent = joined.of(node.parent), joined.of(place)
+        used[place] = add(one, child, parent, "")
+    for one in found.declared:
+        if one not in joined_by and one.child != one.parent:
+            add(one, names[one.child], names[one.parent], "not used by the output below")
+    for one in found.weak:
+        if one.child != one.parent:
+            note = "weak evidence: remove the marks and add it to dataRelationships if it is right"
+            add(one, names[one.child], names[one.parent], note, is_comment=True)
+    return used, tuple(written)
+
+
+def _relationship(
+    one: Relationship, name: str, child: str, parent: str, profiles: Mapping[str, SourceProfile]
+) -> DataRelationship:
+    mine = [profiles[one.child].type_of(c) for c in one.child_columns]
+    theirs = [profiles[one.parent].type_of(c) for c in one.parent_columns]
+    casts = [_cast(a, b) for a, b in zip(mine, theirs, strict=True)]
+
+    def representation(
+        source: str, columns: Sequence[str], types: Sequence[ColumnType]
+    ) -> Representation:
+        components = (
+            _component(column, kind, cast)
+            for column, kind, cast in zip(columns, types, casts, strict=True)
+        )
+        return Representation(data_sources=(source,), join_key=tuple(components))
+
+    ends: tuple[Representation, ...] = (
+        representation(child, one.child_columns, mine),
+        representation(parent, one.parent_columns, theirs),
+    )
+    if ends[0].join_key == ends[1].join_key:
+        ends = (Representation(data_sources=(child, parent), join_key=ends[0].join_key),)
+    return DataRelationship(
+        metadata=ObjectMeta(name=name), spec=DataRelationshipSpec(representations=ends)
+    )
+
+
+def _component(column: str, kind: ColumnType, cast: DataType | None) -> KeyComponent:
+    names = (KeyField(field_name=path_text((column,)), data_type=kind.data_type),)
+    if cast is None:
+        return KeyComponent(fields_=names)
+    return KeyComponent(fields_=names, cast_data_type=cast)
+
+
+def _cast(one: ColumnType, other: ColumnType) -> DataType | None:
+    """The type in which both sides are compared; None for text."""
+    if one.family is not other.family:
+        return None
+    return {
+        Family.WHOLE: DataType(long=Empty()),
+        Family.DATE: DataType(date=Empty()),
+        Family.TIME: DataType(timestamp=Empty()),
+    }.get(one.family)
+
+
+def _output(
+    tree: ProposedTree,
+    joined: _NodeNames,
+    used: Mapping[int, str],
+    profiles: Mapping[str, SourceProfile],
+    found: Relationships,
+    folder_uri: str,
+) -> Declared:
+    root = profiles[tree.root.table]
+    interval = interval_of(root.times, root.unit)
+    start = interval.start
+    comments: dict[CommentPath, str] = {}
+    others: list[OtherDataSource] = []
+    for place, node in list(enumerate(tree.nodes))[1:]:
+        window = window_of(root.times, profiles[node.table].times)
+        given: dict[str, object] = {"data_source": joined.of(place), "field_name": node.field}
+        if node.group_by:
+            columns = tuple(path_text((column,)) for column in node.group_by)
+            given["transformations"] = Transformations(group_by=GroupBy(field_names=columns))
+        snapshot: dict[str, object] = {}
+        if window.before != TimeOffset():
+            snapshot["time_before"] = window.before
+        if window.after != TimeOffset():
+            snapshot["time_after"] = window.after
+        if window.may_miss:
+            snapshot["snapshot_missing_mode"] = MissingMode.CONTINUE_WARN
+        if snapshot:
+            given["snapshot"] = ChildSnapshot.model_validate(snapshot)
+        comments["spec", "dataModel", "otherDataSources", len(others)] = _join_text(
+            node, tree.nodes[node.parent], window.reason
+        )
+        others.append(OtherDataSource.model_validate(given))
+    rooted = RootDataSource(
+        data_source=joined.of(0),
+        snapshot_filter=SnapshotFilter(
+            from_interval=FromInterval(
+                interval_start_date=LocalDateTime(
+                    year=start.year, month=start.month, day=start.day, hour=start.hour,
+                    minute=start.minute, second=0, nano=0, timezone="UTC",
+                ),
+                interval_length=interval.length,
+            )
+        ),
+    )  # fmt: skip
+    model: dict[str, object] = {"root_data_source": rooted}
+    if others:
+        model["other_data_sources"] = tuple(others)
+        model["data_relationships"] = tuple(UsedRelationship(name=name) for name in used.values())
+    key = found.primary.get(root.name)
+    path: CommentPath = ("spec", "dataModel", "rootDataSource")
+    if key is not None:
+        columns_text = ", ".join(path_text((column,)) for column in key.columns)
+        comments[path] = f"to have its key checked, add `rootKey: [{columns_text}]`"
+    comments[*path, "snapshotFilter"] = interval.reason + (
+        "; rows from before it need an earlier one"
+        if root.snapshot_column is not None and root.rows > root.rows_read
+        else ""
+    )
+    output = OutputDataset(
+        metadata=ObjectMeta(name=f"{joined.of(0)}-wide"),
+        spec=OutputDatasetSpec(
+            data_model=DataModel.model_validate(model),
+            output_folder=OutputFolder(
+                folder_uri=f"{folder_uri}wide/",
+                snapshot_format=SnapshotFormat(hive_partitioned=HivePartitioned()),
+            ),
+        ),
+    )
+    head = [f"Each row is one of {root.name}, with what it refers to beside it."]
+    if tree.other_roots:
+        others_text = ", ".join(tree.other_roots)
+        head.append(f"Other roots that were considered (`--root NAME`): {others_text}")
+    return Declared(output, tuple(head), comments)
+
+
+def _join_text(node: Joined, parent: Joined, window: str) -> str:
+    one = node.relationship
+    assert one is not None  # only the root has none
+    columns = ", ".join(one.child_columns)
+    place = f"{node.table} of {parent.field}, by {columns}"
+    many = f"; {one.rows_per_key:,.1f} rows a key: an array" if node.group_by else ""
+    return place + many + (f"; {window}" if window else "")

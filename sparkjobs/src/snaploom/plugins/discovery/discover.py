@@ -1,0 +1,280 @@
+"""From URIs to the text of declarations: short YAML with comments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import yaml
+from pydantic import JsonValue
+
+from snaploom.confidential import visible
+from snaploom.errors import ArgumentInvalid, SourceNotReadable
+from snaploom.loading.nearmisses import did_you_mean
+from snaploom.models.common import Resource
+from snaploom.plugins.discovery.datecolumns import with_event_dates
+from snaploom.plugins.discovery.declarations import CommentPath, Declarations, Declared, declare
+from snaploom.plugins.discovery.foundfiles import (
+    AVRO_ROWS,
+    DATABASE_ROWS,
+    SAMPLE_ROWS,
+    TEXT_BYTES,
+    LeftOut,
+    list_files,
+)
+from snaploom.plugins.discovery.jointree import ProposedTree, propose_tree
+from snaploom.plugins.discovery.layout import layouts_of, table_folders
+from snaploom.plugins.discovery.profiles import (
+    ReadDatabase,
+    SourceProfile,
+    database_address,
+    is_database,
+    no_databases,
+)
+from snaploom.plugins.discovery.relationships import Relationship, Relationships, find_relationships
+from snaploom.plugins.discovery.samples import profiles_of
+from snaploom.plugins.discovery.typedfiles import Meter
+
+# Declarations as short YAML with comments: flow style where it fits on a line, else blocks.
+
+WIDTH = 110
+"""Characters of a line up to which a list or map stays on it."""
+MOST_LEFT_OUT = 40
+"""Lines about parts left out; more are counted."""
+_BLOCKS = frozenset({"spec", "schemaFields", "otherDataSources", "dataRelationships"})
+"""Fields whose members stand on lines of their own, except a single one."""
+
+
+def files_of(found: Declarations, about: Sequence[str]) -> dict[str, str]:
+    """The text of each file, by its name.
+
+    `about` has lines about the reading, for the beginning.
+    """
+    files = {
+        "sources.yaml": _file(found.sources, [*about, *_left_out(found.left_out)]),
+        "relationships.yaml": _file(
+            found.relationships,
+            ["Which columns mean the same entity, best evidence first."],
+        ),
+        "output.yaml": _file([found.output], []),
+    }
+    if not found.relationships:  # a file without a resource is a finding
+        del files["relationships.yaml"]
+    return files
+
+
+def _file(declared: Iterable[Declared], about: Sequence[str]) -> str:
+    head = "".join(f"{_comment(line)}\n" for line in about)
+    texts = [resource_text(one) for one in declared]
+    shown = [text for text in texts if text]
+    return head + ("---\n" if head and shown else "") + "---\n".join(shown)
+
+
+def _left_out(left_out: Sequence[LeftOut]) -> list[str]:
+    if not left_out:
+        return []
+    lines = [f"  {each.what}: {each.why}" for each in left_out[:MOST_LEFT_OUT]]
+    if len(left_out) > MOST_LEFT_OUT:
+        lines.append(f"  and {len(left_out) - MOST_LEFT_OUT:,} more")
+    return ["Left out:", *lines]
+
+
+def resource_text(declared: Declared) -> str:
+    """One resource as YAML, each comment in front of its subject."""
+    lines = [_comment(line) for line in declared.head]
+    body: list[str] = []
+    for key, value in document_of(declared.resource).items():
+        body.extend(_entry(key, value, 0, (key,), declared.comments))
+    if declared.is_comment:
+        body = [f"# {line}" for line in body]
+    return "\n".join([*lines, *body]) + "\n"
+
+
+def document_of(resource: Resource) -> dict[str, JsonValue]:
+    """A resource as plain data, with the fields given and without defaults."""
+    given: dict[str, JsonValue] = resource.model_dump(
+        mode="json", by_alias=True, exclude_none=True, exclude_unset=True, exclude={"status"}
+    )
+    return {"apiVersion": resource.api_version, "kind": resource.kind, **given}
+
+
+def _comment(line: str) -> str:
+    return f"# {visible(line)}".rstrip()
+
+
+def _entry(
+    key: str, value: JsonValue, indent: int, path: CommentPath, comments: Mapping[CommentPath, str]
+) -> list[str]:
+    pad = " " * indent
+    above = [pad + _comment(comments[path])] if path in comments else []
+    flow = f"{pad}{_flow(key)}: {_flow(value)}"
+    if not isinstance(value, dict | list) or _is_flow(flow, value, path, comments):
+        return [*above, flow]
+    lines = [*above, f"{pad}{_flow(key)}:"]
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            lines.extend(_entry(name, inner, indent + 2, (*path, name), comments))
+        return lines
+    for index, inner in enumerate(value):
+        lines.extend(_item(inner, indent + 2, (*path, index), comments))
+    return lines
+
+
+def _item(
+    value: JsonValue, indent: int, path: CommentPath, comments: Mapping[CommentPath, str]
+) -> list[str]:
+    pad = " " * indent
+    above = [pad + _comment(comments[path])] if path in comments else []
+    flow = f"{pad}- {_flow(value)}"
+    if not isinstance(value, dict) or len(flow) <= WIDTH or not value:
+        return [*above, flow]
+    lines: list[str] = []
+    for name, inner in value.items():
+        lines.extend(_entry(name, inner, indent + 2, (*path, name), comments))
+    lines[0] = f"{pad}- {lines[0].lstrip()}"
+    return [*above, *lines]
+
+
+def _is_flow(
+    flow: str, value: JsonValue, path: CommentPath, comments: Mapping[CommentPath, str]
+) -> bool:
+    has_comments = any(place[: len(path)] == path and place != path for place in comments)
+    is_block = path[-1] in _BLOCKS and isinstance(value, dict | list) and len(value) > 1
+    return len(flow) <= WIDTH and not has_comments and not is_block and path[-1] != "spec"
+
+
+def _flow(value: JsonValue) -> str:
+    text = yaml.safe_dump(
+        value, default_flow_style=True, width=10**9, allow_unicode=True, sort_keys=False
+    )
+    return text.removesuffix("\n").removesuffix("\n...")
+
+
+# From URIs to the text of declarations.
+
+Ask = Callable[[Relationship], bool]
+"""Whether a relationship with weak evidence is right."""
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """The discovered tables and their declarations."""
+
+    profiles: tuple[SourceProfile, ...]
+    relationships: Relationships
+    tree: ProposedTree
+    declarations: Declarations
+    files_listed: int
+    files_opened: int
+    bytes_read: int
+    tables_read: int
+    """Of databases."""
+
+    @property
+    def about(self) -> str:
+        """The tables read, for people."""
+        parts = []
+        if self.files_listed:
+            parts.append(
+                f"Read: {self.bytes_read:,} bytes of {self.files_opened:,} of "
+                f"{self.files_listed:,} files; of each source at most {SAMPLE_ROWS:,} rows of "
+                f"Parquet and ORC, {AVRO_ROWS:,} of Avro, {TEXT_BYTES >> 20} MiB of text."
+            )
+        if self.tables_read:
+            parts.append(
+                f"Read: at most {DATABASE_ROWS:,} rows of each of {self.tables_read:,} tables."
+            )
+        return " ".join(parts)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The text of each file that is written, by its name."""
+        about = [
+            f"Written by `snaploom init --from`. {self.about}",
+            "What stands in comments is the evidence of a guess.",
+        ]
+        return files_of(self.declarations, about)
+
+
+def discover(
+    uris: Sequence[str],
+    folder_uri: str,
+    root: str | None = None,
+    ask: Ask | None = None,
+    read_database: ReadDatabase = no_databases,
+) -> Discovery:
+    """Discover the tables of some places, and declare them.
+
+    Args:
+        uris: folders, files and databases.
+        folder_uri: of the folder for the declarations, with a final `/`.
+        root: the table whose rows the output has; None to choose one.
+        ask: decides on weak evidence; None to leave it in comments.
+        read_database: reads a database.
+
+    Raises:
+        ArgumentInvalid: a URI that cannot be declared, or no such root.
+        SourceNotReadable: there is nothing, or nothing that can be read.
+        StorageError: a store cannot be asked.
+        SourceError: a database cannot be read.
+    """
+    addresses = [database_address(uri) for uri in uris if is_database(uri)]
+    listing = list_files(uri for uri in uris if not is_database(uri))
+    layouts, others = layouts_of(listing.files)
+    databases = [(address, read_database(address)) for address in addresses]
+    meter = Meter()
+    profiles, unread = profiles_of(
+        layouts,
+        meter,
+        table_folders(listing.files),
+        [(address, content.tables) for address, content in databases],
+    )
+    of_databases = (each for _, content in databases for each in content.left_out)
+    left_out = (*listing.left_out, *others, *of_databases, *unread)
+    if not profiles:
+        reasons = "; ".join(f"{each.what}: {each.why}" for each in left_out[:5])
+        raise SourceNotReadable(
+            "nothing here can be read as a source",
+            path="--from",
+            found=reasons or f"{len(listing.files)} files, none with data",
+            expected="files of CSV, JSON, Parquet, ORC or Avro, known by their endings, or tables",
+            hint="name the folder that has them",
+        )
+    found = find_relationships(profiles)
+    if ask is not None:
+        right = tuple(each for each in found.weak if ask(each))
+        rest = tuple(each for each in found.weak if each not in right)
+        found = replace(found, declared=(*found.declared, *right), weak=rest)
+    tree = propose_tree(profiles, found, _root(root, profiles))
+    rooted = tuple(
+        with_event_dates(profile) if profile.name == tree.root.table else profile
+        for profile in profiles
+    )
+    declared = declare(rooted, found, tree, listing.files, folder_uri)
+    declared = replace(declared, left_out=(*left_out, *declared.left_out))
+    return Discovery(
+        profiles=rooted,
+        relationships=found,
+        tree=tree,
+        declarations=declared,
+        files_listed=len(listing.files),
+        files_opened=len(meter.files_opened),
+        bytes_read=meter.bytes_read,
+        tables_read=sum(len(content.tables) for _, content in databases),
+    )
+
+
+def _root(root: str | None, profiles: Sequence[SourceProfile]) -> str | None:
+    if root is None:
+        return None
+    names = {profile.name.casefold().replace("-", "_"): profile.name for profile in profiles}
+    wanted = root.casefold().replace("-", "_")
+    if wanted not in names:
+        raise ArgumentInvalid(
+            "there is no source of this name",
+            path="--root",
+            found=root,
+            expected=", ".join(sorted(names.values())),
+            hint=did_you_mean(root, names.values()) or "name one of them",
+        )
+    return names[wanted]

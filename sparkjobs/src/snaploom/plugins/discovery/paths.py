@@ -1,0 +1,293 @@
+"""Paths in pieces: text, dates, values of folders, and days in names of files."""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Protocol
+
+from snaploom.plugins.discovery.dates import LATEST, DateForm, Unit, date_of, dates_in
+
+# Days in names of files whose folders are year and month: `2026/02/visits-03.parquet`.
+
+FEWEST_FILES = 5
+"""In one month at least: fewer numbers are as likely those of shops or regions."""
+_NUMBERED = frozenset({"part", "chunk", "batch", "shard", "split", "file", "page", "store", "run"})
+"""Words behind which a number is none of a day."""
+
+
+def day_piece(paths: Sequence[ParsedPath]) -> int | None:
+    """The place of the piece that is the day of every file; None where it is not known to be one.
+
+    Two digits may as well be the number of a part. They are days where each is one of its month,
+    and either some month has all of its days or they are not counted from 1 without a gap. Numbers
+    that are the same in every month are none. The paths are of the files of one source, with the
+    same pieces.
+    """
+    pieces = paths[0].pieces
+    numbers = [index for index, piece in enumerate(pieces) if piece.kind is Kind.ANY]
+    dates = [part_of(piece) for piece in pieces if piece.kind is Kind.PART_OF_DATE]
+    is_dated = any(piece.kind is Kind.DATE for piece in pieces)
+    if len(numbers) != 1 or dates != ["year", "month"] or is_dated:
+        return None
+    (place,) = numbers
+    words = re.findall(r"[A-Za-z]+", pieces[place - 1].text.rpartition("/")[2]) if place else []
+    if words and words[-1].lower() in _NUMBERED:
+        return None
+    by_month: dict[tuple[int, int], set[int]] = defaultdict(set)
+    for path in paths:
+        month = path.instant
+        if month is None or not re.fullmatch(r"[0-9]{2}", path.values[place]):
+            return None
+        by_month[month.year, month.month].add(int(path.values[place]))
+    return place if _are_days(by_month) else None
+
+
+def _are_days(by_month: dict[tuple[int, int], set[int]]) -> bool:
+    lengths = {month: monthrange(*month)[1] for month in by_month}
+    if any(min(days) < 1 or max(days) > lengths[month] for month, days in by_month.items()):
+        return False
+    if any(len(days) == lengths[month] for month, days in by_month.items()):
+        return True
+    sets = list(by_month.values())
+    is_repeated = len(sets) > 1 and all(days == sets[0] for days in sets)
+    has_gaps = any(len(days) < max(days) for days in sets)
+    return has_gaps and not is_repeated and max(map(len, sets)) >= FEWEST_FILES
+
+
+# Paths in pieces: text, dates, values of folders, and parts that vary within one table.
+
+DATA_ENDINGS = {
+    "csv": "csv", "tsv": "csv", "psv": "csv", "txt": "csv", "json": "json", "jsonl": "json",
+    "ndjson": "json", "parquet": "parquet", "pq": "parquet", "orc": "orc", "avro": "avro",
+}  # fmt: skip
+"""Formats by the ending of a name; `txt` is looked into."""
+COMPRESSED = frozenset({"gz", "bz2", "zst", "deflate", "snappy", "lz4"})
+"""Endings behind that of a format, by which Spark knows how text is compressed."""
+UNIQUE = re.compile(
+    r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|(?<![A-Za-z0-9])[0-9a-f]{16,}(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
+_PART = re.compile(r"part[-_](?:[rm]-)?[0-9a-f-]*[0-9]")
+"""How Spark and Hadoop call parts of a table; `part_categories` is a table of its own."""
+_NUMBER = re.compile(r"(?<![A-Za-z0-9])[0-9]{1,6}(?![A-Za-z0-9])")
+_HIVE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.+)")
+_PARTS_OF_DATE = {
+    "year": frozenset({"year", "y", "yyyy", "jahr", "yr"}),
+    "month": frozenset({"month", "m", "mm", "monat", "mon"}),
+    "day": frozenset({"day", "d", "dd", "tag"}),
+    "hour": frozenset({"hour", "h", "hh", "stunde", "hr"}),
+}
+_WEEK_NAMES = frozenset({"week", "w", "ww", "kw", "woche", "wk", "isoweek", "iso_week"})
+_WEEK = re.compile(r"((?:W|KW)?)([0-9]{1,2})", re.IGNORECASE)
+
+
+class Kind(StrEnum):
+    """The kind of a piece of a path."""
+
+    TEXT = "text"
+    DATE = "date"
+    """A date, of the form of the piece."""
+    PART_OF_DATE = "part"
+    """The year, month, day or hour of a date that takes several folders."""
+    VALUE = "value"
+    """The value of a folder such as `country=DE`."""
+    ANY = "any"
+    """A number of a part, or a unique text."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of a path that all files of a source have in common, but for its value."""
+
+    kind: Kind
+    text: str
+    """Of TEXT the text; of others the name of the capture, which may be empty."""
+    form: DateForm | None = None
+
+
+@dataclass(frozen=True)
+class ParsedPath:
+    """A path in pieces."""
+
+    pieces: tuple[Piece, ...]
+    values: tuple[str, ...]
+
+    @property
+    def instant(self) -> datetime | None:
+        """The time that its dates mean together; None without any."""
+        parts: dict[str, int] = {}
+        exact: datetime | None = None
+        for piece, value in zip(self.pieces, self.values, strict=True):
+            if piece.kind is Kind.DATE and piece.form is not None:
+                exact = piece.form.instant(value)
+            elif piece.kind is Kind.PART_OF_DATE:
+                parts[part_of(piece)] = int(value)
+        if exact is not None:
+            hour = parts.get("hour", 0)
+            return exact if "hour" not in parts or hour > 23 else exact.replace(hour=hour)
+        if "year" not in parts:
+            return None
+        try:
+            if "week" in parts:
+                return datetime.fromisocalendar(parts["year"], parts["week"], 1).replace(tzinfo=UTC)
+            return datetime(
+                parts["year"], parts.get("month", 1), parts.get("day", 1), parts.get("hour", 0),
+                tzinfo=UTC,
+            )  # fmt: skip
+        except ValueError:
+            return None
+
+
+def format_of(key: str) -> str | None:
+    """The format by the ending of a name."""
+    endings = key.rpartition("/")[2].lower().split(".")[1:]
+    while endings and endings[-1] in COMPRESSED:
+        endings.pop()
+    return DATA_ENDINGS.get(endings[-1]) if endings else None
+
+
+def part_of(piece: Piece) -> str:
+    """Which part of a date a piece is: year, month, week, day or hour."""
+    return piece.text
+
+
+def parse_path(key: str) -> ParsedPath:
+    """A path in pieces."""
+    *folders, name = key.split("/")
+    pieces: list[Piece] = []
+    values: list[str] = []
+
+    def add(piece: Piece, value: str) -> None:
+        if piece.kind is Kind.TEXT and pieces and pieces[-1].kind is Kind.TEXT:
+            pieces[-1] = Piece(Kind.TEXT, pieces[-1].text + value)
+            values[-1] += value
+        elif value:
+            pieces.append(piece)
+            values.append(value)
+
+    parts = _date_folders(folders)
+    for index, folder in enumerate(folders):
+        hive = _HIVE.fullmatch(folder)
+        if index in parts:
+            text = folder if hive is None else hive[2]
+            if hive is not None:
+                add(Piece(Kind.TEXT, f"{hive[1]}="), f"{hive[1]}=")
+            letters = text.rstrip("0123456789")  # of W05
+            add(Piece(Kind.TEXT, letters), letters)
+            add(Piece(Kind.PART_OF_DATE, parts[index]), text.removeprefix(letters))
+        elif hive is not None:
+            add(Piece(Kind.TEXT, ""), f"{hive[1]}=")
+            date = date_of(hive[2])
+            form = None if date is None else date.form
+            add(Piece(Kind.VALUE if form is None else Kind.DATE, hive[1], form), hive[2])
+        else:
+            _add_text(folder, add, is_name=False)
+        add(Piece(Kind.TEXT, ""), "/")
+    stem, point, ending = name.partition(".")
+    while (ending and format_of(f"x.{ending}") is None) or _splits_date(stem, ending):
+        more, point, ending = ending.partition(".")
+        stem = f"{stem}.{more}"
+    first = ending.split(".")[0]
+    if first not in DATA_ENDINGS and "." in ending:  # `.c000.snappy.parquet`
+        stem, ending = f"{stem}.{first}", ending.partition(".")[2]
+    _add_text(stem, add, is_name=True)
+    add(Piece(Kind.TEXT, ""), point + ending)
+    pieces = [Piece(p.kind, v) if p.kind is Kind.TEXT else p
+              for p, v in zip(pieces, values, strict=True)]  # fmt: skip
+    return ParsedPath(tuple(pieces), tuple(values))
+
+
+def _splits_date(stem: str, ending: str) -> bool:
+    """Whether the first point of a name stands inside a date such as 03.02.2026."""
+    whole = f"{stem}.{ending}"
+    return any(date.start < len(stem) < date.end for date in dates_in(whole)) and "." in ending
+
+
+def _date_folders(folders: Sequence[str]) -> dict[int, str]:
+    """Which folders are year, month, day and hour of one date, by their place."""
+    for first in range(len(folders)):
+        if _is_part(folders[first], "year") and _is_week("".join(folders[first + 1 : first + 2])):
+            return {first: "year", first + 1: "week"}
+        found: dict[int, str] = {}
+        for index, part in zip(range(first, len(folders)), _PARTS_OF_DATE, strict=False):
+            if not _is_part(folders[index], part):
+                break
+            found[index] = part
+        if len(found) >= 2:
+            return found
+    for index, folder in enumerate(folders):  # `dt=2026-02-03/hour=05`
+        hive = _HIVE.fullmatch(folder)
+        is_hour = hive is not None and hive[1].lower() in _PARTS_OF_DATE["hour"]
+        before = folders[index - 1].rpartition("=")[2] if index else ""
+        date = date_of(before) if is_hour else None
+        if date is not None and date.form.unit is Unit.DAY and _is_part(folder, "hour"):
+            return {index: "hour"}
+    return {}
+
+
+def _is_week(folder: str) -> bool:
+    """Whether a folder is a week: `W05`, `week=5`, and not `05`, which is a month."""
+    hive = _HIVE.fullmatch(folder)
+    match = _WEEK.fullmatch(folder if hive is None else hive[2])
+    if match is None or not 1 <= int(match[2]) <= 53:
+        return False
+    return bool(match[1]) if hive is None else hive[1].lower() in _WEEK_NAMES
+
+
+def _is_part(folder: str, part: str) -> bool:
+    hive = _HIVE.fullmatch(folder)
+    if hive is not None and hive[1].lower() not in _PARTS_OF_DATE[part]:
+        return False
+    text = folder if hive is None else hive[2]
+    if not re.fullmatch(r"[0-9]{4}" if part == "year" else r"[0-9]{1,2}", text):
+        return False
+    low, high = {"year": (1970, LATEST), "month": (1, 12), "day": (1, 31), "hour": (0, 23)}[part]
+    return low <= int(text) <= high
+
+
+def _add_text(text: str, add: _Add, *, is_name: bool) -> None:
+    """Text with the dates in it, and of a file's name with numbers of parts.
+
+    Digits of a UUID or a hash may look like a year or a day; they are none.
+    """
+    position = 0
+    unique = [match.span() for match in UNIQUE.finditer(text)]
+    for date in dates_in(text):
+        if any(start < date.end and date.start < end for start, end in unique):
+            continue
+        if date.form.unit is Unit.YEAR and date.end - date.start != len(text) and not is_name:
+            continue
+        _add_between(text[position : date.start], add, is_name)
+        add(Piece(Kind.DATE, "", date.form), text[date.start : date.end])
+        position = date.end
+    _add_between(text[position:], add, is_name)
+
+
+def _add_between(text: str, add: _Add, is_name: bool) -> None:
+    if is_name and _PART.match(text):
+        add(Piece(Kind.TEXT, ""), text[:5])
+        add(Piece(Kind.ANY, ""), text[5:])
+        return
+    position = 0
+    for match in (UNIQUE if not is_name else _EITHER).finditer(text):
+        add(Piece(Kind.TEXT, ""), text[position : match.start()])
+        add(Piece(Kind.ANY, ""), match[0])
+        position = match.end()
+    add(Piece(Kind.TEXT, ""), text[position:])
+
+
+_EITHER = re.compile(f"{UNIQUE.pattern}|{_NUMBER.pattern}", re.IGNORECASE)
+
+
+class _Add(Protocol):
+    """`parse_path.add`: appends a piece with its value."""
+
+    def __call__(self, piece: Piece, value: str, /) -> None:
+        """Append it."""
+        ...

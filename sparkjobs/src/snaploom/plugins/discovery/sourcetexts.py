@@ -1,0 +1,345 @@
+"""DataSources of found tables: globs, prefix with captures, snapshots and windows."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from snaploom.models.common import ObjectMeta, SchemaField, TimeOffset
+from snaploom.models.datasource import (
+    AliasedSource,
+    ComplexVirtual,
+    DataSource,
+    DataSourceSpec,
+    FromFieldValue,
+    FromReadTime,
+    HdfsLike,
+    Jdbc,
+    SimpleVirtual,
+    SnapshotSettings,
+    TimeFormat,
+)
+from snaploom.plugins.discovery.dates import Unit
+from snaploom.plugins.discovery.foundfiles import FoundFile
+from snaploom.plugins.discovery.layout import Layout, TableFolder, glob_of, last_date
+from snaploom.plugins.discovery.names import words_of
+from snaploom.plugins.discovery.paths import Kind
+from snaploom.plugins.discovery.profiles import DatabaseTable, SourceProfile
+from snaploom.types.schemas import path_text, quote
+
+# Intervals of the root's snapshots, and how far back a snapshot of a child is looked for.
+
+EVER = TimeOffset(year=100)
+"""Further than any data reaches: where one side has no history, the other one's is not compared."""
+_DAY = timedelta(days=1)
+_LADDER = (
+    (timedelta(hours=1), TimeOffset(hour=1)),
+    (_DAY, TimeOffset(day=1)),
+    (7 * _DAY, TimeOffset(day=7)),
+    (28 * _DAY, TimeOffset(month=1)),
+    (89 * _DAY, TimeOffset(month=3)),
+    (365 * _DAY, TimeOffset(year=1)),
+    (3650 * _DAY, TimeOffset(year=10)),
+)
+"""Lags, and the window that holds each: round lengths, so that a late file is found as well. The
+shortest month has 28 days, the shortest quarter 89."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """When snapshots of the output begin, and how long each is."""
+
+    start: datetime
+    length: TimeOffset
+    reason: str
+
+
+@dataclass(frozen=True)
+class Window:
+    """Where a child's snapshot is looked for."""
+
+    before: TimeOffset
+    after: TimeOffset
+    may_miss: bool
+    """Whether snapshots of the root are older than the child's first."""
+    reason: str
+    """For people; empty where it is the default, a snapshot of the same time."""
+
+
+def interval_of(times: Sequence[datetime], unit: Unit) -> Interval:
+    """The intervals of an output by the times of its root.
+
+    The times ascend, and are empty for a root without history; `unit` is their precision.
+    """
+    if not times:
+        start = datetime(2000, 1, 1)
+        return Interval(start, TimeOffset(day=1), "one snapshot a day, of the data at the run")
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    count = f"{len(times):,} snapshots" if len(times) > 1 else "1 snapshot"
+    count += f", the first of {times[0]:%Y-%m-%d}"
+    smallest = min(gaps, default=_DAY)
+    if unit is Unit.YEAR or smallest >= 365 * _DAY:
+        return Interval(
+            _midnight(times[0]).replace(month=1, day=1), TimeOffset(year=1), f"{count}, one a year"
+        )
+    if unit is Unit.MONTH or smallest >= 28 * _DAY:
+        return Interval(
+            _midnight(times[0]).replace(day=1), TimeOffset(month=1), f"{count}, one a month"
+        )
+    are_weeks = smallest >= 7 * _DAY and all(gap % (7 * _DAY) == timedelta() for gap in gaps)
+    if unit is Unit.WEEK or are_weeks:
+        return Interval(_midnight(times[0]), TimeOffset(week=1), f"{count}, one a week")
+    if smallest >= _DAY:
+        return Interval(_midnight(times[0]), TimeOffset(day=1), f"{count}, one a day at most")
+    if smallest >= timedelta(hours=1):
+        start = times[0].replace(minute=0, second=0, microsecond=0)
+        return Interval(start, TimeOffset(hour=1), f"{count}, one an hour at most")
+    start = times[0].replace(second=0, microsecond=0)
+    return Interval(start, TimeOffset(minute=1), f"{count}, several an hour")
+
+
+def _midnight(time: datetime) -> datetime:
+    return time.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def window_of(root: Sequence[datetime], child: Sequence[datetime]) -> Window:
+    """The window of a child by the times of both; empty for a source without history.
+
+    Both ascend.
+    """
+    none = TimeOffset()
+    if not child and not root:
+        return Window(none, none, False, "")
+    if not child:
+        return Window(none, EVER, False, "no history: every snapshot gets the data at the run")
+    if not root:
+        return Window(EVER, none, False, "the newest snapshot at the time of the run")
+    lags: list[timedelta] = []
+    missed = 0
+    for time in root:
+        place = bisect_right(child, time)
+        if place == 0:
+            missed += 1
+        else:
+            lags.append(time - child[place - 1])
+    most = max(lags, default=timedelta())
+    late = f"; {missed} of {len(root)} snapshots are older than its first" if missed else ""
+    if most == timedelta():
+        return Window(none, none, missed > 0, late.removeprefix("; "))
+    shown = f"{most.days} days" if most >= _DAY else f"{most.seconds // 60} minutes"
+    if len(child) == 1:  # when the next one comes is not known
+        most = max(most, 365 * _DAY)
+    length = next((offset for lag, offset in _LADDER if most <= lag), EVER)
+    return Window(length, none, missed > 0, f"its newest snapshot is up to {shown} older{late}")
+
+
+# DataSources of found tables: globs, prefix with captures, snapshots, and schema.
+
+READ_NOW = SnapshotSettings(from_read_time=FromReadTime())
+_NUMBERS = (TimeFormat.UNIX_MILLISECONDS, TimeFormat.UNIX_SECONDS)
+_DATE_COLUMN = "snapshot_date"
+_TEXT_SCHEMAS = ("csv", "json")
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A capture of `sourceUriPrefix`."""
+
+    piece: int
+    """Place of its piece in the layout."""
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class DeclaredSource:
+    """The declaration of a table."""
+
+    profile: SourceProfile
+    name: str
+    physical: HdfsLike | Jdbc
+    """Its files, or its table of a database."""
+    time_query: str
+    """SQL for the milliseconds of a row's snapshot, where only a query can read the date; else
+    empty."""
+
+    @property
+    def physical_name(self) -> str:
+        """Name of the DataSource of its files."""
+        return f"{self.name}-files" if self.time_query else self.name
+
+    def resources(self) -> tuple[DataSource, ...]:
+        """Its files, and a query over them where only that can read the date."""
+        physical = self.physical
+        spec = (
+            DataSourceSpec(jdbc=physical)
+            if isinstance(physical, Jdbc)
+            else DataSourceSpec(hdfs_like=physical)
+        )
+        files = _source(self.physical_name, spec)
+        return (files, self.virtual(self.name)) if self.time_query else (files,)
+
+    def virtual(self, name: str) -> DataSource:
+        """A virtual source with the same rows, for a role or for dates that need a query."""
+        if not self.time_query:
+            alias = "_".join(words_of(self.name)) or "files"
+            alias = alias if alias[0].isalpha() else f"t_{alias}"
+            simple = SimpleVirtual(
+                data_source=self.physical_name, alias=alias, data_query=f"SELECT * FROM {alias}"
+            )
+            return _source(name, DataSourceSpec(simple_virtual=simple))
+        query = ComplexVirtual(
+            data_sources=(AliasedSource(data_source=self.physical_name, alias="files"),),
+            snapshot_query=f"SELECT {self.time_query} AS interval_start, "
+            f"{self.time_query} AS interval_end FROM files",
+            data_query=f"SELECT * FROM files WHERE {self.time_query} = "
+            "{{ SNAPSHOT | UNIX_MILLISECONDS }}",
+        )
+        return _source(name, DataSourceSpec(complex_virtual=query))
+
+
+def _source(name: str, spec: DataSourceSpec) -> DataSource:
+    return DataSource(metadata=ObjectMeta(name=name), spec=spec)
+
+
+def declared_source(
+    profile: SourceProfile, name: str, listed: Iterable[FoundFile]
+) -> DeclaredSource:
+    """How a table is declared.
+
+    `listed` has every file that was found.
+    """
+    origin = profile.origin
+    snapshot, query = _by_column(profile)
+    if isinstance(origin, DatabaseTable):
+        table = origin.address.source(origin.reference, snapshot)
+        return DeclaredSource(profile, name, table, query)
+    if isinstance(origin, TableFolder):
+        folder = HdfsLike(
+            format=origin.data_format, source_uri_globs=(origin.uri,), snapshot=snapshot
+        )
+        return DeclaredSource(profile, name, folder, query)
+    captures = _captures(origin, {column.name.casefold() for column in profile.columns})
+    if origin.is_dated:
+        query = _time_query(origin, captures)
+        snapshot = READ_NOW if query else _captured_snapshot(origin, captures)
+    files = _files(profile, origin, captures, snapshot, listed)
+    return DeclaredSource(profile, name, files, query)
+
+
+def _by_column(profile: SourceProfile) -> tuple[SnapshotSettings, str]:
+    """How snapshots are distinguished by a column, or the query that its days take."""
+    found = profile.snapshot_column
+    if found is None:
+        return READ_NOW, ""
+    is_time = found.dates.time_format is TimeFormat.TIMESTAMP
+    if not found.dates.is_exact or (is_time and profile.is_untyped):
+        return READ_NOW, f"unix_millis(CAST(date_trunc('DAY', {quote(found.name)}) AS TIMESTAMP))"
+    settings = FromFieldValue(
+        field_name=path_text((found.name,)),
+        time_format=found.dates.time_format,
+        time_pattern=found.dates.time_pattern,
+        drop_field=False,
+    )
+    return SnapshotSettings(from_field_value=settings), ""
+
+
+def _files(
+    profile: SourceProfile, layout: Layout, captures: Sequence[Capture], snapshot: SnapshotSettings,
+    listed: Iterable[FoundFile],
+) -> HdfsLike:  # fmt: skip
+    place = layout.files[0].place.uri
+    given: dict[str, object] = {"format": layout.data_format}
+    if profile.format_options:
+        given["format_options"] = dict(profile.format_options)
+    others = (file for file in listed if file.place.uri == place)
+    given["source_uri_globs"] = (place + glob_of(layout, others),)
+    if captures:
+        given["source_uri_prefix"] = _prefix(layout, captures, place)
+    given["snapshot"] = snapshot
+    if layout.data_format in _TEXT_SCHEMAS and not profile.is_untyped:
+        given["schema_fields"] = tuple(
+            SchemaField(name=column.name, data_type=column.type.data_type)
+            for column in profile.columns
+        )
+    return HdfsLike.model_validate(given)
+
+
+def _captured_snapshot(layout: Layout, captures: Sequence[Capture]) -> SnapshotSettings:
+    place = last_date(layout)
+    form = None if place is None else layout.pieces[place].form
+    if form is None:
+        return READ_NOW
+    name = next(capture.name for capture in captures if capture.piece == place)
+    time_format = form.time_format or TimeFormat.PATTERN
+    pattern = form.name if time_format is TimeFormat.PATTERN else None
+    return SnapshotSettings(
+        from_field_value=FromFieldValue(
+            field_name=name, time_format=time_format, time_pattern=pattern
+        )
+    )
+
+
+def _captures(layout: Layout, columns: set[str]) -> tuple[Capture, ...]:
+    """Dates and values of the path; numbers of parts only where these stand in front of one."""
+    kept = [
+        index
+        for index, piece in enumerate(layout.pieces)
+        if piece.kind is Kind.VALUE
+        or (layout.is_dated and piece.kind in (Kind.DATE, Kind.PART_OF_DATE))
+    ]
+    if not kept:
+        return ()
+    taken = set(columns)
+    found: list[Capture] = []
+    for index in range(kept[-1] + 1):
+        piece = layout.pieces[index]
+        if piece.kind is Kind.TEXT:
+            continue
+        wanted = {
+            Kind.DATE: piece.text or _DATE_COLUMN, Kind.PART_OF_DATE: piece.text,
+            Kind.VALUE: piece.text, Kind.ANY: "file_part",
+        }[piece.kind]  # fmt: skip
+        options = [wanted, f"file_{wanted}", *(f"{wanted}_{n}" for n in range(2, len(taken) + 4))]
+        name = next(option for option in options if option.casefold() not in taken)
+        taken.add(name.casefold())
+        is_number = piece.form is not None and piece.form.time_format in _NUMBERS
+        kind = "INTEGER" if piece.kind is Kind.PART_OF_DATE else "LONG" if is_number else "STRING"
+        found.append(Capture(index, name, kind))
+    return tuple(found)
+
+
+def _prefix(layout: Layout, captures: Sequence[Capture], place: str) -> str:
+    """The text up to the last capture, and the text behind it to the next `/` or its end."""
+    by_piece = {capture.piece: capture for capture in captures}
+    last = captures[-1].piece
+    parts = [place]
+    for index, piece in enumerate(layout.pieces[: last + 1]):
+        capture = by_piece.get(index)
+        parts.append(piece.text if capture is None else f"{{{capture.name}:{capture.type}}}")
+    rest = layout.pieces[last + 1].text
+    head, slash, _ = rest.partition("/")
+    return "".join(parts) + (head + slash if slash else rest)
+
+
+def _time_query(layout: Layout, captures: Sequence[Capture]) -> str:
+    """SQL for the snapshot of a row; empty where a single capture is read as it is."""
+    parts = {layout.pieces[c.piece].text: c.name for c in captures
+             if layout.pieces[c.piece].kind is Kind.PART_OF_DATE}  # fmt: skip
+    place = last_date(layout)
+    form = None if place is None else layout.pieces[place].form
+    if form is not None:
+        name = next(capture.name for capture in captures if capture.piece == place)
+        if "hour" in parts and form.unit is Unit.DAY:
+            text = f"concat({name}, ' ', lpad(string({parts['hour']}), 2, '0'))"
+            return f"unix_millis(to_timestamp({text}, '{form.name} HH'))"
+        return ""
+    if "week" in parts:  # the fourth of January is always in the first week of ISO
+        first = f"CAST(date_trunc('WEEK', make_date({parts['year']}, 1, 4)) AS DATE)"
+        return f"unix_millis(CAST(date_add({first}, 7 * ({parts['week']} - 1)) AS TIMESTAMP))"
+    numbers = [parts.get("year", ""), *(parts.get(part, number) for part, number in
+               (("month", "1"), ("day", "1"), ("hour", "0")))]  # fmt: skip
+    return f"unix_millis(make_timestamp({', '.join(numbers)}, 0, 0))"

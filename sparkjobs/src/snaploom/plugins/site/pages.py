@@ -1,0 +1,369 @@
+"""Pages and status of outputs: what is declared and published, each read once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from snaploom import ondemand
+from snaploom.confidential import visible
+from snaploom.errors import ArgumentInvalid, FolderNotWritable, SnaploomError
+from snaploom.files.objectstore import ObjectStore
+from snaploom.localfiles import read_plain
+from snaploom.models.common import EpochNanos
+from snaploom.models.findings import Finding, InvalidDeclarations
+from snaploom.models.report import Report
+from snaploom.models.skippingindex import SkippingIndex
+from snaploom.output import history
+from snaploom.output.folder import is_unused, open_folder
+from snaploom.output.state import FolderState
+from snaploom.plan.drawings import published_picture, to_svg
+from snaploom.plan.plan import plan_offline
+from snaploom.plugins.site.document import INDEX, site_of, write_site
+from snaploom.plugins.site.drawings import (
+    WIDEST,
+    model_of_nodes,
+    staleness,
+    timeline_drawing,
+    tree_drawing,
+)
+from snaploom.plugins.site.outputpage import Declared, Published, output_page
+from snaploom.plugins.site.pagedata import (
+    IndexState,
+    OutputPage,
+    counted,
+    shortened,
+    size,
+    size_of,
+    span,
+)
+from snaploom.plugins.site.sections import state_of
+from snaploom.plugins.site.timeline import lanes_of, timeline_svg
+from snaploom.project.results import html_heading, html_line
+from snaploom.run.declarations import TREE_CODES, Declarations, refuse, runnable_bundles
+from snaploom.run.folders import open_named
+from snaploom.run.runevents import preflight_finding
+from snaploom.types.schemas import Struct, parse_schema
+
+# Collects the contents of pages: declarations, output folders and index states, each read once.
+
+_REPORTS = TypeAdapter(tuple[Report, ...])
+MOST_REPORT_BYTES = 64 * 1024 * 1024
+"""A Report of a run of 100,000 snapshots is half of it."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The instant to which ages are measured."""
+
+    now: EpochNanos
+    is_present: bool = True
+    """Whether it is the present, and not a time that somebody asks for."""
+
+
+def declared_pages(
+    declarations: Declarations,
+    names: Sequence[str],
+    clock: Clock,
+    reports: Sequence[Report] = (),
+) -> tuple[OutputPage, ...]:
+    """The pages of declared outputs; a failure to read one is shown on its page.
+
+    Ages are measured to the instant of `clock`; `reports` are of runs of any output.
+
+    Raises:
+        InvalidDeclarations: something beside a join tree is wrong with any of them, or none is
+            named; with every finding about all of them.
+    """
+    refuse_undrawable(declarations, names)
+    return tuple(_declared_page(declarations, name, clock, reports) for name in names)
+
+
+def refuse_undrawable(declarations: Declarations, names: Sequence[str]) -> None:
+    """Refuse outputs of which no page can be drawn.
+
+    Raises:
+        InvalidDeclarations: as `declared_pages`.
+    """
+    if not names:
+        runnable_bundles(declarations, names)  # refuses, with everything that is wrong
+    found: list[Finding] = []
+    for name in names:
+        try:
+            concerning = declarations.findings_for(declarations.bundle(name))
+        except InvalidDeclarations as error:
+            concerning = error.findings
+        found.extend(one for one in concerning if one not in found)
+    refuse(one for one in found if one.code not in TREE_CODES)
+
+
+def folder_page(uri: str, clock: Clock, reports: Sequence[Report] = ()) -> OutputPage:
+    """The page of a folder without declarations.
+
+    Raises:
+        SnaploomError: it is not the folder of an output, or cannot be read.
+    """
+    store = open_named(uri)
+    published = _of_state(store, open_folder(store).log.read())
+    identity = published.state.identity
+    name = identity.output if identity else uri
+    return output_page(name, published, clock.now, is_present=clock.is_present, reports=reports)
+
+
+def read_reports(paths: Iterable[Path]) -> tuple[Report, ...]:
+    """Reports of runs, as `run -o json` prints them: files, or folders of them.
+
+    Raises:
+        ArgumentInvalid: a file is no Report.
+    """
+    found: list[Report] = []
+    for path in paths:
+        files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+        for file in files:
+            found.extend(_reports(file))
+    return tuple(found)
+
+
+def _reports(file: Path) -> tuple[Report, ...]:
+    """The Reports of a file: one, or a list as `run --all` prints it."""
+    try:
+        text = read_plain(file, MOST_REPORT_BYTES)
+        if len(text) > MOST_REPORT_BYTES:
+            raise ValueError(f"longer than {MOST_REPORT_BYTES:,} bytes")
+        if text.lstrip().startswith(b"["):
+            return _REPORTS.validate_json(text)
+        return (Report.model_validate_json(text),)
+    except (OSError, ValueError) as error:
+        first = str(error)
+        if isinstance(error, ValidationError):
+            first = error.errors()[0]["msg"]
+        elif isinstance(error, OSError):
+            first = (error.strerror or first).lower()
+        raise ArgumentInvalid(
+            "this is no Report of a run",
+            path="--report",
+            found=visible(f"{file}: {first}"[:300]),
+            expected="a file that `snaploom run -o json` printed",
+            hint="leave the file out, or write it anew: snaploom run OUTPUT -f FILES -o json",
+        ) from error
+
+
+def _declared_page(
+    declarations: Declarations, name: str, clock: Clock, reports: Sequence[Report]
+) -> OutputPage:
+    bundle = declarations.bundle(name)
+    findings = list(declarations.findings_for(bundle))
+    plan = plan_offline(bundle)
+    known = {(one.code, one.resource, one.path, one.message) for one in findings}
+    findings.extend(
+        one
+        for one in declarations.placed(plan.findings)
+        if (one.code, one.resource, one.path, one.message) not in known
+    )
+    uri = bundle.output.spec.output_folder.folder_uri
+    published, failure = _published(uri)
+    if failure is not None:
+        findings.append(failure)
+    return output_page(
+        name,
+        published,
+        clock.now,
+        is_present=clock.is_present,
+        declared_as=Declared(bundle, plan),
+        findings=findings,
+        indexes=_indexes(declarations, name, {source.name for source in bundle.data_sources}),
+        reports=reports,
+    )
+
+
+def _published(uri: str) -> tuple[Published, Finding | None]:
+    """The contents of a folder; a failure to read it is a finding."""
+    try:
+        store = open_named(uri)
+        if is_unused(store):
+            return Published(uri), None
+        return _of_state(store, open_folder(store).log.read()), None
+    except SnaploomError as error:
+        problem = "; ".join(part for part in (error.message, error.found) if part)
+        return Published(uri, problem=problem), preflight_finding(error, error.reason)
+
+
+def _of_state(store: ObjectStore, state: FolderState) -> Published:
+    documents = history.SchemaDocuments(store)
+    schemas: dict[str, Struct] = {}
+    for version in state.timeline:
+        if version.schema_hash not in schemas:
+            with suppress(SnaploomError):  # a lost document costs its columns, not the page
+                text = documents.get(version.schema_hash)
+                schemas[version.schema_hash] = parse_schema(text, "")
+    newest = {version.model_hash: version for version in state.timeline}
+    known = {model.model_hash for model in state.models if model.nodes}
+    models = {
+        model: history.model_of(store.uri, state, state.records.live(version))
+        for model, version in newest.items()
+        if model in known
+    }
+    return Published(store.uri, state, schemas, models)
+
+
+def _indexes(declarations: Declarations, output: str, sources: set[str]) -> tuple[IndexState, ...]:
+    """States of the declared indexes that are about an output, or about a source of it."""
+    own = [
+        resource
+        for resource in declarations.resources
+        if isinstance(resource, SkippingIndex)
+        and (
+            resource.spec.target.output_dataset == output
+            or resource.spec.target.data_source in sources
+        )
+    ]
+    if not own:
+        return ()
+    if find_spec("pyarrow") is None:  # as in the operator's image
+        return tuple(unread_index(one, "its state needs `snaploom[data]`") for one in own)
+    return ondemand.index_states(declarations, [one.name for one in own])
+
+
+def unread_index(index: SkippingIndex, problem: str) -> IndexState:
+    """An index as declared, and why its state is not shown."""
+    target = index.spec.target
+    return IndexState(
+        index.name,
+        target.output_dataset or target.data_source or "",
+        tuple(
+            f"{one.column or ', '.join(one.columns or ()) or one.expression} {one.type}"
+            for one in index.spec.indexes
+        ),
+        problem=problem,
+    )
+
+
+# Result of `Project.status`: the state of outputs, as the drawings of a page.
+
+
+@dataclass(frozen=True)
+class Status:
+    """The state of outputs: join tree with match rates, timeline, freshness, findings."""
+
+    outputs: tuple[OutputPage, ...]
+    """State of each, in the order of the declarations."""
+    now: EpochNanos
+    """The instant to which ages are measured."""
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether every output can be read and run, and none is stale."""
+        return not any(page.problem or page.errors or page.is_stale for page in self.outputs)
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(_text, self.outputs)) or "no output is declared"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return "".join(map(_html, self.outputs)) or html_line("no output is declared")
+
+
+def _text(page: OutputPage) -> str:
+    parts = [f"{page.name}: {_about(page)}"]
+    if page.nodes:
+        parts.append(tree_drawing(page.nodes))
+    parts += [timeline_drawing(lanes_of(page), WIDEST), _doubts(page)]
+    return "\n".join(filter(None, parts))
+
+
+def _html(page: OutputPage) -> str:
+    parts = [html_heading(page.name), html_line(_about(page))]
+    if page.nodes:
+        joins = counted(len(page.nodes) - 1, "join")
+        model = model_of_nodes(f"OutputDataset/{page.name}", joins, page.nodes)
+        parts.append(to_svg(published_picture(model)))
+    parts.append(timeline_svg(lanes_of(page)))
+    if _doubts(page):
+        parts.append(html_line(_doubts(page)))
+    return "".join(parts)
+
+
+def _about(page: OutputPage) -> str:
+    """The state in a word, and the newest snapshot."""
+    parts = [state_of(page)[0]]
+    newest, published = page.newest, page.freshness.published
+    if newest is not None:
+        parts.append(
+            f"newest snapshot {shortened(newest.time)} with {counted(newest.rows, 'row')}, "
+            f"{counted(len(newest.files), 'file')}, {size(size_of(newest))}"
+        )
+    if published is not None:
+        parts.append(f"published {span(page.now - published)} ago")
+    return "; ".join(filter(None, (*parts, staleness(page))))
+
+
+def _doubts(page: OutputPage) -> str:
+    """Counts of errors and warnings; empty without any."""
+    warnings = len(page.findings) - page.errors
+    counts = ((page.errors, "error"), (warnings, "warning"))
+    found = ", ".join(counted(count, noun) for count, noun in counts if count)
+    return ": ".join(filter(None, (found, page.problem)))
+
+
+# Result of `Project.page`: pages of outputs, for a notebook or a folder.
+
+_HEIGHT = 720
+"""Pixels of a page in a notebook, which scrolls."""
+
+
+@dataclass(frozen=True)
+class Pages:
+    """The state of outputs, drawn as `snaploom page` draws it."""
+
+    outputs: tuple[OutputPage, ...]
+    """Content of each page."""
+    now: EpochNanos
+    """The instant to which ages are measured."""
+
+    @property
+    def html(self) -> str:
+        """The page of a single output, or the overview of several: one document."""
+        return site_of(self.outputs, self.now)[INDEX]
+
+    def save(self, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
+        """Write the pages, as `snaploom page --to FOLDER`; returns the files.
+
+        Args:
+            folder: where to; made where it is not there.
+
+        Raises:
+            ArgumentInvalid: a file of another origin is in the way.
+            FolderNotWritable: the folder cannot be written.
+        """
+        try:
+            return write_site(Path(folder), site_of(self.outputs, self.now))
+        except OSError as error:
+            raise FolderNotWritable(
+                "this folder cannot be written",
+                found=f"{error.strerror or error} at {error.filename or folder}",
+                expected="a folder that this process may write to, with room for the files",
+                hint="name another one, or check permissions and free space",
+            ) from error
+
+    def __str__(self) -> str:
+        names = ", ".join(page.name for page in self.outputs)
+        return f"<Pages: {names or 'no output is declared'}>"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Each page in a frame of its own: its script reaches nothing of the notebook."""
+        return "".join(
+            f'<iframe title="{escape(page.name)}" sandbox="allow-scripts" width="100%" '
+            f'height="{_HEIGHT}" style="border:0" '
+            f'srcdoc="{escape(site_of((page,), self.now)[INDEX])}"></iframe>'
+            for page in self.outputs
+        )

@@ -1,0 +1,457 @@
+"""The sections of an output's page, each from its data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from snaploom.models.findings import Finding
+from snaploom.output.replacement import REPLACED
+from snaploom.plugins.site.drawings import (
+    definitions,
+    graph_section,
+    lags_of,
+    snapshot_table,
+    staleness,
+)
+from snaploom.plugins.site.pagedata import (
+    NOTHING,
+    Column,
+    Html,
+    IndexState,
+    OutputPage,
+    SchemaChange,
+    ago,
+    counted,
+    join,
+    moment,
+    number,
+    share,
+    size,
+    size_of,
+    span,
+    table,
+    tag,
+)
+from snaploom.plugins.site.timeline import Axis, Series, chart, newest, timeline
+
+# The sections about history: events, volume, match rates, and ages of source snapshots.
+
+SHOWN = 20
+"""Lines of a list of events; the timeline has all."""
+_DAY = 86_400 * 1_000_000_000
+
+
+def timeline_section(page: OutputPage) -> Html:
+    """The lanes, and each kind of event as a list, the newest first."""
+    live = {record.time for record in page.snapshots}
+    restated = [record for record in page.snapshots if record.replaces is not None]
+    failed = [(run, each) for run in page.runs for each in run.failed]
+    deleted = [one for one in page.ended if one.time not in live and one.rule != REPLACED]
+    return join([
+        timeline(page),
+        _events("Gaps", ("from", "to", "intervals"), len(page.gaps), (
+            (moment(gap.start), moment(gap.end),
+             f"{gap.intervals:,}" + (" or more" if gap.is_bounded else ""))
+            for gap in reversed(page.gaps)
+        )),
+        _events("Failed", ("snapshot", "reason", "message", "run"), len(failed), (
+            (time, reason, message, tag("code", run.run))
+            for run, (time, reason, message) in failed
+        )),
+        _events("Restated", ("snapshot", "on", "why"), len(restated), (
+            (moment(one.time), moment(one.created_at), one.reason or "no reason is recorded")
+            for one in reversed(restated)
+        )),
+        _events("Deleted next", ("snapshot", "by the rule"), len(page.going), (
+            (moment(one.time), one.rule.value) for one in page.going
+        )),
+        _events("Deleted", ("snapshot", "by the rule", "on"), len(deleted), (
+            (moment(one.time), one.rule, moment(one.deleted_at)) for one in reversed(deleted)
+        )),
+        tag("p", f"{counted(page.revoked, 'run')} may commit nothing any more: crashed, or "
+            "another run took over.", class_="quiet") if page.revoked else NOTHING,
+    ])  # fmt: skip
+
+
+def _events(
+    title: str, columns: Sequence[str], count: int, rows: Iterable[Sequence[str | Html]]
+) -> Html:
+    if not count:
+        return NOTHING
+    more = count - SHOWN
+    return tag(
+        "details",
+        tag("summary", title, " ", tag("span", f"{count:,}", class_="quiet")),
+        table(title, columns, islice(rows, SHOWN)),
+        tag("p", f"and {more:,} more", class_="quiet") if more > 0 else NOTHING,
+        open=count <= SHOWN // 4,
+    )
+
+
+def volume_section(page: OutputPage) -> Html:
+    """Rows and bytes over time."""
+    times = [record.time for record in page.snapshots]
+    rows = Series("rows", tuple(float(record.rows) for record in page.snapshots))
+    sizes = Series("size", tuple(float(size_of(record)) for record in page.snapshots))
+    return tag(
+        "div",
+        chart("rows-chart", "Rows a snapshot", times, [rows], Axis(number, newest, 0)),
+        chart("bytes-chart", "Size of a snapshot", times, [sizes], Axis(size, newest, 0)),
+        class_="charts",
+    )
+
+
+def rates_section(page: OutputPage) -> Html:
+    """Shares of rows that matched, and that had a NULL key, over time."""
+    times = [record.time for record in page.snapshots]
+    matched, nulls = _rate_series(page)
+    matched.sort(key=lambda line: _worst(line, min))
+    nulls.sort(key=lambda line: -_worst(line, max))
+    nulls = [line for line in nulls if _worst(line, max) > 0]
+    rows = [(line.name, _per_cent(_last(line)), _per_cent(_worst(line, min))) for line in matched]
+    return join([
+        tag("div",
+            chart("match-chart", "Rows that found a match, the lowest first", times, matched,
+                  Axis(_per_cent, min, None, 100)),
+            chart("null-chart", "Rows with a NULL key, the highest first", times, nulls,
+                  Axis(_per_cent, max, 0))
+            or tag("p", "No row had a NULL key in any snapshot.", class_="quiet"),
+            class_="charts"),
+        table("Match rates", ("field", "matched now", "lowest"), rows, numbers=(1, 2)),
+    ])  # fmt: skip
+
+
+def _rate_series(page: OutputPage) -> tuple[list[Series], list[Series]]:
+    names = list(dict.fromkeys(join.child for record in page.snapshots for join in record.joins))
+    matched: dict[str, list[float | None]] = {name: [] for name in names}
+    nulls: dict[str, list[float | None]] = {name: [] for name in names}
+    for record in page.snapshots:
+        known = {join.child: join for join in record.joins if join.in_}
+        for name in names:
+            one = known.get(name)
+            matched[name].append(None if one is None else 100 * one.matched / one.in_)
+            nulls[name].append(None if one is None else 100 * one.null_keys / one.in_)
+    return (
+        [Series(name, tuple(values)) for name, values in matched.items()],
+        [Series(name, tuple(values)) for name, values in nulls.items()],
+    )
+
+
+def _worst(line: Series, choose: Callable[[Sequence[float]], float]) -> float:
+    known = [value for value in line.values if value is not None]
+    return choose(known) if known else 0.0
+
+
+def _last(line: Series) -> float | None:
+    return next((value for value in reversed(line.values) if value is not None), None)
+
+
+def _per_cent(value: float | None) -> str:
+    return "–" if value is None else share(value, 100)
+
+
+def lags_section(page: OutputPage) -> Html:
+    """How old the snapshot of each source was when it was taken."""
+    times = [record.time for record in page.snapshots]
+    known = [dict(lags_of(record)) for record in page.snapshots]
+    names = list(dict.fromkeys(name for lags in known for name in lags))
+    lines = [
+        Series(name, tuple(lags[name] / _DAY if name in lags else None for lags in known))
+        for name in names
+    ]
+    lines.sort(key=lambda line: -_worst(line, max))
+    rows = [(line.name, _days(_last(line)), _days(_worst(line, max))) for line in lines]
+    moving = [line for line in lines if _worst(line, max) > 0]
+    return join([
+        chart("lag-chart", "How much older than the root's the snapshot of a source is", times,
+              moving, Axis(_days, max, 0))
+        or tag("p", "Every source had a snapshot of the very time of the root's.",
+               class_="quiet"),
+        table("Age of source snapshots", ("field", "now", "most"), rows, numbers=(1, 2)),
+    ])  # fmt: skip
+
+
+def _days(value: float | None) -> str:
+    if value is None:
+        return "not taken"
+    return span(int(value * _DAY)) if value else "same time"
+
+
+MOST_LINES = 500
+"""Columns whose lineage a page lists."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section of a page."""
+
+    name: str
+    title: str
+    body: Html
+    note: str = ""
+    """The text beside its title, such as a number."""
+
+
+def sections_of(page: OutputPage) -> tuple[Section, ...]:
+    """All sections that have something to show, in their order."""
+    found = [
+        Section("findings", "Findings", findings_list(page.findings), str(len(page.findings)))
+        if page.errors
+        else None,
+        Section("graph", "Join graph", graph_section(page.picture, page.nodes)),
+        Section("timeline", "Timeline", timeline_section(page)) if _has_history(page) else None,
+        Section("volume", "Rows and bytes", volume_section(page)) if page.snapshots else None,
+        Section("rates", "Matches and NULL keys", rates_section(page))
+        if _has_joins(page)
+        else None,
+        Section("snapshots", "Snapshots", snapshot_table(page), str(len(page.snapshots))),
+        Section("served", "Age of source snapshots", lags_section(page))
+        if _has_joins(page)
+        else None,
+        _titled("checks", "Checks", _checks(page), len(page.checks)),
+        _titled("schema", "Schema history", _schema(page), len(page.schema_changes)),
+        _titled("lineage", "Lineage by column", _lineage(page), len(page.lineage)),
+        _titled("indexes", "Indexes", _indexes(page), len(page.indexes)),
+        _titled("runs", "Runs", _runs(page), len(page.runs)),
+        None
+        if page.errors
+        else Section("findings", "Findings", findings_list(page.findings), str(len(page.findings))),
+        Section("folder", "Output folder", _folder(page)),
+    ]
+    return tuple(section for section in found if section is not None)
+
+
+def tiles(page: OutputPage) -> Html:
+    """The state of an output in a few numbers."""
+    latest = page.newest
+    found = [_fresh_tile(page)]
+    if latest is not None:
+        found += [
+            tile("Newest snapshot", moment(latest.time), f"{number(latest.rows)} rows"),
+            tile("Snapshots", number(len(page.snapshots)), f"{size(page.total_bytes)} in all"),
+        ]
+    gaps = sum(gap.intervals for gap in page.gaps)
+    restated = sum(record.replaces is not None for record in page.snapshots)
+    if page.snapshots:
+        found += [
+            tile("Gaps", number(gaps), "intervals without a snapshot", "warn" if gaps else ""),
+            tile("Restated", number(restated), "snapshots with a corrected version"),
+        ]
+    wrong = page.errors
+    warnings = len(page.findings) - wrong
+    found.append(
+        tile(
+            "Findings",
+            number(len(page.findings)),
+            f"{counted(wrong, 'error')}, {counted(warnings, 'warning')}",
+            "bad" if wrong else "warn" if warnings else "",
+        )
+    )
+    return tag("ul", *found, class_="tiles", aria_label="State in numbers")
+
+
+def state_of(page: OutputPage) -> tuple[str, str]:
+    """The state of an output in a word, and how good that is: good, warn, bad or nothing."""
+    if page.problem:
+        return "cannot be read", "bad"
+    if not page.snapshots:
+        return "nothing published", "warn" if page.is_stale else ""
+    if page.is_stale:
+        return "stale", "bad"
+    return ("fresh", "good") if page.freshness.is_declared else ("published", "")
+
+
+def _fresh_tile(page: OutputPage) -> Html:
+    word, mood = state_of(page)
+    published = page.freshness.published
+    if published is None:
+        about: Html = tag("span", "no run has published yet")
+    elif page.freshness.expires is None:
+        about = join(["published ", ago(published, page.now, page.is_present)])
+    else:
+        written = ago(published, page.now, page.is_present)
+        about = join(["published ", written, f"; {staleness(page)}"])
+    return tile("Freshness", word, about, mood)
+
+
+def tile(title: str, value: str | Html, about: str | Html, mood: str = "") -> Html:
+    """A number with its caption; the mood is good, warn, bad or empty."""
+    return tag(
+        "li",
+        tag("span", title, class_="tiletitle"),
+        tag("strong", value),
+        tag("span", about, class_="quiet"),
+        class_=mood or None,
+    )
+
+
+def _titled(name: str, title: str, body: Html, count: int) -> Section | None:
+    return Section(name, title, body, f"{count:,}") if count else None
+
+
+def _has_history(page: OutputPage) -> bool:
+    return bool(page.snapshots or page.ended or any(run.failed for run in page.runs))
+
+
+def _has_joins(page: OutputPage) -> bool:
+    return any(record.joins for record in page.snapshots)
+
+
+def _checks(page: OutputPage) -> Html:
+    rows = [
+        (
+            tag("strong", check.name),
+            check.mode,
+            tag("code", check.expression) if check.expression else "",
+            number(check.met),
+            tag("span", number(check.unmet), class_="bad" if check.unmet else None),
+            join([moment(check.last_unmet), f": {check.measured}"]) if check.unmet else "",
+        )
+        for check in page.checks
+    ]
+    columns = ("check", "mode", "expression", "met", "not met", "last not met")
+    return table("Checks", columns, rows, numbers=(3, 4))
+
+
+def _schema(page: OutputPage) -> Html:
+    return tag("ol", *(_change(change) for change in page.schema_changes), class_="changes")
+
+
+def _change(change: SchemaChange) -> Html:
+    lines = [
+        *(_column_change("added", "+", column, "") for column in change.added[:MOST_LINES]),
+        *(_column_change("removed", "−", column, "") for column in change.removed[:MOST_LINES]),
+        *(
+            _column_change("retyped", "~", column, before)
+            for column, before in change.retyped[:MOST_LINES]
+        ),
+        *(tag("li", note) for note in change.model),
+    ]
+    return tag("li", tag("h3", "From ", moment(change.time)), tag("ul", *lines))
+
+
+def _column_change(kind: str, sign: str, column: Column, before: str) -> Html:
+    was = f"{before} → " if before else ""
+    return tag(
+        "li",
+        tag("span", sign, class_="sign", aria_label=kind, role="img"),
+        " ",
+        tag("code", column.name),
+        " ",
+        tag("span", f"{was}{column.type}", class_="quiet"),
+        class_=kind,
+    )
+
+
+def _lineage(page: OutputPage) -> Html:
+    rows = [
+        (
+            tag("code", line.column),
+            line.type,
+            join([line.source, ".", tag("code", line.origin)]),
+            line.through,
+            ", ".join(line.places),
+        )
+        for line in page.lineage[:MOST_LINES]
+    ]
+    more = len(page.lineage) - len(rows)
+    field = tag("input", type="search", id="lineage-filter", placeholder="column or source")
+    return join([
+        tag("p", tag("label", "Find ", field), class_="controls scripted"),
+        table("Lineage by column", ("column", "type", "from", "through", "read from"), rows,
+              name="lineage-table"),
+        tag("p", f"and {more:,} more columns: `snaploom schema` prints all", class_="quiet")
+        if more > 0 else NOTHING,
+    ])  # fmt: skip
+
+
+def _indexes(page: OutputPage) -> Html:
+    return join(tag("article", *_index(index, page)) for index in page.indexes)
+
+
+def _index(index: IndexState, page: OutputPage) -> Sequence[Html]:
+    saved = ""
+    if index.reads:
+        saved = (
+            f"{number(index.files_dropped)} of {number(index.files_considered)} files "
+            f"({share(index.files_dropped, index.files_considered)}) and "
+            f"{size(index.bytes_dropped)} of {size(index.bytes_considered)} in "
+            f"{counted(index.reads, 'read')}"
+        )
+    elif index.reads == 0:
+        saved = "no query has used it yet"
+    facts: list[tuple[str, str | Html]] = [
+        ("about", index.target),
+        ("keeps", ", ".join(index.indexes)),
+        ("state", index.phase),
+        (
+            "refreshed",
+            ago(index.refreshed, page.now, page.is_present) if index.refreshed is not None else "",
+        ),
+        ("files", "" if index.files is None else f"{number(index.files)}, {size(index.bytes)}"),
+        ("left out", saved),
+        ("problem", tag("span", index.problem, class_="bad") if index.problem else ""),
+    ]
+    rows = [
+        (label, number(known), number(unknown), share(known, known + unknown))
+        for label, known, unknown in index.coverage
+    ]
+    columns = ("index", "files covered", "not covered", "coverage")
+    return (
+        tag("h3", index.name),
+        definitions(facts),
+        table(f"Coverage of {index.name}", columns, rows, numbers=(1, 2, 3)),
+    )
+
+
+def _runs(page: OutputPage) -> Html:
+    rows = [
+        (
+            tag("code", run.run),
+            run.started,
+            tag("span", run.phase, class_="bad" if run.phase == "FAILED" else None),
+            run.message,
+        )
+        for run in page.runs[:MOST_LINES]
+    ]
+    return table("Runs", ("run", "started", "ended as", "message"), rows)
+
+
+def findings_list(findings: Sequence[Finding]) -> Html:
+    """Errors and warnings, with their fixes."""
+    if not findings:
+        return tag("p", "Nothing is wrong or doubtful.")
+    return join(_finding(finding) for finding in findings)
+
+
+def _finding(finding: Finding) -> Html:
+    place = f"{finding.file}:{finding.line}" if finding.file and finding.line else finding.file
+    severity = finding.severity.value.lower()
+    return tag(
+        "article",
+        tag(
+            "h3",
+            tag("span", f"{severity} {finding.code}", class_="bad" if finding.is_error else "warn"),
+            " ",
+            finding.message,
+        ),
+        definitions([
+            ("in", finding.resource),
+            ("field", tag("code", finding.path) if finding.path else ""),
+            ("file", place),
+            ("found", finding.found),
+            ("expected", finding.expected),
+            ("fix", finding.hint),
+        ]),
+        class_="finding",
+    )  # fmt: skip
+
+
+def _folder(page: OutputPage) -> Html:
+    return definitions([
+        ("folder", tag("code", page.folder)),
+        *page.facts.items(),
+        ("problem", tag("span", page.problem, class_="bad") if page.problem else ""),
+    ])  # fmt: skip

@@ -1,1 +1,0 @@
-"""Advice on indexes and sort order, estimated from data before anything is built."""

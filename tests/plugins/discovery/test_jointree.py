@@ -1,0 +1,105 @@
+"""The output: its root, roles, grouped children, interval and windows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from snaploom.models.common import TimeOffset
+from snaploom.plugins.discovery.dates import Unit
+from snaploom.plugins.discovery.discover import Discovery, discover
+from snaploom.plugins.discovery.sourcetexts import EVER, interval_of, window_of
+
+FIRST = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def found(folder: Path, root: str | None = None, **tables: str) -> Discovery:
+    for name, text in tables.items():
+        (folder / f"{name}.csv").write_text(text)
+    return discover([str(folder)], "file:///model/", root)
+
+
+def rows(header: str, *values: str) -> str:
+    return "\n".join([header, *values]) + "\n"
+
+
+CUSTOMERS = rows("id,name", *(f"{i},n{i}" for i in range(1, 21)))
+CONTACTS = rows("customer_id,kind", *(f"{i % 10 + 1},k{i}" for i in range(40)))
+GROUPS = rows("customer_id,group_code", *(f"{i % 12 + 1},G{i % 7:03d}" for i in range(50)))
+NAMES = rows("group_code,title", *(f"G{i:03d},t{i}" for i in range(7)))
+
+
+def test_satellites_are_grouped_below_what_they_refer_to(tmp_path: Path) -> None:
+    phones = rows("customer_id,phone", *(f"{i % 15 + 1},+49{i}" for i in range(30)))
+    tables = {"customers": CUSTOMERS, "contacts": CONTACTS, "memberships": GROUPS, "groups": NAMES}
+    tree = found(tmp_path, **tables, phones=phones).tree
+    assert tree.root.table == "customers"
+    grouped = {node.field: node.group_by for node in tree.nodes}
+    assert grouped["contacts"] == grouped["memberships"] == ("customer_id",)
+    parents = {node.field: tree.nodes[node.parent].field for node in tree.nodes[1:]}
+    assert parents["groups"] == "memberships"
+
+
+def test_a_root_is_taken_as_it_is_named(tmp_path: Path) -> None:
+    tree = found(tmp_path, "contacts", customers=CUSTOMERS, contacts=CONTACTS).tree
+    assert [(node.field, node.group_by) for node in tree.nodes] == [
+        ("contacts", ()),
+        ("customers", ()),
+    ]
+
+
+def test_arrays_that_would_be_huge_are_left_out(tmp_path: Path) -> None:
+    events = rows("customer_id,at", *(f"{i % 2 + 1},{i}" for i in range(1000)))
+    result = found(tmp_path, "customers", customers=CUSTOMERS, events=events)
+    assert [node.field for node in result.tree.nodes] == ["customers"]
+    reasons = {each.what: each.why for each in result.declarations.left_out}
+    assert "500 rows a key of customers are too many" in reasons["events"]
+
+
+def test_sources_that_nothing_leads_to_are_left_out(tmp_path: Path) -> None:
+    colours = rows("shade,red", *(f"s{i},{i}" for i in range(9)))
+    result = found(tmp_path, customers=CUSTOMERS, contacts=CONTACTS, colours=colours)
+    reasons = {each.what: each.why for each in result.declarations.left_out}
+    assert "no relationship leads to it" in reasons["colours"]
+
+
+@pytest.mark.parametrize(
+    ("days", "unit", "length"),
+    [
+        ([0, 1, 2], Unit.DAY, TimeOffset(day=1)),
+        ([0, 1, 4], Unit.DAY, TimeOffset(day=1)),
+        ([0, 7, 14], Unit.DAY, TimeOffset(week=1)),
+        ([0, 31, 59], Unit.DAY, TimeOffset(month=1)),
+        ([0], Unit.MONTH, TimeOffset(month=1)),
+        ([0, 365], Unit.DAY, TimeOffset(year=1)),
+        ([0, 1 / 24], Unit.HOUR, TimeOffset(hour=1)),
+        ([], Unit.DAY, TimeOffset(day=1)),
+    ],
+)
+def test_the_interval_follows_the_rhythm_of_the_root(
+    days: list[float], unit: Unit, length: TimeOffset
+) -> None:
+    assert interval_of([FIRST + timedelta(days=day) for day in days], unit).length == length
+
+
+@pytest.mark.parametrize(
+    ("root", "child", "before", "after", "may_miss"),
+    [
+        ([0, 1, 2], [0, 1, 2], TimeOffset(), TimeOffset(), False),
+        ([0, 1, 2], [0, 2], TimeOffset(day=1), TimeOffset(), False),
+        ([0, 5, 9], [0, 3], TimeOffset(day=7), TimeOffset(), False),
+        ([0, 5], [0], TimeOffset(year=1), TimeOffset(), False),
+        ([0, 5], [3, 5], TimeOffset(), TimeOffset(), True),
+        ([0, 5], [], TimeOffset(), EVER, False),
+        ([], [0, 5], EVER, TimeOffset(), False),
+        ([], [], TimeOffset(), TimeOffset(), False),
+    ],
+)
+def test_windows_hold_the_newest_snapshot_of_every_time(
+    root: list[int], child: list[int], before: TimeOffset, after: TimeOffset, may_miss: bool
+) -> None:
+    times = [[FIRST + timedelta(days=day) for day in days] for days in (root, child)]
+    window = window_of(*times)
+    assert (window.before, window.after, window.may_miss) == (before, after, may_miss)

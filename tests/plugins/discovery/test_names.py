@@ -1,0 +1,59 @@
+"""How alike names are."""
+
+from __future__ import annotations
+
+import pytest
+
+from snaploom.plugins.discovery.foundfiles import LIKE_NAME
+from snaploom.plugins.discovery.names import common_prefix, key_likeness, stem, words_of
+
+
+@pytest.mark.parametrize(
+    ("child", "table", "parent"),
+    [
+        ("customer_id", "customers", "id"),
+        ("customerId", "Customers", "Id"),
+        ("customer", "dim_customer", "customer_key"),
+        ("billing_address_id", "addresses", "id"),
+        ("kunde", "kunden", "kundennr"),
+        ("kd_nr", "kundenstamm", "kd_nr"),
+        ("ziellager", "lager", "lager_nr"),
+        ("category_id", "categories", "category_id"),
+        ("parentTconst", "title_basics", "tconst"),
+        ("home_team_id", "teams", "id"),
+    ],
+)
+def test_names_of_keys_are_recognised(child: str, table: str, parent: str) -> None:
+    assert key_likeness(child, "", "other", parent, "", table) >= 0.75
+
+
+@pytest.mark.parametrize(
+    ("child", "table", "parent"), [("cust_id", "customers", "id"), ("dept_id", "departments", "id")]
+)
+def test_abbreviations_are_like(child: str, table: str, parent: str) -> None:
+    assert LIKE_NAME <= key_likeness(child, "", "other", parent, "", table) < 1
+
+
+@pytest.mark.parametrize(
+    ("child", "table", "parent"),
+    [
+        ("quantity", "products", "id"),
+        ("id", "products", "id"),
+        ("name", "categories", "name"),
+        ("status", "orders", "status"),
+        ("customer_id", "orders", "id"),
+        ("product_id", "customers", "id"),
+    ],
+)
+def test_other_names_are_not_alike(child: str, table: str, parent: str) -> None:
+    assert key_likeness(child, "", "other", parent, "", table) < LIKE_NAME
+
+
+def test_words_stems_and_prefixes() -> None:
+    assert words_of("OrderItem_ID2") == ("order", "item", "id", "2")
+    assert words_of("Straße_Größe") == ("strasse", "groesse")
+    for one, other in (("customers", "customer"), ("Kunden", "Kunde"), ("cities", "city"),
+                       ("addresses", "address"), ("statuses", "status")):  # fmt: skip
+        assert stem(one.lower()) == stem(other.lower())
+    assert common_prefix(("l_orderkey", "l_partkey", "l_tax")) == "l"
+    assert common_prefix(("order_id", "customer_id", "total")) == ""

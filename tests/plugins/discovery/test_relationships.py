@@ -1,0 +1,107 @@
+"""Relationships of data sets whose truth is known: found, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.discovery.datasetfiles import DataSet
+from support.discovery.datasets import DATA_SETS, shop
+from support.discovery.messy import MESSY_SETS
+from support.discovery.quality import judged
+
+from snaploom.models.allowances import NO_ALLOWANCES
+from snaploom.plugins.discovery.discover import discover
+from snaploom.run.declarations import read_declarations
+
+
+@pytest.mark.parametrize("make", [*DATA_SETS, *MESSY_SETS], ids=lambda make: make.__name__)
+def test_relationships_of_a_data_set_are_found_and_no_others(
+    tmp_path: Path, make: Callable[[], DataSet]
+) -> None:
+    data = make()
+    data.write(tmp_path / "data")
+    found = discover([str(tmp_path / "data")], f"{tmp_path.as_uri()}/model/")
+    result = judged(data, found)
+    assert (result.missed, result.wrong) == (frozenset(), frozenset())
+    (tmp_path / "model").mkdir()
+    for name, text in found.files.items():
+        (tmp_path / "model" / name).write_text(text, "utf-8")
+    declared = read_declarations([tmp_path / "model"], NO_ALLOWANCES)
+    assert declared.findings == ()
+    assert len(declared.output_names) == 1
+
+
+def test_the_same_data_gives_the_same_text(tmp_path: Path) -> None:
+    shop().write(tmp_path)
+    first, second = (discover([str(tmp_path)], "file:///model/").files for _ in range(2))
+    assert first == second
+
+
+def test_numbers_from_one_on_are_no_evidence(tmp_path: Path) -> None:
+    for name, columns in {"colours": "id,shade", "trees": "id,height", "cars": "id,seats"}.items():
+        rows = "".join(f"{i},{1 + i % 7}\n" for i in range(1, 100))
+        (tmp_path / f"{name}.csv").write_text(f"{columns}\n{rows}")
+    assert discover([str(tmp_path)], "file:///model/").relationships.declared == ()
+
+
+def test_keys_of_files_without_one_schema_are_text_as_spark_reads_them(tmp_path: Path) -> None:
+    (tmp_path / "customers.csv").write_text("id,name\n" + "".join(f"{n},n{n}\n" for n in range(20)))
+    visits = "".join(f"{n},{n % 20}\n" for n in range(50))
+    (tmp_path / "visits_20260101.csv").write_text("visit_id,customer_id\n" + visits)
+    (tmp_path / "visits_20260102.csv").write_text("Visit_ID,customer_id,room\n50,1,a\n51,2,b\n")
+    result = discover([str(tmp_path)], "file:///model/")
+    assert [(r.child, r.parent) for r in result.relationships.declared] == [("visits", "customers")]
+    visits_text = result.files["sources.yaml"].partition("name: visits")[2]
+    assert "schemaFields" not in visits_text
+    key = "{fieldName: customer_id, dataType: {string: {}}}"
+    assert key in result.files["relationships.yaml"]
+
+
+@pytest.mark.parametrize("column", ["author_id", "created_by", "assignee_id", "ReviewerId"])
+def test_what_a_person_does_refers_to_the_table_of_persons(tmp_path: Path, column: str) -> None:
+    (tmp_path / "users.csv").write_text("id,login\n" + "".join(f"{n},u{n}\n" for n in range(1, 40)))
+    (tmp_path / "rooms.csv").write_text("id,name\n" + "".join(f"{n},r{n}\n" for n in range(1, 40)))
+    posts = "".join(f"{n},{n % 39 + 1}\n" for n in range(1, 90))
+    (tmp_path / "posts.csv").write_text(f"id,{column}\n{posts}")
+    found = discover([str(tmp_path)], "file:///m/").relationships.declared
+    links = [(r.child_columns, r.parent) for r in found]
+    assert links == [((column,), "users")]
+
+
+def test_of_two_tables_of_persons_none_is_taken(tmp_path: Path) -> None:
+    for name in ("users", "employees", "posts"):
+        column = "author_id" if name == "posts" else "age"
+        rows = "".join(f"{n},{n % 39 + 1}\n" for n in range(1, 60))
+        (tmp_path / f"{name}.csv").write_text(f"id,{column}\n{rows}")
+    assert discover([str(tmp_path)], "file:///m/").relationships.declared == ()
+
+
+def test_a_measure_that_is_called_after_a_table_is_no_reference(tmp_path: Path) -> None:
+    (tmp_path / "rental.csv").write_text(
+        "rental_id,at\n" + "".join(f"{n},x\n" for n in range(1, 90))
+    )
+    films = "".join(f"{n},{n % 7 + 1}\n" for n in range(1, 60))
+    (tmp_path / "film.csv").write_text("film_id,rental_duration\n" + films)
+    assert discover([str(tmp_path)], "file:///m/").relationships.declared == ()
+
+
+def test_numbers_of_rows_are_no_key_of_another_table(tmp_path: Path) -> None:
+    for name, rows in {"NOTES": 60, "EVENTS": 90}.items():
+        text = "".join(f"{n},{n * 7 % 13}.5\n" for n in range(1, rows))
+        (tmp_path / f"{name}.csv").write_text(f"ROW_ID,VALUE\n{text}")
+    assert discover([str(tmp_path)], "file:///m/").relationships.declared == ()
+
+
+def test_the_key_of_a_table_with_a_schema_in_its_name_refers_to_nothing(tmp_path: Path) -> None:
+    for name, rows in {
+        "Production_ProductCategory": 5,
+        "Production_ProductSubcategory": 40,
+    }.items():
+        key = name.partition("_")[2] + "ID"
+        text = "".join(f"{n},{n % 5 + 1},n{n}\n" for n in range(1, rows))
+        header = f"{key},ProductCategoryID,Name" if "Sub" in name else f"{key},Rank,Name"
+        (tmp_path / f"{name}.csv").write_text(f"{header}\n{text}")
+    (one,) = discover([str(tmp_path)], "file:///m/").relationships.declared
+    assert one.child == "Production_ProductSubcategory"

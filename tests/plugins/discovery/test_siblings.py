@@ -1,0 +1,56 @@
+"""Files that are parts of one table though their names differ in a word, and files that are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from snaploom.plugins.discovery.discover import Discovery, discover
+
+
+def orders(start: int, number: int = 20, header: str = "order_id,customer_id,status,total") -> str:
+    rows = "".join(f"{n},{n % 7},new,{n}.5\n" for n in range(start, start + number))
+    return f"{header}\n{rows}"
+
+
+def found(folder: Path, **files: str) -> Discovery:
+    for name, text in files.items():
+        path = folder / f"{name.replace('__', '/')}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return discover([str(folder)], "file:///model/")
+
+
+@pytest.mark.parametrize("form", ["orders_{}", "{}__orders", "orders__{}__2026-01-01"])
+def test_parts_of_a_table_are_one_source(tmp_path: Path, form: str) -> None:
+    result = found(tmp_path, **{form.format("north"): orders(1), form.format("south"): orders(50)})
+    (profile,) = result.profiles
+    assert (profile.name, profile.rows) == ("orders", 40)
+    assert "{file_variant:STRING}" in result.files["sources.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (("orders_north", orders(1)), ("orders_south", orders(10))),
+        (("orders_north", orders(1)), ("orders_south", orders(50, 3))),
+        (("north_orders", orders(1)), ("south_orders", orders(50))),
+        (("orders", orders(1)), ("returns", orders(50))),
+        (("orders_north", orders(1)), ("orders_south", orders(50, header="order_id,a,b,c"))),
+        (("orders_by_north", orders(1)), ("orders_in_south", orders(50))),
+    ],
+    ids=["keys in common", "few rows", "a word in front", "other names", "columns", "two words"],
+)  # fmt: skip
+def test_other_tables_stay_apart(
+    tmp_path: Path, first: tuple[str, str], second: tuple[str, str]
+) -> None:
+    assert len(found(tmp_path, **dict([first, second])).profiles) == 2
+
+
+def test_parts_stay_apart_where_their_glob_takes_others(tmp_path: Path) -> None:
+    others = {"orders_all": "week,total\n1,2\n2,3\n"}
+    result = found(tmp_path, orders_north=orders(1), orders_south=orders(50), **others)
+    assert {profile.name for profile in result.profiles} == {
+        "orders_north", "orders_south", "orders_all",
+    }  # fmt: skip

@@ -1,0 +1,151 @@
+"""`snaploom init --from`: what is refused, what is asked, what is written."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.declared.shop import CommandResult, snaploom
+from support.discovery.datasets import shop
+
+from snaploom.plugins.discovery import textsamples, typedfiles
+
+
+def refused(result: CommandResult, code: int, *texts: str) -> None:
+    assert result.code == code, result.err
+    assert sum(line.startswith("error ") for line in result.err.splitlines()) == 1
+    for text in texts:
+        assert text in result.err
+    assert "Traceback" not in result.err
+    assert "internal error" not in result.err
+
+
+@pytest.mark.parametrize(
+    ("uri", "code", "text"),
+    [
+        ("nowhere", 1, "there are no files here"),
+        ("empty", 1, "there are no files here"),
+        ("junk", 1, "README.md: text for people"),
+        ("junk/*.csv", 2, "letters that mean something else in a glob"),
+        ("jdbc:oracle:thin:@//db/shop", 2, "databases of this kind are not looked into"),
+        ("hdfs://cluster/data", 2, "hdfs: is not looked into"),
+        ("s3://AKIA:very-secret-1@bucket/x", 2, "a password in a URL"),
+        ("ftp://server/x", 1, "no store for the folder"),
+    ],
+)
+def test_what_cannot_be_read_is_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uri: str, code: int, text: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "junk").mkdir()
+    (tmp_path / "junk" / "README.md").write_text("hello")
+    monkeypatch.chdir(tmp_path)
+    result = snaploom("init", "model", "--from", uri)
+    refused(result, code, text)
+    assert "very-secret-1" not in result.err
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_full_folder_and_lone_options_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,name\n1,x\n")
+    refused(snaploom("init", tmp_path, "--from", tmp_path), 2, "this folder is not empty")
+    refused(snaploom("init", tmp_path / "m", "--root", "a"), 2, "add --from")
+    refused(snaploom("init", tmp_path / "m", "--interactive"), 2, "add --from")
+
+
+def test_an_unknown_root_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    shop().write(tmp_path / "data")
+    arguments = ("init", tmp_path / "model", "--from", tmp_path / "data", "--root")
+    refused(snaploom(*arguments, "order"), 2, "did you mean `orders`?")
+    assert snaploom(*arguments, "orders").code == 0
+    text = (tmp_path / "model" / "output.yaml").read_text()
+    assert "name: orders-wide" in text
+    assert "groupBy: {fieldNames: [order_id]}" in text
+
+
+def test_evidence_and_what_was_left_out_are_written_and_printed(tmp_path: Path) -> None:
+    shop().write(tmp_path / "data")
+    result = snaploom("init", tmp_path / "model", "--from", tmp_path / "data")
+    evidence = "100.0 % of 6 values of orders.store_id are in stores.id; same name"
+    assert evidence in result.out
+    assert f"# {evidence}" in (tmp_path / "model" / "relationships.yaml").read_text()
+    for name in ("README.md", "archive.zip", "empty.csv", "notes.txt"):
+        assert f"/{name}: " in result.out
+        assert f"/{name}: " in (tmp_path / "model" / "sources.yaml").read_text()
+
+
+@pytest.mark.parametrize(("answer", "is_declared"), [("y\n", True), ("\n", False), ("", False)])
+def test_weak_evidence_is_asked_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, is_declared: bool
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    # Half of the orders have a customer that the register does not know.
+    (data / "customers.csv").write_text("id,name\n" + "".join(f"{i},n\n" for i in range(1, 51)))
+    orders = "".join(f"{i},{i % 100 + 1}\n" for i in range(1, 300))
+    (data / "orders.csv").write_text("id,customer_id\n" + orders)
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+    result = snaploom("init", tmp_path / "model", "--from", data, "--interactive")
+    assert "50.0 % of 100 values of orders.customer_id are in customers.id" in result.err
+    text = (tmp_path / "model" / "relationships.yaml").read_text()
+    assert ("\nkind: DataRelationship" in text) is is_declared
+    assert ("\n# kind: DataRelationship" in text) is not is_declared
+    assert snaploom("validate", "-f", tmp_path / "model").code == 0
+
+
+def test_hostile_names_are_text_in_what_is_written(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "a.json").write_text('{"id": 1, "x: {}\\n---\\nkind: \\u001b[31mPod": 2}\n')
+    (data / "b\x1b[31m.csv").write_text("id,a\n1,2\n")
+    result = snaploom("init", tmp_path / "model", "--from", data)
+    assert result.code == 0, result.err
+    text = (tmp_path / "model" / "sources.yaml").read_text()
+    assert "\x1b" not in result.out + text
+    assert "\nkind: \x1b" not in text
+    assert snaploom("validate", "-f", tmp_path / "model").code == 0
+
+
+WIDE = [f"c{number}" for number in range(2_001)]
+"""One column more than a source has."""
+
+
+def two_files(first: str, second: str, ending: str) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        for number, text in enumerate((first, second)):
+            (folder / f"a-2024-01-0{number + 1}.{ending}").write_text(text)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        two_files("a\n1\n", f"{','.join(WIDE)}\n{'1,' * 2_000}1\n", "csv"),
+        two_files("a\n1\n", f"{','.join(WIDE * 20)}\n1\n", "csv"),
+        two_files(f"a{'x' * 2_000_000}\n1\n", "a\n1\n", "csv"),
+        two_files(json.dumps(dict.fromkeys(WIDE, 1)), "{}", "json"),
+        two_files('{"a": 1}\n', "".join(f'{{"{name}": 1}}\n' for name in WIDE), "json"),
+        lambda folder: pq.write_table(
+            pa.table({name: [1] for name in WIDE}), folder / "a.parquet"
+        ),
+    ],
+    ids=["csv", "longer csv", "long csv", "json", "json lines", "parquet"],
+)  # fmt: skip
+def test_more_columns_than_a_source_has_are_one_sentence_and_not_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path], None]
+) -> None:
+    looked_at: list[str] = []
+    monkeypatch.setattr(textsamples, "profile_column", lambda name, *_: looked_at.append(name))
+    monkeypatch.setattr(typedfiles, "profile_column", lambda name, *_: looked_at.append(name))
+    (tmp_path / "data").mkdir()
+    write(tmp_path / "data")
+    found = snaploom("init", str(tmp_path / "new"), "--from", str(tmp_path / "data"))
+    refused(found, 1, "SourceNotReadable")
+    assert "more than 2,000 columns" in found.err or "a header of" in found.err
+    assert looked_at == []
