@@ -2,7 +2,7 @@
 
 A person installs the chart, applies the flights example, and lives with it until all is gone again.
 The tests are in the order of this story, as a chain of fixtures: each sees the cluster as the one
-before left it. Any cluster will do: docs/how-to/run-a-real-cluster.md.
+before left it. Any cluster will do: docs/how-to/run-a-cluster.md.
 """
 
 from __future__ import annotations
