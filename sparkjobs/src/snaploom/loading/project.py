@@ -11,7 +11,6 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from snaploom.loading.composer import (
-    Node,
     Position,
     Scalar,
     compose,
@@ -298,10 +297,6 @@ def _parsed(source: SourceText) -> tuple[ProjectFile, tuple[Finding, ...]]:
     node = composed.documents[0].node if composed.documents else Scalar(None, "")
     if isinstance(node, Scalar) and node.value is None:
         return ProjectFile(), ()
-    return _read_project(node, source.file)
-
-
-def _read_project(node: Node, file: str) -> tuple[ProjectFile, tuple[Finding, ...]]:
     start = Position(1, 1)
     try:
         project = ProjectFile.parse(plain(node))
@@ -309,7 +304,7 @@ def _read_project(node: Node, file: str) -> tuple[ProjectFile, tuple[Finding, ..
         found = findings_of(error, ProjectFile, node, "")
     else:
         found = tuple(_secret_names(project))
-    placed = (_placed(f, file, position_of(node, start, split_path(f.path))) for f in found)
+    placed = (_placed(f, source.file, position_of(node, start, split_path(f.path))) for f in found)
     findings = tuple(placed)
     return (ProjectFile() if findings else project), findings
 

@@ -282,17 +282,13 @@ class JobLog:
 
     def _object(self, line: str, reason: str) -> str:
         moment = EpochNanos(self.clock() // NANOS_PER_MILLISECOND * NANOS_PER_MILLISECOND)
+        begins = line.replace(":", " ").partition(" ")[0]
         entry = {
             "time": format_instant(moment),
-            "level": _level(line),
+            "level": begins if begins in _LEVELS else "info",
             "logger": JOB_LOGGER,
             "message": line,
         }
         about = {"resource": self.resource, "run": self.run, "reason": reason}
         known = entry | {name: value for name, value in about.items() if value}
         return json_visible(json.dumps(known, ensure_ascii=False))
-
-
-def _level(line: str) -> str:
-    begins = line.replace(":", " ").partition(" ")[0]
-    return begins if begins in _LEVELS else "info"

@@ -275,7 +275,7 @@ def index_name(table: str, form: FlintForm = FlintForm.TODAY) -> str:
     """
     parts = table.split(".")
     named = "_".join(parts) if form is FlintForm.TODAY else parts[-1]
-    name = PREFIX + _encoded(named.lower()) + SUFFIX
+    name = PREFIX + _FORBIDDEN.sub(lambda match: f"%{ord(match[0]):02x}", named.lower()) + SUFFIX
     if len(name.encode()) <= LONGEST_NAME:
         return name
     digest = hashlib.sha256(table.lower().encode()).hexdigest()
@@ -297,10 +297,6 @@ def is_index_name(name: str) -> bool:
 
 _ESCAPED = re.compile(r"%[0-9a-f]{2}")
 _FORBIDDEN = re.compile(r"[\x00-\x20\"*+/\\|?#><,:%]")
-
-
-def _encoded(name: str) -> str:
-    return _FORBIDDEN.sub(lambda match: f"%{ord(match[0]):02x}", name)
 
 
 _URI_PATH = "/-_.!~*'():@&=+$,;"

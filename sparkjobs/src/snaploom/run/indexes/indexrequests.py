@@ -18,7 +18,7 @@ from snaploom.errors import (
 )
 from snaploom.files.stores import StoreOpener
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
-from snaploom.models.datasource import DataSource, HdfsLike
+from snaploom.models.datasource import DataSource
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import RunSettings
 from snaploom.models.skippingindex import RefreshMode, RefreshTrigger, SkippingIndex
@@ -334,12 +334,6 @@ def _of_source(index: SkippingIndex, source: DataSource) -> PathName:
             expected="a source that is hdfsLike",
             hint="index the sources that it reads",
         )
-    folder = _folder(index, source, files)
-    return PathName(files.format, folder, _pairs(files.format_options.items()))
-
-
-def _folder(index: SkippingIndex, source: DataSource, files: HdfsLike) -> str:
-    """The folder in which all globs of a source begin: what is below it is indexed."""
     folders = {_fixed(glob) for glob in files.source_uri_globs}
     if len(folders) > 1:
         raise TargetNotIndexable(
@@ -350,7 +344,8 @@ def _folder(index: SkippingIndex, source: DataSource, files: HdfsLike) -> str:
             expected="globs that begin in one folder",
             hint="declare one index for each, with target.path",
         )
-    return folders.pop()
+    folder = folders.pop()
+    return PathName(files.format, folder, _pairs(files.format_options.items()))
 
 
 def _fixed(glob: str) -> str:

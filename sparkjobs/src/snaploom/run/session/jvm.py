@@ -88,10 +88,6 @@ class SparkNotStarted(SnaploomError):
     retryable = True
 
 
-def _conf(name: str, settings: Mapping[str, str]) -> SparkConf:
-    return SparkConf(loadDefaults=False).setAppName(name).setAll(list(settings.items()))
-
-
 def start_context(name: str, settings: Mapping[str, str], *, is_small: bool = False) -> None:
     """Start a JVM, and the SparkContext of this process in it.
 
@@ -105,7 +101,7 @@ def start_context(name: str, settings: Mapping[str, str], *, is_small: bool = Fa
     Raises:
         SparkNotStarted: no Java, or a configuration that Spark refuses.
     """
-    conf = _conf(name, settings)
+    conf = SparkConf(loadDefaults=False).setAppName(name).setAll(list(settings.items()))
     home = _home()
     with translated_start():
         temporary = _temporary_files(settings)

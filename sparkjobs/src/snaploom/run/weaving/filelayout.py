@@ -202,22 +202,18 @@ class ValuelessColumns:
         if node is None or not texts:
             return found
         known = self._published(node, found.frame, published())
-        wanted = {**self._of_keys(node, found.frame), **known}
-        untyped = {name: wanted[name] for name in wanted if name in texts}
-        return replace(found, frame=_cast_empty(found.frame, untyped)) if untyped else found
-
-    def _of_keys(self, node: JoinNode, frame: DataFrame) -> dict[str, spark.DataType]:
-        """By column, the declared types of the keys that the node has a part in."""
         types: dict[str, spark.DataType] = {}
         for child in self._tree.joins:
             if node.number not in (child.number, child.parent_number):
                 continue
             for component in components(self._relationships[child.relationship], node):
                 for key_field in component.fields_:
-                    column = find_field(frame.schema, key_field.field_name)
+                    column = find_field(found.frame.schema, key_field.field_name)
                     if column is not None and len(column.parts) == 1:
                         types.setdefault(column.parts[0], to_spark(key_field.data_type))
-        return _of_values(types)
+        wanted = {**_of_values(types), **known}
+        untyped = {name: wanted[name] for name in wanted if name in texts}
+        return replace(found, frame=_cast_empty(found.frame, untyped)) if untyped else found
 
     def _published(
         self, node: JoinNode, frame: DataFrame, rows: spark.DataType | None

@@ -174,16 +174,6 @@ def _sample(
     rows: pa.Table,
     seed: int,
 ) -> dict[Term, pa.Array]:
-    counted = _row_count(rows, candidates)
-    paths = rows.column("path").to_pylist() if rows.num_rows else []
-    spellings = [url_encoded(path) for path in paths]
-    spellings += [each.replace("file:/", "file:///", 1) for each in spellings]
-    frame = relation.only([xxhash64(each.encode(), "string") for each in spellings] or [0])
-    table = sampled(frame, [relation.columns[term.key] for term in terms], counted, ROWS, seed)
-    return {term: kept_column(table, number, term) for number, term in enumerate(terms)}
-
-
-def _row_count(rows: pa.Table, candidates: Sequence[IndexDefinition]) -> int:
     counts = [0]
     for index in candidates if rows.num_rows else ():
         if index.type != PARTITION:
@@ -191,4 +181,10 @@ def _row_count(rows: pa.Table, candidates: Sequence[IndexDefinition]) -> int:
             counts.append(
                 sum(each or 0 for name in columns for each in rows.column(name).to_pylist())
             )
-    return max(counts)
+    counted = max(counts)
+    paths = rows.column("path").to_pylist() if rows.num_rows else []
+    spellings = [url_encoded(path) for path in paths]
+    spellings += [each.replace("file:/", "file:///", 1) for each in spellings]
+    frame = relation.only([xxhash64(each.encode(), "string") for each in spellings] or [0])
+    table = sampled(frame, [relation.columns[term.key] for term in terms], counted, ROWS, seed)
+    return {term: kept_column(table, number, term) for number, term in enumerate(terms)}
