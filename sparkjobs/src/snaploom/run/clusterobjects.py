@@ -82,15 +82,7 @@ class ClusterLease:
         clock: Callable[[], EpochNanos],
         connect: Callable[[], CoordinationV1Api] = connect_leases,
     ) -> None:
-        """Nothing is asked of the cluster yet.
-
-        Args:
-            folder_uri: as its store gives it.
-            owner: the OutputDataset; its namespace has the Lease.
-            identity: the run as its submitter knows it, for people.
-            clock: the time that is written, for people too.
-            connect: reaches the cluster.
-        """
+        """Nothing is asked of the cluster yet."""
         self._folder_uri = folder_uri
         self._name = lease_name(folder_uri)
         self._owner = owner

@@ -122,11 +122,7 @@ def run_in_group(
 ) -> Result:
     """Run `work` in a thread of its own, whose Spark jobs end with an interruption.
 
-    Args:
-        work: enters the group before it starts jobs.
-        group: of its jobs.
-        interruption: from `signal_handlers`.
-        on_tick: called several times a second from this thread.
+    `work` enters the group before it starts jobs; `on_tick` is called several times a second.
 
     Raises:
         Interrupted: somebody asked to stop: whatever goes wrong then goes wrong because of it.

@@ -254,22 +254,14 @@ class JobLog:
 
     @classmethod
     def of(cls, environment: Mapping[str, str], run: str, owner: Owner | None = None) -> JobLog:
-        """The log in the form that an environment asks for.
-
-        Args:
-            environment: of the process.
-            run: name of the run.
-            owner: the resource; None before it is known.
-        """
+        """The log in the form that an environment asks for."""
         resource = "" if owner is None else f"{owner.kind}/{owner.namespace}/{owner.name}"
         return cls(environment.get(LOG_FORMAT_VARIABLE, "").lower() == "json", run, resource)
 
     def write(self, *lines: str, reason: str = "") -> None:
         """Write lines; a closed stream is ignored.
 
-        Args:
-            lines: each is one message, even where it has several lines.
-            reason: stable CamelCase reason, where there is one.
+        Each of `lines` is one message, even where it has several lines.
         """
         # `spark-submit` reads these lines, and is gone once its pod is terminated; the Report is
         # written all the same.

@@ -97,10 +97,6 @@ def estimate_of(state: FolderState, due: int) -> Estimate:
 
     Rows and bytes are the mean of what is published. The time of a snapshot is the median of that
     between two publications of one run, which wove one right after the other.
-
-    Args:
-        state: what is published.
-        due: snapshots to publish.
     """
     known = sorted(state.snapshots, key=lambda record: record.created_at)[-_LOOKED_AT:]
     if not known:

@@ -152,10 +152,6 @@ _LOCAL = re.compile("(?:file:)?/+")
 def find_index(place: IndexedPlace, others: StoreOpener | None = None) -> IndexStore:
     """The store of the index of a path or table; of one that was dropped as well.
 
-    Args:
-        place: what is indexed, and where.
-        others: opens folders that only Hadoop's client knows.
-
     Raises:
         IndexNotFound: nothing is known about it there.
         IndexNotPossible: the name stands for several tables.
@@ -232,11 +228,6 @@ def place_of_resource(
 ) -> IndexedPlace:
     """Files and place of a SkippingIndex.
 
-    Args:
-        declarations: where it and what it refers to are.
-        name: of the SkippingIndex.
-        settings: of the Spark session, which win over those of `run.spark`.
-
     Raises:
         InvalidDeclarations: there is none, or something is wrong with it; with every finding.
         TargetNotIndexable: what it refers to has no files of its own.
@@ -250,11 +241,6 @@ def place_of_bundle(
     bundle: Bundle, settings: Properties = (), allow: Allowances = NO_ALLOWANCES
 ) -> IndexedPlace:
     """Files and place of the SkippingIndex of a Bundle.
-
-    Args:
-        bundle: of an index about which nothing is wrong.
-        settings: of the Spark session, which win over those of `run.spark`.
-        allow: what it may use beyond the built-in lists.
 
     Raises:
         TargetNotIndexable: what it refers to has no files of its own.
@@ -284,13 +270,7 @@ def indexes_on_publish(declarations: Declarations, output: str) -> tuple[str, ..
 def places_on_publish(
     declarations: Declarations, output: str, warn: Callable[[str], None]
 ) -> tuple[IndexedPlace, ...]:
-    """Files and places of the indexes that follow an output; a fault of one stops no run.
-
-    Args:
-        declarations: where they and what they refer to are.
-        output: name of the OutputDataset.
-        warn: takes a warning about each that is left out.
-    """
+    """Files and places of the indexes that follow an output; a fault of one stops no run."""
     places = []
     for name in indexes_on_publish(declarations, output):
         try:

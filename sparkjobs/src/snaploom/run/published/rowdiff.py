@@ -51,14 +51,6 @@ def compare_data(
 ) -> DataComparison:
     """Compare two versions of snapshots row by row.
 
-    Args:
-        request: the versions.
-        store: of the output's folder.
-        moment: the instant for which a dry run is planned.
-        interruption: from `signal_handlers`.
-        allow: what declarations may use beyond the built-in lists.
-        open_session: gives the session.
-
     Raises:
         CheckFailed: a key is not unique, or NULL, in a dry run.
         CheckInvalid: one of them has no column of the key.

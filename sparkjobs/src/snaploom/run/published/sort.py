@@ -152,13 +152,8 @@ def sort_snapshots(
     Each is replaced by one entry of the manifest log, when its new files were read back and
     compared. Indexes that follow the output are refreshed in the end.
 
-    Args:
-        place: whose snapshots.
-        request: the order.
-        times: of the snapshots; empty for all that are live.
-        report: takes a label, the number of files rewritten and of all; from any thread.
-        on_tick: called several times a second from this thread.
-        interruption: from `signal_handlers`.
+    Without `times`, all live snapshots are sorted. `report` takes a label, the files rewritten and
+    all; it is called from any thread.
 
     Raises:
         SparkNotStarted: there is no Spark to work with.

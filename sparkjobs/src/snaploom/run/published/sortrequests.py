@@ -62,12 +62,6 @@ def place_of_output(
 ) -> PublishedPlace | None:
     """The folder of an output, or of the output that a SkippingIndex is about.
 
-    Args:
-        declarations: where it is.
-        name: of the OutputDataset or the SkippingIndex.
-        settings: of the Spark session.
-        warn: takes a warning about each index that is left out.
-
     Returns:
         None for a SkippingIndex over something else than an output.
 
@@ -91,10 +85,7 @@ def place_of_folder(
 ) -> PublishedPlace | None:
     """The folder of an output, or the one that holds its data; None for any other.
 
-    Args:
-        uri: the folder, as a URI or absolute path.
-        settings: of the Spark session.
-        opened: returns the store of a folder that exists; may start Spark.
+    `opened` may start Spark.
     """
     folder = uri.rstrip("/")
     data = f"/{layout.DATA.rstrip('/')}"

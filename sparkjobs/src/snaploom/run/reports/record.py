@@ -139,15 +139,7 @@ class RunRecord:
         clock: Callable[[], EpochNanos],
         session: SessionFacts = NO_SESSION,
     ) -> None:
-        """Nothing has happened yet.
-
-        Args:
-            bundle: the output, and what it refers to.
-            run_id: of the run.
-            emit: takes the events.
-            clock: the wall clock.
-            session: facts about the session.
-        """
+        """Nothing has happened yet."""
         self.observations = Observations()
         """Observations of folder and sources."""
         self._session = session
@@ -170,12 +162,7 @@ class RunRecord:
         """Files of ended snapshots: removed, and waiting."""
 
     def plan(self, plan: RunPlan, due: int) -> None:
-        """It is known what will be visited.
-
-        Args:
-            plan: what was planned.
-            due: number of snapshots to publish.
-        """
+        """It is known what will be visited."""
         self._plan_hash = plan.hash
         self._findings = plan.findings
         self._emit(RunPlanned(self._output.name, due, len(plan.tree.joins)))
@@ -187,14 +174,7 @@ class RunRecord:
         warnings: Sequence[str],
         columns: WovenColumns | None = None,
     ) -> None:
-        """A snapshot is live.
-
-        Args:
-            record: as the manifest has it.
-            seconds: wall time of weaving and publishing.
-            warnings: what a person should know about it.
-            columns: its columns, and those that it was woven from.
-        """
+        """A snapshot is live."""
         report = SnapshotReport(
             time=format_instant(record.time),
             partition=record.partition,
@@ -258,10 +238,7 @@ class RunRecord:
     ) -> None:
         """The first of the remaining snapshots failed, or the run is to end; the rest is left.
 
-        Args:
-            remaining: the snapshots that were due and are not done, the failed one first.
-            error: what went wrong.
-            reason: the same for machines; omitted, that of the kind of error.
+        `remaining` are the snapshots that were due and are not done, the failed one first.
         """
         if isinstance(error, Interrupted | LeaseNotObtained):
             is_interrupted = isinstance(error, Interrupted)

@@ -245,8 +245,7 @@ class ReportWriter:
     def _next(self, pause: float) -> Report | None:
         """The next Report to write, when it is time; None when the last one is written.
 
-        Args:
-            pause: seconds to wait because of a failure; zero after a success.
+        `pause`: seconds to wait because of a failure; zero after a success.
         """
         wait = pause or (self._patience.between_writes if self._written is not None else 0.0)
         due = monotonic() + wait

@@ -93,11 +93,6 @@ def start_context(name: str, settings: Mapping[str, str], *, is_small: bool = Fa
 
     The JVM inherits the file that it prints into, and goes on after this process closed its own.
 
-    Args:
-        name: of the application.
-        settings: of Spark.
-        is_small: whether the JVM ends after little work.
-
     Raises:
         SparkNotStarted: no Java, or a configuration that Spark refuses.
     """
@@ -133,9 +128,7 @@ def launched(conf: SparkConf, printed: IO[str] | IO[bytes] | None = None) -> Jav
     libraries of Java look there for settings that name classes (`hadoop-metrics2.properties`).
     Relative paths of data still count from the folder of this process.
 
-    Args:
-        conf: settings of Spark, which are passed as arguments.
-        printed: takes what the JVM prints; by default it prints where this process does.
+    `printed` takes what the JVM prints, which else goes where this process prints.
 
     Raises:
         PySparkException, OSError: it does not start.

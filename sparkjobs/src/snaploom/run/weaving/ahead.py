@@ -85,15 +85,7 @@ class SnapshotsAhead:
         due: Sequence[PlannedSnapshot],
         read: Callable[[PlannedSnapshot], SnapshotInputs],
     ) -> None:
-        """Nothing is woven yet.
-
-        Args:
-            run: the run.
-            folder: of the output.
-            sharing: what the snapshots of the run have in common.
-            due: the snapshots of the run, in the order of work; none where each is woven by itself.
-            read: reads the sources of one.
-        """
+        """Nothing is woven yet."""
         self._run = run
         self._folder = folder
         self._sharing = sharing
@@ -119,12 +111,6 @@ class SnapshotsAhead:
     ) -> WovenAhead | None:
         """The files of a snapshot that was, or is now, woven together with others.
 
-        Args:
-            planned: the snapshot, whose turn it is.
-            inputs: its sources.
-            compression: of the files.
-            on_join: is called for each join of a job.
-
         Returns:
             None where the snapshot is to be woven by itself.
 
@@ -141,10 +127,6 @@ class SnapshotsAhead:
 
     def move(self, woven: WovenAhead, uri: str) -> None:
         """Let the files of a snapshot lie where its publication expects them.
-
-        Args:
-            woven: from `find`.
-            uri: a folder in staging, which ends in `/`.
 
         Raises:
             RunRevoked: they were taken away.

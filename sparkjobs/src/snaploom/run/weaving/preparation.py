@@ -57,12 +57,7 @@ class Reading(Mapping[str, StructType]):
     def __init__(
         self, steps: Iterable[ReadSource], read: Callable[[ReadSource], SourceFrame]
     ) -> None:
-        """Nothing is read yet.
-
-        Args:
-            steps: what the plan takes of each source.
-            read: reads one; whatever it raises comes out of the look at a schema.
-        """
+        """Nothing is read yet."""
         self._steps = {step.field_name: step for step in steps}
         self._read = read
         self._found: dict[str, SourceFrame] = {}
@@ -104,9 +99,7 @@ def foreseen(prepared: Prepared, check: Callable[[], None]) -> Forecast:
 
     As in a run, what fails leaves the candidates behind it to the next run.
 
-    Args:
-        prepared: the plan, and what reads its sources.
-        check: called before each candidate; whatever it raises comes out.
+    `check` is called before each candidate; what it raises comes out.
     """
     planned = prepared.plan.snapshots or ()
     if any(one.action is Action.FAIL for one in planned):
@@ -236,9 +229,6 @@ class OutputForecast:
     def __init__(self, prepared: Prepared) -> None:
         """Read the schemas of what is published.
 
-        Args:
-            prepared: the plan, and what the folder holds.
-
         Raises:
             StorageError: they cannot be read.
         """
@@ -252,10 +242,6 @@ class OutputForecast:
 
     def check(self, time: EpochNanos, frames: Mapping[str, DataFrame]) -> None:
         """Raise what the run would raise of a snapshot, before it is written.
-
-        Args:
-            time: of the snapshot.
-            frames: the sources that it is woven from, by field name.
 
         Raises:
             SourceError: a key cannot be evaluated, or the format cannot hold the columns.
@@ -275,12 +261,7 @@ class OutputForecast:
         self._schemas[time] = self._woven[key]
 
     def publish(self, time: EpochNanos, coming: Sequence[EpochNanos]) -> None:
-        """Take a snapshot as published, and as deleted what retention deletes behind it.
-
-        Args:
-            time: of the snapshot.
-            coming: those that the run has still to publish.
-        """
+        """Take a snapshot as published, and as deleted what retention deletes behind it."""
         self._held[time] = HeldSnapshot(time, self._present)
         spec = self._bundle.output.spec
         periods = settings_of(spec.data_model.root_data_source.snapshot_filter).intervals
@@ -314,13 +295,6 @@ def prepare(
     files: SourceFiles | None = None,
 ) -> Iterator[Prepared]:
     """Look at folder and sources, and plan; what sources hold is released at the end of the block.
-
-    Args:
-        spark: the session.
-        request: what is to be planned.
-        observations: filled with what is observed.
-        clock: the time at which files are listed.
-        files: what was listed before there was a session.
 
     Raises:
         NoUniqueJoinTree: the join tree is ambiguous or does not reach every source.
@@ -403,9 +377,7 @@ class OutputRun:
     def weave(self, frames: Mapping[str, DataFrame], snapshots: int = 1) -> Weave:
         """The inputs of one snapshot, or of several together.
 
-        Args:
-            frames: by field name.
-            snapshots: how many the root's rows are of.
+        `snapshots`: how many the root's rows are of.
         """
         bundle = self.prepared.bundle
         relationships = {one.name: one for one in bundle.data_relationships}

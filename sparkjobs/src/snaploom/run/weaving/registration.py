@@ -149,11 +149,6 @@ class TableRegistration:
 def drop_registered(spark: SparkSession, output: OutputDataset, uri: str) -> UnregisteredTable:
     """Take the table of an output out of the catalog, where it is ours; its files stay.
 
-    Args:
-        spark: the session.
-        output: it has a `registerTable`.
-        uri: of its folder, as its store gives it.
-
     Raises:
         SnaploomError: the catalog refuses, in Snaploom's words.
     """

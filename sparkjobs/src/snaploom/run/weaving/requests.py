@@ -51,10 +51,7 @@ AS_DECLARED = RunOptions()
 def span_of(first: EpochNanos, end: EpochNanos, option: str) -> Selection:
     """Select the snapshots of a span of time.
 
-    Args:
-        first: the earliest snapshot time.
-        end: snapshot times are before it.
-        option: name of the argument to blame.
+    Snapshot times are before `end`; `option` names the argument to blame.
 
     Raises:
         ArgumentInvalid: no time lies in the span.

@@ -109,14 +109,7 @@ class SnapshotWeaver:
     def __init__(
         self, run: OutputRun, folder: Folder, sharing: Sharing, due: Sequence[PlannedSnapshot]
     ) -> None:
-        """Index the declarations that every snapshot needs.
-
-        Args:
-            run: the run.
-            folder: of the output.
-            sharing: what the snapshots have in common.
-            due: the snapshots, in the order of work.
-        """
+        """Index the declarations that every snapshot needs."""
         self._run = run
         self._folder = folder
         self._sharing = sharing
@@ -142,11 +135,8 @@ class SnapshotWeaver:
 
         It is woven again where its sources change meanwhile.
 
-        Args:
-            planned: the snapshot.
-            group: name for the group of its Spark jobs.
-            turn: awaited when its files are written, before anything of it is published; and before
-                anything is read that may depend on what is published.
+        `turn` is awaited when its files are written, before anything of it is published; and before
+        anything is read that may depend on what is published.
 
         Raises:
             SourceChanged: the sources changed each time.

@@ -168,9 +168,7 @@ class StateLog:
     def __init__(self, store: ObjectStore, folder: str) -> None:
         """Open the log below a key prefix; nothing is read yet.
 
-        Args:
-            store: where the folder is.
-            folder: prefix of all keys; empty, or ending in `/`.
+        `folder` is a prefix of all keys; empty, or ending in `/`.
         """
         self._store = store
         self._folder = f"{folder}manifest/"
