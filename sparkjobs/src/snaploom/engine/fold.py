@@ -36,7 +36,6 @@ class Point:
     """A place in the fold where rows are counted."""
 
     number: int
-    """Number of the node."""
     is_out: bool
     """After the node's last join, rather than before its first."""
 

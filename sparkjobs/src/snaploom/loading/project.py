@@ -174,7 +174,6 @@ class AppliedProject:
     environment: str = ""
     """The environment; empty for none."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """All variables that have a value, by name."""
     project: ProjectFile = field(default_factory=ProjectFile)
     is_partial: bool = False
     """Whether the file, or the choice of environment and variables, has a fault."""

@@ -231,7 +231,6 @@ class Swept:
     files: int = 0
     """Files of them, and those that dead runs left in staging."""
     bytes: int = 0
-    """Size of all these."""
     waiting: int = 0
     """Ended versions whose files stay for now."""
 
@@ -311,7 +310,6 @@ def _within(files: int, versions: Iterator[TombstoneRecord]) -> Iterator[Tombsto
 
 class _Position(ApiModel):
     versions: Count
-    """Their number."""
     seq: Count
     """Of the entry that ended the last of them."""
     deleted_at: Nanos

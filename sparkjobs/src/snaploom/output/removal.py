@@ -66,7 +66,6 @@ class Removal:
     files: int = 0
     """Objects that were removed."""
     bytes: int = 0
-    """Their size."""
     left: tuple[str, ...] = ()
     """Keys of objects that Snaploom did not write."""
 

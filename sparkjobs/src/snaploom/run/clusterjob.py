@@ -142,8 +142,6 @@ def _sink(text: str, owner: Owner, identity: RunIdentity) -> ReportSink:
 
 
 def _in_cluster(owner: Owner, identity: RunIdentity) -> OpenLease:
-    """Leases in the namespace of a resource."""
-
     def lease(folder: Folder, run: Run) -> ClusterLease:
         return ClusterLease(folder.store.uri, owner, identity, run.clock)
 
@@ -188,7 +186,6 @@ def _carried_out(
 
 
 def _ended_by(error: SnaploomError, work: Work) -> Report:
-    """The Report so far, ended by an error."""
     running = work.running.report
     end = unstarted_report(running.output, work.started, error)
     names = ("phase", "findings", "message", "reason", "retryable")

@@ -44,7 +44,6 @@ class Work:
     """Context that all actions share."""
 
     started: EpochNanos
-    """When the run began."""
     interruption: Interruption
     """Whether somebody asked to stop."""
     running: RunningReport

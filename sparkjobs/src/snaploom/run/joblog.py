@@ -46,9 +46,7 @@ class RunIdentity:
     """
 
     run_id: str
-    """Name of the run and of its application."""
     uid: str
-    """UID of the resource."""
     attempt: int
     """Which attempt this is, as its submitter counts them."""
 
@@ -81,7 +79,6 @@ class EventLines:
     """A line for every event but those that come several times a second."""
 
     def __init__(self) -> None:
-        """No event was shown yet."""
         self._place = ""
         self._outputs: dict[str, EventLines] = {}
 
@@ -245,7 +242,6 @@ class JobLog:
 
     is_json: bool
     run: str = ""
-    """Name of the run."""
     resource: str = ""
     """`Kind/namespace/name` of the resource, as the operator's lines have it."""
     stream: TextIO | None = None

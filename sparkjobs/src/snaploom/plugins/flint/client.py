@@ -238,7 +238,6 @@ class Document:
     """One document, with the numbers that a conditional write of it needs."""
 
     source: Json
-    """Its fields."""
     sequence: int
     """Number of the write that made it (`_seq_no`)."""
     term: int

@@ -134,7 +134,6 @@ class FlintColumn(_Document):
     data_type: Annotated[str, Field(alias="columnType")]
     """Spark's type, as its `catalogString`."""
     parameters: Mapping[str, object] = Field(default_factory=dict)
-    """Parameters of the kind."""
 
 
 @dataclass(frozen=True)
@@ -142,17 +141,13 @@ class FlintMetadata:
     """Metadata in the mapping of an index (`_meta`)."""
 
     source: str
-    """The table that is indexed."""
     columns: tuple[FlintColumn, ...]
-    """Indexed columns."""
     name: str = ""
     """Name of the index; the early form has none."""
     kind: str = "skipping"
-    """Kind of the index."""
     options: Mapping[str, object] | None = None
     """Options of `WITH (...)`; the early form has none."""
     properties: Mapping[str, object] | None = None
-    """All other properties."""
     state: str = ""
     """State of the index; today's form keeps it elsewhere."""
     enabled: bool = True

@@ -260,7 +260,6 @@ class Layout:
     table_identifier: str
     """The table, see `objectnames`."""
     indexes: tuple[StoredIndex, ...]
-    """The indexes, in order of their columns."""
     partitions: tuple[tuple[str, str], ...] = ()
     """Partition columns with their Spark types, since version 4."""
     encryption: Encryption | None = None

@@ -74,11 +74,8 @@ class IndexedPlace:
     """Indexed files, and the place of their index."""
 
     subject: Subject
-    """Table or files."""
     store: StorePlace
-    """Where the index is kept."""
     declaration: Declaration | None = None
-    """Declaration by a resource; None without one."""
     settings: Properties = ()
     """Settings of the Spark session, which win over those of `run`."""
     run: RunSettings = field(default_factory=RunSettings)
@@ -102,15 +99,11 @@ class IndexRequest:
     """One thing to do."""
 
     action: IndexAction
-    """The action."""
     place: IndexedPlace
-    """About which index."""
     declaration: Declaration | None = None
-    """The index to create."""
     mode: RefreshMode | None = None
     """Mode of a refresh; None for the declared one."""
     ignore_if_exists: bool = False
-    """Whether an index that exists is no fault."""
     directory: str = ""
     """Folder of the metadata store to import; empty for the one that properties name."""
     is_trusted: bool = False
@@ -126,7 +119,6 @@ class IndexReport:
     done: tuple[str, ...]
     """Changes, made or (PLAN) planned, in a few words each; empty without any."""
     description: Description
-    """The index as it is now."""
     warnings: tuple[str, ...] = ()
     """Warnings for people; they stop nothing."""
 
@@ -136,7 +128,6 @@ class Explained:
     """Effect of skipping on a query."""
 
     text: str
-    """For people."""
     document: JsonValue
     """For programs: each relation of files in the query."""
 

@@ -83,8 +83,6 @@ def check_content(
 
 
 class _Checker:
-    """Reads snapshots of one folder."""
-
     def __init__(
         self, spark: SparkSession, store: ObjectStore, state: FolderState, root_key: Sequence[str]
     ) -> None:
@@ -155,7 +153,6 @@ class _Checker:
         return read_files(self._spark, self._uris(files), self._format, schema)
 
     def _footer_schema(self, files: Sequence[str]) -> StructType:
-        """The merged schema of all files."""
         if self._format is DataFormat.PARQUET:
             refuse_foreign_types(self._store, files)
         options = {**READ_OPTIONS[self._format], "mergeSchema": "true", "__globPaths__": "false"}

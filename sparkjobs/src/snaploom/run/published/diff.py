@@ -57,9 +57,7 @@ class DataDiffRequest:
     bundle: Bundle
     """The output, with everything that it refers to."""
     before: VersionChoice
-    """The first."""
     after: VersionChoice
-    """The second."""
     samples: int
     """Rows of each kind to show; 0 for none, so that no value of the data is printed."""
 
@@ -124,7 +122,6 @@ class Comparison:
     """All that would be otherwise."""
 
     output: str
-    """Name of the OutputDataset."""
     differences: tuple[Difference, ...]
     """One by one."""
     warnings: tuple[str, ...] = ()

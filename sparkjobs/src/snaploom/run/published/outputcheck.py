@@ -22,9 +22,7 @@ class CheckRequest:
     """Snapshots of a folder to be compared with the manifest."""
 
     store: ObjectStore
-    """Of the folder."""
     state: FolderState
-    """The published state."""
     times: Sequence[EpochNanos]
     """Times of the snapshots; they are live."""
     spec: OutputDatasetSpec | None = None

@@ -33,8 +33,6 @@ from snaploom.types.merge import common_fields
 
 @dataclass(frozen=True)
 class _Side:
-    """One of the two."""
-
     frame: DataFrame
     schema: str
     time: str

@@ -50,19 +50,12 @@ class Rewriting:
     """A snapshot to be written in another order."""
 
     session: SparkSession
-    """Reads and writes."""
     store: ObjectStore
-    """The folder's store."""
     settings: FolderSettings
-    """Format and compression."""
     record: SnapshotRecord
-    """The live version."""
     schema: StructType
-    """Its schema, as it was written."""
     clustering: Clustering
-    """The order."""
     request: SortRequest
-    """The size of files."""
 
     def write(self, uri: str) -> tuple[Rewrite, Checksum]:
         """Write the rows into a folder that does not exist yet, and read them back.
@@ -185,8 +178,6 @@ def sort_snapshots(
 
 
 class _Sorter:
-    """Sorts snapshots of one folder."""
-
     def __init__(
         self, spark: SparkSession, place: PublishedPlace, request: SortRequest, job: Job
     ) -> None:
@@ -201,7 +192,6 @@ class _Sorter:
     def sort(
         self, times: Sequence[EpochNanos], report: Callable[[int, int], None]
     ) -> SnapshotsSorted:
-        """Sort those of some times, or all that are live."""
         state = self._folder.log.read()
         if state.settings is None or not state.live:
             raise SortNotPossible(

@@ -104,11 +104,9 @@ class SortedSnapshot:
     """A snapshot that was replaced by the same rows in another order."""
 
     time: EpochNanos
-    """Snapshot time."""
     seq: int
     """Entry of the manifest log that replaced it."""
     rewritten: Rewritten
-    """Its files."""
 
     @property
     def document(self) -> JsonValue:
@@ -130,9 +128,7 @@ class LeftSnapshot:
     """A snapshot that was not replaced."""
 
     time: EpochNanos
-    """Snapshot time."""
     why: str
-    """The reason, for people."""
     is_failure: bool
     """Whether it should have been."""
 
@@ -154,15 +150,11 @@ class SnapshotsSorted:
     """Result of sorting snapshots of one output."""
 
     uri: str
-    """Its folder."""
     run_id: str
-    """Run that replaced them."""
     replaced: tuple[SortedSnapshot, ...]
-    """Those that were replaced, by time."""
     left: tuple[LeftSnapshot, ...] = ()
     """Those that were not."""
     notes: tuple[str, ...] = field(default=())
-    """Notes for people."""
 
     @property
     def is_complete(self) -> bool:

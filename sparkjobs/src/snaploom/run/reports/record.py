@@ -62,7 +62,6 @@ class Observations:
     """Listings and schemas observed during a run."""
 
     def __init__(self) -> None:
-        """Nothing was seen yet."""
         self.state: FolderState | None = None
         """State of the output's folder when it was last looked at."""
         self._listings: dict[str, SourceSnapshots] = {}
@@ -119,7 +118,6 @@ class SessionFacts:
     """Facts about the session for the Report; read before the run, which Spark may not survive."""
 
     version: str
-    """Version of Spark."""
     settings: Mapping[str, str]
     """Settings that results depend on."""
 
@@ -139,7 +137,6 @@ class RunRecord:
         clock: Callable[[], EpochNanos],
         session: SessionFacts = NO_SESSION,
     ) -> None:
-        """Nothing has happened yet."""
         self.observations = Observations()
         """Observations of folder and sources."""
         self._session = session
@@ -373,7 +370,6 @@ class RunningReport:
     """Takes events, gives Reports; not for several threads at once."""
 
     def __init__(self, report: Report) -> None:
-        """Begin with a Report in the phase RUNNING."""
         self._start = report.model_copy(update={"phase": RunPhase.RUNNING})
         self._progress: Progress | None = None
         self._snapshots: list[SnapshotReport] = []

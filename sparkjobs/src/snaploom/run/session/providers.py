@@ -26,7 +26,6 @@ class OpenSession(Protocol):
         self, name: str, run: RunSettings, allow: Allowances, /, *, is_small: bool = False
     ) -> SparkSession:
         """Return a session."""
-        ...
 
 
 OpenedSession = Callable[[], "SparkSession"]
@@ -77,6 +76,7 @@ def with_drivers(declarations: Declarations, *, is_kept: bool = False) -> OpenSe
     def opened(
         name: str, run: RunSettings, allow: Allowances, /, *, is_small: bool = False
     ) -> SparkSession:
+        """Return a session."""
         jars = [str(jar.absolute()) for jar in jars_for(declarations.loaded)]
         own = run.spark.spark_conf.get(JARS) if run.spark is not None else None
         asked = ((JARS, ",".join([*([own] if own else []), *jars])),) if jars else ()

@@ -54,7 +54,6 @@ class SchemaHistory:
     """Schemas of published snapshots, for comparison."""
 
     def __init__(self, store: ObjectStore) -> None:
-        """Nothing is read yet."""
         self._documents = history.SchemaDocuments(store)
 
     def schemas(self, state: FolderState) -> list[tuple[EpochNanos, str]]:

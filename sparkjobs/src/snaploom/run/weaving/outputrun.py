@@ -252,7 +252,6 @@ def _record_outcome(
 
 
 def _delete_old(run: OutputRun, folder: Folder, coming: Sequence[EpochNanos]) -> None:
-    """Apply retention; the snapshot stays published if it fails."""
     try:
         gone = delete_old_snapshots(folder, run.writer, run.output, run.job.now, coming)
     except SnaploomError as error:

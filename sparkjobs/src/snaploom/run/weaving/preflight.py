@@ -94,7 +94,6 @@ class PlannedRun:
     """The output, and what it refers to."""
     plan: RunPlan
     state: FolderState
-    """State of the folder when the plan was made."""
     published: PublishedState
     """Facts about the folder for planning."""
     present: EpochNanos

@@ -57,7 +57,6 @@ class Reading(Mapping[str, StructType]):
     def __init__(
         self, steps: Iterable[ReadSource], read: Callable[[ReadSource], SourceFrame]
     ) -> None:
-        """Nothing is read yet."""
         self._steps = {step.field_name: step for step in steps}
         self._read = read
         self._found: dict[str, SourceFrame] = {}
@@ -279,7 +278,6 @@ class Prepared(PlannedRun):
     """All that a run needs to begin."""
 
     sources: Sources
-    """Opens them."""
     readers: Mapping[str, SourceReader]
     """By name of the source; what each listed stays as it is for this run."""
     listings: Listings
@@ -359,7 +357,6 @@ class OutputRun:
     """One run of one output: what all of its steps share."""
 
     spark: SparkSession
-    """The session."""
     prepared: Prepared
     """The plan, and the state that it rests on."""
     writer: Run

@@ -133,7 +133,6 @@ class TableRegistration:
         )
 
     def _described(self, partition: str) -> str:
-        """A partition as `SHOW PARTITIONS` names it, in a statement."""
         unescape = jvm_of(self._spark).org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils
         name, _, value = partition.partition("=")
         return f"{quote(name)} = {_text(unescape.unescapePathName(value))}"
@@ -181,6 +180,5 @@ def _batches(members: Sequence[Member]) -> Iterator[Sequence[Member]]:
 
 
 def _text(value: str) -> str:
-    """A text in SQL."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

@@ -113,7 +113,6 @@ class EndedRun:
 
     report: Report
     events: tuple[Event, ...]
-    """Events, in their order."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +201,6 @@ def _files(request: PlanRequest) -> SourceFiles:
 
 
 def _planned_without_spark(request: PlanRequest, files: SourceFiles) -> PlannedRun | None:
-    """Plan a run; None where that needs Spark."""
     with signal_handlers() as interruption:
 
         def look() -> PlannedRun | None:

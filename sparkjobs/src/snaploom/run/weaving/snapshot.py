@@ -76,11 +76,8 @@ class Written(WriteResult):
     """The files of a snapshot in staging, with facts that its record does not keep."""
 
     notes: tuple[str, ...]
-    """Warnings for people."""
     columns: WovenColumns
-    """Its columns, and those that it was woven from."""
     remembered: Mapping[str, FoldedSubtree]
-    """Subtrees that were folded for it."""
 
 
 Publish = Callable[
@@ -100,7 +97,6 @@ class WovenSnapshot:
     seconds: float = 0.0
     """Wall time."""
     warnings: tuple[str, ...] = ()
-    """For people."""
 
 
 class SnapshotWeaver:
@@ -299,7 +295,6 @@ class SnapshotWeaver:
         compression: DataCompression,
         uri: str,
     ) -> tuple[StructType, RowCounts, tuple[CheckResult, ...]]:
-        """Weave a snapshot by itself."""
         spark, output = self._run.spark, self._run.output
         folder = output.spec.output_folder
         subtrees = self._sharing.subtrees(planned.time, weave, inputs.used)

@@ -38,12 +38,10 @@ class StateDocument(ApiModel):
     """One state, with the type of its document."""
 
     format: Annotated[int, Ge(1)] = STATE_FORMAT
-    """Format version of this document."""
     commit: str
     """Token of the commit: no two commits write equal bytes, so that a lost answer is settled by
     comparing them (rule P4)."""
     state: StoredState
-    """The state."""
 
 
 def format_state(state: StoredState, commit: str) -> bytes:

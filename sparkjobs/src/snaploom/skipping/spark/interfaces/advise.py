@@ -49,7 +49,6 @@ class AdviceRequest:
     location: str = ""
     """Folder for the index; by default one beside the files."""
     files: int = FILES
-    """Files to read."""
     seed: int = 0
     """The same advice again for the same seed and files."""
 
@@ -113,7 +112,6 @@ def _chosen(listed: pa.Table, files: int, seed: int) -> pa.Table:
 def _terms(
     target: SparkTarget, queries: Sequence[Query], is_asked: bool
 ) -> tuple[tuple[Term, ...], tuple[str, ...]]:
-    """Terms to examine, and those left out with reasons."""
     spoken = {term for query in queries for term in query.terms}
     if queries and not spoken:
         raise IndexNotPossible(

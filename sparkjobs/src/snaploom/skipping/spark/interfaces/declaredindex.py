@@ -169,9 +169,7 @@ class Application:
     """Steps that bring an index to its declaration."""
 
     declaration: Declaration
-    """Declaration to apply."""
     is_new: bool
-    """Whether it has to be created."""
     alteration: Alteration | None
     """Necessary alteration; None for none."""
     refresh: RefreshMode | None
@@ -243,7 +241,6 @@ def apply(
 def _difference(
     definition: SkippingDefinition, declaration: Declaration, target: IndexableTarget
 ) -> tuple[Alteration, list[str]]:
-    """Alteration to a declaration, and its description for people."""
     wanted = define(declaration, target, 1)
     for name, before, after in (
         ("form", definition.form, wanted.form),

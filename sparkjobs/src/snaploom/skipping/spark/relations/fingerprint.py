@@ -262,9 +262,7 @@ class Difference:
     name: str
     """Of the option or setting; `format` and `schema` otherwise."""
     indexed: str
-    """Indexed value."""
     now: str
-    """Current value."""
 
     def __str__(self) -> str:
         if self.name == "schema":
