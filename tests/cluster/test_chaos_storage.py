@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.cluster.chaosnamespace import PLACE, ChaosNamespace
 from support.cluster.clusterkubectl import KubectlFailed
-from support.cluster.wholebucket import in_bucket, secret_of, upload
+from support.cluster.wholeflights import in_bucket, secret_of, upload
 from support.declared.shop import FIRST_DAY, SECOND_DAY
 from support.servers.lossyproxy import Loss, lossy
 from support.servers.s3servers import BUCKET, S3Server, running_versitygw

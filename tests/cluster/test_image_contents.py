@@ -6,7 +6,7 @@ import re
 import tomllib
 
 import pytest
-from support.cluster.imagefiles import distributions_of
+from support.cluster.images import distributions_of
 from support.documentation.examples import REPOSITORY
 from support.hostile.supply import pins_of
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 from support.hostile.indexfolders import NEIGHBOUR_URI, Place, make_good
-from support.skipping.fakeopensearch import FakeOpenSearch, serving
+from support.skipping.fakeopensearch import FakeOpenSearch, options_of, serving
 from support.skipping.faketarget import FakeTarget
 from support.skipping.indexstores import URI, committed, write
-from support.skipping.opensearches import options_of
 
 from snaploom.errors import IndexNotPossible, IndexUnreadable, SkippingError
 from snaploom.files.local import LocalObjectStore

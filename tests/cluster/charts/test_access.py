@@ -10,8 +10,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from support.cluster.chart import NAMESPACE, RELEASE, Raw, Rendered, Values
-from support.cluster.chartvalues import MATRIX
+from support.cluster.chart import MATRIX, NAMESPACE, RELEASE, Raw, Rendered, Values
 from support.cluster.cluster import Cluster
 from support.cluster.clusterkubectl import Kubectl
 from support.cluster.helmrelease import Release, Right, allowed

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from support.cluster.chart import (
     CHART,
+    MATRIX,
     NAMESPACE,
     HelmFailed,
     Raw,
@@ -20,7 +21,6 @@ from support.cluster.chart import (
     identity,
     render_text,
 )
-from support.cluster.chartvalues import MATRIX
 
 WITHOUT_CRDS = {"crds": {"enabled": False}}
 SCHEMAS = Path(kubernetes_validate.__file__).parent / "kubernetes-json-schema"

@@ -12,9 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.declared.declarations import Raw, files, model, output, spoilt
 from support.operator.controllerobjects import stored
-from support.operator.reviews import a_request, a_review, answered, response, store_of
-from support.operator.textverdicts import VerdictsInProcess
-from support.runner.budget import within_work
+from support.operator.reviews import (
+    VerdictsInProcess,
+    a_request,
+    a_review,
+    answered,
+    response,
+    store_of,
+)
+from support.runner.proofscope import within_work
 
 from snaploom_operator.admission.judge import Judge, Judgement, Outcome
 from snaploom_operator.admission.request import (

@@ -16,8 +16,7 @@ from prometheus_client import CollectorRegistry
 from support.declared.declarations import files, model, output, spoilt
 from support.operator.clusters import until
 from support.operator.fakecluster import FakeCluster
-from support.operator.reviews import a_review
-from support.operator.textverdicts import VerdictsInProcess
+from support.operator.reviews import VerdictsInProcess, a_review
 from support.operator.webhooks import (
     HOST,
     Ports,

@@ -12,11 +12,13 @@ from support.operator.observations import (
     an_end,
     an_output,
     current_of,
+    decided,
+    flying,
     last_of,
     observing,
+    phase_of,
     ready,
 )
-from support.operator.runsinflight import decided, flying, phase_of
 
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase, LastPhase, RunAction

@@ -12,10 +12,12 @@ from support.operator.observations import (
     a_run,
     an_application,
     current_of,
+    decided,
+    flying,
     last_of,
+    phase_of,
     ready,
 )
-from support.operator.runsinflight import decided, flying, phase_of
 
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase, LastPhase

@@ -14,10 +14,12 @@ from support.operator.observations import (
     an_output,
     conditions_of,
     current_of,
+    decided,
+    flying,
     observing,
+    phase_of,
     ready,
 )
-from support.operator.runsinflight import decided, flying, phase_of
 
 from snaploom.models.run import CurrentPhase, Trigger
 from snaploom.plan.bundles import secret_keys

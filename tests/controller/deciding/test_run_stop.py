@@ -14,12 +14,14 @@ from support.operator.observations import (
     an_output,
     conditions_of,
     current_of,
+    decided,
+    flying,
     last_of,
     observing,
+    phase_of,
     ready,
     with_status,
 )
-from support.operator.runsinflight import decided, flying, phase_of
 
 from snaploom.models.outputdataset import OutputDatasetStatus
 from snaploom.models.run import CurrentPhase, CurrentRun, LastPhase

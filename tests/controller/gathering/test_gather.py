@@ -14,7 +14,7 @@ from support.declared.declarations import (
 )
 from support.declared.declarations import key as column
 from support.operator.controllerobjects import config_map, driver_pod, key, newer, report, stored
-from support.operator.textverdicts import VerdictsAtOnce
+from support.operator.reviews import VerdictsAtOnce
 
 from snaploom.models.common import EpochNanos, parse_instant
 from snaploom_operator.decision import (

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from support.operator.textverdicts import VerdictsInProcess
+from support.operator.reviews import VerdictsInProcess
 
 from snaploom.policy.sqltext import SqlFacts, SqlFault, SqlForm, SqlText
 from snaploom.policy.verdicts import (

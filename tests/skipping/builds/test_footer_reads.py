@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from support.skipping.skippingfiles import build, index, names
+from support.skipping.indexeddata import build, index, names
 
 from snaploom.skipping.spark.builds import footers
 from snaploom.skipping.spark.builds.footers import FooterReader, FooterTerm

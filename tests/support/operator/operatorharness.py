@@ -25,7 +25,7 @@ import yaml
 from prometheus_client import CollectorRegistry
 from support.operator.fakecluster import Change, ChangeType, FakeCluster
 from support.operator.jobdouble import JobDouble
-from support.operator.textverdicts import VerdictsAtOnce
+from support.operator.reviews import VerdictsAtOnce
 
 from snaploom.models.common import NANOS_PER_SECOND, EpochNanos, parse_instant
 from snaploom_operator.cluster.client import USER_AGENT

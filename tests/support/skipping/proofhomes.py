@@ -17,7 +17,7 @@ from support.skipping.onequalsoff import IndexHome, IndexOf, IndexSet
 from support.skipping.prooffacts import Facts, facts_of
 from support.skipping.proofmetadata import MetadataWriter, random_faults
 from support.skipping.prooftables import ProofTable
-from support.skipping.xskipperjava import JavaBlooms
+from support.skipping.xskipperfiles import JavaBlooms
 
 from snaploom.errors import IndexNotFound
 from snaploom.skipping.lifecycle.interchange import ImportResult

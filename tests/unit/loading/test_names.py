@@ -6,7 +6,7 @@ import random
 
 import pytest
 from support.declared.declarations import document, model, parsed
-from support.runner.budget import within_work
+from support.runner.proofscope import within_work
 
 from snaploom.loading.nearmisses import Guesses, did_you_mean, nearest
 from snaploom.validate.validator import validate

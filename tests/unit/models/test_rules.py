@@ -14,8 +14,8 @@ from support.declared.modelrules import (
     RULES,
     all_models,
     changed,
+    faults,
 )
-from support.operator.crdschema import faults
 
 from snaploom.models import common
 from snaploom.models.base import ApiModel

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import Field, StringConstraints
 from strategies import resources
-from support.operator.crdschema import faults
+from support.declared.modelrules import faults
 from support.runner.quick import examples
 
 from snaploom.models.base import ApiModel, ListType

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from support.skipping.faketarget import FakeTarget
-from support.skipping.indexprocesses import folder_store
+from support.skipping.indexstores import folder_store
 
 from snaploom.errors import IndexNotPossible
 from snaploom.models.skippingindex import Index, IndexState
