@@ -10,7 +10,6 @@ from support.documentation.pages import DOCS, blocks_of
 
 from snaploom.loading.load import load
 from snaploom.models.allowances import VariableChoice
-from snaploom.models.common import Resource
 
 PAGE = DOCS / "how-to" / "environments.md"
 
@@ -26,8 +25,4 @@ def test_an_overlay_gives_what_an_environment_gives(tmp_path: Path) -> None:
     (tmp_path / "kustomized.yaml").write_text(done.stdout)
     chosen = load([tmp_path / "shop"], VariableChoice("prod")).resources
     (patched,) = load([tmp_path / "kustomized.yaml"]).resources
-    assert _source(chosen) == patched
-
-
-def _source(resources: tuple[Resource, ...]) -> Resource:
-    return next(each for each in resources if each.kind == "DataSource")
+    assert next(each for each in chosen if each.kind == "DataSource") == patched

@@ -288,7 +288,7 @@ class FakeCluster:
         is_wanted = selects(selector)
         stored = self._kind(resource)
         found = (stored[key] for key in sorted(stored) if namespace in (None, key[0]))
-        items = tuple(_copy(raw) for raw in found if is_wanted(_labels(raw)))
+        items = tuple(_copy(raw) for raw in found if is_wanted(raw["metadata"].get("labels") or {}))
         return Listing(items, str(self._version))
 
     async def pages(
@@ -510,10 +510,6 @@ def merged(target: Any, patch: Any) -> Any:
 def _is_orphan(raw: Raw, living: set[str]) -> bool:
     owners = raw["metadata"].get("ownerReferences")
     return bool(owners) and not any(owner["uid"] in living for owner in owners)
-
-
-def _labels(raw: Raw) -> Raw:
-    return raw["metadata"].get("labels") or {}
 
 
 def _spec(raw: Raw) -> Raw:

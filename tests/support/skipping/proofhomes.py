@@ -133,7 +133,7 @@ class ImportedHome:
         fault = None if self._is_trusted else random_faults(random.Random(f"{table.name} {number}"))
         self._writer.write(
             store,
-            identifier_of(table),
+            f"default.{table.name}" if table.by_catalog else table.path,
             self._facts[table.path],
             indexes.indexes,
             fault,
@@ -150,11 +150,6 @@ def subject_of(spark: SparkSession, table: ProofTable) -> Subject:
     if subject is None:
         raise ValueError("an index has a subject")
     return subject
-
-
-def identifier_of(table: ProofTable) -> str:
-    """How the reference calls a table."""
-    return f"default.{table.name}" if table.by_catalog else table.path
 
 
 def held_sets(home: IndexHome, table: ProofTable, sets: Iterable[IndexSet]) -> list[IndexSet]:

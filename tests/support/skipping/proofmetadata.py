@@ -149,7 +149,7 @@ Fault = Callable[[Kept, str], Kept]
 
 def hidden_nan(kept: Kept, data_type: str) -> Kept:
     """Footers leave NaN out."""
-    return kept and [each for each in kept if not _is_nan(each)]
+    return kept and [each for each in kept if not (isinstance(each, float) and math.isnan(each))]
 
 
 def utf16_order(kept: Kept, data_type: str) -> Kept:
@@ -331,10 +331,6 @@ def random_faults(rng: random.Random) -> Callable[[IndexOf, FileFacts], Fault]:
         return wrong
 
     return fault
-
-
-def _is_nan(value: Plain) -> bool:
-    return isinstance(value, float) and math.isnan(value)
 
 
 def _json(data_type: str) -> str:
