@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,6 +17,9 @@ import pytest
 from kubernetes.client import ApiClient, Configuration, CoreV1Api
 from kubernetes.config import ConfigException
 from support.cluster.cluster import Cluster
+from support.declared.declarations import model
+from support.operator.clusters import at_once
+from support.operator.fakecluster import FakeCluster
 from support.weaving.loom import Loom
 
 from snaploom.models.report import Report, RunPhase, SnapshotReason, Unpublished
@@ -29,11 +33,13 @@ from snaploom.run.clusterobjects import (
 )
 from snaploom.run.joblog import Owner, RunIdentity
 from snaploom.run.reports.writer import LARGEST_REPORT, ReportNotOurs, ReportNotWritten
+from snaploom_operator.cluster.port import CONFIG_MAPS, OURS
+from snaploom_operator.errors import ObjectChanged, ObjectExists, ObjectMissing
+from snaploom_operator.objects import Metadata
 
 Raw = dict[str, Any]
-Key = tuple[str, str]
-
 Answer = tuple[int, Raw]
+KIND = {"apiVersion": "v1", "kind": "ConfigMap"}
 LOST = (0, {})
 """No answer: the connection ends."""
 
@@ -42,52 +48,38 @@ def failure(status: HTTPStatus, message: str = "") -> Answer:
     return status, {"kind": "Status", "code": int(status), "message": message or status.phrase}
 
 
-class FakeConfigMaps:
-    """Objects by namespace and name, with resourceVersion as the API server counts it."""
+class ConfigMapApi:
+    """ConfigMaps of a cluster in memory, as an API server answers requests for them."""
 
     def __init__(self) -> None:
-        self.objects: dict[Key, Raw] = {}
+        self.cluster = FakeCluster(("ns",))
         self.requests: list[str] = []
         """Methods, in the order of arrival."""
         self.before: Callable[[str], Answer | None] = lambda method: None
         """Asked before each request: an answer instead, or None to go on."""
-        self._version = 0
         self._lock = threading.Lock()
-
-    def put(self, raw: Raw) -> Raw:
-        """Store an object, as another client would."""
-        self._version += 1
-        raw["metadata"]["resourceVersion"] = str(self._version)
-        self.objects[raw["metadata"]["namespace"], raw["metadata"]["name"]] = raw
-        return raw
 
     def answer(self, method: str, namespace: str, name: str, body: Raw) -> Answer:
         with self._lock:
             self.requests.append(method)
-            instead = self.before(method)
-            return instead or getattr(self, f"_{method.lower()}")(namespace, name, body)
+            return self.before(method) or self._answer(method, namespace, name, KIND | body)
 
-    def _get(self, namespace: str, name: str, _body: Raw) -> Answer:
-        found = self.objects.get((namespace, name))
-        return (200, found) if found else failure(HTTPStatus.NOT_FOUND)
-
-    def _post(self, namespace: str, _name: str, body: Raw) -> Answer:
-        if (namespace, body["metadata"]["name"]) in self.objects:
-            return failure(HTTPStatus.CONFLICT)
-        body["metadata"]["namespace"] = namespace
-        return 201, self.put(body)
-
-    def _put(self, namespace: str, name: str, body: Raw) -> Answer:
-        found = self.objects.get((namespace, name))
-        if found is None:
+    def _answer(self, method: str, namespace: str, name: str, body: Raw) -> Answer:
+        asked = {
+            "GET": partial(self.cluster.get, CONFIG_MAPS, namespace, name),
+            "POST": partial(self.cluster.create, CONFIG_MAPS, namespace, body),
+            "PUT": partial(self.cluster.replace, CONFIG_MAPS, namespace, body),
+        }
+        try:
+            return HTTPStatus.OK, dict(at_once(asked[method]()))
+        except ObjectMissing:
             return failure(HTTPStatus.NOT_FOUND)
-        if body["metadata"].get("resourceVersion") != found["metadata"]["resourceVersion"]:
+        except (ObjectChanged, ObjectExists):
             return failure(HTTPStatus.CONFLICT)
-        return 200, self.put(body)
 
 
 @contextmanager
-def serving(config_maps: FakeConfigMaps) -> Iterator[str]:
+def serving(config_maps: ConfigMapApi) -> Iterator[str]:
     """Serve them; the URL."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -170,15 +162,17 @@ def a_report(message: str = "", phase: RunPhase = RunPhase.RUNNING) -> Report:
 
 
 @pytest.fixture
-def fake() -> FakeConfigMaps:
-    return FakeConfigMaps()
+def fake() -> ConfigMapApi:
+    return ConfigMapApi()
 
 
 @pytest.fixture
-def fake_server(fake: FakeConfigMaps) -> Iterator[ConfigMapServer]:
+def fake_server(fake: ConfigMapApi) -> Iterator[ConfigMapServer]:
     with serving(fake) as url:
         configuration = Configuration(host=url, retries=False)
-        yield ConfigMapServer("ns", lambda: CoreV1Api(ApiClient(configuration)))
+        owner = at_once(fake.cluster.create(OURS["OutputDataset"], "ns", model()[-1]))
+        uid = Metadata.of(owner).uid
+        yield ConfigMapServer("ns", lambda: CoreV1Api(ApiClient(configuration)), uid)
 
 
 @pytest.fixture
@@ -292,7 +286,7 @@ def test_rights_that_are_missing_are_an_error(real_server: ConfigMapServer) -> N
 @pytest.mark.parametrize("answer", [failure(HTTPStatus.INTERNAL_SERVER_ERROR), LOST])
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
 def test_fault_is_an_error_and_the_next_attempt_goes_on(
-    fake: FakeConfigMaps, fake_server: ConfigMapServer, method: str, answer: tuple[int, Raw]
+    fake: ConfigMapApi, fake_server: ConfigMapServer, method: str, answer: tuple[int, Raw]
 ) -> None:
     sink = fake_server.sink()
     if method == "PUT":
@@ -307,12 +301,13 @@ def test_fault_is_an_error_and_the_next_attempt_goes_on(
 
 
 def test_answer_that_is_lost_after_the_creation_is_no_harm(
-    fake: FakeConfigMaps, fake_server: ConfigMapServer
+    fake: ConfigMapApi, fake_server: ConfigMapServer
 ) -> None:
     def create_and_lose(method: str) -> tuple[int, Raw] | None:
         if method != "POST":
             return None
-        fake.put({"metadata": {"namespace": "ns", "name": NAME, "labels": labels}, "data": {}})
+        theirs = KIND | {"metadata": {"name": NAME, "labels": labels}, "data": {}}
+        at_once(fake.cluster.create(CONFIG_MAPS, "ns", theirs))
         return LOST
 
     identity = RunIdentity(RUN, fake_server.uid, 0)
@@ -326,16 +321,17 @@ def test_answer_that_is_lost_after_the_creation_is_no_harm(
 
 
 def test_config_map_that_is_deleted_meanwhile_is_created_again(
-    fake: FakeConfigMaps, fake_server: ConfigMapServer
+    fake: ConfigMapApi, fake_server: ConfigMapServer
 ) -> None:
     sink = fake_server.sink()
     sink.write(a_report("first"))
-    fake.objects.clear()
+    uid = fake_server.stored()["metadata"]["uid"]
+    at_once(fake.cluster.delete(CONFIG_MAPS, "ns", NAME, uid=uid))
     sink.write(a_report("second"))
     assert fake_server.report().message == "second"
 
 
-def test_a_stream_of_conflicts_ends(fake: FakeConfigMaps, fake_server: ConfigMapServer) -> None:
+def test_a_stream_of_conflicts_ends(fake: ConfigMapApi, fake_server: ConfigMapServer) -> None:
     sink = fake_server.sink()
     sink.write(a_report("first"))
     fake.requests.clear()
@@ -346,7 +342,7 @@ def test_a_stream_of_conflicts_ends(fake: FakeConfigMaps, fake_server: ConfigMap
 
 
 def test_a_report_of_a_run_that_goes_on_costs_one_request(
-    fake: FakeConfigMaps, fake_server: ConfigMapServer
+    fake: ConfigMapApi, fake_server: ConfigMapServer
 ) -> None:
     sink = fake_server.sink()
     sink.write(a_report("first"))

@@ -14,13 +14,13 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 from kubernetes.client import ApiClient, ApiException, V1Lease
-from support.operator.clusters import a_config_map
+from support.operator.clusters import a_config_map, at_once
 from support.operator.fakecluster import FakeCluster
 from support.runner.quick import examples
 from support.storage.folders import a_folder, a_run, now
@@ -36,18 +36,6 @@ from snaploom_operator.cluster.lease import LeaseObject
 from snaploom_operator.cluster.port import CONFIG_MAPS, LEASES
 from snaploom_operator.errors import ObjectChanged, ObjectExists, ObjectMissing
 from snaploom_operator.objects import JsonObject, Metadata
-
-Result = TypeVar("Result")
-
-
-def at_once(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """The result of a coroutine that never waits, as those of a cluster in memory."""
-    try:
-        coroutine.send(None)
-    except StopIteration as ended:
-        result: Result = ended.value
-        return result
-    raise AssertionError("it waits")
 
 
 class FakeLeaseApi:
