@@ -197,7 +197,7 @@ HOW_TO_RUN_BY = {
     "lineage.md": "by none: an upgrade as that of upgrade.md, with values of its own",
     "pages-in-a-cluster.md": "tests/controller/pages asks the server of pages with tokens; there "
     "is no node here to forward a port of",
-    "run-a-local-cluster.md": "tests/cluster/test_command.py starts it, and applies an example",
+    "run-a-local-cluster.md": "tests/cluster/test_control_plane.py starts it; applies an example",
     "run-a-real-cluster.md": "tests/cluster/test_whole_way.py goes that way on a node of its own",
     "run-the-operator-on-a-laptop.md": "test_operations_pages.py; tests/controller/running too",
     "watch-the-operator.md": "test_operations_pages.py, tests/controller/commands, and the page "

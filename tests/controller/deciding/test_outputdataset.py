@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.declared.declarations import Raw, files, key, output, parsed, relationship
 from support.operator.observations import (
     DECLARATIONS,
@@ -27,11 +30,11 @@ from support.operator.observations import (
 
 from snaploom.models.findings import Finding, Severity
 from snaploom.models.outputdataset import OutputDataset, OutputDatasetStatus
-from snaploom.models.report import LatestSnapshot, Report
+from snaploom.models.report import LatestSnapshot, PublishedSnapshot, Report
 from snaploom.models.run import LastRun, Submitter
 from snaploom.plan.bundles import bundle_for
 from snaploom.plan.plan import plan_offline
-from snaploom_operator.conditions import MOST_BYTES
+from snaploom_operator.conditions import MOST_BYTES, fit_items, fit_text, fit_texts
 from snaploom_operator.decide.decide import decide
 from snaploom_operator.decide.runview import GRACE_SECONDS, DecideSettings
 from snaploom_operator.decision import (
@@ -465,3 +468,32 @@ def test_status_of_the_largest_output_and_report_is_small() -> None:
     for observed in (wide, running, ended):
         status = decide(observed, SETTINGS).status
         assert len(status.dump_json().encode()) < MOST_BYTES
+
+
+def size(text: str) -> int:
+    return len(json.dumps(text, ensure_ascii=False).encode())
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.integers(10, 60))
+def test_cut_text_fits_and_is_the_beginning(text: str, most: int) -> None:
+    cut = fit_text(text, most)
+    assert size(cut) <= most
+    assert cut == text or (cut.endswith("…") and text.startswith(cut[:-1]))
+    assert cut == text or size(text) > most
+    assert fit_text(cut, most) == cut
+
+
+@given(st.lists(st.integers(0, 10**9), max_size=20), st.integers(0, 500))
+def test_cut_list_fits_and_is_the_beginning(rows: list[int], most: int) -> None:
+    items = [PublishedSnapshot(time="t", rows=number) for number in rows]
+    kept = fit_items(items, most)
+    assert list(kept) == items[: len(kept)]
+    assert sum(len(item.dump_json()) + 1 for item in kept) <= most
+    assert fit_items(kept, most) == kept
+
+
+def test_cut_texts_are_cut_each_and_together() -> None:
+    assert fit_texts(["a" * 30, "b" * 30, "c"], most=29, most_each=12) == (
+        "aaaaaaa…",
+        "bbbbbbb…",
+    )
