@@ -23,7 +23,6 @@ from support.operator.operatorharness import (
     OperatorHarness,
     OperatorThread,
     Predicate,
-    is_idle,
     real_settings,
 )
 from support.operator.scriptedapi import write_plain_kubeconfig
@@ -170,7 +169,7 @@ class ProxiedStage(OperatorHarness):
         while True:
             ended = await ending(story, self, self.proxy.created)
             thread = None if self.proxy.is_dead else self._thread
-            is_still = thread is not None and is_idle(thread.running.operator.queue)
+            is_still = thread is not None and thread.running.operator.queue.is_idle
             if (is_still and wanted in (None, ended)) or time.monotonic() > deadline:
                 return ended
             await self.go_on()
