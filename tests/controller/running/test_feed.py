@@ -14,9 +14,9 @@ from support.operator.operatorharness import (
     Clock,
     FakeHarness,
     deliver,
+    drained,
     has_reason,
     is_ready,
-    ready,
 )
 
 from snaploom.models.run import Submitter
@@ -45,7 +45,7 @@ async def test_the_first_list_has_everything_looked_at() -> None:
     harness = FakeHarness()
     await harness.apply(*model())
     await harness.operator.feed.list_all()
-    assert set(ready(harness.operator.queue)) == set(harness.operator.store.refs())
+    assert set(await drained(harness.operator.queue)) == set(harness.operator.store.refs())
 
 
 async def test_nothing_is_reconciled_before_everything_was_listed() -> None:
@@ -65,7 +65,7 @@ async def test_a_later_list_queues_only_what_changed() -> None:
     harness.kill()
     await harness.apply(files("customer", format="orc"))
     await harness.operator.feed.list_all()
-    woken = {str(ref) for ref in ready(harness.operator.queue)}
+    woken = {str(ref) for ref in await drained(harness.operator.queue)}
     assert woken == {
         "DataSource/default/customer",
         "DataRelationship/default/customer-id",
