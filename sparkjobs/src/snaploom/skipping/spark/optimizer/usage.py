@@ -167,6 +167,7 @@ class Statistics:
     missing: int = 0
     """Files that indexes did not know."""
     seconds: float = 0.0
+    """Spent on deciding."""
     errors: int = 0
     """Requests that failed: every file was read."""
     last_error: str = ""
