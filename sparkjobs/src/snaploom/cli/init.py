@@ -165,7 +165,7 @@ def _from_data(
             expected="pyarrow and numpy",
             hint="install them: pip install 'snaploom[data]'",
         ) from error
-    found = discover(uris, f"{target.as_uri()}/", root, _ask if interactive else None, _read)
+    found = discover(uris, f"file://{target}/", root, _ask if interactive else None, _read)
     with writing_to(folder):
         target.mkdir(parents=True, exist_ok=True)
         for name, text in found.files.items():
