@@ -147,7 +147,7 @@ def test_other_kinds_are_written_as_yaml_has_them() -> None:
 
 @given(st.text())
 def test_no_text_leaves_its_place_in_html(text: str) -> None:
-    assert not set("<>") & set(results.text(text))
+    assert not set("<>") & set(results.html_text(text))
 
 
 @pytest.mark.slow
