@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 import snaploom
 from generation.markdown import NOTE
-from snaploom.plugins.site import pages
-from snaploom.plugins.site import pages as status
 from snaploom.project import results
 
 RESULTS = (
@@ -18,8 +16,8 @@ RESULTS = (
     results.Runs,
     results.Diff,
     results.Checked,
-    pages.Pages,
-    status.Status,
+    results.Pages,
+    results.Status,
 )
 """What methods of a project return."""
 

@@ -4,8 +4,7 @@ import os
 from datetime import timedelta
 
 from airflow.sdk import DAG
-
-from snaploom.plugins.orchestrators.airflow import output_tasks
+from snaploom.orchestrators.airflow import output_tasks
 
 with DAG("shop", schedule=None, default_args={"retries": 1, "retry_delay": timedelta(0)}) as dag:
     output_tasks(os.environ["MODEL"])

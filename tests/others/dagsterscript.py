@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 import dagster
-
-from snaploom.plugins.orchestrators.dagster import output_assets
+from snaploom.orchestrators.dagster import output_assets
 
 
 def described(result: dagster.ExecuteInProcessResult) -> dict[str, object]:

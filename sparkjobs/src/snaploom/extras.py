@@ -1,6 +1,8 @@
-"""Packages that only some installations have, and the extra by which each is installed."""
+"""Packages and plug-ins that only some installations have; an extra brings each such package."""
 
 from __future__ import annotations
+
+from importlib.metadata import entry_points
 
 from snaploom.errors import SnaploomError
 
@@ -16,7 +18,7 @@ EXTRAS = {
 
 
 class PackageMissing(SnaploomError):
-    """A package of an extra is not installed."""
+    """A package of an extra, or a plug-in, is not installed."""
 
 
 def missing_package(error: BaseException) -> PackageMissing | None:
@@ -33,3 +35,32 @@ def missing_package(error: BaseException) -> PackageMissing | None:
             )
         seen = seen.__cause__ or seen.__context__
     return None
+
+
+def plugged(group: str, name: str, what: str) -> object:
+    """Load the object that a plug-in registers as an entry point.
+
+    Args:
+        group: of the entry points.
+        name: of the entry point.
+        what: subject of the message where no plug-in has it.
+
+    Raises:
+        PackageMissing: no installed package registers it, or one cannot be loaded.
+    """
+    entry = next(iter(entry_points(group=group, name=name)), None)
+    found = f"no entry point {name} of the group {group}"
+    try:
+        if entry is not None:
+            loaded: object = entry.load()
+            return loaded
+    except ImportError as error:
+        if missing := missing_package(error):
+            raise missing from error
+        found = f"{entry.value if entry else name}: {error}"
+    raise PackageMissing(
+        f"{what} is not installed",
+        found=found,
+        expected="a plug-in that registers it; Snaploom's own are in snaploom.plugins",
+        hint="install snaploom with all its packages: pip install --force-reinstall snaploom",
+    )

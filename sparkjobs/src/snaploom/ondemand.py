@@ -19,15 +19,6 @@ if TYPE_CHECKING:
     from snaploom import reader
     from snaploom.cli.errordisplay import show_failure as show_failure
     from snaploom.engine.publishedfiles.frame import published_frame as published_frame
-    from snaploom.plugins.advice.querylog import advise_files as advise_files
-    from snaploom.plugins.advice.sort import sort_files as sort_files
-    from snaploom.plugins.advice.sort import sort_snapshots as sort_snapshots
-    from snaploom.plugins.contracts.file import read_contract as read_contract
-    from snaploom.plugins.discovery.databases import read_database as read_database
-    from snaploom.plugins.discovery.discover import discover as discover
-    from snaploom.plugins.flint import datasource
-    from snaploom.plugins.lineage.listener import LineageListener as LineageListener
-    from snaploom.plugins.site.indexstates import index_states as index_states
     from snaploom.policy import sql
     from snaploom.run.databases import install_jar as install_jar
     from snaploom.run.declarations import folder_declared as folder_declared
@@ -48,38 +39,28 @@ if TYPE_CHECKING:
     from snaploom.spark.hadoopstore import hadoop_stores as hadoop_stores
 
     judge_sql = sql.judge
-    offer_flint = datasource.offer
     read_folder = reader.read
 
 PLACES = {
-    "LineageListener": "snaploom.plugins.lineage.listener:LineageListener",
-    "advise_files": "snaploom.plugins.advice.querylog:advise_files",
     "build_session": "snaploom.run.session.spark:build_session",
     "carry_out": "snaploom.run.indexes.jobs:carry_out",
     "check_content": "snaploom.run.published.content:check_content",
     "column_snapshots": "snaploom.sources.files.footers:column_snapshots",
     "compare_data": "snaploom.run.published.rowdiff:compare_data",
-    "discover": "snaploom.plugins.discovery.discover:discover",
     "explain_query": "snaploom.run.indexes.jobs:explain_query",
     "folder_declared": "snaploom.run.declarations:folder_declared",
     "hadoop_stores": "snaploom.spark.hadoopstore:hadoop_stores",
-    "index_states": "snaploom.plugins.site.indexstates:index_states",
     "install_jar": "snaploom.run.databases:install_jar",
     "judge_sql": "snaploom.policy.sql:judge",
-    "offer_flint": "snaploom.plugins.flint.datasource:offer",
     "open_place": "snaploom.run.session.spark:open_place",
     "places_on_publish": "snaploom.run.indexes.indexrequests:places_on_publish",
     "plan_in_session": "snaploom.run.weaving.sparkruns:plan_in_session",
     "published_frame": "snaploom.engine.publishedfiles.frame:published_frame",
-    "read_contract": "snaploom.plugins.contracts.file:read_contract",
     "read_declarations": "snaploom.run.declarations:read_declarations",
-    "read_database": "snaploom.plugins.discovery.databases:read_database",
     "read_folder": "snaploom.reader:read",
     "reading_session": "snaploom.run.session.spark:reading_session",
     "show_failure": "snaploom.cli.errordisplay:show_failure",
     "sibling_session": "snaploom.run.session.spark:sibling_session",
-    "sort_files": "snaploom.plugins.advice.sort:sort_files",
-    "sort_snapshots": "snaploom.plugins.advice.sort:sort_snapshots",
     "submitted_files": "snaploom.run.session.spark:submitted_files",
     "weave_in_session": "snaploom.run.weaving.sparkruns:weave_in_session",
 }

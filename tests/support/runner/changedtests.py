@@ -275,9 +275,16 @@ def _starts_programs(path: Path) -> bool:
 
 @cache
 def _commands() -> Mapping[str, Path]:
-    """The modules of commands by their names."""
-    main = PRODUCT["snaploom"] / "snaploom/cli/main.py"
-    listed = re.findall(r'\(\s*"([\w ]+)",\s*"([\w.]+):', _text(main))
+    """The modules of commands by their names, those of plug-ins too."""
+    plugged: Toml = _project()["project"]["entry-points"]["snaploom.commands"]
+    tables = [
+        file for module in ("snaploom.cli.main", *plugged.values()) for file in _modules(module)
+    ]
+    listed = [
+        found
+        for table in tables
+        for found in re.findall(r'\(\s*"([\w ]+)",\s*"([\w.]+):', _text(table))
+    ]
     return {
         name: file
         for name, module in listed
@@ -288,7 +295,7 @@ def _commands() -> Mapping[str, Path]:
 
 def _registered_for(path: Path) -> frozenset[str]:
     """Modules that are registered in the groups of entry points that a file reads."""
-    if "importlib.metadata.entry_points" not in _names(path):
+    if not {"importlib.metadata.entry_points", "snaploom.extras.plugged"} & _names(path):
         return frozenset()
     groups: Toml = _project()["project"]["entry-points"]
     return frozenset(
@@ -318,7 +325,8 @@ def _tree(path: Path) -> ast.Module:
 def _names(path: Path) -> frozenset[str]:
     """Dotted names in the imports of a file, at any place in it that is run, and in its texts.
 
-    A name of `ondemand` is the module that it stands for; texts of it and of packages are left out.
+    A name of `ondemand` or of a plug-in's package is the module that it stands for; texts of these
+    are left out.
     """
     names: set[str] = set()
     waiting: list[ast.AST] = [_tree(path)]
@@ -330,8 +338,8 @@ def _names(path: Path) -> frozenset[str]:
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "ondemand":
-            names |= {_on_demand().get(node.attr, "")}
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            names |= {_on_demand().get(f"{node.value.id}.{node.attr}", "")}
         elif (
             path.stem not in ("__init__", "ondemand")
             and isinstance(node, ast.Constant)
@@ -344,9 +352,15 @@ def _names(path: Path) -> frozenset[str]:
 
 @cache
 def _on_demand() -> Mapping[str, str]:
-    """Modules by the names under which `ondemand` imports them."""
-    text = _text(REPOSITORY / "sparkjobs/src/snaploom/ondemand.py")
-    return dict(re.findall(r'"(\w+)": "([\w.]+):', text))
+    """Modules by the names under which `ondemand` and packages of plug-ins import them."""
+    root = PRODUCT["snaploom"] / "snaploom"
+    packages = {"ondemand": root / "ondemand.py"}
+    packages |= {file.parent.name: file for file in root.glob("plugins/*/__init__.py")}
+    return {
+        f"{package}.{name}": module
+        for package, file in packages.items()
+        for name, module in re.findall(r'"(\w+)": "([\w.]+):', _text(file))
+    }
 
 
 def _is_for_types(node: ast.AST) -> bool:

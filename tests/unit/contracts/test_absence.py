@@ -1,7 +1,9 @@
 """Take `snaploom.plugins` away, and everything else works as before."""
 
+import ast
 import os
 import pkgutil
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,6 +15,7 @@ import pytest
 from support.skipping.withoutinterop import without
 
 import snaploom
+import snaploom_operator
 from snaploom.errors import IndexNotPossible, KeyUnavailable
 from snaploom.files.stores import UnsupportedStore
 from snaploom.skipping.formats import parquetfiles
@@ -22,56 +25,100 @@ from snaploom.skipping.stores import folder as store_forms
 from snaploom.skipping.stores.folder import registered_forms
 
 REPOSITORY = Path(__file__).parents[3]
-CORE = ("cli", "project", "reader", "run", "skipping")
-"""What might need it: all other packages are below."""
-TESTS = tuple(
-    f"tests/unit/skipping/{folder}"
-    for folder in (
-        "evaluation",
-        "formats",
-        "lifecycle",
-        "stores",
-        "spark/test_decision.py",
-    )
-)
+PACKAGES = (snaploom, snaploom_operator)
+TESTS = ("tests/unit/contracts/test_versions.py", "tests/unit/jobs", "tests/unit/skipping/stores")
+"""Tests of packages that plug-ins extend."""
 
 
-def run(*arguments: str) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "tests")}
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the library, but its plug-ins."""
+    folder = tmp_path_factory.mktemp("bare")
+    ignored = shutil.ignore_patterns("plugins", "__pycache__")
+    shutil.copytree(Path(snaploom.__file__).parent, folder / "snaploom", ignore=ignored)
+    return folder
+
+
+def run(*arguments: str, path: Path = REPOSITORY / "tests", code: int = 0) -> str:
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=REPOSITORY,
-        env=environment,
+        env={**os.environ, "PYTHONPATH": str(path)},
         capture_output=True,
         text=True,
         timeout=300,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return " ".join((done.stdout + done.stderr).split())
+
+
+def command(bare: Path, *arguments: str | Path, code: int = 0) -> str:
+    return run("-m", "snaploom.cli.main", *map(str, arguments), path=bare, code=code)
+
+
+def test_no_module_outside_names_a_plug_in_in_an_import() -> None:
+    root = Path(snaploom.__file__).parent
+    files = [*Path(snaploom_operator.__file__).parent.rglob("*.py"), *root.rglob("*.py")]
+    imported = {
+        name
+        for file in files
+        if root / "plugins" not in file.parents
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (getattr(node, "module", None), *(alias.name for alias in node.names))
+    }
+    assert "snaploom.files.stores" in imported
+    assert not [name for name in imported if name and f"{name}.".startswith("snaploom.plugins.")]
 
 
 @pytest.mark.slow
-def test_every_module_is_imported_without_it() -> None:
+def test_every_other_module_is_imported_without_it(bare: Path) -> None:
     names = [
         name
-        for _, name, _ in pkgutil.walk_packages(snaploom.__path__, "snaploom.")
-        if name.split(".")[1] in CORE
+        for package in PACKAGES
+        for _, name, _ in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+        if not f"{name}.".startswith(("snaploom.plugins.", "snaploom.orchestrators."))
     ]
-    imports = "\n".join(f"import {name}" for name in names)
-    run("-c", f"from support.skipping.withoutinterop import take_away\ntake_away()\n{imports}")
+    assert len(names) > 350
+    run("-c", "\n".join(f"import {name}" for name in names), path=bare)
+
+
+def test_commands_of_the_core_work_without_it(bare: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    assert "Publish what is due in a span" in command(bare, "--help")
+    command(bare, "init", model)
+    command(bare, "validate", model)
+    assert "orders" in command(bare, "plan", "orders-wide", "-f", model, "--offline")
+
+
+@pytest.mark.spark
+def test_a_run_publishes_without_it(bare: Path, tmp_path: Path) -> None:
+    command(bare, "init", tmp_path / "model")
+    command(bare, "run", "orders-wide", "-f", tmp_path / "model")
+    assert "2024-05-02" in command(bare, "snapshots", "orders-wide", "-f", tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "missing"),
+    [
+        (("page", "orders-wide", "--to", "site"), "the commands of site are not installed"),
+        (("index", "sort", "/data"), "the commands of advice are not installed"),
+        (("init", "NEW", "--from", "/data"), "discovery of data is not installed"),
+    ],
+)
+def test_what_is_missing_is_one_error(
+    bare: Path, tmp_path: Path, arguments: tuple[str, ...], missing: str
+) -> None:
+    given = [str(tmp_path / "new") if each == "NEW" else each for each in arguments]
+    code = 1 if arguments[0] == "init" else 2
+    assert missing in command(bare, *given, code=code)
 
 
 @pytest.mark.slow
-def test_tests_of_skipping_pass_without_it() -> None:
-    run(
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "support.skipping.withoutinterop",
-        "-p",
-        "no:cacheprovider",
-        *TESTS,
-    )
+def test_tests_of_other_packages_pass_without_it() -> None:
+    plugin = "support.skipping.withoutinterop"
+    run("-m", "pytest", "-q", "--quick", "-p", plugin, "-p", "no:cacheprovider", *TESTS)
 
 
 @pytest.fixture

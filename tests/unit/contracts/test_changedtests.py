@@ -29,7 +29,13 @@ def test_a_module_that_is_imported_by_another_counts() -> None:
 
 
 def test_a_command_counts_where_it_is_run() -> None:
-    assert chosen("sparkjobs/src/snaploom/cli/run.py")[TESTS / "jobs/test_lineage.py"] < 20
+    found = chosen("sparkjobs/src/snaploom/cli/run.py")
+    assert found[TESTS / "plugins/lineage/test_lineage.py"] < 20
+
+
+def test_a_command_and_a_late_import_of_a_plug_in_count() -> None:
+    found = chosen("sparkjobs/src/snaploom/plugins/advice/sort.py")
+    assert found[TESTS / "plugins/advice/test_sort_outputs.py"] < 20
 
 
 def test_a_module_that_is_registered_by_an_entry_point_counts() -> None:

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, cast
 
 import networkx as nx
 from cyclopts import Parameter
@@ -17,6 +17,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from snaploom.confidential import in_ascii, json_visible, visible_lines
+from snaploom.extras import plugged
 from snaploom.files.stores import open_store
 from snaploom.models.codes import make_finding
 from snaploom.models.common import (
@@ -36,8 +37,6 @@ from snaploom.models.run import CurrentRun, LastPhase, LastRun
 from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
 from snaploom.output.folder import open_folder
 from snaploom.output.history import manifest_pointer, newest_snapshot, published_snapshots
-from snaploom.plugins.site.drawings import timeline_drawing, tree_drawing
-from snaploom.plugins.site.statuspage import StatusPage, status_lanes, status_nodes
 from snaploom_operator.apply.actions import write_status
 from snaploom_operator.cluster.port import Cluster
 from snaploom_operator.commands.options import (
@@ -54,6 +53,10 @@ from snaploom_operator.conditions import EVERY_REMEDY
 from snaploom_operator.decide.decide import Configuration
 from snaploom_operator.decide.runview import has_attempts
 from snaploom_operator.store.entries import references_of
+
+DrawStatus = Callable[[str, OutputDataset, EpochNanos], tuple[str, Callable[[int], str] | None]]
+"""Draws an output of a namespace: its join tree, empty without one, and its timeline by columns,
+None where that would show one snapshot at most."""
 
 
 @dataclass(frozen=True)
@@ -160,14 +163,14 @@ def _indexes_about(view: NamespaceView, output: OutputDataset) -> Iterator[Skipp
 
 def _add_output(tree: Tree, view: NamespaceView, output: OutputDataset) -> None:
     status = output.status or OutputDatasetStatus()
-    page = StatusPage(view.namespace, output, view.now)
-    nodes, lanes = status_nodes(page), status_lanes(page)
-    if nodes:
-        tree.add(Drawing("join tree", lambda _: tree_drawing(nodes)))
+    draw = cast(DrawStatus, plugged("snaploom.status", "drawings", "drawing of outputs"))
+    join_tree, timeline = draw(view.namespace, output, view.now)
+    if join_tree:
+        tree.add(Drawing("join tree", lambda _: join_tree))
     _add_sources(tree, view, output)
     _add_runs(tree, view, output)
-    if len(page.status.snapshots) > 1 or len(lanes) > 1:
-        tree.add(Drawing("timeline", lambda width: timeline_drawing(lanes, width)))
+    if timeline is not None:
+        tree.add(Drawing("timeline", timeline))
     _add_snapshots(tree, view, status)
     for index in _indexes_about(view, output):
         branch = tree.add(_heading(view, index.identity))

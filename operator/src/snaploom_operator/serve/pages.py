@@ -6,26 +6,21 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from http import HTTPStatus
+from typing import Protocol, cast
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from pydantic import JsonValue
 
-from snaploom.models.common import GROUP, now
+from snaploom.extras import plugged
+from snaploom.models.common import GROUP, EpochNanos, now
 from snaploom.models.datasource import DataSource
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.plugins.site.document import (
-    PAGE_HEADERS,
-    VERSION_HEADER,
-    status_document,
-    statuses_document,
-)
-from snaploom.plugins.site.statuspage import StatusPage
 from snaploom_operator.cluster.port import ACCESS_REVIEWS, OURS, TOKEN_REVIEWS, ApiResource, Cluster
 from snaploom_operator.decision import Unparsable
 from snaploom_operator.errors import ClusterError, NotAuthenticated
@@ -192,6 +187,50 @@ DOCUMENT_SECONDS = 5.0
 """Seconds for which a document is shown again; an open page asks every five."""
 MOST_DOCUMENTS = 32
 """Documents that are held; that of 2,000 outputs has some 2 MB."""
+
+
+class StatusDocuments(Protocol):
+    """Module of the plug-in that draws outputs from their statuses."""
+
+    PAGE_HEADERS: Mapping[str, str]
+    """Headers of every page."""
+    VERSION_HEADER: str
+    """Name of the header with the version of a page."""
+
+    def StatusPage(  # noqa: N802 - it is a class there
+        self,
+        namespace: str,
+        output: OutputDataset,
+        now: EpochNanos,
+        sources: Mapping[str, DataSource] = ...,
+        indexes: tuple[SkippingIndex, ...] = ...,
+    ) -> object:
+        """One output of a cluster with the objects that belong to it, as last seen."""
+
+    def status_document(self, page: object, *, home: str, version: str) -> str:
+        """The page of one output."""
+
+    def statuses_document(
+        self,
+        pages: Sequence[tuple[object, str]],
+        now: EpochNanos,
+        *,
+        version: str,
+        unread: Sequence[str] = (),
+    ) -> str:
+        """The page of all outputs that a user may see."""
+
+
+@cache
+def documents() -> StatusDocuments:
+    """The installed plug-in.
+
+    Raises:
+        PackageMissing: none is.
+    """
+    return cast(StatusDocuments, plugged("snaploom.status", "documents", "the site of outputs"))
+
+
 _USER = web.RequestKey("user", User)
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -202,6 +241,7 @@ class PageServer:
     def __init__(
         self, store: Store, access: Access, metrics: PagesMetrics, trouble: Callable[[], str]
     ) -> None:
+        documents()  # ends the process at its start where there is none
         self._store = store
         self._access = access
         self._metrics = metrics
@@ -273,12 +313,13 @@ class PageServer:
         for ref in shown:
             held = self._store.get(ref)
             if isinstance(held, OutputDataset):
-                page = StatusPage(ref.namespace, held, moment)
+                page = documents().StatusPage(ref.namespace, held, moment)
                 pages.append((page, f"outputs/{ref.namespace}/{ref.name}.html"))
             elif isinstance(held, Unparsable):
                 unread.append(f"{ref.namespace}/{ref.name}")
         version = self._version(shown)
-        document = partial(statuses_document, pages, moment, version=version, unread=unread)
+        draw = documents().statuses_document
+        document = partial(draw, pages, moment, version=version, unread=unread)
         return _page(await self._made(version, document), version)
 
     async def _output(self, request: web.Request) -> web.Response:
@@ -295,8 +336,9 @@ class PageServer:
             *(Ref(DataSource.__name__, namespace, each) for each in sorted(sources)),
             *(Ref(SkippingIndex.__name__, namespace, each.name) for each in indexes),
         ])  # fmt: skip
-        page = StatusPage(namespace, output, now(), sources, indexes)
-        document = partial(status_document, page, home="../../index.html", version=version)
+        page = documents().StatusPage(namespace, output, now(), sources, indexes)
+        draw = documents().status_document
+        document = partial(draw, page, home="../../index.html", version=version)
         return _page(await self._made(version, document), version)
 
     async def _made(self, version: str, make: Callable[[], str]) -> str:
@@ -342,10 +384,16 @@ class PageServer:
 
 
 def _page(document: str, version: str) -> web.Response:
-    headers = {**PAGE_HEADERS, VERSION_HEADER: version, "Vary": "Authorization, Cookie"}
+    headers = {
+        **documents().PAGE_HEADERS,
+        documents().VERSION_HEADER: version,
+        "Vary": "Authorization, Cookie",
+    }
     return web.Response(body=document.encode(), headers=headers)
 
 
 def _sentence(status: HTTPStatus, text: str, **headers: str) -> web.Response:
-    kept = {key: PAGE_HEADERS[key] for key in ("Cache-Control", "X-Content-Type-Options")}
+    kept = {
+        key: documents().PAGE_HEADERS[key] for key in ("Cache-Control", "X-Content-Type-Options")
+    }
     return web.Response(text=f"{text}\n", status=status, headers={**kept, **headers})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import entry_points
 
 from cyclopts import CycloptsError, UnknownCommandError
@@ -46,8 +46,8 @@ def show_failure(error: Exception, arguments: Sequence[str]) -> int:
 def _misused(error: CycloptsError, arguments: Sequence[str]) -> InvalidDeclarations:
     """An error of the command line itself, in the form of every other error."""
     hint = f"see {' '.join(('snaploom', *(error.command_chain or ()), '--help'))}"
-    if isinstance(error, UnknownCommandError) and not entry_points(group="snaploom.commands"):
-        hint += "; commands for a cluster need another package: pip install snaploom-operator"
+    if isinstance(error, UnknownCommandError):
+        hint += "".join(_missing_commands())
     finding = make_finding(
         "SL191",
         _message(error),
@@ -55,6 +55,18 @@ def _misused(error: CycloptsError, arguments: Sequence[str]) -> InvalidDeclarati
         hint=hint,
     )
     return InvalidDeclarations([finding])
+
+
+def _missing_commands() -> Iterator[str]:
+    """Packages with further commands that are not installed."""
+    entries = entry_points(group="snaploom.commands")
+    for entry in entries:
+        try:
+            entry.load()
+        except ModuleNotFoundError as error:
+            yield f"; the commands of {entry.name} are not installed: {error}"
+    if "operator" not in entries.names:
+        yield "; commands for a cluster need another package: pip install snaploom-operator"
 
 
 def _message(error: CycloptsError) -> str:

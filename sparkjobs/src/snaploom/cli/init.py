@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, cast
 
 from cyclopts import Parameter
 
-from snaploom import ondemand
-from snaploom.cli.console import counted, message_console, result_console
+from snaploom.cli.console import result_console
 from snaploom.cli.options import writing_to
 from snaploom.errors import ArgumentInvalid, SnaploomError
+from snaploom.extras import plugged
 from snaploom.localfiles import write_file
 from snaploom.models.allowances import PROJECT_FILE
 from snaploom.models.schemas import EDITOR_SCHEMA_FILE, write_schemas
 
-if TYPE_CHECKING:
-    from snaploom.plugins.discovery.discover import Discovery
-    from snaploom.plugins.discovery.profiles import DatabaseAddress, DatabaseContent
-    from snaploom.plugins.discovery.relationships import Relationship
+StartFromData = Callable[[Path, Sequence[str], str | None, bool], str]
+"""Writes declarations of data into a folder, and returns the name of their output. It takes URIs of
+the data, the source of the root, and whether to ask about weak evidence."""
 
 # The line by which editors find the schema of a YAML file, and the schema beside the files.
 
@@ -70,8 +68,6 @@ def with_schema_lines(text: str, line: str) -> str:
 # `snaploom init`: a small model to start from, with data, so that the first run works at once.
 
 TEMPLATES = "templates"
-MOST_SHOWN = 20
-"""Things left out that are printed; the files have more of them."""
 PLACEHOLDER = "@FOLDER@"
 """Stands for the absolute path of the new folder in the templates' YAML files."""
 
@@ -119,7 +115,9 @@ def init(
         _refuse_special(target)
         _refuse_full(folder)
     if from_:
-        return _from_data(folder, target, from_, root, interactive)
+        start = cast(StartFromData, plugged("snaploom.project", "discover", "discovery of data"))
+        _show_next(folder, start(folder, from_, root, interactive))
+        return 0
     if root is not None or interactive:
         raise ArgumentInvalid(
             "this option is about data to start from, and there is none",
@@ -148,79 +146,6 @@ def _show_next(folder: Path, output: str) -> None:
         f"page {output} --to site -f",
     ):
         console.print(f"  snaploom {command} {quote(str(folder))}", markup=False)
-
-
-def _from_data(
-    folder: Path, target: Path, uris: Sequence[str], root: str | None, interactive: bool
-) -> int:
-    try:
-        discover = ondemand.discover
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("pyarrow", "numpy"):
-            raise
-        raise ArgumentInvalid(
-            "packages that read data files are missing",
-            path="--from",
-            found=f"no {error.name}",
-            expected="pyarrow and numpy",
-            hint="install them: pip install 'snaploom[data]'",
-        ) from error
-    found = discover(uris, f"file://{target}/", root, _ask if interactive else None, _read)
-    with writing_to(folder):
-        target.mkdir(parents=True, exist_ok=True)
-        for name, text in found.files.items():
-            write_file(target / name, text)
-        add_editor_schema(target)
-    console = result_console()
-    for name in found.files:
-        console.print(f"wrote {folder / name}", markup=False)
-    _show_found(found)
-    _show_next(folder, found.declarations.output.resource.name)
-    return 0
-
-
-def _read(address: DatabaseAddress) -> DatabaseContent:
-    return ondemand.read_database(address)
-
-
-def _show_found(found: Discovery) -> None:
-    console = result_console()
-    read = []
-    if found.files_listed:
-        read.append(
-            f"{counted(found.files_opened, 'file')} of {found.files_listed:,} read "
-            f"({found.bytes_read:,} bytes)"
-        )
-    if found.tables_read:
-        read.append(f"{counted(found.tables_read, 'table')} read")
-    console.print(f"\n{', '.join([counted(len(found.profiles), 'source'), *read])}", markup=False)
-    console.print("\nRelationships, best evidence first:", style="bold")
-    for one in found.relationships.declared:
-        console.print(f"  {one.evidence}", markup=False)
-    if not found.relationships.declared:
-        console.print("  none", markup=False)
-    if found.relationships.weak:
-        console.print("\nWeak evidence, in comments only (--interactive asks):", style="bold")
-        for one in found.relationships.weak:
-            console.print(f"  {one.evidence}", markup=False)
-    root = found.tree.root.table
-    others = ", ".join(found.tree.other_roots)
-    more = f" (--root takes another one: {others})" if others else ""
-    console.print(f"\nEach row of the output is one of {root}{more}", markup=False)
-    if found.declarations.left_out:
-        console.print("\nLeft out:", style="bold")
-        for each in found.declarations.left_out[:MOST_SHOWN]:
-            console.print(f"  {each.what}: {each.why}", markup=False)
-        rest = len(found.declarations.left_out) - MOST_SHOWN
-        if rest > 0:
-            console.print(f"  and {rest:,} more, which sources.yaml lists", markup=False)
-
-
-def _ask(one: Relationship) -> bool:
-    """Ask on the terminal; the end of the input is a no."""
-    console = message_console()
-    console.print(f"{one.evidence}\nDeclare it? [y/N] ", markup=False, end="")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _refuse_special(target: Path) -> None:

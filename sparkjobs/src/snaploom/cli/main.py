@@ -16,6 +16,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import entry_points
 from types import FrameType
 from typing import Protocol, cast
@@ -33,11 +34,6 @@ COMMANDS = (
     ("render", "snaploom.cli.validate:render", "Print declarations as an environment has them."),
     ("plan", "snaploom.cli.run:plan", "Show the join tree, and what a run would publish."),
     ("diff", "snaploom.cli.diff:diff", "Show what changed declarations would do."),
-    (
-        "contract",
-        "snaploom.plugins.contracts.check:contract",
-        "Write the data contract of an output, or check one.",
-    ),
     ("run", "snaploom.cli.run:run", "Weave and publish every snapshot that is due."),
     ("restate", "snaploom.cli.run:restate", "Publish a corrected version of a snapshot."),
     ("backfill", "snaploom.cli.run:backfill", "Publish what is due in a span of history."),
@@ -45,12 +41,6 @@ COMMANDS = (
     ("snapshots", "snaploom.cli.snapshots:snapshots", "List what an output has published."),
     ("files", "snaploom.cli.snapshots:files", "List exactly the files that are published."),
     ("graph", "snaploom.cli.graph:graph", "Draw sources, relationships and the join tree."),
-    ("page", "snaploom.plugins.site.commands:page", "Write the state of outputs as pages of HTML."),
-    (
-        "serve",
-        "snaploom.plugins.site.commands:serve",
-        "Show the same pages in a browser, as of now.",
-    ),
     ("gc", "snaploom.cli.repair:gc", "Remove what crashed runs and deleted snapshots left behind."),
     ("repair", "snaploom.cli.repair:repair", "Rebuild a lost manifest from the data."),
     ("index create", "snaploom.cli.index.create:create", "Create a skipping index."),
@@ -61,16 +51,6 @@ COMMANDS = (
     ("index list", "snaploom.cli.index.describe:list_", "List the indexes below a folder."),
     ("index stats", "snaploom.cli.index.stats:stats", "Show index usage statistics."),
     ("index explain", "snaploom.cli.index.describe:explain", "Show which files a query reads."),
-    (
-        "index advise",
-        "snaploom.plugins.advice.commands:advise",
-        "Recommend indexes and sort orders.",
-    ),
-    (
-        "index sort",
-        "snaploom.plugins.advice.commands:sort",
-        "Rewrite files so that more are skipped.",
-    ),
     ("index drop", "snaploom.cli.index.create:drop", "Delete a skipping index."),
     ("index vacuum", "snaploom.cli.index.create:vacuum", "Remove files that nothing needs."),
     ("index recover", "snaploom.cli.index.create:recover", "Clean up after a failure."),
@@ -134,8 +114,9 @@ def build_app(arguments: Sequence[str] = ()) -> App:
     if any(list(arguments[: len(words)]) == words for words in _OWN):
         return app
     for entry in entry_points(group=ENTRY_POINTS):
-        module = cast(CommandModule, entry.load())
-        _add(app, module.GROUPS, module.COMMANDS)
+        with suppress(ModuleNotFoundError):  # of a package that is there in part
+            module = cast(CommandModule, entry.load())
+            _add(app, module.GROUPS, module.COMMANDS)
     return app
 
 

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal, cast, overload
 
 from snaploom import ondemand
 from snaploom.confidential import remember_environment, visible_lines
 from snaploom.errors import ArgumentInvalid
+from snaploom.extras import plugged
 from snaploom.models.allowances import NO_CHOICE, VariableChoice
 from snaploom.models.common import EpochNanos, Resource, now
 from snaploom.models.outputdataset import OutputDataset
@@ -22,9 +23,18 @@ from snaploom.output.folder import is_unused, open_folder
 from snaploom.output.versions import Time, instant_of
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.times import Selection
-from snaploom.plugins.site.pages import Clock, Pages, Status, declared_pages
 from snaploom.policy.pods import allowances_of
-from snaploom.project.results import Checked, DataDiff, Diff, Findings, Plan, Run, Runs
+from snaploom.project.results import (
+    Checked,
+    DataDiff,
+    Diff,
+    Findings,
+    Pages,
+    Plan,
+    Run,
+    Runs,
+    Status,
+)
 from snaploom.run.declarations import Declarations, declared, read_declarations, runnable_bundles
 from snaploom.run.folders import open_named
 from snaploom.run.joblog import writing_lines
@@ -52,6 +62,13 @@ Source = str | os.PathLike[str] | Resource
 
 Progress = bool | Callable[[str], None]
 """True prints lines to standard error, False prints none, a function takes them."""
+
+
+METHODS = "snaploom.project"
+"""Entry-point group of functions such as `DrawOutputs`, by the name of the method of a project."""
+DrawOutputs = Callable[[Declarations, Sequence[str], EpochNanos, bool], object]
+"""Result of `Project.page` and `status`, from names of outputs, an instant, and whether that is the
+present."""
 
 
 def load(
@@ -502,8 +519,7 @@ class Project:
             ArgumentInvalid: there is no such output, or `now` is no time.
             InvalidDeclarations: something is wrong with an output beside its join tree.
         """
-        pages = self.page(output, now=now)
-        return Status(pages.outputs, pages.now)
+        return cast(Status, self._drawn("status", output, now))
 
     def page(self, output: str | None = None, *, now: Time | None = None) -> Pages:
         """Draw declarations and publications as HTML; data is not looked at, nor Spark started.
@@ -516,10 +532,7 @@ class Project:
             ArgumentInvalid: there is no such output, or `now` is no time.
             InvalidDeclarations: something is wrong with an output beside its join tree.
         """
-        names = self.outputs if output is None else (output,)
-        self._refuse_unknown(names)
-        clock = Clock(_moment(now), now is None)
-        return Pages(declared_pages(self._declarations, names, clock), clock.now)
+        return cast(Pages, self._drawn("page", output, now))
 
     def read(
         self,
@@ -578,6 +591,12 @@ class Project:
             reports = weave_outputs(request, indexes, self._session(spark))
         runs = Runs(tuple(map(Run, reports)))
         return runs.raise_for_failures() if raises else runs
+
+    def _drawn(self, method: str, output: str | None, now: Time | None) -> object:
+        names = self.outputs if output is None else (output,)
+        self._refuse_unknown(names)
+        draw = cast(DrawOutputs, plugged(METHODS, method, f"drawing of outputs, `{method}`,"))
+        return draw(self._declarations, names, _moment(now), now is None)
 
     def _session(self, spark: SparkSession | None) -> OpenSession:
         if spark is not None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from itertools import pairwise
 from statistics import fmean, median
 from time import monotonic
 from types import FrameType
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar, cast
 
 from pydantic import JsonValue
 
@@ -25,10 +26,12 @@ from snaploom.models.report import (
     LatestSnapshot,
     ManifestPointer,
     PublishedSnapshot,
+    Report,
     SnapshotReport,
     Unpublished,
 )
 from snaploom.output.state import FolderState
+from snaploom.plan.bundle import Bundle
 
 # Columns of a woven snapshot, and of what it was woven from: schemas as Spark's JSON has them.
 
@@ -418,3 +421,73 @@ def run_interruptibly(
             worker.join()
         raise
     return worker.outcome()
+
+
+# Listeners of runs, which plug-ins register.
+
+LISTENERS = "snaploom.run.listeners"
+"""Entry-point group of functions such as `ListenToRuns`."""
+
+
+class Follower(Protocol):
+    """Takes the events of one run of one output; none of it raises, or waits."""
+
+    def take(self, event: Event) -> None:
+        """Something happened."""
+
+    def ended(self, report: Report) -> None:
+        """The run ended."""
+
+    def broke_off(self) -> None:
+        """The run ended by a fault of Snaploom itself."""
+
+
+Begin = Callable[[Bundle], Follower]
+"""A run of an output begins."""
+ListenToRuns = Callable[
+    [Mapping[str, str], EmitEvent, Callable[[], bool]], AbstractContextManager[Begin | None]
+]
+"""Listens to the runs of a block; None where the environment asks for nothing."""
+
+
+@dataclass(frozen=True)
+class _Followers:
+    """Hands the events of a run to several followers, or to none."""
+
+    each: tuple[Follower, ...]
+
+    def take(self, event: Event) -> None:
+        for one in self.each:
+            one.take(event)
+
+    def ended(self, report: Report) -> None:
+        for one in self.each:
+            one.ended(report)
+
+    def broke_off(self) -> None:
+        for one in self.each:
+            one.broke_off()
+
+
+@contextmanager
+def run_listeners(
+    environment: Mapping[str, str], emit: EmitEvent, is_hurried: Callable[[], bool]
+) -> Iterator[Begin]:
+    """Let plug-ins listen to the runs of the block.
+
+    Args:
+        environment: of the process.
+        emit: takes what a person should know, from any thread.
+        is_hurried: whether the end must not take long.
+    """
+    with ExitStack() as stack:
+        begins: list[Begin] = []
+        for entry in entry_points(group=LISTENERS):
+            try:
+                listen = cast(ListenToRuns, entry.load())
+            except ImportError as error:
+                emit(Warned(f"{entry.name} is not installed: {error}"))
+                continue
+            if begin := stack.enter_context(listen(environment, emit, is_hurried)):
+                begins.append(begin)
+        yield lambda bundle: _Followers(tuple(begin(bundle) for begin in begins))

@@ -9,7 +9,6 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from snaploom import ondemand
 from snaploom.cli.console import OutputForm, message_console, show_result, warn
 from snaploom.cli.index.options import (
     DEFAULT_PLACE,
@@ -22,6 +21,7 @@ from snaploom.cli.index.options import (
 from snaploom.cli.options import Form, allowed_by, folder_uri, refuse_request, time_of
 from snaploom.errors import SnapshotChanged
 from snaploom.localfiles import open_plain
+from snaploom.plugins import advice
 from snaploom.plugins.advice.requests import PublishedPlace, place_of_folder, place_of_output
 from snaploom.run.folders import open_named
 from snaploom.run.indexes.indexrequests import IndexedPlace, place_of_resource
@@ -65,7 +65,7 @@ def advise(
     queries = (*query, *(() if log is None else _lines(log)))
     named = readable_place(target, place)
     with signal_handlers() as interruption, closing(IndexProgress(message_console())) as progress:
-        report = ondemand.advise_files(
+        report = advice.advise_files(
             named, queries, files, seed, progress.update, progress.show, interruption
         )
     show_result(report, output)
@@ -174,7 +174,7 @@ def sort(
             expected="either a new folder, or snapshots to replace",
         )
     with signal_handlers() as interruption:
-        result = ondemand.sort_files(
+        result = advice.sort_files(
             readable_place(target, place), folder_uri(into), request, lambda: None, interruption
         )
     show_result(result, output)
@@ -198,7 +198,7 @@ def _replace(
             f"and 'snaploom gc' removes them; add {_ACKNOWLEDGE} if everybody knows",
         )
     with signal_handlers() as interruption, closing(IndexProgress(message_console())) as progress:
-        result = ondemand.sort_snapshots(
+        result = advice.sort_snapshots(
             place, request, times, progress.update, progress.show, interruption
         )
     show_result(result, output)

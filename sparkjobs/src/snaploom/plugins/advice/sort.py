@@ -33,7 +33,7 @@ from snaploom.output.manifest import read_schema
 from snaploom.output.replacement import Rewrite, replace_version
 from snaploom.output.state import FolderState
 from snaploom.output.tablecommits import has_table
-from snaploom.plugins.advice.querylog import in_session_at
+from snaploom.plugins.advice.advise import in_session_at
 from snaploom.plugins.advice.requests import (
     Checksum,
     LeftSnapshot,

@@ -1,1 +1,27 @@
 """Contracts of outputs (Open Data Contract Standard)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from snaploom import ondemand
+
+if TYPE_CHECKING:
+    from open_data_contract_standard.model import (
+        OpenDataContractStandard as OpenDataContractStandard,
+    )
+else:
+    __getattr__ = ondemand.attributes_of(
+        __name__,
+        {"OpenDataContractStandard": "open_data_contract_standard.model:OpenDataContractStandard"},
+    )
+
+COMMANDS = (
+    (
+        "contract",
+        "snaploom.plugins.contracts.check:contract",
+        "Write the data contract of an output, or check one.",
+    ),
+)
+GROUPS: Mapping[str, str] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -11,9 +11,8 @@ from typing import Annotated
 
 import yaml
 from cyclopts import Parameter
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue, ValidationError
 
-from snaploom import ondemand
 from snaploom.cli.console import (
     OutputForm,
     counted,
@@ -34,7 +33,11 @@ from snaploom.cli.options import (
 )
 from snaploom.errors import ArgumentInvalid
 from snaploom.files.objectstore import ObjectStore
+from snaploom.loading.composer import compose, plain
+from snaploom.loading.project import read_files
+from snaploom.models.codes import make_finding
 from snaploom.models.common import EpochNanos, format_instant
+from snaploom.models.findings import Finding, InvalidDeclarations
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import is_unused, open_folder
 from snaploom.output.history import refuse_empty, with_partition
@@ -43,6 +46,7 @@ from snaploom.output.state import EMPTY
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.plan import plan_offline
 from snaploom.plan.times import plus_bounded
+from snaploom.plugins import contracts
 from snaploom.plugins.contracts.document import (
     DATA,
     ENGINE,
@@ -199,8 +203,6 @@ def _compact(value: JsonValue) -> str:
 
 # The contract of an output from what its folder holds, and whether another one is kept.
 
-ReadContract = Callable[[Path], Mapping[str, JsonValue]]
-
 
 def output_contract(
     bundle: Bundle, store: ObjectStore, version: str = FIRST_VERSION
@@ -252,14 +254,14 @@ def contract_deviations(
     return (*broken, *found)
 
 
-def contract_reader() -> ReadContract:
-    """Reads contracts from files.
+def _standard() -> type[BaseModel]:
+    """The model of the standard's own library.
 
     Raises:
-        ArgumentInvalid: the library of the standard is not installed.
+        ArgumentInvalid: the library is not installed.
     """
     try:
-        return ondemand.read_contract
+        return contracts.OpenDataContractStandard
     except ModuleNotFoundError as error:
         if error.name != "open_data_contract_standard":
             raise
@@ -301,6 +303,76 @@ def _of_data(
         if not check.holds and f"check {check.name}" in kept:
             found = f"{check.measured} in {format_instant(newest.time)}"
             yield Deviation(Verdict.BROKEN, f"check {check.name}", "that it holds", found)
+
+
+# A contract in a file, judged by the standard's own library.
+
+REQUIRED = ("apiVersion", "kind", "id", "version")
+"""Fields that the standard demands of every contract; its library does not."""
+
+
+def read_contract(path: Path) -> Mapping[str, JsonValue]:
+    """The contract in a YAML or JSON file.
+
+    Raises:
+        InvalidDeclarations: the file cannot be read, is no YAML, or no contract of the standard;
+            with all that is wrong.
+    """
+    texts, findings = read_files([path])
+    if not texts:
+        raise InvalidDeclarations(findings or [_wrong(path, "", "nothing", "one contract")])
+    composed = compose(texts[0].text)
+    faults = [composed.fault] if composed.fault else []
+    faults += [fault for document in composed.documents for fault in document.faults]
+    if faults:
+        raise InvalidDeclarations(
+            [
+                _wrong(path, "", fault.message, "YAML that can be read", fault.hint)
+                for fault in faults
+            ]
+        )
+    documents = [plain(document.node) for document in composed.documents]
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        found = f"{len(documents)} documents" if len(documents) != 1 else "no mapping"
+        raise InvalidDeclarations([_wrong(path, "", found, "one contract")])
+    contract = documents[0]
+    wrong = list(_faults(path, contract))
+    if wrong:
+        raise InvalidDeclarations(wrong)
+    return contract
+
+
+def _faults(path: Path, contract: dict[str, JsonValue]) -> list[Finding]:
+    found = [
+        _wrong(path, key, "nothing", "a value, which the standard demands")
+        for key in REQUIRED
+        if contract.get(key) in (None, "")
+    ]
+    kind = contract.get("kind")
+    if kind not in (None, "DataContract"):
+        found.append(_wrong(path, "kind", str(kind), "DataContract"))
+    version = str(contract.get("apiVersion") or "v3")
+    if not version.startswith("v3."):
+        found.append(_wrong(path, "apiVersion", version, "version 3 of the standard"))
+    try:
+        _standard().model_validate(contract)
+    except ValidationError as error:
+        found.extend(
+            _wrong(path, ".".join(map(str, one["loc"])), str(one["input"])[:200], one["msg"])
+            for one in error.errors()
+        )
+    return found
+
+
+def _wrong(path: Path, place: str, found: str, expected: str, hint: str = "") -> Finding:
+    return make_finding(
+        "SL191",
+        "this is not a contract of the Open Data Contract Standard",
+        path=f"--check {place}".strip(),
+        found=found,
+        expected=expected,
+        hint=hint or "'snaploom contract' without --check writes one",
+    ).model_copy(update={"file": str(path)})
 
 
 # `snaploom contract`: the contract of an output, written or checked.
@@ -351,7 +423,7 @@ def contract(
 def _check(
     path: Path, bundle: Bundle, store: ObjectStore, now: str | None, output: OutputForm
 ) -> int:
-    contract_of_file = contract_reader()(path)
+    contract_of_file = read_contract(path)
     found = contract_deviations(contract_of_file, bundle, store, instant_of(now))
     broken = [one for one in found if one.verdict is Verdict.BROKEN]
     if output is OutputForm.JSON:

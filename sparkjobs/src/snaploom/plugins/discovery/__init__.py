@@ -1,7 +1,27 @@
 """From data that is there to declarations: `snaploom init DIR --from URI`.
 
-Effects come first: `foundfiles` and `samples` read, bounded; nothing is written here. All else is
-pure: `layout` finds sources in names, `keys` and `relationships` judge frozen profiles, `jointree`
-and `windows` make an output of them, `declarations` and `yamltext` the text. What is not certain
-stands in the text as a comment with its evidence.
+Effects come first: `foundfiles`, `samples` and `databases` read, bounded; `start` writes. All else
+is pure: `layout` finds sources in names, `profiles` and `relationships` judge frozen samples,
+`jointree` makes an output of them, `declarations` the text. What is not certain stands in the text
+as a comment with its evidence.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from snaploom import ondemand
+
+if TYPE_CHECKING:
+    from snaploom.plugins.discovery import discover
+    from snaploom.plugins.discovery.databases import read_database as read_database
+
+    discover_data = discover.discover
+else:
+    __getattr__ = ondemand.attributes_of(
+        __name__,
+        {
+            "discover_data": "snaploom.plugins.discovery.discover:discover",
+            "read_database": "snaploom.plugins.discovery.databases:read_database",
+        },
+    )

@@ -7,9 +7,9 @@ from importlib.util import find_spec
 
 from pyspark.sql import SparkSession
 
-from snaploom import ondemand
 from snaploom.errors import IndexNotFound
 from snaploom.models.skippingindex import RefreshMode
+from snaploom.plugins import flint
 from snaploom.plugins.flint.metadata import PREFIX, SUFFIX, FlintForm, index_name
 from snaploom.skipping.lifecycle.description import Description
 from snaploom.skipping.lifecycle.operations import RefreshResult
@@ -92,4 +92,4 @@ _CLIENT = "opensearchpy"
 def offer(spark: SparkSession) -> None:
     """Make the data source known to a session, where its client is installed."""
     if find_spec(_CLIENT) is not None:
-        ondemand.offer_flint(spark)
+        flint.offer(spark)

@@ -1,1 +1,14 @@
 """Lineage of runs as OpenLineage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from snaploom import ondemand
+
+if TYPE_CHECKING:
+    from snaploom.plugins.lineage.listener import LineageListener as LineageListener
+else:
+    __getattr__ = ondemand.attributes_of(
+        __name__, {"LineageListener": "snaploom.plugins.lineage.listener:LineageListener"}
+    )

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from snaploom import ondemand
 from snaploom.models.common import now
-from snaploom.models.report import Report
-from snaploom.plan.bundle import Bundle
+from snaploom.plugins import lineage
 from snaploom.policy.variables import KEY_VARIABLE, NAMESPACE_VARIABLE, URL_VARIABLE
-from snaploom.run.runevents import EmitEvent, Event, Warned
+from snaploom.run.runevents import Begin, EmitEvent, Warned
 
 if TYPE_CHECKING:
     from snaploom.plugins.lineage.listener import LineageListener
@@ -77,43 +75,10 @@ def lineage_settings(environment: Mapping[str, str]) -> LineageSettings | None:
     return LineageSettings(server, endpoint, "", namespace, environment.get(KEY_VARIABLE, ""))
 
 
-class Follower(Protocol):
-    """Sends events of one run of one output; none of it raises, or waits."""
-
-    def take(self, event: Event) -> None:
-        """Something happened."""
-        ...
-
-    def ended(self, report: Report) -> None:
-        """The run ended."""
-        ...
-
-    def broke_off(self) -> None:
-        """The run ended by a fault of Snaploom itself."""
-        ...
-
-
-Begin = Callable[[Bundle], Follower]
-"""A run of an output begins."""
-
-
-class _Silent:
-    """Sends nothing."""
-
-    def take(self, event: Event) -> None:
-        pass
-
-    def ended(self, report: Report) -> None:
-        pass
-
-    def broke_off(self) -> None:
-        pass
-
-
 @contextmanager
 def lineage_listener(
     environment: Mapping[str, str], emit: EmitEvent, is_hurried: Callable[[], bool]
-) -> Iterator[Begin]:
+) -> Iterator[Begin | None]:
     """Send the lineage of runs during the block, where the environment names a place.
 
     Args:
@@ -123,7 +88,7 @@ def lineage_listener(
     """
     listener = _listener(environment, emit)
     if listener is None:
-        yield lambda bundle: _Silent()
+        yield None
         return
     try:
         yield listener.begin
@@ -139,7 +104,7 @@ def _listener(environment: Mapping[str, str], emit: EmitEvent) -> LineageListene
         settings = lineage_settings(environment)
         if settings is None:
             return None
-        open_listener = ondemand.LineageListener
+        open_listener = lineage.LineageListener
     except LineageSettingsInvalid as error:
         warn(f"lineage is not sent: {error}")
         return None

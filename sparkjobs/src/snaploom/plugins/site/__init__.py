@@ -2,3 +2,27 @@
 
 `pagedata` is what a page shows, `outputpage` derives it, `document` renders it.
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from snaploom import ondemand
+
+if TYPE_CHECKING:
+    from snaploom.plugins.site.indexstates import index_states as index_states
+else:
+    __getattr__ = ondemand.attributes_of(
+        __name__, {"index_states": "snaploom.plugins.site.indexstates:index_states"}
+    )
+
+COMMANDS = (
+    ("page", "snaploom.plugins.site.commands:page", "Write the state of outputs as pages of HTML."),
+    (
+        "serve",
+        "snaploom.plugins.site.commands:serve",
+        "Show the same pages in a browser, as of now.",
+    ),
+)
+GROUPS: Mapping[str, str] = {}

@@ -1,6 +1,6 @@
 """States of declared skipping indexes: phase, coverage, and files that queries left out.
 
-Needs Arrow, so that it is imported only where an index is declared (`ondemand.index_states`).
+Needs Arrow, so that it is imported only where an index is declared (`site.index_states`).
 """
 
 from __future__ import annotations

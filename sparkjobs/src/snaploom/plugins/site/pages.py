@@ -12,7 +12,6 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from snaploom import ondemand
 from snaploom.confidential import visible
 from snaploom.errors import ArgumentInvalid, FolderNotWritable, SnaploomError
 from snaploom.files.objectstore import ObjectStore
@@ -26,6 +25,7 @@ from snaploom.output.folder import is_unused, open_folder
 from snaploom.output.state import FolderState
 from snaploom.plan.drawings import published_picture, to_svg
 from snaploom.plan.plan import plan_offline
+from snaploom.plugins import site
 from snaploom.plugins.site.document import INDEX, site_of, write_site
 from snaploom.plugins.site.drawings import (
     WIDEST,
@@ -46,7 +46,7 @@ from snaploom.plugins.site.pagedata import (
 )
 from snaploom.plugins.site.sections import state_of
 from snaploom.plugins.site.timeline import lanes_of, timeline_svg
-from snaploom.project.results import html_heading, html_line
+from snaploom.project.results import Pages, Status, html_heading, html_line
 from snaploom.run.declarations import TREE_CODES, Declarations, refuse, runnable_bundles
 from snaploom.run.folders import open_named
 from snaploom.run.runevents import preflight_finding
@@ -228,7 +228,7 @@ def _indexes(declarations: Declarations, output: str, sources: set[str]) -> tupl
         return ()
     if find_spec("pyarrow") is None:  # as in the operator's image
         return tuple(unread_index(one, "its state needs `snaploom[data]`") for one in own)
-    return ondemand.index_states(declarations, [one.name for one in own])
+    return site.index_states(declarations, [one.name for one in own])
 
 
 def unread_index(index: SkippingIndex, problem: str) -> IndexState:
@@ -248,9 +248,16 @@ def unread_index(index: SkippingIndex, problem: str) -> IndexState:
 # Result of `Project.status`: the state of outputs, as the drawings of a page.
 
 
+def drawn_status(
+    declarations: Declarations, names: Sequence[str], now: EpochNanos, is_present: bool
+) -> Status:
+    """Result of `Project.status`."""
+    return DrawnStatus(declared_pages(declarations, names, Clock(now, is_present)), now)
+
+
 @dataclass(frozen=True)
-class Status:
-    """The state of outputs: join tree with match rates, timeline, freshness, findings."""
+class DrawnStatus(Status):
+    """The state of outputs as text and as drawings."""
 
     outputs: tuple[OutputPage, ...]
     """State of each, in the order of the declarations."""
@@ -319,9 +326,16 @@ _HEIGHT = 720
 """Pixels of a page in a notebook, which scrolls."""
 
 
+def drawn_pages(
+    declarations: Declarations, names: Sequence[str], now: EpochNanos, is_present: bool
+) -> Pages:
+    """Result of `Project.page`."""
+    return DrawnPages(declared_pages(declarations, names, Clock(now, is_present)), now)
+
+
 @dataclass(frozen=True)
-class Pages:
-    """The state of outputs, drawn as `snaploom page` draws it."""
+class DrawnPages(Pages):
+    """The state of outputs as documents."""
 
     outputs: tuple[OutputPage, ...]
     """Content of each page."""
@@ -334,15 +348,7 @@ class Pages:
         return site_of(self.outputs, self.now)[INDEX]
 
     def save(self, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
-        """Write the pages, as `snaploom page --to FOLDER`; returns the files.
-
-        Args:
-            folder: where to; made where it is not there.
-
-        Raises:
-            ArgumentInvalid: a file of another origin is in the way.
-            FolderNotWritable: the folder cannot be written.
-        """
+        """As `Pages.save`."""
         try:
             return write_site(Path(folder), site_of(self.outputs, self.now))
         except OSError as error:

@@ -6,8 +6,9 @@ the join tree is the one that the operator planned, and snapshots are those that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from snaploom.models.common import (
     Condition,
@@ -27,7 +28,13 @@ from snaploom.models.report import JoinMeasure, LatestSnapshot
 from snaploom.models.run import CurrentRun, LastPhase, LastRun
 from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
 from snaploom.plan.drawings import published_picture
-from snaploom.plugins.site.drawings import definitions, graph_section, model_of_nodes
+from snaploom.plugins.site.drawings import (
+    definitions,
+    graph_section,
+    model_of_nodes,
+    timeline_drawing,
+    tree_drawing,
+)
 from snaploom.plugins.site.pagedata import (
     NOTHING,
     Html,
@@ -176,6 +183,19 @@ def _graph(page: StatusPage) -> Html:
         f"OutputDataset/{page.output.name}", counted(len(nodes) - 1, "join"), nodes
     )
     return graph_section(published_picture(model), nodes)
+
+
+def status_drawings(
+    namespace: str, output: OutputDataset, now: EpochNanos
+) -> tuple[str, Callable[[int], str] | None]:
+    """The join tree of an output as text, and its timeline by the number of columns."""
+    page = StatusPage(namespace, output, now)
+    nodes, lanes = status_nodes(page), status_lanes(page)
+    has_timeline = len(page.status.snapshots) > 1 or len(lanes) > 1
+    return (
+        tree_drawing(nodes) if nodes else "",
+        partial(timeline_drawing, lanes) if has_timeline else None,
+    )
 
 
 def status_lanes(page: StatusPage) -> tuple[Lane, ...]:

@@ -23,10 +23,16 @@ from snaploom.plan.bundle import Bundle
 from snaploom.plan.intervals import SourceSnapshots
 from snaploom.plan.plan import PlannedSnapshot, RunPlan, followed
 from snaploom.plan.steps import Action, ReadSource
-from snaploom.plugins.lineage.activation import lineage_listener
 from snaploom.run.joblog import warnings_as_events
 from snaploom.run.reports.record import Observations, RunRecord
-from snaploom.run.runevents import Estimate, Event, OfOutput, run_interruptibly, signal_handlers
+from snaploom.run.runevents import (
+    Estimate,
+    Event,
+    OfOutput,
+    run_interruptibly,
+    run_listeners,
+    signal_handlers,
+)
 from snaploom.run.session.classarchive import SMALL_BYTES, SUBMITTED, configured_elsewhere
 from snaploom.run.session.providers import (
     IndexPlaces,
@@ -307,7 +313,7 @@ def _is_woven(plan: RunPlan) -> bool:
 def _show(ended: Sequence[EndedRun], request: RunRequest) -> None:
     """Emit what happened in runs that have ended."""
     emit, interruption = request.emit, request.interruption
-    with lineage_listener(os.environ, emit, lambda: interruption.is_requested) as begin:
+    with run_listeners(os.environ, emit, lambda: interruption.is_requested) as begin:
         # After an interruption fewer have ended.
         for bundle, run in zip(request.bundles, ended, strict=False):
             follower = begin(bundle)

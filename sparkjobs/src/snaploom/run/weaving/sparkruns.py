@@ -14,18 +14,19 @@ from snaploom.models.common import now
 from snaploom.models.report import Report
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.plan import followed
-from snaploom.plugins.lineage.activation import Begin, lineage_listener
 from snaploom.run.indexes.indexrequests import IndexedPlace
 from snaploom.run.indexes.jobs import follow_publication
 from snaploom.run.job import POOL, Job, JobGroup, run_in_group
 from snaploom.run.joblog import warnings_as_events
 from snaploom.run.runevents import (
+    Begin,
     EmitEvent,
     Event,
     OfOutput,
     TasksDone,
     Warned,
     run_interruptibly,
+    run_listeners,
     signal_handlers,
 )
 from snaploom.run.session.providers import OpenedSession
@@ -87,7 +88,7 @@ def weave_in_session(
 
     with (
         warnings_as_events(emit),
-        lineage_listener(os.environ, emit, lambda: interruption.is_requested) as begin,
+        run_listeners(os.environ, emit, lambda: interruption.is_requested) as begin,
     ):
         return run_interruptibly(work, interruption, watch.cancel, watch.tick)
 

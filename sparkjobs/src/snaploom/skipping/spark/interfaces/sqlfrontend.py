@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
+from typing import cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
+from snaploom.extras import plugged
 from snaploom.models.skippingindex import RefreshMode
-from snaploom.plugins.advice.advise import AdviceRequest, advise_target
-from snaploom.plugins.advice.report import Report
 from snaploom.skipping.formats.parquetfiles import ParquetKeys
 from snaploom.skipping.indexes.base import registered_types
 from snaploom.skipping.lifecycle.description import Description
-from snaploom.skipping.lifecycle.operations import silent
 from snaploom.skipping.spark.interfaces.declaredindex import forget_locations, remember_locations
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
+from snaploom.skipping.spark.targets.sparktarget import SparkTarget
 from snaploom.skipping.statements.parser import parse
 from snaploom.skipping.statements.syntax import (
     AlterIndex,
@@ -40,7 +40,6 @@ from snaploom.skipping.statements.syntax import (
 )
 
 DESCRIPTION_COLUMNS = ("indexed_col_name", "data_type", "skip_type")
-ADVICE_COLUMNS = ("column_name", "data_type", "skipping_type", "reason", "skipped", "bytes")
 LIST_COLUMNS = (
     "flint_index_name",
     "kind",
@@ -50,6 +49,10 @@ LIST_COLUMNS = (
     "auto_refresh",
     "status",
 )
+STATEMENTS = "snaploom.skipping.statements"
+"""Entry-point group of functions that carry out a statement, by its first word."""
+Analyze = Callable[[SparkTarget], tuple[Sequence[str], Sequence[tuple[str | None, ...]]]]
+"""Names of columns and rows of text of `ANALYZE SKIPPING INDEX`."""
 ERROR = "error"
 """The further column of EXTENDED."""
 _WRAPPED = "__snaploom_wrapped__"
@@ -118,8 +121,8 @@ def _carried_out(spark: SparkSession, indexes: SkippingIndexes, statement: State
         case DescribeIndex():
             return described(spark, indexes.describe(statement.subject))
         case AnalyzeIndex():
-            target = indexes.target(statement.subject)
-            return advised(spark, advise_target(target, AdviceRequest(), silent))
+            analyze = cast(Analyze, plugged(STATEMENTS, "ANALYZE", "ANALYZE SKIPPING INDEX"))
+            return _frame(spark, *analyze(indexes.target(statement.subject)))
         case ShowIndexes():
             found = indexes.list()
             return listed(spark, found, statement.namespace, is_extended=statement.is_extended)
@@ -135,37 +138,6 @@ def described(spark: SparkSession, description: Description) -> DataFrame:
         for term in index.terms
     ]
     return _frame(spark, DESCRIPTION_COLUMNS, rows)
-
-
-def advised(spark: SparkSession, report: Report) -> DataFrame:
-    """The indexes that would help, best first: `ANALYZE SKIPPING INDEX`.
-
-    `skipped` is the share of the files that queries about the column would leave out, from 0 to 1.
-    """
-    on = f"{report.queries} queries {'of the log' if report.is_logged else 'drawn from the data'}"
-    seen = f"{on}, tried on {report.seen_files} of {report.files} files"
-    estimates = sorted(
-        (
-            estimate
-            for column in report.advice.columns
-            for estimate in column.estimates
-            if estimate.is_advised
-        ),
-        key=lambda estimate: -estimate.share,
-    )
-    rows = [
-        (
-            term.label,
-            term.data_type,
-            estimate.index.type,
-            f"skips {estimate.share:.0%} of the files: {seen}",
-            f"{estimate.share:.4f}",
-            str(estimate.bytes),
-        )
-        for estimate in estimates
-        for term in estimate.index.terms
-    ]
-    return _frame(spark, ADVICE_COLUMNS, rows)
 
 
 def listed(

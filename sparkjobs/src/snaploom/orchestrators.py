@@ -1,0 +1,10 @@
+"""Outputs in orchestrators: `snaploom.orchestrators.airflow` and `.dagster`.
+
+The modules are those of a plug-in, found in its folder by these names.
+"""
+
+from typing import cast
+
+from snaploom.extras import plugged
+
+__path__ = cast(list[str], plugged("snaploom.orchestrators", "folder", "support of orchestrators"))
