@@ -6,7 +6,8 @@ import pytest
 from support.declared.declarations import files, found, parsed, spoilt
 
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
-from snaploom.policy.fileformats import FORMATS, REFUSED, format_faults, spark_format
+from snaploom.policy.fileformats import BUILT_IN, REFUSED, spark_format
+from snaploom.policy.formatfaults import format_faults
 from snaploom.validate.validator import validate
 
 
@@ -79,7 +80,7 @@ def test_others_are_refused(data_format: str, options: dict[str, str], option: s
 
 @pytest.mark.parametrize("option", REFUSED)
 def test_options_that_reach_out_are_refused_with_the_reason(option: str) -> None:
-    for data_format in FORMATS:
+    for data_format in BUILT_IN:
         (fault,) = format_faults(data_format, {option: "hunter2"}, NO_ALLOWANCES)
         assert REFUSED[option] in fault.message
         assert "hunter2" not in str(fault)

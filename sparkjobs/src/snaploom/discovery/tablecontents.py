@@ -23,7 +23,7 @@ from snaploom.discovery.avro import open_avro
 from snaploom.discovery.foundfiles import MOST_MANIFESTS, TEXT_BYTES, FoundFile, NotRecognised
 from snaploom.discovery.layout import TableFolder
 from snaploom.discovery.profiles import SourceProfile
-from snaploom.discovery.typedfiles import TYPED_FORMATS, DataFile, Meter, ObjectFile, profile_typed
+from snaploom.discovery.typedfiles import TYPED_FORMATS, DataFile, Meter, object_file, profile_typed
 
 _CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint(?:\.[0-9]{10}\.([0-9]{10}))?\.parquet")
 _COMMIT = re.compile(r"([0-9]{20})\.json")
@@ -95,7 +95,7 @@ def _value(text: str | None, kind: pa.DataType) -> object:
 def _content(file: FoundFile, meter: Meter) -> bytes:
     if file.size > TEXT_BYTES:
         raise NotRecognised(f"metadata of {file.size:,} bytes; at most {TEXT_BYTES:,} are read")
-    return ObjectFile(file, meter).read()
+    return object_file(file, meter).read()
 
 
 def _document(content: bytes) -> dict[str, JsonValue]:
@@ -151,7 +151,7 @@ def _actions(
     log: Mapping[str, FoundFile], start: int, checkpoint: Sequence[FoundFile], meter: Meter
 ) -> Iterator[Mapping[str, object]]:
     for file in checkpoint:
-        opened = pq.ParquetFile(ObjectFile(file, meter))
+        opened = pq.ParquetFile(object_file(file, meter))
         names = [n for n in ("add", "remove", "metaData") if n in opened.schema_arrow.names]
         for batch in opened.iter_batches(columns=names):
             yield from batch.to_pylist()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -32,9 +33,8 @@ from snaploom.discovery.profiles import (
     SourceProfile,
     profile_column,
 )
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+from snaploom.files.typedfiles import RangedFile, reader_at
+from snaploom.policy.fileformats import known_formats
 
 # A file of a store as Arrow reads it, and the meter of bytes read.
 
@@ -47,47 +47,16 @@ class Meter:
     files_opened: set[str] = field(default_factory=set)
 
 
-class ObjectFile(io.RawIOBase):
+def object_file(file: FoundFile, meter: Meter) -> RangedFile:
     """A file of a store, read by ranges."""
 
-    def __init__(self, file: FoundFile, meter: Meter) -> None:
-        """Nothing is read yet."""
-        self._file = file
-        self._meter = meter
-        self._at = 0
-        meter.files_opened.add(file.uri)
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def seekable(self) -> bool:
-        """It is."""
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place."""
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.size}[whence]
-        self._at = start + offset
-        return self._at
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        """Fill a buffer with bytes from the place on; how many there were."""
-        with memoryview(buffer) as view, view.cast("B") as target:
-            content = self.read(len(target))
-            target[: len(content)] = content
-        return len(content)
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Bytes from the place on."""
-        rest = max(0, self._file.size - self._at)
-        wanted = rest if size is None or size < 0 else min(size, rest)
-        if wanted == 0:
-            return b""
-        content = self._file.place.store.get_range(self._file.key, self._at, wanted)
-        self._at += len(content)
-        self._meter.bytes_read += len(content)
+    def read(start: int, length: int) -> bytes:
+        content = file.place.store.get_range(file.key, start, length)
+        meter.bytes_read += len(content)
         return content
+
+    meter.files_opened.add(file.uri)
+    return RangedFile(file.size, read)
 
 
 # Files that have types of their own: a bounded part of their rows as tables of Arrow.
@@ -136,7 +105,7 @@ class _OpenFile(Protocol):
 
 
 class _Parquet:
-    def __init__(self, source: ObjectFile) -> None:
+    def __init__(self, source: RangedFile) -> None:
         self._opened = pq.ParquetFile(source)
 
     @property
@@ -154,7 +123,7 @@ class _Parquet:
 
 
 class _Orc:
-    def __init__(self, source: ObjectFile) -> None:
+    def __init__(self, source: RangedFile) -> None:
         self._opened = paorc.ORCFile(pa.PythonFile(source, "r"))
 
     @property
@@ -172,7 +141,7 @@ class _Orc:
 
 
 class _Avro:
-    def __init__(self, source: ObjectFile) -> None:
+    def __init__(self, source: RangedFile) -> None:
         self._opened = open_avro(io.BufferedReader(source, _BUFFER))
 
     @property
@@ -190,8 +159,31 @@ class _Avro:
         return table if columns is None else table.select(columns)
 
 
-_READERS: dict[str, Callable[[ObjectFile], _OpenFile]] = {
+class _Typed:
+    def __init__(self, place: str, source: RangedFile) -> None:
+        file = pa.PythonFile(io.BufferedReader(source, _BUFFER), "r")
+        self._opened = reader_at(place)(file)
+
+    @property
+    def rows(self) -> int | None:
+        return None
+
+    @property
+    def width(self) -> int:
+        return len(self._opened.schema)
+
+    def table(self, columns: Sequence[str] | None, limit: int) -> pa.Table:
+        table = _first_rows(self._opened, self._opened.schema, None, limit)
+        return table if columns is None else table.select(columns)
+
+
+_READERS: dict[str, Callable[[RangedFile], _OpenFile]] = {
     "parquet": _Parquet, "orc": _Orc, "avro": _Avro,
+    **{
+        each.name: partial(_Typed, each.reader)
+        for each in known_formats()
+        if each.reader
+    },
 }  # fmt: skip
 TYPED_FORMATS = frozenset(_READERS)
 """Formats of files whose columns have types."""
@@ -235,7 +227,7 @@ def profile_typed(
     for data in files:
         if opened and data.snapshot != opened[-1].snapshot and read >= ENOUGH_ROWS:
             break
-        found = _READERS[data.data_format](ObjectFile(data.file, meter))
+        found = _READERS[data.data_format](object_file(data.file, meter))
         refuse_width(found.width)
         opened.append(data)
         if read < SAMPLE_ROWS and (found.rows is not None or read < AVRO_ROWS):
@@ -322,7 +314,7 @@ def _with_key_columns(
     for data in files:
         if rows >= KEY_ROWS:
             break
-        found = _READERS[data.data_format](ObjectFile(data.file, meter))
+        found = _READERS[data.data_format](object_file(data.file, meter))
         table = found.table(names, KEY_ROWS - rows)
         tables.append(table)
         ids.append(np.full(len(table), data.snapshot, dtype=np.uint64))

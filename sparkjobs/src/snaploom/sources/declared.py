@@ -21,7 +21,7 @@ from snaploom.models.datasource import (
 )
 from snaploom.models.findings import Finding
 from snaploom.policy.fields import Findings, duplicate_findings, zone_findings
-from snaploom.policy.fileformats import format_findings, source_place
+from snaploom.policy.formatfaults import format_findings, source_place
 from snaploom.policy.references import DeclaredColumns, Scope, columns_of, undeclared_column
 from snaploom.sources.prefix import SNAPSHOT_TYPES, PrefixInvalid, UriPrefix
 
@@ -53,18 +53,6 @@ def place_dataset(uri: str) -> DatasetName:
     if scheme in _BUCKETS:
         path = path[1:] or "/"
     return DatasetName(f"{scheme}://{parts.netloc}", path)
-
-
-# Formats of `hdfsLike` sources that are tables with versions of their own, not files.
-
-TABLE_FORMATS: Mapping[str, str] = {"iceberg": "Iceberg", "delta": "Delta"}
-"""The display name of each format."""
-
-
-def table_format(declared: HdfsLike) -> str | None:
-    """The format of a source that is a table, as Spark names it; None for files."""
-    name = declared.format.lower()
-    return name if name in TABLE_FORMATS else None
 
 
 # `DeclaredSource`: the questions that a source of any kind answers before it is read.

@@ -198,7 +198,7 @@ def _tag(known: str) -> str:
 
 
 class FileEnds:
-    """Reads the ends of files by one client, from several threads at once."""
+    """Reads parts of files by one client, from several threads at once."""
 
     def __init__(self, client: HadoopClient) -> None:
         self._client = client
@@ -207,6 +207,10 @@ class FileEnds:
 
     def read(self, file: ListedFile, length: int) -> bytes:
         """Last bytes of a file, else `OSError`."""
+        return self.range(file, file.length - length, length)
+
+    def range(self, file: ListedFile, start: int, length: int) -> bytes:
+        """Bytes of a file from a place on, else `OSError`."""
         path = self._jvm.org.apache.hadoop.fs.Path(hadoop_uri(file.uri))
         try:
             # With its length and this read policy, S3's client asks for these bytes only.
@@ -218,8 +222,9 @@ class FileEnds:
             )
             stream = opened.build().get()
             try:
-                stream.seek(file.length - length)
-                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+                stream.seek(start)
+                read = self._jvm.org.apache.commons.io.IOUtils.toByteArray
+                return bytes(read(stream, length))
             finally:
                 stream.close()
         except Py4JError as error:

@@ -94,6 +94,29 @@ def _field(field: spark.StructField, at: str, change: MetadataChange) -> spark.S
     )
 
 
+def as_nullable(schema: spark.StructType) -> spark.StructType:
+    """The schema with every part allowed to be NULL, as Spark reads it from files."""
+    found = _as_nullable(schema)
+    assert isinstance(found, spark.StructType)
+    return found
+
+
+def _as_nullable(data_type: spark.DataType) -> spark.DataType:
+    match data_type:
+        case spark.StructType():
+            return spark.StructType(
+                [
+                    spark.StructField(f.name, _as_nullable(f.dataType), True, f.metadata)
+                    for f in data_type.fields
+                ]
+            )
+        case spark.ArrayType():
+            return spark.ArrayType(_as_nullable(data_type.elementType))
+        case spark.MapType():
+            return spark.MapType(_as_nullable(data_type.keyType), _as_nullable(data_type.valueType))
+    return data_type
+
+
 # Data types as declarations write them, and as Spark has them.
 
 _SIMPLE: dict[str, spark.DataType] = {

@@ -17,6 +17,7 @@ from snaploom.output.layout import content_hash
 from snaploom.parquet.footers import SPARK_SCHEMA, footer_bytes, local_footer_bytes, parse_footer
 from snaploom.parquet.statistics import column_statistics, stored_column
 from snaploom.plan.intervals import SourceSnapshots
+from snaploom.policy.fileformats import format_of
 from snaploom.sources.files.snapshots import FileListing
 from snaploom.sources.prefix import NotAnInstant, instant_of, instant_of_days
 from snaploom.types.schemas import Decimal, Simple, parse_schema, split_path
@@ -201,7 +202,7 @@ def column_snapshots(listing: FileListing) -> SourceSnapshots | None:
     if settings is None or declared.schema_fields is not None or declared.format_options:
         return None
     parts = split_path(settings.field_name) or ()
-    if declared.format.lower() != "parquet" or len(parts) != 1 or "." in parts[0]:
+    if not format_of(declared.format).has_footers or len(parts) != 1 or "." in parts[0]:
         return None
     files = [captured.file for captured in listing.files]
     if not files:

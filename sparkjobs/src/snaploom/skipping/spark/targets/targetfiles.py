@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from snaploom.errors import IndexNotPossible
 from snaploom.models.allowances import NO_ALLOWANCES
-from snaploom.policy.fileformats import spark_format
+from snaploom.policy.fileformats import format_of, spark_format
 from snaploom.skipping.core.definition import SkippingDefinition, Target
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS
 from snaploom.skipping.core.terms import arrow_type
@@ -157,7 +157,7 @@ def file_listing_of(
     spark: SparkSession, path: str, uri: str, file_format: str, options: Mapping[str, str]
 ) -> FolderListing | None:
     """Listing of a folder; None where Spark needs no look into files or reports the problem."""
-    if file_format.lower() not in INFERRED:
+    if not format_of(file_format).is_inferred:
         return None
     try:
         found = _listed(spark, path, uri, file_format, options)
@@ -228,7 +228,7 @@ def list_folder(
     Spark sees one file of each folder below it, from which it takes the partition columns and their
     values as from all files.
     """
-    if file_format.lower() not in INFERRED or not _is_listed_plainly(spark, options):
+    if not format_of(file_format).is_inferred or not _is_listed_plainly(spark, options):
         return None
     found = relation_files(uri)
     if found is None:
@@ -257,7 +257,8 @@ def columns_frame(
         from other files than the first one, or has to list them.
     """
     is_merged = any(name.lower() == _MERGE for name in options)
-    if file_format.lower() != _FIRST_ONLY or is_merged or PATTERN.search(path):
+    # Of Parquet alone Spark looks into the first file by name only, unless it merges schemas.
+    if not format_of(file_format).has_footers or is_merged or PATTERN.search(path):
         return None
     if str(spark.conf.get(_MERGES)).lower() != "false" or not _is_listed_plainly(spark, options):
         return None
@@ -278,11 +279,7 @@ def _is_listed_plainly(spark: SparkSession, options: Mapping[str, str]) -> bool:
     return hadoop.get(_FILTER) is None and hadoop.get(_LOCAL_SYSTEM) in (None, _PLAIN_SYSTEM)
 
 
-INFERRED = frozenset({"csv", "json", "orc", "parquet"})
-"""Formats whose columns Spark looks for in the files, and which may be read without columns."""
 _BASE_PATH = "basePath"
-_FIRST_ONLY = "parquet"
-"""The format of which Spark looks for columns in the first file by name, unless it merges them."""
 _MERGE = "mergeschema"
 _MERGES = "spark.sql.parquet.mergeSchema"
 PATTERN = re.compile(r"[{}\[\]*?\\]")
