@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
@@ -94,6 +95,19 @@ def test_the_index_type_of_the_page_loses_no_row_and_skips_files(tmp_path: Path)
     query = f"SELECT * FROM parquet.`{data}` WHERE id = 64"
     explain = [SNAPLOOM, "index", "explain", query, "--location", indexes]
     assert "1 of 2 files" in printed(explain, environment, tmp_path)
+
+
+def test_the_file_format_of_the_page_is_found_and_run(spark: SparkSession, tmp_path: Path) -> None:
+    environment = installed("Add a file format", tmp_path)
+    printed([sys.executable, "-m", "pytest", "-q", "test_npy.py"], environment, tmp_path)
+    (tmp_path / "data").mkdir()
+    rows = np.array([(n, "ab"[n % 2]) for n in range(20_000)], [("id", "i8"), ("name", "U1")])
+    np.save(tmp_path / "data/orders.npy", rows)
+    model = str(tmp_path / "model")
+    printed([SNAPLOOM, "init", model, "--from", f"{tmp_path}/data"], environment, tmp_path)
+    printed([SNAPLOOM, "run", "orders-wide", "-f", model], environment, tmp_path)
+    read = snaploom.read(spark, f"{model}/wide/").select("data.id", "data.name")
+    assert sorted(map(tuple, read.collect())) == rows.tolist()
 
 
 def test_the_source_kind_of_the_page_is_run(spark: SparkSession, tmp_path: Path) -> None:

@@ -8,9 +8,18 @@ import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from support.declared.sources import NOW, by_field, files, reader, rows_at, snapshot_times
+from support.declared.sources import (
+    NOW,
+    by_field,
+    cuts_that_pass,
+    files,
+    reader,
+    rows_at,
+    snapshot_times,
+)
 
 from snaploom.errors import SnaploomError, SourceNotReadable, SourceSchemaInvalid
+from snaploom.files.typedfiles import open_ipc
 from snaploom.spark.failures import translate
 
 pytestmark = pytest.mark.spark
@@ -124,6 +133,12 @@ def test_a_column_divides_rows_into_snapshots(spark, tmp_path):
     source = reader(spark, spec)
     assert len(snapshot_times(source)) == 3
     assert rows_at(source, "2020-01-02T00:00:00Z") == [("a",), ("b",)]
+
+
+@pytest.mark.parametrize("form", ["file", "stream", "lz4"])
+def test_a_file_is_refused_wherever_it_was_cut(tmp_path, form):
+    table = pa.table({"id": [1, 2, 3], "t": ["a", "", None]})
+    assert cuts_that_pass(open_ipc, written(tmp_path / "a", table, form, 1).read_bytes()) == []
 
 
 @pytest.mark.parametrize("cut", ["batch", "half", "tail"])
