@@ -110,6 +110,20 @@ def test_the_file_format_of_the_page_is_found_and_run(spark: SparkSession, tmp_p
     assert sorted(map(tuple, read.collect())) == rows.tolist()
 
 
+def test_an_output_is_published_in_the_store_of_the_page(tmp_path: Path) -> None:
+    environment = installed("Add an object store", tmp_path) | {"SHM": str(tmp_path / "memory")}
+    printed([sys.executable, "-m", "pytest", "-q", "test_shm.py"], environment, tmp_path)
+    printed([SNAPLOOM, "init", "model"], environment, tmp_path)
+    model = tmp_path / "model" / "model.yaml"
+    declared = list(yaml.safe_load_all(model.read_text("utf-8")))
+    (output_,) = (one for one in declared if one["kind"] == "OutputDataset")
+    output_["spec"]["outputFolder"]["folderUri"] = "shm://trial/wide/"
+    model.write_text(yaml.safe_dump_all(declared), "utf-8")
+    printed([SNAPLOOM, "run", "--all", "-f", str(model)], environment, tmp_path)
+    listed = printed([SNAPLOOM, "snapshots", "shm://trial/wide/"], environment, tmp_path)
+    assert "2024-05-01" in listed
+
+
 def test_the_source_kind_of_the_page_is_run(spark: SparkSession, tmp_path: Path) -> None:
     library = tmp_path / "snaploom"
     environment = with_recipe("Add a source kind", library)

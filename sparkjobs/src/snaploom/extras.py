@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from snaploom.errors import SnaploomError
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint
+
+from snaploom.errors import IndexNotPossible, SnaploomError
 
 EXTRAS = {
     "numpy": "spark",
@@ -33,3 +36,34 @@ def missing_package(error: BaseException) -> PackageMissing | None:
             )
         seen = seen.__cause__ or seen.__context__
     return None
+
+
+def load_registered(
+    entry: EntryPoint,
+    what: str,
+    members: Iterable[str] = (),
+    error: type[SnaploomError] = IndexNotPossible,
+) -> object:
+    """Load the object of an entry point, which has `members`; `what` names its kind in messages.
+
+    Raises:
+        SnaploomError: an `error`, if its code cannot be loaded or is for another Snaploom.
+    """
+    try:
+        found: object = entry.load()
+    except (ImportError, AttributeError) as failure:
+        raise error(
+            f"{what} {entry.name} cannot be loaded: {failure}",
+            found=entry.value,
+            expected="a package whose modules can be imported",
+            hint="install what the package that registers it needs, or uninstall that package",
+        ) from failure
+    missing = [member for member in members if not hasattr(found, member)]
+    if missing:
+        raise error(
+            f"{what} {entry.name} lacks {', '.join(missing)}",
+            found=entry.value,
+            expected="what this version of Snaploom asks of it",
+            hint="install a version of the package that registers it which fits this Snaploom",
+        )
+    return found

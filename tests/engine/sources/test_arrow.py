@@ -21,6 +21,8 @@ from support.declared.sources import (
 from snaploom.errors import SnaploomError, SourceNotReadable, SourceSchemaInvalid
 from snaploom.files.typedfiles import open_ipc
 from snaploom.spark.failures import translate
+from snaploom.spark.hadoopstore import HadoopObjectStore
+from snaploom.spark.jvm import client_of
 
 pytestmark = pytest.mark.spark
 
@@ -181,6 +183,18 @@ def test_a_file_of_the_first_feather_is_refused_with_what_to_do(spark, tmp_path)
     error = outcome(spark, tmp_path / "*")
     assert isinstance(error, SourceNotReadable)
     assert "version 2" in str(error)
+
+
+def test_files_of_hdfs_are_read_as_local_ones(spark, hdfs, tmp_path):
+    store = HadoopObjectStore(client_of(spark), f"{hdfs}/arrow/", create=True)
+    for form in ("file", "stream"):
+        path = written(tmp_path / form, pa.table({"id": [1, 2], "form": [form] * 2}), form)
+        store.put(f"f={form}/a.arrow", path.read_bytes())
+    prefix = f"{store.uri}f={{f:STRING}}/"
+    source = reader(spark, files("arrow", f"{store.uri}*/*", sourceUriPrefix=prefix))
+    assert rows_at(source, NOW) == [(n, form, form) for n in (1, 2) for form in ("file", "stream")]
+    store.put("f=file/a.arrow", b"ARROW1 and no more")
+    assert isinstance(outcome(spark, f"{store.uri}*/*"), SourceNotReadable)
 
 
 def test_batches_without_columns_keep_their_rows(spark, tmp_path):

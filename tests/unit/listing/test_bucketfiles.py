@@ -12,7 +12,8 @@ from support.servers.s3servers import BUCKET, S3Server, environment_of
 
 from snaploom.files.listed import ListedFile, SparkNeeded
 from snaploom.files.stores import open_store
-from snaploom.sources.files.buckets import A_PAGE, BucketFiles, is_in_bucket
+from snaploom.policy.addresses import S3, kind_of
+from snaploom.sources.files.buckets import A_PAGE, BucketFiles
 from snaploom.sources.files.globs import files_of_folders, folders_with_files, is_hidden, list_files
 
 KEYS = ("a/1/x.parquet", "a/1/y.csv", "a/2/x.parquet", "a/_tmp/x.parquet", "a/1/.x", "a/z.parquet")
@@ -170,4 +171,4 @@ def test_objects_and_folders_exist_and_ends_are_read(place) -> None:
     ("uri", "expected"), [("s3://b/a", True), ("s3a://b/a", True), ("gs://b/a", False)]
 )
 def test_buckets_are_those_of_s3(uri, expected) -> None:
-    assert is_in_bucket(uri) is expected
+    assert (kind_of(uri) is S3) is expected

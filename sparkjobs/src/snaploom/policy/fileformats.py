@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
+from typing import cast
 
 from snaploom.errors import FormatNotAllowed
+from snaploom.extras import load_registered
 from snaploom.models.allowances import Allowances
 from snaploom.models.outputdataset import DataFormat
 
@@ -563,23 +565,10 @@ def file_format(name: str) -> FileFormat | None:
     found = next((one for one in BUILT_IN.values() if one.name.casefold() == folded), None)
     for entry in () if found else entry_points(group=ENTRY_POINTS):
         if entry.name.casefold() == folded:
-            return _loaded(entry)
+            members = FileFormat.__dataclass_fields__
+            loaded = load_registered(entry, "the file format", members, FormatNotAllowed)
+            return cast(FileFormat, loaded)
     return found
-
-
-def _loaded(entry: EntryPoint) -> FileFormat:
-    try:
-        found: object = entry.load()
-    except (ImportError, AttributeError) as error:
-        found = error
-    if isinstance(found, FileFormat):
-        return found
-    raise FormatNotAllowed(
-        f"the format {entry.name} cannot be loaded",
-        found=f"{entry.value}: {found}"[:200],
-        expected="a FileFormat of snaploom.policy.fileformats",
-        hint="install what the package that registers it needs, or uninstall that package",
-    )
 
 
 def format_of(name: str) -> FileFormat:

@@ -21,6 +21,7 @@ from snaploom.models.outputdataset import DataFormat, OutputDataset
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.bundles import read_places
 from snaploom.plan.tree import JoinNode, JoinTree
+from snaploom.policy.addresses import store_kind
 from snaploom.types.schemas import Array, Decimal, Field, Map, Simple, Struct, Type, split_path
 
 API_VERSION = "v3.1.0"
@@ -109,12 +110,12 @@ def _server(output: OutputDataset) -> JsonValue:
     parts = urlsplit(uri)
     data_format = folder.data_format.of_files.value.lower()
     server: dict[str, JsonValue] = {"server": "published", "environment": "production"}
-    if parts.scheme in ("s3", "s3a"):
-        location = f"s3://{parts.netloc}{parts.path}"
-        return {**server, "type": "s3", "location": location, "format": data_format}
     if parts.scheme in ("", "file"):
         return {**server, "type": "local", "path": parts.path, "format": data_format}
-    return {**server, "type": "custom", "location": uri, "format": data_format}
+    kind, named = store_kind(parts.scheme), "custom"
+    if kind is not None and kind.contract_type != named:
+        named, uri = kind.contract_type, f"{kind.schemes[0]}://{parts.netloc}{parts.path}"
+    return {**server, "type": named, "location": uri, "format": data_format}
 
 
 def _table(table: PublishedTable) -> JsonValue:
