@@ -1,13 +1,12 @@
-"""The table of simple types with a column for each system, and Arrow's types as Spark's."""
+"""Types of Arrow as Spark's, both ways."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from snaploom.types.schemas import (
     MOST_DIGITS,
+    SIMPLE_TYPES,
     Array,
     Decimal,
     Field,
@@ -20,39 +19,24 @@ from snaploom.types.schemas import (
 )
 
 
-@dataclass(frozen=True)
-class SimpleType:
-    """A type without parts, as each system has it."""
-
-    spark: str
-    """Spark's name in the JSON of schemas."""
-    sql: str
-    """Spark's name in SQL."""
-    arrow: pa.DataType
-    """The type of Arrow as which Spark exchanges it."""
-    wider: tuple[pa.DataType, ...] = ()
-    """Further types of Arrow whose values it holds."""
+def _of_alias(alias: str) -> pa.DataType:
+    is_zoned = alias == "timestamp[us, UTC]"
+    return pa.timestamp("us", "UTC") if is_zoned else pa.type_for_alias(alias)
 
 
-TABLE = (
-    SimpleType("boolean", "boolean", pa.bool_()),
-    SimpleType("byte", "tinyint", pa.int8()),
-    SimpleType("short", "smallint", pa.int16(), (pa.uint8(),)),
-    SimpleType("integer", "int", pa.int32(), (pa.uint16(),)),
-    SimpleType("long", "bigint", pa.int64(), (pa.uint32(),)),
-    SimpleType("float", "float", pa.float32(), (pa.float16(),)),
-    SimpleType("double", "double", pa.float64()),
-    SimpleType("string", "string", pa.string(), (pa.large_string(), pa.string_view())),
-    SimpleType("binary", "binary", pa.binary(), (pa.large_binary(), pa.binary_view())),
-    SimpleType("date", "date", pa.date32(), (pa.date64(),)),
-    SimpleType("timestamp", "timestamp", pa.timestamp("us", "UTC")),
-    SimpleType("timestamp_ntz", "timestamp_ntz", pa.timestamp("us")),
-    SimpleType("interval day to second", "interval day to second", pa.duration("us")),
-    SimpleType("void", "void", pa.null()),
-)
-
-_OF_SPARK = {row.spark: row.arrow for row in TABLE}
-_OF_ARROW = {kind: row.spark for row in TABLE for kind in (row.arrow, *row.wider)}
+_OF_SPARK = {each.spark: _of_alias(each.arrow) for each in SIMPLE_TYPES if each.arrow} | {
+    "interval day to second": pa.duration("us")
+}
+OF_SQL = {each.sql: _of_alias(each.arrow) for each in SIMPLE_TYPES if each.arrow and each.kept}
+"""Types of Arrow, as Spark exchanges them, by the names in SQL of those that indexes keep."""
+KEPT = {each.sql: _of_alias(each.kept) for each in SIMPLE_TYPES if each.kept}
+"""Types of Arrow in which indexes keep values, by the names in SQL."""
+_OF_ARROW = {kind: name for name, kind in _OF_SPARK.items()} | {
+    pa.uint8(): "short", pa.uint16(): "integer", pa.uint32(): "long", pa.float16(): "float",
+    pa.large_string(): "string", pa.string_view(): "string", pa.large_binary(): "binary",
+    pa.binary_view(): "binary", pa.date64(): "date",
+}  # fmt: skip
+"""Further types have values that Spark's type holds."""
 
 
 def arrow_type(wanted: Type) -> pa.DataType:

@@ -22,7 +22,18 @@ from snaploom.plan.bundle import Bundle
 from snaploom.plan.bundles import read_places
 from snaploom.plan.tree import JoinNode, JoinTree
 from snaploom.policy.addresses import store_kind
-from snaploom.types.schemas import Array, Decimal, Field, Map, Simple, Struct, Type, split_path
+from snaploom.types.schemas import (
+    SIMPLE_TYPES,
+    SQL_NAMES,
+    Array,
+    Decimal,
+    Field,
+    Map,
+    Simple,
+    Struct,
+    Type,
+    split_path,
+)
 
 API_VERSION = "v3.1.0"
 """Of the standard: the first with timestamps; newer readers take it too."""
@@ -33,12 +44,7 @@ DATA = "data"
 ENGINE = "snaploom"
 """Name of the engine of our checks."""
 
-_SQL_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
-_LOGICAL = {
-    "byte": "integer", "short": "integer", "integer": "integer", "long": "integer",
-    "float": "number", "double": "number", "boolean": "boolean", "date": "date",
-    "timestamp": "timestamp", "timestamp_ntz": "timestamp", "string": "string", "binary": "string",
-}  # fmt: skip
+_LOGICAL = {each.spark: each.logical for each in SIMPLE_TYPES}
 _UNITS = ("year", "month", "week", "day", "hour", "minute", "second")
 _DESCRIPTIONS = ("description", "comment")
 _SEVERITIES = {CheckMode.FAIL: "error", CheckMode.WARN: "warning"}
@@ -92,7 +98,7 @@ def physical_type(type_: Type) -> str:
     """A type as Spark's SQL writes it, with the parts of structs."""
     match type_:
         case Simple(name):
-            return _SQL_NAMES.get(name, name)
+            return SQL_NAMES.get(name, name)
         case Decimal(precision, scale):
             return f"decimal({precision},{scale})"
         case Array(element):

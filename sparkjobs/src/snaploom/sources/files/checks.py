@@ -19,16 +19,12 @@ from snaploom.policy.fileformats import FileFormat, format_of
 from snaploom.sources.files.footers import read_footers
 from snaploom.sources.files.globs import escape_glob
 from snaploom.spark.jvm import FileEnds, client_of
-from snaploom.spark.types import HIVE_PLACE, fold_case, struct_of
+from snaploom.spark.types import HIVE_PLACE, SIMPLE, fold_case, struct_of
+from snaploom.types.schemas import SIMPLE_TYPES
 
 # Types that files have, against those that are declared for them (decision 0043).
 
-_DIGITS: Mapping[type[spark.DataType], int] = {
-    spark.ByteType: 3,
-    spark.ShortType: 5,
-    spark.IntegerType: 10,
-    spark.LongType: 19,
-}
+_DIGITS = {type(SIMPLE[each.sql]): each.digits for each in SIMPLE_TYPES if each.digits}
 """Whole numbers, each wider than those before it, and the most digits of one."""
 _EXACT_IN: Mapping[type[spark.DataType], tuple[type[spark.DataType], ...]] = {
     spark.FloatType: (spark.ByteType, spark.ShortType),

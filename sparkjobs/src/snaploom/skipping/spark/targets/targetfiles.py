@@ -36,6 +36,7 @@ from snaploom.skipping.spark.relations.janino import JavaRule, cause_of
 from snaploom.skipping.spark.targets.relationfiles import first_files, relation_files
 from snaploom.spark.gate import SqlPlace, check_resolved, checked_expression
 from snaploom.spark.jvm import jvm_of, qualified_uri, readable_uri
+from snaploom.types.arrow import OF_SQL
 
 # Reader of a target: in the user's session to know it, in one of our own to build.
 
@@ -328,12 +329,7 @@ def _numbers(joined: str) -> list[int]:
 
 _HINT = "speak of partition columns and of _metadata.file_path only"
 
-_SPARK_TYPES = {
-    "string": pa.string(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-}
+_SPARK_TYPES = {name: OF_SQL[name] for name in ("date", "timestamp", "timestamp_ntz")}
 """Arrow types that Spark takes, where they are not those in which values are kept."""
 
 
