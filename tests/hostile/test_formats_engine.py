@@ -20,7 +20,7 @@ from snaploom.cli.index.describe import counted
 from snaploom.errors import FormatNotAllowed, SnaploomError, SourceSchemaInvalid, TargetNotIndexable
 from snaploom.models.allowances import Allowances
 from snaploom.policy.fileformats import AVRO_CLASS, BUILT_IN, REFUSED
-from snaploom.policy.formatfaults import format_faults
+from snaploom.policy.formatfaults import format_findings, source_place
 from snaploom.skipping.core.definition import ReaderFingerprint, SkippingDefinition, Target
 from snaploom.skipping.lifecycle.description import Description
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
@@ -201,9 +201,9 @@ def test_options_of_the_list_are_read_by_spark(spark: SparkSession, tmp_path: Pa
 
 
 def test_avro_is_read_by_its_name_and_not_by_its_class() -> None:
-    (fault,) = format_faults(AVRO_CLASS, {}, Allowances())
+    (fault,) = format_findings(AVRO_CLASS, {}, Allowances(), source_place(""))
     assert "write `avro`" in fault.hint
-    assert format_faults("Avro", {}, Allowances()) == ()
+    assert format_findings("Avro", {}, Allowances(), source_place("")) == ()
 
 
 def spark_object(spark: SparkSession, name: str):  # type: ignore[no-untyped-def]

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -86,104 +85,64 @@ def as_it_is(table: pa.Table, _: DataFile) -> pa.Table:
     return table
 
 
-class _OpenFile(Protocol):
+@dataclass(frozen=True)
+class _OpenFile:
     """A file whose schema is known."""
 
-    @property
-    def rows(self) -> int | None:
-        """In all of it; None where only reading shows that."""
-        ...
-
-    @property
-    def width(self) -> int:
-        """Columns."""
-        ...
-
-    def table(self, columns: Sequence[str] | None, limit: int) -> pa.Table:
-        """The first rows, of some columns or of all."""
-        ...
+    rows: int | None
+    """In all of it; None where only reading shows that."""
+    width: int
+    """Columns."""
+    table: Callable[[Sequence[str] | None, int], pa.Table]
+    """The first rows, of some columns or of all."""
 
 
-class _Parquet:
-    def __init__(self, source: RangedFile) -> None:
-        self._opened = pq.ParquetFile(source)
+def _parquet(source: RangedFile) -> _OpenFile:
+    opened = pq.ParquetFile(source)
+    schema = opened.schema_arrow
 
-    @property
-    def rows(self) -> int | None:
-        return int(self._opened.metadata.num_rows)
+    def table(columns: Sequence[str] | None, limit: int) -> pa.Table:
+        batches = opened.iter_batches(_BATCH, columns=None if columns is None else list(columns))
+        return _first_rows(batches, schema, columns, limit)
 
-    @property
-    def width(self) -> int:
-        return len(self._opened.schema_arrow)
+    return _OpenFile(int(opened.metadata.num_rows), len(schema), table)
 
-    def table(self, columns: Sequence[str] | None, limit: int) -> pa.Table:
+
+def _orc(source: RangedFile) -> _OpenFile:
+    opened = paorc.ORCFile(pa.PythonFile(source, "r"))
+
+    def table(columns: Sequence[str] | None, limit: int) -> pa.Table:
         names = None if columns is None else list(columns)
-        batches = self._opened.iter_batches(_BATCH, columns=names)
-        return _first_rows(batches, self._opened.schema_arrow, columns, limit)
+        stripes = (opened.read_stripe(n, names) for n in range(opened.nstripes))
+        return _first_rows(stripes, opened.schema, columns, limit)
+
+    return _OpenFile(int(opened.nrows), len(opened.schema), table)
 
 
-class _Orc:
-    def __init__(self, source: RangedFile) -> None:
-        self._opened = paorc.ORCFile(pa.PythonFile(source, "r"))
+def _avro(source: RangedFile) -> _OpenFile:
+    opened = open_avro(io.BufferedReader(source, _BUFFER))
 
-    @property
-    def rows(self) -> int | None:
-        return int(self._opened.nrows)
+    def table(columns: Sequence[str] | None, limit: int) -> pa.Table:
+        found = avro_table(opened.schema, list(islice(opened.records, min(limit, AVRO_ROWS))))
+        return found if columns is None else found.select(columns)
 
-    @property
-    def width(self) -> int:
-        return len(self._opened.schema)
-
-    def table(self, columns: Sequence[str] | None, limit: int) -> pa.Table:
-        names = None if columns is None else list(columns)
-        stripes = (self._opened.read_stripe(n, names) for n in range(self._opened.nstripes))
-        return _first_rows(stripes, self._opened.schema, columns, limit)
+    fields = opened.schema.get("fields")
+    return _OpenFile(None, len(fields) if isinstance(fields, list) else 0, table)
 
 
-class _Avro:
-    def __init__(self, source: RangedFile) -> None:
-        self._opened = open_avro(io.BufferedReader(source, _BUFFER))
+def _of_ours(place: str, source: RangedFile) -> _OpenFile:
+    opened = reader_at(place)(pa.PythonFile(io.BufferedReader(source, _BUFFER), "r"))
 
-    @property
-    def rows(self) -> int | None:
-        return None
+    def table(columns: Sequence[str] | None, limit: int) -> pa.Table:
+        found = _first_rows(opened, opened.schema, None, limit)
+        return found if columns is None else found.select(columns)
 
-    @property
-    def width(self) -> int:
-        fields = self._opened.schema.get("fields")
-        return len(fields) if isinstance(fields, list) else 0
-
-    def table(self, columns: Sequence[str] | None, limit: int) -> pa.Table:
-        records = list(islice(self._opened.records, min(limit, AVRO_ROWS)))
-        table = avro_table(self._opened.schema, records)
-        return table if columns is None else table.select(columns)
-
-
-class _Typed:
-    def __init__(self, place: str, source: RangedFile) -> None:
-        file = pa.PythonFile(io.BufferedReader(source, _BUFFER), "r")
-        self._opened = reader_at(place)(file)
-
-    @property
-    def rows(self) -> int | None:
-        return None
-
-    @property
-    def width(self) -> int:
-        return len(self._opened.schema)
-
-    def table(self, columns: Sequence[str] | None, limit: int) -> pa.Table:
-        table = _first_rows(self._opened, self._opened.schema, None, limit)
-        return table if columns is None else table.select(columns)
+    return _OpenFile(None, len(opened.schema), table)
 
 
 _READERS: dict[str, Callable[[RangedFile], _OpenFile]] = {
-    "parquet": _Parquet, "orc": _Orc, "avro": _Avro,
-    **{
-        each.name: partial(_Typed, each.reader)
-        for each in known_formats()
-        if each.reader
-    },
+    "parquet": _parquet, "orc": _orc, "avro": _avro,
+    **{each.name: partial(_of_ours, each.reader) for each in known_formats() if each.reader},
 }  # fmt: skip
 TYPED_FORMATS = frozenset(_READERS)
 """Formats of files whose columns have types."""

@@ -302,7 +302,7 @@ class FileFormat:
     has_elements: bool = False
     """Whether fields are elements, which may stand several times in a record."""
     has_headers: bool = False
-    """Whether records are laid out as options say, and a header may name the columns."""
+    """Whether records are laid out by options, and a header may name the columns."""
     same_bytes: frozenset[tuple[str, str]] = frozenset()
     """Types of a file and declared ones, which the reader takes for each other unchanged."""
     settings: Mapping[str, str] | None = None

@@ -30,30 +30,6 @@ _UNKNOWN = "options go into the configuration of Hadoop, where they can name cla
 
 
 @dataclass(frozen=True)
-class FormatFault:
-    """A format or an option that a declaration may not have."""
-
-    code: str
-    option: str | None
-    """The option; None for the format itself."""
-    message: str
-    found: str
-    """The value found; never the value of an option that may hold a secret."""
-    expected: str
-    hint: str
-
-
-def format_faults(
-    name: str, options: Mapping[str, str], allow: Allowances
-) -> tuple[FormatFault, ...]:
-    """Faults of a declared format and its options."""
-    found = allowed_format(name, allow)
-    if found is None:
-        return (_format_fault(name),)
-    return tuple(_option_faults(found, options, allow))
-
-
-@dataclass(frozen=True)
 class FormatPlace:
     """Where a resource declares a format and its options."""
 
@@ -62,9 +38,22 @@ class FormatPlace:
     format: str
     options: str
 
-    def of(self, fault: FormatFault) -> str:
-        """Field path of the fault."""
-        return self.format if fault.option is None else f"{self.options}.{fault.option}"
+    def finding(
+        self, option: str | None, message: str, found: str, expected: str, hint: str
+    ) -> Finding:
+        """A fault of an option, or of the format itself (None).
+
+        `found` is never the value of an option that may hold a secret.
+        """
+        return make_finding(
+            FORMAT_CODE if option is None else OPTION_CODE,
+            message,
+            resource=self.resource,
+            path=self.format if option is None else f"{self.options}.{option}",
+            found=found,
+            expected=expected,
+            hint=hint,
+        )
 
 
 def source_place(resource: str) -> FormatPlace:
@@ -80,19 +69,11 @@ def target_place(resource: str) -> FormatPlace:
 def format_findings(
     name: str, options: Mapping[str, str], allow: Allowances, place: FormatPlace
 ) -> tuple[Finding, ...]:
-    """Faults of a format and its options, as findings."""
-    return tuple(
-        make_finding(
-            fault.code,
-            fault.message,
-            resource=place.resource,
-            path=place.of(fault),
-            found=fault.found,
-            expected=fault.expected,
-            hint=fault.hint,
-        )
-        for fault in format_faults(name, options, allow)
-    )
+    """Faults of a declared format and its options."""
+    found = allowed_format(name, allow)
+    if found is None:
+        return (_unlisted_format(name, place),)
+    return tuple(_option_findings(found, options, allow, place))
 
 
 def require_format(
@@ -103,11 +84,11 @@ def require_format(
     Raises:
         FormatNotAllowed: the format or an option is on no list.
     """
-    for fault in format_faults(name, options, allow):
+    for fault in format_findings(name, options, allow, place):
         raise FormatNotAllowed(
             fault.message,
             resource=place.resource or None,
-            path=place.of(fault),
+            path=fault.path,
             found=fault.found,
             expected=fault.expected,
             hint=fault.hint,
@@ -115,13 +96,12 @@ def require_format(
     return spark_format(name, allow)
 
 
-def _format_fault(name: str) -> FormatFault:
+def _unlisted_format(name: str, place: FormatPlace) -> Finding:
     shown = name[:_LONGEST_SHOWN]
     names = format_names()
     by_class = next((each.name for each in BUILT_IN.values() if each.spark_name == name), "")
     guess = f"write `{by_class}`" if by_class else did_you_mean(name, names)
-    return FormatFault(
-        FORMAT_CODE,
+    return place.finding(
         None,
         "this is not a file format that may be read",
         shown,
@@ -131,9 +111,9 @@ def _format_fault(name: str) -> FormatFault:
     )
 
 
-def _option_faults(
-    file_format: FileFormat, options: Mapping[str, str], allow: Allowances
-) -> Iterator[FormatFault]:
+def _option_findings(
+    file_format: FileFormat, options: Mapping[str, str], allow: Allowances, place: FormatPlace
+) -> Iterator[Finding]:
     found = file_format.name
     listed = {option.casefold(): holds for option, holds in file_format.options.items()}
     added = frozenset(entry.casefold() for entry in allow.options)
@@ -141,8 +121,8 @@ def _option_faults(
     for option, value in options.items():
         folded = option.casefold()
         if folded in given:
-            yield FormatFault(
-                OPTION_CODE, option, "an option is given twice, since case does not count",
+            yield place.finding(
+                option, "an option is given twice, since case does not count",
                 option, "every option once", "remove one of the two",
             )  # fmt: skip
         given.add(folded)
@@ -150,31 +130,30 @@ def _option_faults(
             continue
         holds = listed.get(folded)
         if holds is None:
-            yield _unlisted(file_format, option)
+            yield _unlisted_option(file_format, option, place)
         elif not holds.fits(value):
-            yield FormatFault(
-                OPTION_CODE, option, f"the option of {found} cannot hold this",
+            yield place.finding(
+                option, f"the option of {found} cannot hold this",
                 value[:_LONGEST_SHOWN], holds.expected, holds.hint,
             )  # fmt: skip
     missing = file_format.missing_option and file_format.missing_option(options)
     if missing is not None:
         option, value, expected = missing
-        yield FormatFault(
-            OPTION_CODE, option, "JSON in lines cannot be read in this character set as it stands",
+        yield place.finding(
+            option, "JSON in lines cannot be read in this character set as it stands",
             value[:_LONGEST_SHOWN], expected,
             "set these options (lines have no byte order mark then), or convert the files to "
             f"UTF-8, such as by `iconv -f {value[:_LONGEST_SHOWN]} -t UTF-8`, and leave this out",
         )  # fmt: skip
 
 
-def _unlisted(file_format: FileFormat, option: str) -> FormatFault:
+def _unlisted_option(file_format: FileFormat, option: str, place: FormatPlace) -> Finding:
     found = file_format.name
     shown = option[:_LONGEST_SHOWN]
     reasons = {name.casefold(): reason for name, reason in REFUSED.items()}
     reason = reasons.get(option.casefold())
     guess = "" if reason else did_you_mean(option, file_format.options)
-    return FormatFault(
-        OPTION_CODE,
+    return place.finding(
         option,
         f"this option of {found} may not be given: {reason or _UNKNOWN}",
         shown,

@@ -23,7 +23,7 @@ from snaploom.models.common import NANOS_PER_MICROSECOND
 from snaploom.models.datasource import HdfsLike
 from snaploom.policy.fileformats import FileFormat, format_of
 from snaploom.policy.formatfaults import require_format, source_place
-from snaploom.sources.files.checks import FileChecks
+from snaploom.sources.files.checks import FileChecks, TypedFiles
 from snaploom.sources.files.csv import (
     CsvLayout,
     common_schema,
@@ -33,7 +33,6 @@ from snaploom.sources.files.csv import (
 )
 from snaploom.sources.files.globs import escape_glob
 from snaploom.sources.files.snapshots import CapturedFile, FileListing, shown
-from snaploom.sources.files.typed import TypedFiles
 from snaploom.sources.files.values import ValueChecks
 from snaploom.sources.prefix import (
     Capture,

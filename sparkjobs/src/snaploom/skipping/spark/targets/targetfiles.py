@@ -258,7 +258,7 @@ def columns_frame(
         from other files than the first one, or has to list them.
     """
     is_merged = any(name.lower() == _MERGE for name in options)
-    # Of Parquet alone Spark looks into the first file by name only, unless it merges schemas.
+    # Of Parquet Spark looks into the first file by name only, unless it merges schemas.
     if not format_of(file_format).has_footers or is_merged or PATTERN.search(path):
         return None
     if str(spark.conf.get(_MERGES)).lower() != "false" or not _is_listed_plainly(spark, options):
