@@ -4,6 +4,7 @@ import datetime as dt
 from decimal import Decimal
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JError
@@ -19,7 +20,7 @@ from support.declared.sources import (
 )
 
 from snaploom.errors import SnaploomError, SourceNotReadable, SourceSchemaInvalid
-from snaploom.files.typedfiles import open_ipc
+from snaploom.files.typedfiles import conform, open_ipc
 from snaploom.spark.failures import translate
 from snaploom.spark.hadoopstore import HadoopObjectStore
 from snaploom.spark.jvm import client_of
@@ -183,6 +184,19 @@ def test_a_file_of_the_first_feather_is_refused_with_what_to_do(spark, tmp_path)
     error = outcome(spark, tmp_path / "*")
     assert isinstance(error, SourceNotReadable)
     assert "version 2" in str(error)
+
+
+@pytest.mark.parametrize("view", [(13, 0, 0, 99), (13, 0, 7, 0), (13, 0, -1, 0), (-1, 0, 0, 0)])
+def test_a_text_outside_of_its_file_is_an_error_and_ends_no_process(view):
+    good = pa.array([None, "thirteen bytes"], pa.string_view())
+    valid, views, content = good.buffers()
+    spoilt = np.frombuffer(views, np.int32).copy()
+    spoilt[:4] = view  # of NULL, where anything may stand
+    bad = pa.Array.from_buffers(pa.string_view(), 2, [valid, pa.py_buffer(spoilt), content])
+    assert conform(bad, pa.string()).to_pylist() == [None, "thirteen bytes"]
+    bad = pa.Array.from_buffers(pa.string_view(), 1, [None, pa.py_buffer(spoilt), content])
+    with pytest.raises(ValueError, match="outside of the file"):
+        conform(bad, pa.string())
 
 
 def test_files_of_hdfs_are_read_as_local_ones(spark, hdfs, tmp_path):

@@ -10,6 +10,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,6 +29,8 @@ LARGEST = (1 << 31) - (1 << 20)
 _ROWS = 10_000
 """Rows that a worker gives at once, whatever batches the file has."""
 _LOCAL = re.compile("^file:/+")
+_INLINE = 12
+"""Bytes of a text that lie in its view itself."""
 FAULTS = (ValueError, OSError, LookupError, TypeError, ArithmeticError, EOFError, pa.ArrowException)
 """What readers raise about a file that is not whole, or not of its format."""
 
@@ -96,8 +99,18 @@ def open_ipc(file: pa.NativeFile) -> pa.RecordBatchReader:
         stream = pa.ipc.open_stream(file)
         return pa.RecordBatchReader.from_batches(stream.schema, _to_the_mark(file, stream))
     whole = pa.ipc.open_file(file)
-    batches = (whole.get_batch(number) for number in range(whole.num_record_batches))
+    file.seek(len(_FILE) + 2)  # padded to eight bytes, before the same messages as of a stream
+    batches = _as_many(pa.ipc.open_stream(file), whole.num_record_batches)
     return pa.RecordBatchReader.from_batches(whole.schema, batches)
+
+
+def _as_many(stream: pa.RecordBatchReader, number: int) -> Iterator[pa.RecordBatch]:
+    """Batches of a file, as many as its footer has; by a damaged one, some would be left out."""
+    count = 0
+    for count, batch in enumerate(stream, 1):
+        yield batch
+    if count != number:
+        raise ValueError(f"it has {count} batches, and {number} in its footer")
 
 
 def _to_the_mark(file: pa.NativeFile, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
@@ -197,7 +210,26 @@ def conform(values: pa.Array, wanted: pa.DataType) -> pa.Array:
         if not pa.types.is_list(own):
             values = values.cast(pa.list_(own.value_type))
         return _around(values, wanted, conform(values.values, wanted.value_type))
-    return values.cast(wanted)
+    is_view = pa.types.is_string_view(own) or pa.types.is_binary_view(own)
+    return (_sound(values) if is_view else values).cast(wanted)
+
+
+def _sound(views: pa.Array) -> pa.Array:
+    """The same texts, each within its buffer, which Arrow's own validation does not look at."""
+    _, buffer, *contents = views.buffers()
+    if not len(views) or buffer is None:
+        return views
+    found = np.frombuffer(buffer, np.int32).reshape(-1, 4)[views.offset :][: len(views)].copy()
+    found[views.is_null().to_numpy(zero_copy_only=False)] = 0
+    length, place, start = found[:, 0], found[:, 2], found[:, 3]
+    is_apart = length > _INLINE
+    ends = np.array([content.size for content in contents] or [-1], np.int64)
+    known = np.clip(place, 0, len(ends) - 1)
+    is_there = (place == known) & (start >= 0) & (start.astype(np.int64) + length <= ends[known])
+    if (length < 0).any() or not is_there[is_apart].all():
+        raise ValueError("a text of it lies outside of the file")
+    parts = [views.is_valid().buffers()[1] if views.null_count else None, pa.py_buffer(found)]
+    return pa.Array.from_buffers(views.type, len(views), [*parts, *contents], views.null_count)
 
 
 def _around(values: pa.Array, wanted: pa.DataType, inner: pa.Array) -> pa.Array:

@@ -98,7 +98,7 @@ def _without_files(resource: SkippingIndex, field: str, found: str) -> Findings:
     return (
         make_finding(
             "SL177",
-            "an index is about files that Spark lists, and this target has none",
+            "an index is about files that Spark reads itself, and this target has none",
             resource=resource.identity,
             path=f"spec.target.{field}",
             found=found,
