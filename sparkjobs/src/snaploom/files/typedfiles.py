@@ -107,7 +107,8 @@ def open_ipc(file: pa.NativeFile) -> pa.RecordBatchReader:
 def _as_many(stream: pa.RecordBatchReader, number: int) -> Iterator[pa.RecordBatch]:
     """Batches of a file, as many as its footer has; by a damaged one, some would be left out."""
     count = 0
-    for count, batch in enumerate(stream, 1):
+    for batch in stream:
+        count += 1  # noqa: SIM113 (it is needed after the last one)
         yield batch
     if count != number:
         raise ValueError(f"it has {count} batches, and {number} in its footer")
