@@ -108,7 +108,7 @@ def _as_many(stream: pa.RecordBatchReader, number: int) -> Iterator[pa.RecordBat
     """Batches of a file, as many as its footer has; by a damaged one, some would be left out."""
     count = 0
     for batch in stream:
-        count += 1  # noqa: SIM113 (it is needed after the last one)
+        count += 1
         yield batch
     if count != number:
         raise ValueError(f"it has {count} batches, and {number} in its footer")
