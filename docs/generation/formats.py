@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from generation.markdown import NOTE, table
-from snaploom.policy.fileformats import FORMATS, OF_FILES, REFUSED, Holds
+from snaploom.policy.fileformats import BUILT_IN, OF_FILES, REFUSED, Holds
 from snaploom.policy.sqlconditions import FUNCTIONS
 
 
@@ -34,9 +34,12 @@ def formats_page() -> str:
 
 
 def _formats() -> Iterator[str]:
-    for name, options in FORMATS.items():
+    for name, each in BUILT_IN.items():
+        options = each.options
         yield f"## `{name}`\n"
         own = {option: holds for option, holds in options.items() if option not in OF_FILES}
+        if each.reader:
+            yield "Read by PyArrow in Spark's workers, not by Spark itself.\n"
         if own:
             yield _options(own)
         elif options:

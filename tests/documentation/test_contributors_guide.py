@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
@@ -94,6 +95,33 @@ def test_the_index_type_of_the_page_loses_no_row_and_skips_files(tmp_path: Path)
     query = f"SELECT * FROM parquet.`{data}` WHERE id = 64"
     explain = [SNAPLOOM, "index", "explain", query, "--location", indexes]
     assert "1 of 2 files" in printed(explain, environment, tmp_path)
+
+
+def test_the_file_format_of_the_page_is_found_and_run(spark: SparkSession, tmp_path: Path) -> None:
+    environment = installed("Add a file format", tmp_path)
+    printed([sys.executable, "-m", "pytest", "-q", "test_npy.py"], environment, tmp_path)
+    (tmp_path / "data").mkdir()
+    rows = np.array([(n, "ab"[n % 2]) for n in range(20_000)], [("id", "i8"), ("name", "U1")])
+    np.save(tmp_path / "data/orders.npy", rows)
+    model = str(tmp_path / "model")
+    printed([SNAPLOOM, "init", model, "--from", f"{tmp_path}/data"], environment, tmp_path)
+    printed([SNAPLOOM, "run", "orders-wide", "-f", model], environment, tmp_path)
+    read = snaploom.read(spark, f"{model}/wide/").select("data.id", "data.name")
+    assert sorted(map(tuple, read.collect())) == rows.tolist()
+
+
+def test_an_output_is_published_in_the_store_of_the_page(tmp_path: Path) -> None:
+    environment = installed("Add an object store", tmp_path) | {"SHM": str(tmp_path / "memory")}
+    printed([sys.executable, "-m", "pytest", "-q", "test_shm.py"], environment, tmp_path)
+    printed([SNAPLOOM, "init", "model"], environment, tmp_path)
+    model = tmp_path / "model" / "model.yaml"
+    declared = list(yaml.safe_load_all(model.read_text("utf-8")))
+    (output_,) = (one for one in declared if one["kind"] == "OutputDataset")
+    output_["spec"]["outputFolder"]["folderUri"] = "shm://trial/wide/"
+    model.write_text(yaml.safe_dump_all(declared), "utf-8")
+    printed([SNAPLOOM, "run", "--all", "-f", str(model)], environment, tmp_path)
+    listed = printed([SNAPLOOM, "snapshots", "shm://trial/wide/"], environment, tmp_path)
+    assert "2024-05-01" in listed
 
 
 def test_the_source_kind_of_the_page_is_run(spark: SparkSession, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ from snaploom.plan.tree import JoinNode
 from snaploom.plugins.flint.client import translated
 from snaploom.plugins.flint.store import open_opensearch_base
 from snaploom.plugins.flint.values import written
-from snaploom.policy.fileformats import FormatPlace, require_format
+from snaploom.policy.formatfaults import FormatPlace, require_format
 from snaploom.project.results import Run, Runs
 from snaploom.run.clusterobjects import ClusterLease
 from snaploom.run.declarations import read_bundle_file, read_declarations, refuse, unstarted_report

@@ -19,7 +19,8 @@ from support.hostile.listener import Listener, listening
 from snaploom.cli.index.describe import counted
 from snaploom.errors import FormatNotAllowed, SnaploomError, SourceSchemaInvalid, TargetNotIndexable
 from snaploom.models.allowances import Allowances
-from snaploom.policy.fileformats import AVRO_CLASS, FORMATS, REFUSED, format_faults
+from snaploom.policy.fileformats import AVRO_CLASS, BUILT_IN, REFUSED
+from snaploom.policy.formatfaults import format_findings, source_place
 from snaploom.skipping.core.definition import ReaderFingerprint, SkippingDefinition, Target
 from snaploom.skipping.lifecycle.description import Description
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
@@ -178,7 +179,7 @@ def test_xml_data_fetches_nothing(
 @pytest.mark.parametrize("data_format", OPTIONS)
 def test_every_option_that_spark_knows_is_judged(spark: SparkSession, data_format: str) -> None:
     known = set(spark_object(spark, OPTIONS[data_format]).getAllOptions().mkString(" ").split())
-    judged = {*FORMATS[data_format], *REFUSED}
+    judged = {*BUILT_IN[data_format].options, *REFUSED}
     assert {option.casefold() for option in known} <= {option.casefold() for option in judged}
 
 
@@ -186,7 +187,10 @@ def test_every_option_of_files_that_spark_knows_is_judged(spark: SparkSession) -
     found = spark_object(spark, "catalyst.FileSourceOptions")
     names = {method.getName() for method in found.getClass().getMethods()}
     constants = [name for name in (*OF_FILES, *SINCE_4_3) if name in names]
-    assert {str(getattr(found, name)()) for name in constants} <= {*FORMATS["text"], *REFUSED}
+    assert {str(getattr(found, name)()) for name in constants} <= {
+        *BUILT_IN["text"].options,
+        *REFUSED,
+    }
 
 
 def test_options_of_the_list_are_read_by_spark(spark: SparkSession, tmp_path: Path) -> None:
@@ -197,9 +201,9 @@ def test_options_of_the_list_are_read_by_spark(spark: SparkSession, tmp_path: Pa
 
 
 def test_avro_is_read_by_its_name_and_not_by_its_class() -> None:
-    (fault,) = format_faults(AVRO_CLASS, {}, Allowances())
+    (fault,) = format_findings(AVRO_CLASS, {}, Allowances(), source_place(""))
     assert "write `avro`" in fault.hint
-    assert format_faults("Avro", {}, Allowances()) == ()
+    assert format_findings("Avro", {}, Allowances(), source_place("")) == ()
 
 
 def spark_object(spark: SparkSession, name: str):  # type: ignore[no-untyped-def]

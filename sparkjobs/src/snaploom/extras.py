@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint, entry_points
 
-from snaploom.errors import SnaploomError
+from snaploom.errors import IndexNotPossible, SnaploomError
 
 EXTRAS = {
     "numpy": "spark",
@@ -64,3 +65,34 @@ def plugged(group: str, name: str, what: str) -> object:
         expected="a plug-in that registers it; Snaploom's own are in snaploom.plugins",
         hint="install snaploom with all its packages: pip install --force-reinstall snaploom",
     )
+
+
+def load_registered(
+    entry: EntryPoint,
+    what: str,
+    members: Iterable[str] = (),
+    error: type[SnaploomError] = IndexNotPossible,
+) -> object:
+    """Load the object of an entry point, which has `members`; `what` names its kind in messages.
+
+    Raises:
+        SnaploomError: an `error`, if its code cannot be loaded or is for another Snaploom.
+    """
+    try:
+        found: object = entry.load()
+    except (ImportError, AttributeError) as failure:
+        raise error(
+            f"{what} {entry.name} cannot be loaded: {failure}",
+            found=entry.value,
+            expected="a package whose modules can be imported",
+            hint="install what the package that registers it needs, or uninstall that package",
+        ) from failure
+    missing = [member for member in members if not hasattr(found, member)]
+    if missing:
+        raise error(
+            f"{what} {entry.name} lacks {', '.join(missing)}",
+            found=entry.value,
+            expected="what this version of Snaploom asks of it",
+            hint="install a version of the package that registers it which fits this Snaploom",
+        )
+    return found

@@ -9,15 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from support.declared.sources import NOW, files, reader, rows_at
+from support.declared.sources import NOW, files, reader, rows_at, saved
 
 from snaploom.errors import SnaploomError, SourceSchemaInvalid
-from snaploom.models.allowances import NO_ALLOWANCES
-from snaploom.policy.fileformats import spark_format
 
 pytestmark = pytest.mark.spark
 
-FORMATS = ("parquet", "orc", "avro")
+FORMATS = ("parquet", "orc", "avro", "arrow")
 MOMENT = dt.datetime(2020, 1, 2, 3, 4, 5, 678901)
 DAY = dt.date(2020, 1, 2)
 
@@ -131,8 +129,9 @@ def test_each_file_type_read_as_each_declared_type_gives_its_values_or_an_error(
     read = set()
     for number, (own, values) in enumerate(FILES.items()):
         folder = f"{tmp_path}/{number}"
-        frame = spark.createDataFrame([(value,) for value in values], f"v {own}").coalesce(1)
-        frame.write.format(spark_format(data_format, NO_ALLOWANCES)).save(folder)
+        saved(
+            spark.createDataFrame([(value,) for value in values], f"v {own}"), data_format, folder
+        )
         for name, declared in DECLARED.items():
             found = outcome(spark, data_format, folder, declared)
             if isinstance(found, list):

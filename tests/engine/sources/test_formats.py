@@ -12,7 +12,7 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
-from support.declared.sources import NOW, a_bundle, files, reader, rows_at
+from support.declared.sources import NOW, a_bundle, files, reader, rows_at, saved
 
 from snaploom.errors import FormatNotAllowed, SnaploomError, SourceNotReadable, SourceSchemaInvalid
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
@@ -124,7 +124,7 @@ def test_a_declared_schema_is_what_is_read(spark, tmp_path):
     assert [tuple(row) for row in read.collect()] == [(1, "x")]
 
 
-@pytest.mark.parametrize("data_format", ["parquet", "orc", "avro", "json"])
+@pytest.mark.parametrize("data_format", ["parquet", "orc", "avro", "json", "arrow"])
 def test_a_file_that_is_not_of_its_format_is_named(spark, tmp_path, data_format):
     (tmp_path / "a.data").write_bytes(b"\x00not a file of any format" * 9)
 
@@ -232,10 +232,9 @@ def test_a_file_that_was_cut_short_is_named_whether_it_is_met_early_or_late(spar
     assert "\tat " not in str(error)
 
 
-@pytest.mark.parametrize("data_format", ["parquet", "avro"])
+@pytest.mark.parametrize("data_format", ["parquet", "avro", "arrow"])
 def test_an_empty_file_is_not_taken_for_no_rows(spark, tmp_path, data_format):
-    named = spark_format(data_format, NO_ALLOWANCES)
-    frame(spark).coalesce(1).write.format(named).save(f"{tmp_path}/d")
+    saved(frame(spark), data_format, f"{tmp_path}/d")
     (tmp_path / "d" / "zero").write_bytes(b"")
 
     with pytest.raises(SourceNotReadable, match="zero bytes") as caught:

@@ -1,15 +1,21 @@
 """Declared sources and bundles of them, as short as tests want them."""
 
+import contextlib
+from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from snaploom.files.listed import NoOtherFiles
+from snaploom.files.typedfiles import FAULTS, Reader
+from snaploom.models.allowances import NO_ALLOWANCES
 from snaploom.models.common import EpochNanos, parse_instant
 from snaploom.models.datasource import DataSource
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.intervals import SourceSnapshots
+from snaploom.policy.fileformats import spark_format
 from snaploom.sources.port import SourceReader
 from snaploom.sources.readers import open_source
 from snaploom.sources.sourcefiles import SourceFiles, listed_without_spark
@@ -76,6 +82,30 @@ def reader(
 def without_spark(spec: dict[str, Any], *others: DataSource) -> SourceSnapshots | None:
     """The snapshots of a source named `orders`, without a session; None where one is needed."""
     return listed_without_spark(a_bundle(spec, *others), "orders", SourceFiles(NoOtherFiles()))
+
+
+def saved(frame: DataFrame, data_format: str, folder: str) -> None:
+    """Write the rows of a frame as one file of a format, by Spark or by PyArrow."""
+    if data_format != "arrow":
+        writer = frame.coalesce(1).write.format(spark_format(data_format, NO_ALLOWANCES))
+        writer.save(folder)
+        return
+    table = frame.toArrow()
+    Path(folder).mkdir(parents=True)
+    with pa.ipc.new_file(f"{folder}/part.arrow", table.schema) as out:
+        out.write_table(table)
+
+
+def cuts_that_pass(reader: Reader, whole: bytes) -> list[int]:
+    """Bytes after which a file can end without an error of its reader; it must be read whole."""
+    for batch in reader(pa.BufferReader(whole)):
+        batch.validate(full=True)
+    passed = []
+    for end in range(len(whole)):
+        with contextlib.suppress(*FAULTS):
+            list(reader(pa.BufferReader(whole[:end])))
+            passed.append(end)
+    return passed
 
 
 def snapshot_times(source: SourceReader) -> list[int]:

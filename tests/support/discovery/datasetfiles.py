@@ -83,11 +83,14 @@ class DataSet:
 
 def _content(name: str, rows: Sequence[Row], table: Table) -> bytes:
     plain = name.removesuffix(".gz")
-    if plain.endswith((".parquet", ".orc")):
+    if plain.endswith((".parquet", ".orc", ".arrow")):
         sink = io.BytesIO()
         data = pa.Table.from_pylist(list(rows))
         if plain.endswith(".orc"):
             paorc.write_table(data, sink)
+        elif plain.endswith(".arrow"):
+            with pa.ipc.new_stream(sink, data.schema) as out:
+                out.write_table(data)
         else:
             pq.write_table(data, sink, coerce_timestamps="us")
         return sink.getvalue()

@@ -383,7 +383,7 @@ def university() -> DataSet:
          Table("doz", "doz/doz-{day}.csv", [doz, doz], step=month),
          Table("crs", "crs/crs-{day}.csv", [crs, crs], step=month),
          Table("stud", "stud/stud-{day}.orc", [stud, stud], step=month),
-         Table("enr", "enr/enr-{day}.orc", [list(enr.values())] * 2, step=month),
+         Table("enr", "enr/enr-{day}.arrow", [list(enr.values())] * 2, step=month),
          Table("grd", "grd/grd-{day}.csv.gz", [grd, grd], step=month),
          Table("slots", "slots/slots-{day}.csv", [slots, slots], step=month)],
         links("doz.fak_id > fak.fak_id", "crs.doz_nr > doz.doz_nr", "stud.fak_id > fak.fak_id",

@@ -28,9 +28,9 @@ from snaploom import skipping
 from snaploom.files.listed import ListedFile
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import format_instant
-from snaploom.policy.addresses import hadoop_uri
+from snaploom.policy.addresses import S3, hadoop_uri, kind_of
 from snaploom.reader import read
-from snaploom.sources.files.buckets import BucketFiles, is_in_bucket
+from snaploom.sources.files.buckets import BucketFiles
 from snaploom.sources.files.hadoop import HadoopFiles
 from snaploom.spark.jvm import client_of
 
@@ -62,7 +62,7 @@ def used(base: str, shop: Shop, store: ObjectStore) -> dict[str, Any]:
         "arranged": _arranged(spark, base, shop),
         "skipped": _skipped(spark, base),
         **_moments(base, shop, store),
-        "otherwise_listed": _otherwise_listed(spark, base) if is_in_bucket(base) else [],
+        "otherwise_listed": _otherwise_listed(spark, base) if kind_of(base) is S3 else [],
     }
 
 

@@ -21,8 +21,9 @@ from snaploom.files.listed import ListedFile, NoOtherFiles, SparkNeeded, last_ch
 from snaploom.files.stores import open_store
 from snaploom.models.common import EpochNanos
 from snaploom.models.datasource import HdfsLike
+from snaploom.policy.addresses import S3, kind_of
 from snaploom.skipping.core.filetable import FileFacts, last_changes
-from snaploom.sources.files.buckets import A_PAGE, BucketFiles, is_in_bucket
+from snaploom.sources.files.buckets import A_PAGE, BucketFiles
 from snaploom.sources.files.globs import files_of_folders, folders_with_files, is_hidden, list_files
 from snaploom.sources.files.snapshots import FileListing, PathSnapshots, path_snapshots
 
@@ -383,4 +384,4 @@ def test_objects_and_folders_exist_and_ends_are_read(place) -> None:
     ("uri", "expected"), [("s3://b/a", True), ("s3a://b/a", True), ("gs://b/a", False)]
 )
 def test_buckets_are_those_of_s3(uri, expected) -> None:
-    assert is_in_bucket(uri) is expected
+    assert (kind_of(uri) is S3) is expected

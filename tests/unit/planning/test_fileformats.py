@@ -6,8 +6,11 @@ import pytest
 from support.declared.declarations import files, found, parsed, spoilt
 
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
-from snaploom.policy.fileformats import FORMATS, REFUSED, format_faults, spark_format
+from snaploom.policy.fileformats import BUILT_IN, REFUSED, spark_format
+from snaploom.policy.formatfaults import FormatPlace, format_findings
 from snaploom.validate.validator import validate
+
+PLACE = FormatPlace("", "format", "options")
 
 
 @pytest.mark.parametrize(
@@ -34,7 +37,7 @@ from snaploom.validate.validator import validate
 def test_formats_and_options_of_the_list_are_sound(
     data_format: str, options: dict[str, str]
 ) -> None:
-    assert format_faults(data_format, options, NO_ALLOWANCES) == ()
+    assert format_findings(data_format, options, NO_ALLOWANCES, PLACE) == ()
 
 
 @pytest.mark.parametrize(
@@ -72,15 +75,15 @@ def test_formats_and_options_of_the_list_are_sound(
     ],
 )  # fmt: skip
 def test_others_are_refused(data_format: str, options: dict[str, str], option: str | None) -> None:
-    (fault,) = format_faults(data_format, options, NO_ALLOWANCES)
-    assert fault.option == option
+    (fault,) = format_findings(data_format, options, NO_ALLOWANCES, PLACE)
+    assert fault.path == ("format" if option is None else f"options.{option}")
     assert fault.code == ("SL136" if option is None else "SL137")
 
 
 @pytest.mark.parametrize("option", REFUSED)
 def test_options_that_reach_out_are_refused_with_the_reason(option: str) -> None:
-    for data_format in FORMATS:
-        (fault,) = format_faults(data_format, {option: "hunter2"}, NO_ALLOWANCES)
+    for data_format in BUILT_IN:
+        (fault,) = format_findings(data_format, {option: "hunter2"}, NO_ALLOWANCES, PLACE)
         assert REFUSED[option] in fault.message
         assert "hunter2" not in str(fault)
         assert f"--allow options={data_format}.{option}" in fault.hint
@@ -88,11 +91,13 @@ def test_options_that_reach_out_are_refused_with_the_reason(option: str) -> None
 
 def test_an_administrator_adds_formats_and_options() -> None:
     allow = Allowances(formats=("xml2", "com.example.Source"), options=("CSV.basepath", "xml2.a"))
-    assert format_faults("csv", {"basePath": "/data"}, allow) == ()
-    assert format_faults("XML2", {"A": "x"}, allow) == ()
+    assert format_findings("csv", {"basePath": "/data"}, allow, PLACE) == ()
+    assert format_findings("XML2", {"A": "x"}, allow, PLACE) == ()
     assert spark_format("XML2", allow) == "xml2"
     assert spark_format("com.example.Source", allow) == "com.example.Source"
-    assert [fault.option for fault in format_faults("xml2", {"b": "x"}, allow)] == ["b"]
+    assert [fault.path for fault in format_findings("xml2", {"b": "x"}, allow, PLACE)] == [
+        "options.b"
+    ]
 
 
 def test_findings_name_the_field_and_the_list() -> None:

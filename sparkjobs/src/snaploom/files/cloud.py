@@ -429,20 +429,6 @@ def open_azure(uri: str, environment: Mapping[str, str]) -> ObstoreObjectStore:
     return ObstoreObjectStore(backend, _folder_uri("abfss", place, folder), "AZURE_*")
 
 
-Opener = Callable[[str, Mapping[str, str]], ObstoreObjectStore]
-
-CLOUD_STORES: Mapping[str, Opener] = {
-    "s3": open_s3,
-    "s3n": open_s3,
-    "s3a": open_s3,
-    "gs": open_gs,
-    "az": open_azure,
-    "abfs": open_azure,
-    "abfss": open_azure,
-}
-"""Openers of stores, by the scheme of a URI."""
-
-
 def _bucket(uri: str) -> tuple[str, str]:
     authority, _, folder = hadoop_uri(uri).partition("://")[2].partition("/")
     if not authority:

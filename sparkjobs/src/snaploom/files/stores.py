@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from pkgutil import resolve_name
 
 from obstore.store import MemoryStore
 
 from snaploom.errors import StorageError
-from snaploom.files.cloud import CLOUD_STORES, ObstoreObjectStore
+from snaploom.files.cloud import ObstoreObjectStore
 from snaploom.files.local import LocalObjectStore
 from snaploom.files.objectstore import ObjectStore
+from snaploom.policy.addresses import store_kind
 
 _OTHER_SCHEMES = "other schemes, as hdfs:, are opened by commands that may start Spark"
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):(.*)$", re.DOTALL)
@@ -50,8 +52,10 @@ def open_store(uri: str, create: bool, others: StoreOpener | None = None) -> Obj
     scheme, rest = (match[1].lower(), match[2]) if match else ("", uri)
     if scheme == "memory":
         return ObstoreObjectStore(MemoryStore(), "memory:///")
-    if scheme in CLOUD_STORES:
-        return CLOUD_STORES[scheme](uri, os.environ)
+    kind = store_kind(scheme)
+    if kind is not None and kind.opener:
+        opener: Callable[[str, Mapping[str, str]], ObjectStore] = resolve_name(kind.opener)
+        return opener(uri, os.environ)
     if scheme not in ("", "file"):
         if others is not None:
             return others(uri, create)

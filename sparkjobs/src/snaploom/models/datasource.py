@@ -137,9 +137,9 @@ class HdfsLike(SourceModel):
     """Files on anything that Hadoop calls a file system."""
 
     format: Annotated[str, StringConstraints(min_length=1, max_length=255)]
-    """`parquet`, `orc`, `csv`, `json`, `xml`, `avro`, `text`, `binaryFile`, or one that was added
-    to the list by the administrator; or `iceberg` or `delta`, for a table of theirs, which is
-    read at one version for a whole run."""
+    """`parquet`, `orc`, `csv`, `json`, `xml`, `avro`, `arrow` (IPC files, such as Feather's, and
+    streams), `text`, `binaryFile`, or one that was added to the list by the administrator; or
+    `iceberg` or `delta`, for a table of theirs, which is read at one version for a whole run."""
     format_options: StringMap = Field(default_factory=dict)
     """Options of the format, as Spark's reader takes them; those of a list. Unless `mode` (of csv,
     json and xml) and `enforceSchema` (of csv) change it, a record that does not fit the schema

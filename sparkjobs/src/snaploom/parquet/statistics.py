@@ -29,6 +29,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from snaploom.types.schemas import INTEGER_BITS
+
 _WRITERS = {"parquet-mr": (1, 10), "parquet-cpp-arrow": (8, 0), "DuckDB": (1, 1)}
 """Writers whose statistics are trusted, from which version on. Parquet's Java library ordered text
 by signed bytes before 1.10, Arrow ordered decimals so before 4; each of these is tested."""
@@ -48,7 +50,6 @@ _SPARK_LEGACY_CALENDAR = b"org.apache.spark.legacyDateTime"
 _SPARK_LEGACY_INT96 = b"org.apache.spark.legacyINT96"
 _SPARK_TIME_ZONE = b"org.apache.spark.timeZone"
 
-_INTEGER_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
 
 
@@ -204,8 +205,8 @@ def _trusted_writer(metadata: pq.FileMetaData) -> str | None:
 
 def _reads_as(column: pq.ColumnSchema, data_type: str) -> bool:
     physical, kind = column.physical_type, column.logical_type.type
-    if data_type in _INTEGER_BITS:
-        bits = _INTEGER_BITS[data_type]
+    if data_type in INTEGER_BITS:
+        bits = INTEGER_BITS[data_type]
         if physical != ("INT64" if bits == 64 else "INT32"):
             return False
         if kind == "NONE":
@@ -297,8 +298,8 @@ def _bounds(
 
 def _value(raw: object, data_type: str) -> Value | None:
     """A statistic in Catalyst's internal form; None when it is not a value of the type."""
-    if data_type in _INTEGER_BITS:
-        half = 1 << (_INTEGER_BITS[data_type] - 1)
+    if data_type in INTEGER_BITS:
+        half = 1 << (INTEGER_BITS[data_type] - 1)
         return raw if isinstance(raw, int) and -half <= raw < half else None
     decimal = _DECIMAL.fullmatch(data_type)
     if decimal is not None:

@@ -5,20 +5,103 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from fnmatch import fnmatchcase
+from functools import cache
+from importlib.metadata import entry_points
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import cast
 
+from snaploom.errors import StorageError
+from snaploom.extras import load_registered
 from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
 
-# The one mapping from the URI that a user writes to the one that Spark's Hadoop client takes.
+# Kinds of object stores: all that distinguishes the places of one by their URIs.
 
-_S3 = re.compile(r"^s3n?://", re.IGNORECASE)
+ENTRY_POINTS = "snaploom.stores"
+"""Entry-point group of kinds that other packages bring, each a `StoreKind` named as its scheme."""
+
+
+@dataclass(frozen=True)
+class StoreKind:
+    """A kind of object store; no other module knows kinds by their schemes."""
+
+    name: str
+    """As people know it."""
+    schemes: tuple[str, ...]
+    """Schemes of its URIs, first the one in general use."""
+    _: KW_ONLY
+    opener: str = ""
+    """`module:function` that opens a folder, given URI and environment; empty where only Hadoop's
+    client does."""
+    in_hadoop: str = ""
+    """The scheme that Hadoop's client takes in place of all, where it is one."""
+    has_buckets: bool = False
+    """Whether a bucket, and no server, stands behind `//`."""
+    hosts: tuple[str, ...] = ()
+    """How hosts of its servers end; empty where any server may be one."""
+    is_looked_into: bool = False
+    """Whether `init --from` looks into it."""
+    tag: str = "the store's tag of the content"
+    """What distinguishes contents of a file beside path, length and time."""
+    contract_type: str = "custom"
+    """The type of server as data contracts name it."""
+
+
+_NUMBER = "the number that HDFS gave the file"
+_AZURE = (
+    ".azuredatalakestore.net", ".blob.storage.azure.net", ".core.chinacloudapi.cn",
+    ".core.cloudapi.de", ".core.usgovcloudapi.net", ".core.windows.net", ".dfs.storage.azure.net",
+    ".fabric.microsoft.com",
+)  # fmt: skip
+"""How hosts of Azure's stores end, by its documentation of endpoints and of OneLake."""
+
+S3 = StoreKind(
+    "S3", ("s3", "s3a", "s3n"), opener="snaploom.files.cloud:open_s3", in_hadoop="s3a",
+    has_buckets=True, is_looked_into=True, contract_type="s3",
+)  # fmt: skip
+STORE_KINDS = (
+    S3,
+    StoreKind(
+        "Google", ("gs",), opener="snaploom.files.cloud:open_gs", has_buckets=True,
+        is_looked_into=True,
+    ),
+    StoreKind("Azure", ("az",), opener="snaploom.files.cloud:open_azure", is_looked_into=True),
+    StoreKind(
+        "Azure", ("abfss", "abfs"), opener="snaploom.files.cloud:open_azure", hosts=_AZURE
+    ),
+    StoreKind("Azure", ("wasbs", "wasb", "adl"), hosts=_AZURE),
+    StoreKind("another cloud", ("cos", "cosn", "obs", "oss"), has_buckets=True),
+    StoreKind("HDFS", ("hdfs", "webhdfs", "swebhdfs"), tag=_NUMBER),
+    StoreKind("HDFS", ("viewfs",)),
+)  # fmt: skip
+"""Kinds of ours. Places of other schemes are Hadoop's, and servers stand in their URIs."""
+_OF_SCHEMES = {scheme: kind for kind in STORE_KINDS for scheme in kind.schemes}
+
+
+@cache
+def store_kind(scheme: str) -> StoreKind | None:
+    """The kind of a scheme, in any case: ours, or one of an installed package; None for others."""
+    folded = scheme.lower()
+    found = _OF_SCHEMES.get(folded)
+    for entry in () if found else entry_points(group=ENTRY_POINTS, name=folded):
+        loaded = load_registered(entry, "the store", StoreKind.__dataclass_fields__, StorageError)
+        return cast(StoreKind, loaded)
+    return found
+
+
+def kind_of(uri: str) -> StoreKind | None:
+    """The kind of the store of a URI; None for paths and other schemes."""
+    scheme, mark, _ = uri.partition("://")
+    return store_kind(scheme) if mark else None
 
 
 def hadoop_uri(uri: str) -> str:
-    """The URI as Hadoop's `Path` takes it: `s3://` becomes `s3a://`, all others stay."""
-    return _S3.sub("s3a://", uri)
+    """The URI as Hadoop's `Path` takes it: `s3://` becomes `s3a://`, most others stay."""
+    kind = kind_of(uri)
+    if kind is None or not kind.in_hadoop:
+        return uri
+    return f"{kind.in_hadoop}://{uri.partition('://')[2]}"
 
 
 # Servers that a job may connect to: hosts and addresses judged, nothing looked up.

@@ -1,17 +1,18 @@
-"""File formats and character sets that declarations may name, with their options."""
+"""File formats: one value for each, which other modules ask, and the options that it may have."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cache
+from importlib.metadata import entry_points
+from typing import cast
 
 from snaploom.errors import FormatNotAllowed
-from snaploom.loading.nearmisses import did_you_mean
+from snaploom.extras import load_registered
 from snaploom.models.allowances import Allowances
-from snaploom.models.codes import make_finding
-from snaploom.models.findings import Finding
 from snaploom.models.outputdataset import DataFormat
 
 # Character sets that Spark's readers of files know, each format in its own way.
@@ -69,24 +70,7 @@ def json_option_missing(options: Mapping[str, str]) -> tuple[str, str, str] | No
     )
 
 
-# File formats that declarations may read, and the allowed values of their options.
-
-FORMAT_CODE = "SL136"
-"""Code of a format that is not on the list."""
-OPTION_CODE = "SL137"
-"""Code of an option that is not on the list, or holds something else than it is for."""
-
-AVRO_CLASS = "org.apache.spark.sql.avro.AvroFileFormat"
-"""Avro's implementation. Spark 4.3 has it without the short name `avro`, and where the separate
-jar brings the short name, the class is the same (rule W7)."""
-_SPARK_NAMES: Mapping[str, str] = {"avro": AVRO_CLASS}
-"""Spark's name of a format, where it differs."""
-
-SELF_DESCRIBING = frozenset({"avro", "orc", "parquet"})
-"""Formats whose files contain their schema."""
-
-_LONGEST_SHOWN = 60
-"""Characters of a value that a message shows: enough to recognise it."""
+# What options of formats may hold.
 
 
 @dataclass(frozen=True)
@@ -96,20 +80,6 @@ class Holds:
     expected: str
     fits: Callable[[str], bool]
     hint: str = "correct the value"
-
-
-@dataclass(frozen=True)
-class FormatFault:
-    """A format or an option that a declaration may not have."""
-
-    code: str
-    option: str | None
-    """The option; None for the format itself."""
-    message: str
-    found: str
-    """The value found; never the value of an option that may hold a secret."""
-    expected: str
-    hint: str
 
 
 def _matches(expected: str, pattern: str) -> Holds:
@@ -173,6 +143,11 @@ _LINE_END = _characters(8)
 _MARK = Holds("one character, or nothing", lambda value: len(value) <= 2)
 """Two, since Spark takes `\\t` and the like for one."""
 
+
+def _switches(names: str) -> dict[str, Holds]:
+    return dict.fromkeys(names.split(), _BOOLEAN)
+
+
 OF_FILES: Mapping[str, Holds] = {
     "ignoreCorruptFiles": _BOOLEAN,
     "ignoreMissingFiles": _BOOLEAN,
@@ -206,126 +181,366 @@ _OF_RECORDS: Mapping[str, Holds] = {
 }
 """Options of formats whose records are text."""
 
-FORMATS: Mapping[str, Mapping[str, Holds]] = {
-    "avro": {
-        **OF_FILES,
-        "avroSchema": Holds("a schema of Avro, as JSON", _is_avro_schema),
-        "compression": _choice("uncompressed snappy deflate bzip2 xz zstandard"),
-        "datetimeRebaseMode": _REBASE,
-        "enableStableIdentifiersForUnionType": _BOOLEAN,
-        "ignoreExtension": _BOOLEAN,
-        "mode": _MODE,
-        "positionalFieldMatching": _choice("false", _BY_NAME),
-        "recordName": _SHORT_NAME,
-        "recordNamespace": _SHORT_NAME,
-        # Spark's own bounds.
-        "recursiveFieldMaxDepth": _whole(-1, 15),
-        "stableIdentifierPrefixForUnionType": _SHORT_NAME,
-    },
-    "binaryFile": OF_FILES,
-    "csv": {
-        **OF_FILES,
-        **_OF_RECORDS,
-        "charToEscapeQuoteEscaping": _MARK,
-        "codec": _COMPRESSION,
-        "columnPruning": _BOOLEAN,
-        "comment": _MARK,
-        "delimiter": _characters(32),
-        "emptyValue": _TEXT,
-        "enforceSchema": _BOOLEAN,
-        "escape": _MARK,
-        "escapeQuotes": _BOOLEAN,
-        "extension": _matches("three letters", r"[A-Za-z]{3}"),
-        "header": _BOOLEAN,
-        "ignoreLeadingWhiteSpace": _BOOLEAN,
-        "ignoreTrailingWhiteSpace": _BOOLEAN,
-        "inferSchema": _BOOLEAN,
-        # The parser takes memory for all of it at once: 16 Mi characters, a million columns.
-        "inputBufferSize": _whole(16, 1 << 24),
-        "lineSep": _LINE_END,
-        "maxCharsPerColumn": _whole(-1, (1 << 31) - 1),
-        "maxColumns": _whole(1, 1_000_000),
-        "nanValue": _TEXT,
-        "negativeInf": _TEXT,
-        "nullValue": _TEXT,
-        "positiveInf": _TEXT,
-        "preferDate": _BOOLEAN,
-        "quote": _MARK,
-        "quoteAll": _BOOLEAN,
-        "sep": _characters(32),
-        "unescapedQuoteHandling": _choice(
-            "STOP_AT_CLOSING_QUOTE STOP_AT_DELIMITER BACK_TO_DELIMITER SKIP_VALUE RAISE_ERROR"
-        ),
-    },
-    "delta": {},
-    "iceberg": {},
-    "json": {
-        **OF_FILES,
-        **_OF_RECORDS,
-        "allowBackslashEscapingAnyCharacter": _BOOLEAN,
-        "allowComments": _BOOLEAN,
-        "allowNonNumericNumbers": _BOOLEAN,
-        "allowNumericLeadingZeros": _BOOLEAN,
-        "allowSingleQuotes": _BOOLEAN,
-        "allowUnquotedControlChars": _BOOLEAN,
-        "allowUnquotedFieldNames": _BOOLEAN,
-        "dropFieldIfAllNull": _BOOLEAN,
-        "explodeEmbeddedArray": _BOOLEAN,
-        "ignoreNullFields": _BOOLEAN,
-        "inferTimestamp": _BOOLEAN,
-        "lineSep": _LINE_END,
-        "prefersDecimal": _BOOLEAN,
-        "pretty": _BOOLEAN,
-        "primitivesAsString": _BOOLEAN,
-        "sortKeys": _BOOLEAN,
-        "useUnsafeRow": _BOOLEAN,
-        "writeNonAsciiCharacterAsCodePoint": _BOOLEAN,
-    },
-    "orc": {
-        **OF_FILES,
-        "compression": _choice("none uncompressed snappy zlib lzo lz4 zstd brotli"),
-        "mergeSchema": _BOOLEAN,
-        "orc.compress": _choice("none uncompressed snappy zlib lzo lz4 zstd brotli"),
-    },
-    "parquet": {
-        **OF_FILES,
-        "compression": _choice("none uncompressed snappy gzip lzo brotli lz4 lz4_raw zstd"),
-        "datetimeRebaseMode": _REBASE,
-        "int96RebaseMode": _REBASE,
-        "mergeSchema": _BOOLEAN,
-        "parquet.compression": _choice("none uncompressed snappy gzip lzo brotli lz4 lz4_raw zstd"),
-    },
-    "text": {
-        **OF_FILES,
-        "compression": _COMPRESSION,
-        "encoding": _TEXT_CHARSET,
-        "lineSep": _LINE_END,
-        "wholetext": _BOOLEAN,
-    },
-    "xml": {
-        **OF_FILES,
-        **_OF_RECORDS,
-        "arrayElementName": _SHORT_NAME,
-        "attributePrefix": _TEXT,
-        "charset": _XML_CHARSET,
-        "declaration": _TEXT,
-        "encoding": _XML_CHARSET,
-        "excludeAttribute": _BOOLEAN,
-        "ignoreNamespace": _BOOLEAN,
-        "ignoreSurroundingSpaces": _BOOLEAN,
-        "indent": _TEXT,
-        "inferSchema": _BOOLEAN,
-        "nullValue": _TEXT,
-        "preferDate": _BOOLEAN,
-        "prefersDecimal": _BOOLEAN,
-        "rootTag": _SHORT_NAME,
-        "rowTag": _SHORT_NAME,
-        "useLegacyXMLParser": _BOOLEAN,
-        "validateName": _BOOLEAN,
-        "valueTag": _SHORT_NAME,
-        "wildcardColName": _SHORT_NAME,
-    },
+# Settings of Spark that change the meaning of the bytes of files (rule S6), by format.
+
+_PARQUET = {
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.int96AsTimestamp": "true",
+    "spark.sql.parquet.int96TimestampConversion": "false",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "corrected",
+    "spark.sql.parquet.int96RebaseModeInRead": "corrected",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
+    "spark.sql.parquet.reader.respectUnknownTypeAnnotation.enabled": "false",
+    "spark.sql.parquet.ignoreVariantAnnotation": "false",
+    "spark.sql.legacy.parquet.nanosAsLong": "false",
+    "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": "false",
+    "spark.sql.legacy.parquet.datetimeRebaseModeInRead": "corrected",
+    "spark.sql.legacy.parquet.int96RebaseModeInRead": "corrected",
 }
+ORC_LEVEL = "orc.force.positional.evolution.level"
+"""How deep ORC looks for columns by position, where it does; 1 is that of only columns."""
+_ORC = {
+    ORC_LEVEL: "1",
+    f"spark.hadoop.{ORC_LEVEL}": "1",
+    "spark.sql.orc.impl": "native",
+    "orc.force.positional.evolution": "false",
+    "spark.hadoop.orc.force.positional.evolution": "false",
+    "orc.proleptic.gregorian.default": "false",
+    "spark.hadoop.orc.proleptic.gregorian.default": "false",
+}
+_TEXTUAL = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.columnNameOfCorruptRecord": "_corrupt_record",
+    "spark.sql.legacy.charVarcharAsString": "false",
+    "spark.sql.timestampType": "timestamp_ltz",
+    "spark.sql.legacy.javaCharsets": "false",
+    "spark.sql.legacy.timeParserPolicy": "corrected",
+}
+_CSV = {
+    **_TEXTUAL,
+    "spark.sql.csv.parser.columnPruning.enabled": "true",
+    "spark.sql.legacy.csv.enableDateTimeParsingFallback": "",
+}
+_JSON = {
+    **_TEXTUAL,
+    "spark.sql.json.enableExactStringParsing": "true",
+    "spark.sql.json.enablePartialResults": "true",
+    "spark.sql.legacy.json.allowEmptyString.enabled": "false",
+    "spark.sql.legacy.json.enableDateTimeParsingFallback": "",
+}
+_AVRO = {
+    "spark.sql.avro.datetimeRebaseModeInRead": "corrected",
+    "spark.sql.legacy.avro.datetimeRebaseModeInRead": "corrected",
+    "spark.sql.legacy.avro.allowIncompatibleSchema": "false",
+    "avro.mapred.ignore.inputs.without.extension": "false",
+    "spark.hadoop.avro.mapred.ignore.inputs.without.extension": "false",
+}
+_TEXT_SETTINGS = {"spark.sql.legacy.javaCharsets": "false"}
+
+
+_SAME_BYTES = frozenset({
+    # Parquet keeps text as bytes, which older writers do not mark as text, and both kinds of
+    # timestamps as microseconds.
+    ("binary", "string"), ("string", "binary"), ("date", "timestamp_ntz"),
+    ("timestamp", "timestamp_ntz"), ("timestamp_ntz", "timestamp"),
+})  # fmt: skip
+
+# The formats.
+
+AVRO_CLASS = "org.apache.spark.sql.avro.AvroFileFormat"
+"""Avro's implementation. Spark 4.3 has it without the short name `avro`, and where the separate
+jar brings the short name, the class is the same (rule W7)."""
+ENTRY_POINTS = "snaploom.formats"
+"""Entry-point group of formats that other packages bring, each a `FileFormat` with a `reader`."""
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """All that distinguishes a format from others; no other module knows formats by their names."""
+
+    name: str
+    """As declarations spell it; case does not count."""
+    options: Mapping[str, Holds] = field(default_factory=dict)
+    """Options that may be given, with what each may hold."""
+    _: KW_ONLY
+    spark_name: str = ""
+    """Spark's name, where it differs."""
+    reader: str = ""
+    """`module:function` that opens a file (`snaploom.files.typedfiles.Reader`), for a format that
+    Spark cannot read; it must be importable by workers of Spark."""
+    check: str = ""
+    """`module:function` that refuses files which Spark reads in part and in silence."""
+    table: str = ""
+    """Display name of a format of tables that have versions of their own; empty for files."""
+    endings: tuple[str, ...] = ()
+    """Endings of names by which `init --from` finds files."""
+    read_options: Mapping[str, str] = field(default_factory=dict)
+    """Options to read files of others with, unless a source sets its own: Spark by itself gives
+    NULL for a value that does not fit the schema. Those of CSV are in `sources.files.csv`."""
+    missing_option: Callable[[Mapping[str, str]], tuple[str, str, str] | None] | None = None
+    """Finds an option without which others cannot be read: option, value, and what is right."""
+    schema_option: str = ""
+    """The option by which Spark reads columns that only some files have."""
+    is_self_describing: bool = False
+    """Whether files contain their schema."""
+    is_never_empty: bool = False
+    """Whether a file of zero bytes is no file. (Hive writes ORC files of zero bytes.)"""
+    is_merged: bool = False
+    """Whether Spark takes one file's schema for all, unless an option merges those of all."""
+    may_be_by_place: bool = False
+    """Whether columns may have names by place, as Hive's have."""
+    has_footers: bool = False
+    """Whether files end in a footer of Parquet."""
+    has_file_path: bool = True
+    """Whether Spark exposes the file of a row (`_metadata.file_path`)."""
+    has_named_values: bool = False
+    """Whether every record names its fields, and Spark reads them with regard to case."""
+    has_text_values: bool = False
+    """Whether values are text, which reading can change."""
+    has_elements: bool = False
+    """Whether fields are elements, which may stand several times in a record."""
+    has_headers: bool = False
+    """Whether records are laid out by options, and a header may name the columns."""
+    same_bytes: frozenset[tuple[str, str]] = frozenset()
+    """Types of a file and declared ones, which the reader takes for each other unchanged."""
+    settings: Mapping[str, str] | None = None
+    """Settings that matter to indexes of files, with their defaults in lower case; None where
+    files cannot be indexed."""
+    option_defaults: Mapping[str, str] = field(default_factory=dict)
+    """Options that are as good as absent, in lower case."""
+    is_inferred: bool = False
+    """Whether Spark looks for columns in the files, which may be read without columns."""
+    has_corrupt_records: bool = False
+    """Whether Spark may drop a record, or keep it in a column of its own."""
+    are_columns_joint: bool = False
+    """Whether the value of a column depends on the others, and instants on a time zone."""
+
+    @property
+    def in_spark(self) -> str:
+        """Spark's name."""
+        return self.spark_name or ("binaryFile" if self.reader else self.name)
+
+
+BUILT_IN: Mapping[str, FileFormat] = {
+    each.name: each
+    for each in (
+        FileFormat(
+            "arrow",
+            {name: holds for name, holds in OF_FILES.items() if name != "ignoreCorruptFiles"},
+            reader="snaploom.files.typedfiles:open_ipc",
+            endings=("arrow", "arrows", "feather", "ipc"),
+            is_self_describing=True,
+            is_never_empty=True,
+        ),
+        FileFormat(
+            "avro",
+            {
+                **OF_FILES,
+                "avroSchema": Holds("a schema of Avro, as JSON", _is_avro_schema),
+                "compression": _choice("uncompressed snappy deflate bzip2 xz zstandard"),
+                "datetimeRebaseMode": _REBASE,
+                "enableStableIdentifiersForUnionType": _BOOLEAN,
+                "ignoreExtension": _BOOLEAN,
+                "mode": _MODE,
+                "positionalFieldMatching": _choice("false", _BY_NAME),
+                "recordName": _SHORT_NAME,
+                "recordNamespace": _SHORT_NAME,
+                # Spark's own bounds.
+                "recursiveFieldMaxDepth": _whole(-1, 15),
+                "stableIdentifierPrefixForUnionType": _SHORT_NAME,
+            },
+            spark_name=AVRO_CLASS,
+            endings=("avro",),
+            is_self_describing=True,
+            is_never_empty=True,
+            schema_option="avroSchema=JSON of a schema with the column",
+            settings=_AVRO,
+            option_defaults={"datetimerebasemode": "corrected"},
+        ),
+        FileFormat(
+            "binaryFile",
+            OF_FILES,
+            has_file_path=False,
+        ),
+        FileFormat(
+            "csv",
+            {
+                **OF_FILES,
+                **_OF_RECORDS,
+                **_switches(
+                    "columnPruning enforceSchema escapeQuotes header ignoreLeadingWhiteSpace "
+                    "ignoreTrailingWhiteSpace inferSchema preferDate quoteAll"
+                ),
+                "charToEscapeQuoteEscaping": _MARK,
+                "codec": _COMPRESSION,
+                "comment": _MARK,
+                "delimiter": _characters(32),
+                "emptyValue": _TEXT,
+                "escape": _MARK,
+                "extension": _matches("three letters", r"[A-Za-z]{3}"),
+                # The parser takes memory for all of it at once: 16 Mi characters, and
+                # a million columns.
+                "inputBufferSize": _whole(16, 1 << 24),
+                "lineSep": _LINE_END,
+                "maxCharsPerColumn": _whole(-1, (1 << 31) - 1),
+                "maxColumns": _whole(1, 1_000_000),
+                "nanValue": _TEXT,
+                "negativeInf": _TEXT,
+                "nullValue": _TEXT,
+                "positiveInf": _TEXT,
+                "quote": _MARK,
+                "sep": _characters(32),
+                "unescapedQuoteHandling": _choice(
+                    "STOP_AT_CLOSING_QUOTE STOP_AT_DELIMITER BACK_TO_DELIMITER "
+                    "SKIP_VALUE RAISE_ERROR"
+                ),
+            },
+            endings=("csv", "tsv", "psv", "txt"),
+            has_text_values=True,
+            has_headers=True,
+            is_inferred=True,
+            has_corrupt_records=True,
+            are_columns_joint=True,
+            settings=_CSV,
+            option_defaults={
+                "header": "false",
+                "sep": ",",
+                "delimiter": ",",
+                "multiline": "false",
+                "quote": '"',
+                "escape": "\\",
+                "mode": "permissive",
+                "encoding": "utf-8",
+                "charset": "utf-8",
+                "enforceschema": "true",
+                "nullvalue": "",
+            },
+        ),
+        FileFormat(
+            "delta",
+            table="Delta",
+            has_file_path=False,
+        ),
+        FileFormat(
+            "iceberg",
+            table="Iceberg",
+            has_file_path=False,
+        ),
+        FileFormat(
+            "json",
+            {
+                **OF_FILES,
+                **_OF_RECORDS,
+                **_switches(
+                    "allowBackslashEscapingAnyCharacter allowComments allowNonNumericNumbers "
+                    "allowNumericLeadingZeros allowSingleQuotes allowUnquotedControlChars "
+                    "allowUnquotedFieldNames dropFieldIfAllNull explodeEmbeddedArray "
+                    "ignoreNullFields inferTimestamp prefersDecimal pretty primitivesAsString "
+                    "sortKeys useUnsafeRow writeNonAsciiCharacterAsCodePoint"
+                ),
+                "lineSep": _LINE_END,
+            },
+            endings=("json", "jsonl", "ndjson"),
+            has_text_values=True,
+            has_named_values=True,
+            read_options={"mode": "FAILFAST"},
+            check="snaploom.sources.files.records:check_json",
+            missing_option=json_option_missing,
+            is_inferred=True,
+            has_corrupt_records=True,
+            are_columns_joint=True,
+            settings=_JSON,
+            option_defaults={
+                "multiline": "false",
+                "mode": "permissive",
+                "primitivesasstring": "false",
+            },
+        ),
+        FileFormat(
+            "orc",
+            {
+                **OF_FILES,
+                "compression": _choice("none uncompressed snappy zlib lzo lz4 zstd brotli"),
+                "mergeSchema": _BOOLEAN,
+                "orc.compress": _choice("none uncompressed snappy zlib lzo lz4 zstd brotli"),
+            },
+            endings=("orc",),
+            is_self_describing=True,
+            is_merged=True,
+            may_be_by_place=True,
+            schema_option="mergeSchema=true",
+            is_inferred=True,
+            are_columns_joint=True,
+            settings=_ORC,
+        ),
+        FileFormat(
+            "parquet",
+            {
+                **OF_FILES,
+                "compression": _choice("none uncompressed snappy gzip lzo brotli lz4 lz4_raw zstd"),
+                "datetimeRebaseMode": _REBASE,
+                "int96RebaseMode": _REBASE,
+                "mergeSchema": _BOOLEAN,
+                "parquet.compression": _choice(
+                    "none uncompressed snappy gzip lzo brotli lz4 lz4_raw zstd"
+                ),
+            },
+            endings=("parquet", "pq"),
+            is_self_describing=True,
+            is_never_empty=True,
+            is_merged=True,
+            has_footers=True,
+            schema_option="mergeSchema=true",
+            is_inferred=True,
+            settings=_PARQUET,
+            option_defaults={"datetimerebasemode": "corrected", "int96rebasemode": "corrected"},
+            same_bytes=_SAME_BYTES,
+        ),
+        FileFormat(
+            "text",
+            {
+                **OF_FILES,
+                "compression": _COMPRESSION,
+                "encoding": _TEXT_CHARSET,
+                "lineSep": _LINE_END,
+                "wholetext": _BOOLEAN,
+            },
+            check="snaploom.sources.files.records:check_text",
+            settings=_TEXT_SETTINGS,
+            option_defaults={"wholetext": "false"},
+        ),
+        FileFormat(
+            "xml",
+            {
+                **OF_FILES,
+                **_OF_RECORDS,
+                **_switches(
+                    "excludeAttribute ignoreNamespace ignoreSurroundingSpaces inferSchema "
+                    "preferDate prefersDecimal useLegacyXMLParser validateName"
+                ),
+                "arrayElementName": _SHORT_NAME,
+                "attributePrefix": _TEXT,
+                "charset": _XML_CHARSET,
+                "declaration": _TEXT,
+                "encoding": _XML_CHARSET,
+                "indent": _TEXT,
+                "nullValue": _TEXT,
+                "rootTag": _SHORT_NAME,
+                "rowTag": _SHORT_NAME,
+                "valueTag": _SHORT_NAME,
+                "wildcardColName": _SHORT_NAME,
+            },
+            has_elements=True,
+            has_text_values=True,
+            has_named_values=True,
+            read_options={"mode": "FAILFAST"},
+        ),
+    )
+}
+"""Formats of ours, by name."""
+
 
 REFUSED: Mapping[str, str] = {
     "archivePathFilter": "it opens archives, whose size nothing bounds",
@@ -338,160 +553,49 @@ REFUSED: Mapping[str, str] = {
 }
 """Options of Spark that are refused unless an administrator allows them, and why."""
 
-_UNKNOWN = "options go into the configuration of Hadoop, where they can name classes and servers"
 
+@cache
+def file_format(name: str) -> FileFormat | None:
+    """The format of a name, without regard to case: ours, or one of an installed package.
 
-def allowed_format(name: str, allow: Allowances) -> str | None:
-    """A format by the name that the lists have for it; None where it is on none."""
+    Raises:
+        FormatNotAllowed: its package cannot be loaded.
+    """
     folded = name.casefold()
-    return next((one for one in (*FORMATS, *allow.formats) if one.casefold() == folded), None)
+    found = next((one for one in BUILT_IN.values() if one.name.casefold() == folded), None)
+    for entry in () if found else entry_points(group=ENTRY_POINTS):
+        if entry.name.casefold() == folded:
+            members = FileFormat.__dataclass_fields__
+            loaded = load_registered(entry, "the file format", members, FormatNotAllowed)
+            return cast(FileFormat, loaded)
+    return found
+
+
+def format_of(name: str) -> FileFormat:
+    """The format of a name; one about which nothing is known where an administrator added it."""
+    return file_format(name) or FileFormat(name, has_file_path=False)
+
+
+def format_names() -> tuple[str, ...]:
+    """Names of all formats."""
+    return (*BUILT_IN, *sorted(entry.name for entry in entry_points(group=ENTRY_POINTS)))
+
+
+def known_formats() -> tuple[FileFormat, ...]:
+    """All formats; raises as `file_format`."""
+    return tuple(map(format_of, format_names()))
+
+
+def allowed_format(name: str, allow: Allowances) -> FileFormat | None:
+    """A format by its name; None where it is on no list."""
+    folded = name.casefold()
+    added = next((one for one in allow.formats if one.casefold() == folded), None)
+    return file_format(name) or (None if added is None else format_of(added))
 
 
 def spark_format(name: str, allow: Allowances) -> str:
-    """The name by which Spark finds a format.
-
-    `format_faults` must have no fault of it.
-    """
-    found = allowed_format(name, allow) or name
-    return _SPARK_NAMES.get(found, found)
-
-
-def format_faults(
-    name: str, options: Mapping[str, str], allow: Allowances
-) -> tuple[FormatFault, ...]:
-    """Faults of a declared format and its options."""
-    found = allowed_format(name, allow)
-    if found is None:
-        return (_format_fault(name),)
-    return tuple(_option_faults(found, options, allow))
-
-
-@dataclass(frozen=True)
-class FormatPlace:
-    """Where a resource declares a format and its options."""
-
-    resource: str
-    """`Kind/name`; empty where no resource declares it."""
-    format: str
-    options: str
-
-    def of(self, fault: FormatFault) -> str:
-        """Field path of the fault."""
-        return self.format if fault.option is None else f"{self.options}.{fault.option}"
-
-
-def source_place(resource: str) -> FormatPlace:
-    """Where a DataSource declares them."""
-    return FormatPlace(resource, "spec.hdfsLike.format", "spec.hdfsLike.formatOptions")
-
-
-def target_place(resource: str) -> FormatPlace:
-    """Where a SkippingIndex declares them."""
-    return FormatPlace(resource, "spec.target.path.format", "spec.target.path.options")
-
-
-def format_findings(
-    name: str, options: Mapping[str, str], allow: Allowances, place: FormatPlace
-) -> tuple[Finding, ...]:
-    """Faults of a format and its options, as findings."""
-    return tuple(
-        make_finding(
-            fault.code,
-            fault.message,
-            resource=place.resource,
-            path=place.of(fault),
-            found=fault.found,
-            expected=fault.expected,
-            hint=fault.hint,
-        )
-        for fault in format_faults(name, options, allow)
-    )
-
-
-def require_format(
-    name: str, options: Mapping[str, str], allow: Allowances, place: FormatPlace
-) -> str:
-    """The name by which Spark finds a format, of which nothing is at fault.
-
-    Raises:
-        FormatNotAllowed: the format or an option is on no list.
-    """
-    for fault in format_faults(name, options, allow):
-        raise FormatNotAllowed(
-            fault.message,
-            resource=place.resource or None,
-            path=place.of(fault),
-            found=fault.found,
-            expected=fault.expected,
-            hint=fault.hint,
-        )
-    return spark_format(name, allow)
-
-
-def _format_fault(name: str) -> FormatFault:
-    shown = name[:_LONGEST_SHOWN]
-    by_class = next((short for short, spark in _SPARK_NAMES.items() if spark == name), "")
-    guess = f"write `{by_class}`" if by_class else did_you_mean(name, FORMATS)
-    return FormatFault(
-        FORMAT_CODE,
-        None,
-        "this is not a file format that may be read",
-        shown,
-        ", ".join(FORMATS),
-        f"{f'{guess} Otherwise' if guess else 'use one of these, or'} have `{shown}` added to the "
-        f"list `formats` (chart value allow.formats, or --allow formats={shown})",
-    )
-
-
-def _option_faults(
-    found: str, options: Mapping[str, str], allow: Allowances
-) -> Iterator[FormatFault]:
-    listed = {option.casefold(): holds for option, holds in FORMATS.get(found, {}).items()}
-    added = frozenset(entry.casefold() for entry in allow.options)
-    given: set[str] = set()
-    for option, value in options.items():
-        folded = option.casefold()
-        if folded in given:
-            yield FormatFault(
-                OPTION_CODE, option, "an option is given twice, since case does not count",
-                option, "every option once", "remove one of the two",
-            )  # fmt: skip
-        given.add(folded)
-        if f"{found}.{option}".casefold() in added:
-            continue
-        holds = listed.get(folded)
-        if holds is None:
-            yield _unlisted(found, option)
-        elif not holds.fits(value):
-            yield FormatFault(
-                OPTION_CODE, option, f"the option of {found} cannot hold this",
-                value[:_LONGEST_SHOWN], holds.expected, holds.hint,
-            )  # fmt: skip
-    missing = json_option_missing(options) if found == "json" else None
-    if missing is not None:
-        option, value, expected = missing
-        yield FormatFault(
-            OPTION_CODE, option, "JSON in lines cannot be read in this character set as it stands",
-            value[:_LONGEST_SHOWN], expected,
-            "set these options (lines have no byte order mark then), or convert the files to "
-            f"UTF-8, such as by `iconv -f {value[:_LONGEST_SHOWN]} -t UTF-8`, and leave this out",
-        )  # fmt: skip
-
-
-def _unlisted(found: str, option: str) -> FormatFault:
-    shown = option[:_LONGEST_SHOWN]
-    reasons = {name.casefold(): reason for name, reason in REFUSED.items()}
-    reason = reasons.get(option.casefold())
-    guess = "" if reason else did_you_mean(option, FORMATS.get(found, {}))
-    return FormatFault(
-        OPTION_CODE,
-        option,
-        f"this option of {found} may not be given: {reason or _UNKNOWN}",
-        shown,
-        f"options of {found} that are on the list",
-        f"{f'{guess} Otherwise' if guess else 'leave it out, or'} have `{found}.{shown}` added to "
-        f"the list `options` (chart value allow.options, or --allow options={found}.{shown})",
-    )
+    """The name by which Spark finds a format, of which nothing is at fault."""
+    return (allowed_format(name, allow) or format_of(name)).in_spark
 
 
 # Names of formats as Spark's reader and writer take them (rule W7).
@@ -505,8 +609,7 @@ FORMAT_NAMES: Mapping[DataFormat, str] = {
 """The files of each format that is published, as declarations name them."""
 
 SPARK_FORMATS: Mapping[DataFormat, str] = {
-    **FORMAT_NAMES,
-    DataFormat.AVRO: AVRO_CLASS,
+    written: BUILT_IN[name].in_spark for written, name in FORMAT_NAMES.items()
 }
 """Spark's name of the files of each format that is published."""
 
@@ -529,11 +632,3 @@ READ_OPTIONS: Mapping[DataFormat, Mapping[str, str]] = {
 NULL_TEXT = "\ufdd0snaploom: no value\ufdd0"
 """The text of an absent value of CSV, so that `""` is an empty text and not NULL. U+FDD0 is a
 character that Unicode keeps out of texts that are exchanged."""
-
-SOURCE_OPTIONS: Mapping[str, Mapping[str, str]] = {
-    "json": {"mode": "FAILFAST"},
-    "xml": {"mode": "FAILFAST"},
-}
-"""Options to read files of others with, unless a source sets its own: Spark by itself gives NULL
-for a value that does not fit the schema. Those of CSV are in
-`sources.files.csv`."""

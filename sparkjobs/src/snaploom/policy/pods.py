@@ -15,7 +15,7 @@ from snaploom.models.findings import Finding, InvalidDeclarations, Severity
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import PodTemplate, SparkSettings, Toleration
 from snaploom.models.skippingindex import SkippingIndex
-from snaploom.policy.fileformats import FORMATS
+from snaploom.policy.fileformats import BUILT_IN
 from snaploom.policy.sparkconf import ALLOWED, can_be_added, conf_reason, is_listed
 from snaploom.policy.sqlfunctions import FUNCTIONS
 from snaploom.policy.variables import prefix_reason, variable_reason
@@ -258,8 +258,10 @@ def hint_of(refused: Refusal) -> str:
 # The built-in part of each list that `Allowances` adds to, by the names that people see.
 
 BUILT_IN_LISTS: Mapping[str, tuple[str, ...]] = {
-    "formats": tuple(sorted(FORMATS)),
-    "options": tuple(sorted(f"{name}.{option}" for name in FORMATS for option in FORMATS[name])),
+    "formats": tuple(sorted(BUILT_IN)),
+    "options": tuple(
+        sorted(f"{each.name}.{option}" for each in BUILT_IN.values() for option in each.options)
+    ),
     "functions": tuple(sorted(name for name, each in FUNCTIONS.items() if not each.refused)),
     "sparkConf": tuple(sorted(key for group in ALLOWED for key in group.keys)),
     "annotations": tuple(sorted(ANNOTATIONS)),

@@ -20,17 +20,13 @@ from snaploom.models.datasource import (
     TimeFormat,
 )
 from snaploom.models.findings import Finding
+from snaploom.policy.addresses import store_kind
 from snaploom.policy.fields import Findings, duplicate_findings, zone_findings
-from snaploom.policy.fileformats import format_findings, source_place
+from snaploom.policy.formatfaults import format_findings, source_place
 from snaploom.policy.references import DeclaredColumns, Scope, columns_of, undeclared_column
 from snaploom.sources.prefix import SNAPSHOT_TYPES, PrefixInvalid, UriPrefix
 
 # Names of datasets by OpenLineage's naming rules, so that other tools use the same names.
-
-_SCHEMES = {"s3a": "s3", "s3n": "s3"}
-"""Schemes of Hadoop's clients, with the scheme in general use."""
-_BUCKETS = ("s3", "gs")
-"""Stores of objects, whose keys begin without a slash."""
 
 
 @dataclass(frozen=True, order=True)
@@ -46,25 +42,15 @@ class DatasetName:
 def place_dataset(uri: str) -> DatasetName:
     """The dataset that is everything at a place: a folder, a file, or an absolute path."""
     parts = urlsplit(uri)
-    scheme = _SCHEMES.get(parts.scheme.lower(), parts.scheme.lower())
+    kind = store_kind(parts.scheme)
+    is_bucket = kind is not None and kind.has_buckets and bool(kind.opener)
+    scheme = kind.schemes[0] if kind is not None and is_bucket else parts.scheme.lower()
     path = re.sub(r"/+", "/", f"/{parts.path}").rstrip("/") or "/"
     if scheme in ("", "file"):
         return DatasetName("file", path)
-    if scheme in _BUCKETS:
+    if is_bucket:
         path = path[1:] or "/"
     return DatasetName(f"{scheme}://{parts.netloc}", path)
-
-
-# Formats of `hdfsLike` sources that are tables with versions of their own, not files.
-
-TABLE_FORMATS: Mapping[str, str] = {"iceberg": "Iceberg", "delta": "Delta"}
-"""The display name of each format."""
-
-
-def table_format(declared: HdfsLike) -> str | None:
-    """The format of a source that is a table, as Spark names it; None for files."""
-    name = declared.format.lower()
-    return name if name in TABLE_FORMATS else None
 
 
 # `DeclaredSource`: the questions that a source of any kind answers before it is read.

@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from snaploom.files.listed import ListedFile
-from snaploom.policy.addresses import hadoop_uri
+from snaploom.policy.addresses import S3, hadoop_uri, kind_of
 
 _log = logging.getLogger(__name__)
 
@@ -197,7 +197,7 @@ def _tag(known: str) -> str:
 
 
 class FileEnds:
-    """Reads the ends of files by one client, from several threads at once."""
+    """Reads parts of files by one client, from several threads at once."""
 
     def __init__(self, client: HadoopClient) -> None:
         self._client = client
@@ -206,6 +206,10 @@ class FileEnds:
 
     def read(self, file: ListedFile, length: int) -> bytes:
         """Last bytes of a file, else `OSError`."""
+        return self.range(file, file.length - length, length)
+
+    def range(self, file: ListedFile, start: int, length: int) -> bytes:
+        """Bytes of a file from a place on, else `OSError`."""
         path = self._jvm.org.apache.hadoop.fs.Path(hadoop_uri(file.uri))
         try:
             # With its length and this read policy, S3's client asks for these bytes only.
@@ -217,8 +221,9 @@ class FileEnds:
             )
             stream = opened.build().get()
             try:
-                stream.seek(file.length - length)
-                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+                stream.seek(start)
+                read = self._jvm.org.apache.commons.io.IOUtils.toByteArray
+                return bytes(read(stream, length))
             finally:
                 stream.close()
         except Py4JError as error:
@@ -297,7 +302,6 @@ SESSION_SETTINGS: tuple[SessionSetting, ...] = (
 
 # Commits of files by Spark's tasks on S3, which has no rename.
 
-S3 = "s3a:"
 PROTOCOL = "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol"
 COMMITTERS: Mapping[str, str] = {
     "spark.sql.sources.commitProtocolClass": PROTOCOL,
@@ -322,7 +326,7 @@ def committer_options(spark: SparkSession, uri: str) -> Mapping[str, str]:
     The settings stay in the session: taken back, they could be missing to a write of another
     thread that is just planned.
     """
-    if not uri.startswith(S3):
+    if kind_of(uri) is not S3:
         return {}
     if not has_committers(spark):
         _log.warning("%s", WITHOUT_MODULE)
@@ -338,10 +342,10 @@ def remove_marker(spark: SparkSession, uri: str) -> None:
     S3A never does, and nobody else can name it: every run would leave one for ever. The folder's
     files are not touched; a failure is only that the object stays.
     """
-    if not uri.startswith(S3):
+    if kind_of(uri) is not S3:
         return
     jvm = jvm_of(spark)
-    bucket, _, folder = uri.removeprefix(f"{S3}//").partition("/")
+    bucket, _, folder = uri.partition("://")[2].partition("/")
     try:
         path = jvm.org.apache.hadoop.fs.Path(uri)
         files = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
@@ -21,7 +21,7 @@ from snaploom.models.common import (
     SchemaField,
     StructType,
 )
-from snaploom.types.schemas import parse_schema, path_text, quote, split_path
+from snaploom.types.schemas import SIMPLE_TYPES, parse_schema, path_text, quote, split_path
 
 # Metadata of columns: the same rows under a schema that differs in metadata only.
 
@@ -94,24 +94,40 @@ def _field(field: spark.StructField, at: str, change: MetadataChange) -> spark.S
     )
 
 
+def as_nullable(schema: spark.StructType) -> spark.StructType:
+    """The schema with every part allowed to be NULL, as Spark reads it from files."""
+    found = _as_nullable(schema)
+    assert isinstance(found, spark.StructType)
+    return found
+
+
+def _as_nullable(data_type: spark.DataType) -> spark.DataType:
+    match data_type:
+        case spark.StructType():
+            return spark.StructType(
+                [
+                    spark.StructField(f.name, _as_nullable(f.dataType), True, f.metadata)
+                    for f in data_type.fields
+                ]
+            )
+        case spark.ArrayType():
+            return spark.ArrayType(_as_nullable(data_type.elementType))
+        case spark.MapType():
+            return spark.MapType(_as_nullable(data_type.keyType), _as_nullable(data_type.valueType))
+    return data_type
+
+
 # Data types as declarations write them, and as Spark has them.
 
-_SIMPLE: dict[str, spark.DataType] = {
-    "binary": spark.BinaryType(),
-    "boolean": spark.BooleanType(),
-    "byte": spark.ByteType(),
-    "calendarInterval": spark.CalendarIntervalType(),
-    "date": spark.DateType(),
-    "double": spark.DoubleType(),
-    "float": spark.FloatType(),
-    "integer": spark.IntegerType(),
-    "long": spark.LongType(),
-    "null": spark.NullType(),
-    "short": spark.ShortType(),
-    "string": spark.StringType(),
-    "timestamp": spark.TimestampType(),
-    "timestampNtz": spark.TimestampNTZType(),
-}
+
+def _simple(name: str) -> spark.DataType:
+    field = {"name": name, "type": name, "nullable": True, "metadata": {}}
+    return spark.StructField.fromJson(field).dataType
+
+
+SIMPLE: Mapping[str, spark.DataType] = {each.sql: _simple(each.spark) for each in SIMPLE_TYPES}
+"""Spark's simple types by their names in SQL."""
+_SIMPLE = {each.declared: SIMPLE[each.sql] for each in SIMPLE_TYPES}
 
 
 def to_spark(declared: DataType) -> spark.DataType:

@@ -9,6 +9,8 @@ from pydantic import JsonValue
 
 from snaploom.models.common import DataType, EpochNanos, format_instant
 from snaploom.types.schemas import (
+    MOST_DIGITS,
+    SIMPLE_TYPES,
     Array,
     Decimal,
     Field,
@@ -24,7 +26,7 @@ from snaploom.types.schemas import (
 
 # Casts that Spark's `try_cast` makes, as far as declarations can name them.
 
-_WHOLE = frozenset(["byte", "short", "integer", "long"])
+_WHOLE = frozenset(each.declared for each in SIMPLE_TYPES if each.bits)
 _NUMBERS = _WHOLE | {"float", "double", "decimal"}
 _FROM: dict[str, frozenset[str]] = {
     "binary": frozenset(["string"]),
@@ -71,9 +73,7 @@ def _can_cast_inside(given: DataType, wanted: DataType) -> bool:
 
 # Types of join keys whose texts differ for equal values, and the casts that fix them.
 
-DECIMAL_DIGITS = 38
-"""Digits of the largest decimal that Spark has."""
-_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
+_DIGITS = {each.declared: each.digits for each in SIMPLE_TYPES if each.digits}
 """Digits of whole numbers."""
 _FLOATING = frozenset({"float", "double"})
 _ANY_TEXT = frozenset({"string", "binary"})
@@ -94,7 +94,7 @@ def common_cast(one: DataType, other: DataType) -> str | None:
         if digits[0][1] == digits[1][1]:
             return None
         fraction = max(digits[0][1], digits[1][1])
-        precision = min(DECIMAL_DIGITS, max(digits[0][0], digits[1][0]) + fraction)
+        precision = min(MOST_DIGITS, max(digits[0][0], digits[1][0]) + fraction)
         return f"castDataType: {{decimal: {{precision: {precision}, scale: {fraction}}}}}"
     if first in _FLOATING and second in _FLOATING:
         return None

@@ -48,6 +48,54 @@ def folded_path(path: str) -> str:
     return path.casefold() if parts is None else path_text(parts).casefold()
 
 
+# The table of types without parts, with a column for each system.
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleType:
+    """A type without parts, as each system names it."""
+
+    declared: str
+    """In declarations."""
+    spark: str
+    """In the JSON of Spark's schemas."""
+    sql: str
+    """In Spark's SQL, which is its `catalogString`."""
+    arrow: str
+    """In Arrow, as Spark exchanges it; empty where it does not."""
+    kept: str
+    """In Arrow, as indexes keep its values (rule S20); empty where they keep none."""
+    logical: str
+    """In data contracts."""
+    bits: int = 0
+    """Of a whole number; 0 for others."""
+    digits: int = 0
+    """The most digits of a whole number."""
+
+
+SIMPLE_TYPES = (
+    SimpleType("boolean", "boolean", "boolean", "bool", "bool", "boolean"),
+    SimpleType("byte", "byte", "tinyint", "int8", "int8", "integer", 8, 3),
+    SimpleType("short", "short", "smallint", "int16", "int16", "integer", 16, 5),
+    SimpleType("integer", "integer", "int", "int32", "int32", "integer", 32, 10),
+    SimpleType("long", "long", "bigint", "int64", "int64", "integer", 64, 19),
+    SimpleType("float", "float", "float", "float32", "float32", "number"),
+    SimpleType("double", "double", "double", "float64", "float64", "number"),
+    SimpleType("string", "string", "string", "string", "large_binary", "string"),
+    SimpleType("binary", "binary", "binary", "binary", "large_binary", "string"),
+    SimpleType("date", "date", "date", "date32", "int32", "date"),
+    SimpleType("timestamp", "timestamp", "timestamp", "timestamp[us, UTC]", "int64", "timestamp"),
+    SimpleType(
+        "timestampNtz", "timestamp_ntz", "timestamp_ntz", "timestamp[us]", "int64", "timestamp"
+    ),
+    SimpleType("calendarInterval", "interval", "interval", "", "", "string"),
+    SimpleType("null", "void", "void", "null", "", "string"),
+)  # fmt: skip
+SQL_NAMES = {each.spark: each.sql for each in SIMPLE_TYPES if each.spark != each.sql}
+"""Names of types in SQL by those in the JSON of schemas, where they differ."""
+INTEGER_BITS = {each.sql: each.bits for each in SIMPLE_TYPES if each.bits}
+"""Whole numbers by their names in SQL, the narrowest first."""
+
 # Schemas of snapshots without Spark: the JSON that Spark gives for a schema, as frozen data.
 
 SPARK_TYPES = frozenset({

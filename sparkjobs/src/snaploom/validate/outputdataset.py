@@ -26,12 +26,12 @@ from snaploom.policy.fields import (
     run_findings,
     zone_findings,
 )
+from snaploom.policy.fileformats import format_of
 from snaploom.policy.pods import spark_findings
 from snaploom.policy.queries import expression_findings, shortened
 from snaploom.policy.references import DATA, Scope, output_column_findings, undeclared_in_output
 from snaploom.policy.sqlfunctions import CHANGES_VERDICTS
 from snaploom.policy.sqltext import SqlFacts
-from snaploom.sources.declared import TABLE_FORMATS
 from snaploom.sources.registry import declared
 from snaploom.types.schemas import split_path
 from snaploom.validate.outputs import brings, folder_findings
@@ -50,11 +50,11 @@ def library_findings(output: OutputDataset, scope: Scope) -> Iterator[Finding]:
         if not brings(output, kind):
             yield make_finding(
                 "SL149",
-                f"DataSource/{name} is a table of {TABLE_FORMATS[kind]}, which Spark reads by a "
+                f"DataSource/{name} is a table of {format_of(kind).table}, which Spark reads by a "
                 "library that only a run can see",
                 resource=output.identity,
                 path="spec.run.spark.sparkConf",
-                found=f"no jar of {TABLE_FORMATS[kind]}",
+                found=f"no jar of {format_of(kind).table}",
                 expected="its library, for the Spark that is used, on Spark's class path",
             )
 

@@ -24,6 +24,7 @@ from snaploom.policy.addresses import (
     literal_address,
     plain_host,
     refusal_of_address,
+    store_kind,
 )
 from snaploom.policy.fields import Findings, texts_with, zone_findings
 from snaploom.policy.references import ReadGraph, reads_of
@@ -36,15 +37,6 @@ _URI = re.compile(r"\s*+([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)")
 _URI_MARK = "://"
 """The mark of every URI that names a server."""
 _PORT = re.compile(r":[0-9]*$")
-_OF_BUCKETS = frozenset({"cos", "cosn", "gs", "obs", "oss", "s3", "s3a", "s3n"})
-"""Schemes whose authority is the name of a bucket, and no server."""
-_OF_AZURE = frozenset({"abfs", "abfss", "adl", "wasb", "wasbs"})
-_AZURE = (
-    ".azuredatalakestore.net", ".blob.storage.azure.net", ".core.chinacloudapi.cn",
-    ".core.cloudapi.de", ".core.usgovcloudapi.net", ".core.windows.net", ".dfs.storage.azure.net",
-    ".fabric.microsoft.com",
-)  # fmt: skip
-"""How hosts of Azure's stores end, by its documentation of endpoints and of OneLake."""
 
 
 def place_findings(resource: Resource, allow: Allowances) -> tuple[Finding, ...]:
@@ -70,13 +62,14 @@ def place_findings(resource: Resource, allow: Allowances) -> tuple[Finding, ...]
 
 def _refused(text: str, rules: EndpointRules) -> Iterator[tuple[str, str]]:
     found = _URI.match(text)
-    if found is None or found[1].lower() in _OF_BUCKETS:
+    kind = None if found is None else store_kind(found[1])
+    if found is None or (kind is not None and kind.has_buckets):
         return
     for host in found[2].rpartition("@")[2].split(","):
         plain = plain_host(_PORT.sub("", host) if _has_port(host) else host)
         why = _refusal_of(plain)
-        if not why and found[1].lower() in _OF_AZURE and not plain.endswith(_AZURE):
-            why = "" if rules.names(plain, 443) else "it is no host of Azure's stores"
+        if not why and kind is not None and kind.hosts and not plain.endswith(kind.hosts):
+            why = "" if rules.names(plain, 443) else f"it is no host of {kind.name}'s stores"
         if why:
             yield host, why
 

@@ -12,12 +12,12 @@ from snaploom.models.findings import Finding
 from snaploom.models.skippingindex import Index, ParquetForm, SkippingIndex
 from snaploom.policy.addresses import EndpointRules, refusal_of_host
 from snaploom.policy.fields import Findings, duplicate_findings, run_findings, variable_findings
-from snaploom.policy.fileformats import format_findings, target_place
+from snaploom.policy.fileformats import format_of
+from snaploom.policy.formatfaults import format_findings, target_place
 from snaploom.policy.pods import spark_findings
 from snaploom.policy.queries import expression_findings
 from snaploom.policy.references import Scope
 from snaploom.policy.sqlfunctions import CHANGES_VERDICTS
-from snaploom.sources.declared import TABLE_FORMATS
 from snaploom.sources.registry import declared
 
 BUILT_IN_TYPES = ("MIN_MAX", "VALUE_SET", "BLOOM_FILTER", "PARTITION")
@@ -80,8 +80,9 @@ def _target(resource: SkippingIndex, scope: Scope) -> Findings:
         )
     if target.path is None:
         return ()
-    if table := TABLE_FORMATS.get(target.path.format.lower()):
-        return _without_files(resource, "path.format", table)
+    named = format_of(target.path.format)
+    if named.table or named.reader:
+        return _without_files(resource, "path.format", named.table or named.name)
     place = target_place(resource.identity)
     return format_findings(target.path.format, dict(target.path.options), scope.allow, place)
 
@@ -97,7 +98,7 @@ def _without_files(resource: SkippingIndex, field: str, found: str) -> Findings:
     return (
         make_finding(
             "SL177",
-            "an index is about files that Spark lists, and this target has none",
+            "an index is about files that Spark reads itself, and this target has none",
             resource=resource.identity,
             path=f"spec.target.{field}",
             found=found,

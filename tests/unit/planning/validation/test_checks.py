@@ -114,9 +114,11 @@ def test_output_that_is_an_iceberg_table(changes: dict[str, Any], expected: list
     assert faults(*model()[:-1], output(**ICEBERG, **changes)) == expected
 
 
-@pytest.mark.parametrize("data_format", ["iceberg", "DELTA"])
+@pytest.mark.parametrize("data_format", ["iceberg", "DELTA", "arrow"])
 @pytest.mark.parametrize("is_source", [True, False])
-def test_table_cannot_be_the_target_of_an_index(data_format: str, is_source: bool) -> None:
+def test_what_spark_reads_not_as_files_is_no_target_of_an_index(
+    data_format: str, is_source: bool
+) -> None:
     source = files("levels", format=data_format, sourceUriGlobs=["file:///a/levels"])
     path = {"uri": "file:///a/levels", "format": data_format}
     spec = {

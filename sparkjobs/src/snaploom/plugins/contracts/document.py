@@ -21,7 +21,19 @@ from snaploom.models.outputdataset import DataFormat, OutputDataset
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.bundles import read_places
 from snaploom.plan.tree import JoinNode, JoinTree
-from snaploom.types.schemas import Array, Decimal, Field, Map, Simple, Struct, Type, split_path
+from snaploom.policy.addresses import store_kind
+from snaploom.types.schemas import (
+    SIMPLE_TYPES,
+    SQL_NAMES,
+    Array,
+    Decimal,
+    Field,
+    Map,
+    Simple,
+    Struct,
+    Type,
+    split_path,
+)
 
 API_VERSION = "v3.1.0"
 """Of the standard: the first with timestamps; newer readers take it too."""
@@ -32,12 +44,7 @@ DATA = "data"
 ENGINE = "snaploom"
 """Name of the engine of our checks."""
 
-_SQL_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
-_LOGICAL = {
-    "byte": "integer", "short": "integer", "integer": "integer", "long": "integer",
-    "float": "number", "double": "number", "boolean": "boolean", "date": "date",
-    "timestamp": "timestamp", "timestamp_ntz": "timestamp", "string": "string", "binary": "string",
-}  # fmt: skip
+_LOGICAL = {each.spark: each.logical for each in SIMPLE_TYPES}
 _UNITS = ("year", "month", "week", "day", "hour", "minute", "second")
 _DESCRIPTIONS = ("description", "comment")
 _SEVERITIES = {CheckMode.FAIL: "error", CheckMode.WARN: "warning"}
@@ -91,7 +98,7 @@ def physical_type(type_: Type) -> str:
     """A type as Spark's SQL writes it, with the parts of structs."""
     match type_:
         case Simple(name):
-            return _SQL_NAMES.get(name, name)
+            return SQL_NAMES.get(name, name)
         case Decimal(precision, scale):
             return f"decimal({precision},{scale})"
         case Array(element):
@@ -109,12 +116,12 @@ def _server(output: OutputDataset) -> JsonValue:
     parts = urlsplit(uri)
     data_format = folder.data_format.of_files.value.lower()
     server: dict[str, JsonValue] = {"server": "published", "environment": "production"}
-    if parts.scheme in ("s3", "s3a"):
-        location = f"s3://{parts.netloc}{parts.path}"
-        return {**server, "type": "s3", "location": location, "format": data_format}
     if parts.scheme in ("", "file"):
         return {**server, "type": "local", "path": parts.path, "format": data_format}
-    return {**server, "type": "custom", "location": uri, "format": data_format}
+    kind, named = store_kind(parts.scheme), "custom"
+    if kind is not None and kind.contract_type != named:
+        named, uri = kind.contract_type, f"{kind.schemes[0]}://{parts.netloc}{parts.path}"
+    return {**server, "type": named, "location": uri, "format": data_format}
 
 
 def _table(table: PublishedTable) -> JsonValue:

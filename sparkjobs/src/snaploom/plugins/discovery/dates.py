@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 
 from snaploom.models.common import ArrayType, DataType, DecimalType, Empty, SchemaField, StructType
 from snaploom.models.datasource import TimeFormat
+from snaploom.types.arrow import spark_type
+from snaploom.types.schemas import SIMPLE_TYPES, Decimal, Simple
 
 # Types of columns: those that files have, and those that values of text fit.
 
@@ -55,40 +57,29 @@ TIMESTAMP = ColumnType(DataType(timestamp=Empty()), Family.TIME)
 
 
 def type_of_arrow(found: pa.DataType) -> ColumnType:
-    """The type that Spark reads a column of a Parquet or ORC file as."""
-    if pa.types.is_dictionary(found):
-        return type_of_arrow(found.value_type)
-    for is_type, data_type in _WHOLES:
-        if is_type(found):
-            return ColumnType(data_type, Family.WHOLE)
-    if pa.types.is_string(found) or pa.types.is_large_string(found) or found == pa.string_view():
-        return STRING
-    if pa.types.is_date(found):
-        return DATE
-    if pa.types.is_timestamp(found):
-        if found.tz is not None:
-            return TIMESTAMP
-        return ColumnType(DataType(timestamp_ntz=Empty()), Family.TIME)
-    if pa.types.is_decimal(found):
-        decimal = DecimalType(precision=min(found.precision, 38), scale=max(found.scale, 0))
-        return ColumnType(
-            DataType(decimal=decimal), Family.WHOLE if found.scale == 0 else Family.OTHER
-        )
-    if pa.types.is_boolean(found):
-        return BOOLEAN
-    return DOUBLE if pa.types.is_float64(found) else _OTHER
+    """The type that Spark reads a column of a file as, which has types of its own."""
+    match spark_type(found):
+        case Decimal(precision, scale):
+            decimal = DecimalType(precision=precision, scale=scale)
+            family = Family.OTHER if scale else Family.WHOLE
+            return ColumnType(DataType(decimal=decimal), family)
+        case Simple(name) if name in _OF_SPARK:
+            return _OF_SPARK[name]
+    return _OTHER
 
 
 _OTHER = ColumnType(DataType(binary=Empty()), Family.OTHER)
-_WHOLES = (
-    (pa.types.is_int8, DataType(byte=Empty())),
-    (pa.types.is_int16, DataType(short=Empty())),
-    (pa.types.is_int32, DataType(integer=Empty())),
-    (pa.types.is_int64, DataType(long=Empty())),
-    (pa.types.is_uint8, DataType(short=Empty())),
-    (pa.types.is_uint16, DataType(integer=Empty())),
-    (pa.types.is_uint32, DataType(long=Empty())),
-)
+_FAMILIES = {
+    "string": Family.TEXT, "date": Family.DATE, "timestamp": Family.TIME,
+    "timestampNtz": Family.TIME,
+}  # fmt: skip
+_OF_SPARK = {
+    each.spark: ColumnType(
+        DataType.model_validate({each.declared: Empty()}),
+        Family.WHOLE if each.bits else _FAMILIES.get(each.declared, Family.OTHER),
+    )
+    for each in SIMPLE_TYPES
+}
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ from snaploom.plugins.discovery.sourcetexts import (
     interval_of,
     window_of,
 )
-from snaploom.sources.declared import TABLE_FORMATS
+from snaploom.policy.fileformats import format_of
 from snaploom.types.schemas import path_text
 
 CommentPath = tuple[str | int, ...]
@@ -180,7 +180,7 @@ def _origin_text(profile: SourceProfile) -> str:
     if isinstance(origin, DatabaseTable):
         return f"a table of {origin.address.uri}; {read}"
     if isinstance(origin, TableFolder):
-        called = TABLE_FORMATS[origin.data_format]
+        called = format_of(origin.data_format).table
         return f"a table of {called}, whose library Spark needs (how-to/tables.md); {read}"
     files = "1 file" if len(origin.files) == 1 else f"{len(origin.files):,} files"
     times = origin.snapshots

@@ -17,6 +17,7 @@ from snaploom.confidential import without_secrets
 from snaploom.errors import ArgumentInvalid, ObjectNotFound, SourceNotReadable
 from snaploom.files.objectstore import ObjectInfo, ObjectStore
 from snaploom.files.stores import open_store
+from snaploom.policy.addresses import store_kind
 from snaploom.policy.secretdetection import secret_form
 
 # Bounds of reading, and the evidence needed to declare something.
@@ -442,13 +443,10 @@ def _as_file(whole: str) -> FoundFile | None:
     return None if info is None else FoundFile(Place(store.uri, store), name, info.size)
 
 
-_OF_HADOOP = frozenset({"hdfs", "webhdfs", "viewfs", "abfs", "abfss", "wasb", "wasbs"})
-"""File systems that only Hadoop's client reaches."""
-
-
 def _refuse_other_kinds(uri: str) -> None:
     scheme = uri.partition(":")[0].lower()
-    if scheme in _OF_HADOOP:
+    kind = store_kind(scheme)
+    if kind is not None and not kind.is_looked_into:
         raise ArgumentInvalid(
             f"{scheme}: is not looked into",
             path="--from",

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from snaploom.plugins.discovery.dates import LATEST, DateForm, Unit, date_of, dates_in
+from snaploom.policy.fileformats import known_formats
 
 # Days in names of files whose folders are year and month: `2026/02/visits-03.parquet`.
 
@@ -62,10 +63,7 @@ def _are_days(by_month: dict[tuple[int, int], set[int]]) -> bool:
 
 # Paths in pieces: text, dates, values of folders, and parts that vary within one table.
 
-DATA_ENDINGS = {
-    "csv": "csv", "tsv": "csv", "psv": "csv", "txt": "csv", "json": "json", "jsonl": "json",
-    "ndjson": "json", "parquet": "parquet", "pq": "parquet", "orc": "orc", "avro": "avro",
-}  # fmt: skip
+DATA_ENDINGS = {ending: each.name for each in known_formats() for ending in each.endings}
 """Formats by the ending of a name; `txt` is looked into."""
 COMPRESSED = frozenset({"gz", "bz2", "zst", "deflate", "snappy", "lz4"})
 """Endings behind that of a format, by which Spark knows how text is compressed."""

@@ -32,9 +32,11 @@ from snaploom.plugins.discovery.typedfiles import (
     TYPED_FORMATS,
     DataFile,
     Meter,
-    ObjectFile,
+    object_file,
     profile_typed,
 )
+from snaploom.types.arrow import OF_SQL
+from snaploom.types.schemas import INTEGER_BITS, SQL_NAMES
 
 _CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint(?:\.[0-9]{10}\.([0-9]{10}))?\.parquet")
 _COMMIT = re.compile(r"([0-9]{20})\.json")
@@ -106,7 +108,7 @@ def _value(text: str | None, kind: pa.DataType) -> object:
 def _content(file: FoundFile, meter: Meter) -> bytes:
     if file.size > TEXT_BYTES:
         raise NotRecognised(f"metadata of {file.size:,} bytes; at most {TEXT_BYTES:,} are read")
-    return ObjectFile(file, meter).read()
+    return object_file(file, meter).read()
 
 
 def _document(content: bytes) -> dict[str, JsonValue]:
@@ -162,7 +164,7 @@ def _actions(
     log: Mapping[str, FoundFile], start: int, checkpoint: Sequence[FoundFile], meter: Meter
 ) -> Iterator[Mapping[str, object]]:
     for file in checkpoint:
-        opened = pq.ParquetFile(ObjectFile(file, meter))
+        opened = pq.ParquetFile(object_file(file, meter))
         names = [n for n in ("add", "remove", "metaData") if n in opened.schema_arrow.names]
         for batch in opened.iter_batches(columns=names):
             yield from batch.to_pylist()
@@ -194,7 +196,7 @@ def _delta_contents(
         name, own = str(each.get("name")), each.get("metadata")
         physical = own.get("delta.columnMapping.physicalName") if isinstance(own, dict) else None
         columns[physical if isinstance(physical, str) else name] = name
-        types[name] = _DELTA_TYPES.get(str(each.get("type")), pa.string())
+        types[name] = _partition_type(str(each.get("type")))
     given = metadata.get("partitionColumns")
     partitions = tuple(map(str, given)) if isinstance(given, list) else ()
     files = table.below("")
@@ -219,11 +221,10 @@ def _missing(number: int) -> tuple[str, ...]:
     return (f"{number:,} of its files are not in its folder",) if number else ()
 
 
-_DELTA_TYPES = {
-    "date": pa.date32(), "integer": pa.int32(), "long": pa.int64(), "short": pa.int16(),
-    "byte": pa.int8(),
-}  # fmt: skip
-"""Types of partition columns that are no text here."""
+def _partition_type(name: str) -> pa.DataType:
+    """The type of a partition column of Delta: of whole numbers and dates, all others are text."""
+    sql = SQL_NAMES.get(name, name)
+    return OF_SQL[sql] if sql in INTEGER_BITS or sql == "date" else pa.string()
 
 
 # Iceberg.

@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.orc as paorc
 import pyarrow.parquet as pq
 
+from snaploom.files.typedfiles import RangedFile, reader_at
 from snaploom.plugins.discovery.avro import avro_table, open_avro
 from snaploom.plugins.discovery.dates import type_of_arrow
 from snaploom.plugins.discovery.foundfiles import (
@@ -32,9 +33,7 @@ from snaploom.plugins.discovery.profiles import (
     SourceProfile,
     profile_column,
 )
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+from snaploom.policy.fileformats import known_formats
 
 # A file of a store as Arrow reads it, and the meter of bytes read.
 
@@ -47,47 +46,16 @@ class Meter:
     files_opened: set[str] = field(default_factory=set)
 
 
-class ObjectFile(io.RawIOBase):
+def object_file(file: FoundFile, meter: Meter) -> RangedFile:
     """A file of a store, read by ranges."""
 
-    def __init__(self, file: FoundFile, meter: Meter) -> None:
-        """Nothing is read yet."""
-        self._file = file
-        self._meter = meter
-        self._at = 0
-        meter.files_opened.add(file.uri)
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def seekable(self) -> bool:
-        """It is."""
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place."""
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.size}[whence]
-        self._at = start + offset
-        return self._at
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        """Fill a buffer with bytes from the place on; how many there were."""
-        with memoryview(buffer) as view, view.cast("B") as target:
-            content = self.read(len(target))
-            target[: len(content)] = content
-        return len(content)
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Bytes from the place on."""
-        rest = max(0, self._file.size - self._at)
-        wanted = rest if size is None or size < 0 else min(size, rest)
-        if wanted == 0:
-            return b""
-        content = self._file.place.store.get_range(self._file.key, self._at, wanted)
-        self._at += len(content)
-        self._meter.bytes_read += len(content)
+    def read(start: int, length: int) -> bytes:
+        content = file.place.store.get_range(file.key, start, length)
+        meter.bytes_read += len(content)
         return content
+
+    meter.files_opened.add(file.uri)
+    return RangedFile(file.size, read)
 
 
 # Files that have types of their own: a bounded part of their rows as tables of Arrow.
@@ -117,81 +85,64 @@ def as_it_is(table: pa.Table, _: DataFile) -> pa.Table:
     return table
 
 
-class _OpenFile(Protocol):
+@dataclass(frozen=True)
+class _OpenFile:
     """A file whose schema is known."""
 
-    @property
-    def rows(self) -> int | None:
-        """In all of it; None where only reading shows that."""
-        ...
-
-    @property
-    def width(self) -> int:
-        """Columns."""
-        ...
-
-    def table(self, columns: Sequence[str] | None, limit: int) -> pa.Table:
-        """The first rows, of some columns or of all."""
-        ...
+    rows: int | None
+    """In all of it; None where only reading shows that."""
+    width: int
+    """Columns."""
+    table: Callable[[Sequence[str] | None, int], pa.Table]
+    """The first rows, of some columns or of all."""
 
 
-class _Parquet:
-    def __init__(self, source: ObjectFile) -> None:
-        self._opened = pq.ParquetFile(source)
+def _parquet(source: RangedFile) -> _OpenFile:
+    opened = pq.ParquetFile(source)
+    schema = opened.schema_arrow
 
-    @property
-    def rows(self) -> int | None:
-        return int(self._opened.metadata.num_rows)
+    def table(columns: Sequence[str] | None, limit: int) -> pa.Table:
+        batches = opened.iter_batches(_BATCH, columns=None if columns is None else list(columns))
+        return _first_rows(batches, schema, columns, limit)
 
-    @property
-    def width(self) -> int:
-        return len(self._opened.schema_arrow)
+    return _OpenFile(int(opened.metadata.num_rows), len(schema), table)
 
-    def table(self, columns: Sequence[str] | None, limit: int) -> pa.Table:
+
+def _orc(source: RangedFile) -> _OpenFile:
+    opened = paorc.ORCFile(pa.PythonFile(source, "r"))
+
+    def table(columns: Sequence[str] | None, limit: int) -> pa.Table:
         names = None if columns is None else list(columns)
-        batches = self._opened.iter_batches(_BATCH, columns=names)
-        return _first_rows(batches, self._opened.schema_arrow, columns, limit)
+        stripes = (opened.read_stripe(n, names) for n in range(opened.nstripes))
+        return _first_rows(stripes, opened.schema, columns, limit)
+
+    return _OpenFile(int(opened.nrows), len(opened.schema), table)
 
 
-class _Orc:
-    def __init__(self, source: ObjectFile) -> None:
-        self._opened = paorc.ORCFile(pa.PythonFile(source, "r"))
+def _avro(source: RangedFile) -> _OpenFile:
+    opened = open_avro(io.BufferedReader(source, _BUFFER))
 
-    @property
-    def rows(self) -> int | None:
-        return int(self._opened.nrows)
+    def table(columns: Sequence[str] | None, limit: int) -> pa.Table:
+        found = avro_table(opened.schema, list(islice(opened.records, min(limit, AVRO_ROWS))))
+        return found if columns is None else found.select(columns)
 
-    @property
-    def width(self) -> int:
-        return len(self._opened.schema)
-
-    def table(self, columns: Sequence[str] | None, limit: int) -> pa.Table:
-        names = None if columns is None else list(columns)
-        stripes = (self._opened.read_stripe(n, names) for n in range(self._opened.nstripes))
-        return _first_rows(stripes, self._opened.schema, columns, limit)
+    fields = opened.schema.get("fields")
+    return _OpenFile(None, len(fields) if isinstance(fields, list) else 0, table)
 
 
-class _Avro:
-    def __init__(self, source: ObjectFile) -> None:
-        self._opened = open_avro(io.BufferedReader(source, _BUFFER))
+def _of_ours(place: str, source: RangedFile) -> _OpenFile:
+    opened = reader_at(place)(pa.PythonFile(io.BufferedReader(source, _BUFFER), "r"))
 
-    @property
-    def rows(self) -> int | None:
-        return None
+    def table(columns: Sequence[str] | None, limit: int) -> pa.Table:
+        found = _first_rows(opened, opened.schema, None, limit)
+        return found if columns is None else found.select(columns)
 
-    @property
-    def width(self) -> int:
-        fields = self._opened.schema.get("fields")
-        return len(fields) if isinstance(fields, list) else 0
-
-    def table(self, columns: Sequence[str] | None, limit: int) -> pa.Table:
-        records = list(islice(self._opened.records, min(limit, AVRO_ROWS)))
-        table = avro_table(self._opened.schema, records)
-        return table if columns is None else table.select(columns)
+    return _OpenFile(None, len(opened.schema), table)
 
 
-_READERS: dict[str, Callable[[ObjectFile], _OpenFile]] = {
-    "parquet": _Parquet, "orc": _Orc, "avro": _Avro,
+_READERS: dict[str, Callable[[RangedFile], _OpenFile]] = {
+    "parquet": _parquet, "orc": _orc, "avro": _avro,
+    **{each.name: partial(_of_ours, each.reader) for each in known_formats() if each.reader},
 }  # fmt: skip
 TYPED_FORMATS = frozenset(_READERS)
 """Formats of files whose columns have types."""
@@ -235,7 +186,7 @@ def profile_typed(
     for data in files:
         if opened and data.snapshot != opened[-1].snapshot and read >= ENOUGH_ROWS:
             break
-        found = _READERS[data.data_format](ObjectFile(data.file, meter))
+        found = _READERS[data.data_format](object_file(data.file, meter))
         refuse_width(found.width)
         opened.append(data)
         if read < SAMPLE_ROWS and (found.rows is not None or read < AVRO_ROWS):
@@ -322,7 +273,7 @@ def _with_key_columns(
     for data in files:
         if rows >= KEY_ROWS:
             break
-        found = _READERS[data.data_format](ObjectFile(data.file, meter))
+        found = _READERS[data.data_format](object_file(data.file, meter))
         table = found.table(names, KEY_ROWS - rows)
         tables.append(table)
         ids.append(np.full(len(table), data.snapshot, dtype=np.uint64))

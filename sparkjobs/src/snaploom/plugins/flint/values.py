@@ -26,26 +26,17 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import (
     ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
     DataType,
-    DateType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    ShortType,
     StringType,
     StructField,
     StructType,
-    TimestampNTZType,
-    TimestampType,
 )
 
 from snaploom.errors import IndexNotPossible, IndexUnreadable, SkippingError
 from snaploom.plugins.flint.documents import EVERYTHING, Hit
 from snaploom.plugins.flint.metadata import OWN, field_of, type_of
+from snaploom.spark.types import SIMPLE
+from snaploom.types.arrow import OF_SQL
 
 # Schemas of Spark for mappings of OpenSearch, both ways, and as Arrow (see `flintfields`).
 
@@ -54,36 +45,6 @@ TEXT = {"osType": "text"}
 
 DOCUMENT_ID = "_id"
 """Column of a given schema that is filled with the documents' ids."""
-
-_TYPES: Mapping[str, DataType] = {
-    "boolean": BooleanType(),
-    "bigint": LongType(),
-    "int": IntegerType(),
-    "smallint": ShortType(),
-    "tinyint": ByteType(),
-    "double": DoubleType(),
-    "float": FloatType(),
-    "string": StringType(),
-    "binary": BinaryType(),
-    "date": DateType(),
-    "timestamp": TimestampType(),
-    "timestamp_ntz": TimestampNTZType(),
-}
-
-_ARROW: Mapping[str, pa.DataType] = {
-    "boolean": pa.bool_(),
-    "bigint": pa.int64(),
-    "int": pa.int32(),
-    "smallint": pa.int16(),
-    "tinyint": pa.int8(),
-    "double": pa.float64(),
-    "float": pa.float32(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-}
 
 
 def schema_of(properties: Mapping[str, Any], outer: str = "") -> StructType:
@@ -102,7 +63,7 @@ def schema_of(properties: Mapping[str, Any], outer: str = "") -> StructType:
             inner = _inner_schema(whole, field)
             data_type: DataType = ArrayType(inner) if kind == "nested" else inner
         else:
-            data_type = _TYPES[type_of(whole, field)]
+            data_type = SIMPLE[type_of(whole, field)]
         fields.append(StructField(name, data_type, True, TEXT if kind == "text" else None))
     return StructType(fields)
 
@@ -144,7 +105,7 @@ def _no_field(name: str, data_type: DataType) -> IndexNotPossible:
     return IndexNotPossible(
         f"OpenSearch has no field for the column {name}",
         found=data_type.simpleString(),
-        expected=", ".join([*_TYPES, "struct", "array of one of these"]),
+        expected=", ".join([*OF_SQL, "struct", "array of one of these"]),
         hint="cast it: a decimal to STRING or DOUBLE, a map to an array of structs",
     )
 
@@ -169,9 +130,9 @@ def _arrow_type(name: str, data_type: DataType) -> pa.DataType:
         return pa.list_(pa.field("element", element, data_type.containsNull))
     if isinstance(data_type, StructType):
         return pa.struct([_arrow_field(f"{name}.{one.name}", one) for one in data_type.fields])
-    if simple_name(data_type) not in _ARROW:
+    if simple_name(data_type) not in OF_SQL:
         raise _no_field(name, data_type)
-    return _ARROW[simple_name(data_type)]
+    return OF_SQL[simple_name(data_type)]
 
 
 # Values of documents (JSON) for values of Spark (Arrow), both ways.

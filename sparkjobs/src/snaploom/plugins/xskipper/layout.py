@@ -15,6 +15,7 @@ from snaploom.plugins.xskipper.names import (
     VIRTUAL_PREFIX,
     virtual_name,
 )
+from snaploom.types.schemas import SQL_NAMES
 
 # Column key lists: encrypted columns of a store, by keys.
 
@@ -54,8 +55,7 @@ SPARK_VERSION = b"org.apache.spark.version"
 
 JsonObject = Mapping[str, object]
 
-_CATALOG_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
-_JSON_NAMES = {catalog: name for name, catalog in _CATALOG_NAMES.items()}
+_JSON_NAMES = {catalog: name for name, catalog in SQL_NAMES.items()}
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _no_schema() -> IndexUnreadable:
 
 def _parse_type(value: object) -> DataType:
     if isinstance(value, str):
-        return AtomType(_CATALOG_NAMES.get(value, value))
+        return AtomType(SQL_NAMES.get(value, value))
     described = cast(dict[str, object], value)
     match described["type"]:
         case "struct":

@@ -49,6 +49,7 @@ from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinitio
 from snaploom.skipping.core.filetable import field_column, values_column
 from snaploom.skipping.core.terms import arrow_type
 from snaploom.skipping.indexes.bloomfilter import ITEMS
+from snaploom.types.schemas import INTEGER_BITS
 
 STORE_NAMES = {"MIN_MAX": MIN_MAX, "VALUE_SET": VALUE_LIST, "BLOOM_FILTER": BLOOM}
 """Index types that the store has, and its names for them."""
@@ -56,7 +57,7 @@ STORE_NAMES = {"MIN_MAX": MIN_MAX, "VALUE_SET": VALUE_LIST, "BLOOM_FILTER": BLOO
 PARTITION = "PARTITION"
 """Columns that the store keeps as its own, `virtual_<column>`."""
 
-INTEGRALS = frozenset({"tinyint", "smallint", "int", "bigint"})
+INTEGRALS = frozenset(INTEGER_BITS)
 BLOOM_TYPES = INTEGRALS | {"string"}
 """Spark types of which the reference makes blooms."""
 

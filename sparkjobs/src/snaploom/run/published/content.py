@@ -25,7 +25,7 @@ from snaploom.output.manifest import read_schema
 from snaploom.output.removal import remove_folder
 from snaploom.output.state import FolderState
 from snaploom.parquet.footers import read_footer
-from snaploom.policy.fileformats import READ_OPTIONS, SPARK_FORMATS
+from snaploom.policy.fileformats import FORMAT_NAMES, READ_OPTIONS, SPARK_FORMATS, format_of
 from snaploom.run.job import JobGroup, run_in_group
 from snaploom.run.published.outputcheck import CheckRequest
 from snaploom.run.runevents import Interruption
@@ -39,7 +39,6 @@ from snaploom.version import VERSION
 
 # Checks published files against their records: rows, schema, keys of the root.
 
-_SELF_DESCRIBING = (DataFormat.PARQUET, DataFormat.AVRO)
 """Formats whose files contain their schema."""
 
 
@@ -123,7 +122,7 @@ class _Checker:
         rows = frame.count()
         if rows != record.rows:
             yield self._rows(record, rows)
-        if self._format in _SELF_DESCRIBING:
+        if format_of(FORMAT_NAMES[self._format]).is_self_describing:
             detail = self._footer_schema(files)
             if not same_types(detail, schema):
                 message = (

@@ -23,6 +23,7 @@ from snaploom.plan.bundle import Bundle
 from snaploom.plan.intervals import SourceSnapshots
 from snaploom.plan.plan import PlannedSnapshot, RunPlan, followed
 from snaploom.plan.steps import Action, ReadSource
+from snaploom.policy.addresses import S3, kind_of
 from snaploom.run.joblog import warnings_as_events
 from snaploom.run.reports.record import Observations, RunRecord
 from snaploom.run.runevents import (
@@ -43,7 +44,7 @@ from snaploom.run.session.providers import (
 )
 from snaploom.run.weaving.preflight import PlannedRun, begin, estimate, plan_listed
 from snaploom.run.weaving.requests import PlanRequest, RunRequest
-from snaploom.sources.files.buckets import BucketFiles, is_in_bucket
+from snaploom.sources.files.buckets import BucketFiles
 from snaploom.sources.sourcefiles import SourceFiles, listed_without_spark, snapshot_bytes
 from snaploom.validate.outputs import read_first
 
@@ -86,7 +87,7 @@ class FilesBeforeSpark:
             return NoOtherFiles()  # it may have settings of its own, and is at hand
         if SUBMITTED in os.environ:
             return self._submitted
-        if not is_in_bucket(uri):
+        if kind_of(uri) is not S3:
             return NoOtherFiles()
         other = configured_elsewhere(self._run, os.environ)
         if other:

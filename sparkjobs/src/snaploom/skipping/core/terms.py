@@ -28,27 +28,13 @@ from decimal import Decimal
 
 import pyarrow as pa
 
+from snaploom.types.arrow import KEPT
+from snaploom.types.schemas import MOST_DIGITS
+
 Value = bool | int | float | Decimal | bytes
 """A value in Catalyst's internal form; never NULL, which predicates express by themselves."""
 
 _DECIMAL = re.compile(r"decimal\(([0-9]{1,3}),\s?(-?[0-9]{1,3})\)")
-_MOST_DIGITS = 38
-"""Of Spark's decimals."""
-
-_ARROW_TYPES: dict[str, pa.DataType] = {
-    "boolean": pa.bool_(),
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "date": pa.int32(),
-    "timestamp": pa.int64(),
-    "timestamp_ntz": pa.int64(),
-    "string": pa.large_binary(),
-    "binary": pa.large_binary(),
-}
 
 
 def arrow_type(data_type: str) -> pa.DataType | None:
@@ -56,9 +42,9 @@ def arrow_type(data_type: str) -> pa.DataType | None:
     match = _DECIMAL.fullmatch(data_type)
     if match is not None:
         precision, scale = int(match[1]), int(match[2])
-        is_possible = 1 <= precision <= _MOST_DIGITS and abs(scale) <= _MOST_DIGITS
+        is_possible = 1 <= precision <= MOST_DIGITS and abs(scale) <= MOST_DIGITS
         return pa.decimal128(precision, scale) if is_possible else None
-    return _ARROW_TYPES.get(data_type)
+    return KEPT.get(data_type)
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 from pyarrow.parquet import encryption as pe
 
 from snaploom.errors import IndexUnreadable, KeyUnavailable
+from snaploom.extras import load_registered
 from snaploom.parquet.pages import Column, DecodedSize, PagesInvalid, decoded_size, footer_columns
 from snaploom.parquet.thrift import PathsTooLong, StructInvalid
-from snaploom.skipping.core.definition import SkippingDefinition, load_registered
+from snaploom.skipping.core.definition import SkippingDefinition
 
 # The port through which Parquet files of an index are encrypted and decrypted.
 

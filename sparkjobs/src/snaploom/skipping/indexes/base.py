@@ -12,7 +12,8 @@ from typing import Protocol, cast
 import pyarrow as pa
 
 from snaploom.errors import IndexNotPossible
-from snaploom.skipping.core.definition import IndexDefinition, load_registered
+from snaploom.extras import load_registered
+from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import FileTable, Mask
 from snaploom.skipping.core.predicates import Leaf
 

@@ -24,6 +24,7 @@ from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields
 from snaploom.skipping.indexes.checks import check_parameters, check_terms, integer_parameter
 from snaploom.skipping.indexes.columns import DistinctBuilder
 from snaploom.skipping.indexes.footerproofs import same_in, without_values
+from snaploom.types.schemas import INTEGER_BITS
 
 FIELD = "words"
 CAPACITY = 1_000_000
@@ -41,7 +42,6 @@ text as it is, no other types. The form XSKIPPER of a store needs `VALUES`."""
 HASHES, VALUES = "HASHES", "VALUES"
 
 _PARAMETERS = ("fpp", "ndv", "num_candidates", ITEMS)
-_INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
 class BloomFilterBuilder(DistinctBuilder):
@@ -166,7 +166,7 @@ def _item_hashes(definition: IndexDefinition, values: Sequence[Value]) -> ItemHa
     if not _puts_values(definition):
         hashes = [xxhash64(value, data_type) for value in values]
         return ItemHashes.of_longs(np.array(hashes, dtype=np.int64))
-    if data_type in _INTEGERS:
+    if data_type in INTEGER_BITS:
         return ItemHashes.of_longs(np.array(values, dtype=np.int64))
     if is_text(data_type):
         return ItemHashes.of_bytes(pa.array(values, arrow_type(data_type)))
@@ -203,7 +203,7 @@ def _check_items(definition: IndexDefinition) -> None:
             expected=f"{HASHES} or {VALUES}",
             hint="choose a number in these bounds",
         )
-    if text == VALUES and data_type not in (*_INTEGERS, "string", "binary"):
+    if text == VALUES and data_type not in (*INTEGER_BITS, "string", "binary"):
         raise IndexNotPossible(
             f"{definition.label} cannot hold values",
             found=data_type,

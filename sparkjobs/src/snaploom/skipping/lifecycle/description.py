@@ -10,6 +10,7 @@ import pyarrow as pa
 from snaploom.errors import IndexUnreadable, SkippingError, SnaploomError, StorageError
 from snaploom.files.objectstore import STORE_FAILURES
 from snaploom.models.common import NANOS_PER_SECOND, EpochNanos
+from snaploom.policy.addresses import StoreKind, kind_of
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable, values_column
 from snaploom.skipping.lifecycle.refreshplan import compare
@@ -19,11 +20,6 @@ from snaploom.skipping.stores.usage import Recorded, recorded_usage, usage_log
 
 _EVERYWHERE = "path, length and modification time in milliseconds"
 _LOCAL = "inode and time of its last change"
-_HDFS = "the number that HDFS gave the file"
-_STORE = "the store's tag of the content"
-
-_FURTHER = {"file": _LOCAL, "hdfs": _HDFS, "webhdfs": _HDFS, "swebhdfs": _HDFS}
-"""What is compared beside these, by the scheme of the place."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +185,9 @@ def same_file(target_uri: str, files: FileTable) -> str:
     """
     if not files.count:
         return ""
-    further = _FURTHER.get(target_uri.partition(":")[0], _STORE)
+    further = (kind_of(target_uri) or StoreKind("", ())).tag
+    if target_uri.startswith("file:"):
+        further = _LOCAL
     tagged = files.count - files.column("etag").null_count
     if tagged == files.count:
         return f"{_EVERYWHERE}, {further}"

@@ -33,13 +33,14 @@ from snaploom.errors import (
     ObjectTooLarge,
     StorageError,
 )
+from snaploom.extras import load_registered
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos, now
 from snaploom.models.datasource import Credentials
 from snaploom.models.skippingindex import OpenSearchAuth, OpenSearchStore
 from snaploom.output.documents import PUT_ATTEMPTS
 from snaploom.plan.bundles import user_and_password
-from snaploom.skipping.core.definition import SkippingDefinition, load_registered
+from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS, FileTable
 from snaploom.skipping.formats.parquetfiles import ParquetKeys
 from snaploom.skipping.formats.sidecar import SidecarFile, SidecarReader, write_sidecars

@@ -19,7 +19,7 @@ from snaploom.policy.addresses import (
     refusal_of_address,
 )
 from snaploom.policy.fields import Findings, variable_findings
-from snaploom.policy.fileformats import FORMAT_CODE
+from snaploom.policy.formatfaults import FORMAT_CODE
 from snaploom.policy.references import DeclaredColumns, Scope, columns_of
 from snaploom.policy.secretdetection import names_a_login
 from snaploom.policy.sqltext import SqlFault, SqlForm, SqlJudge, SqlText, judge

@@ -174,11 +174,6 @@ class _Bucket:
         return ListedFile(f"s3a://{self.name}/{above}{name}", 0, 0, folder=True)
 
 
-def is_in_bucket(uri: str) -> bool:
-    """Whether a URI is one of S3's."""
-    return hadoop_uri(uri).startswith("s3a://")
-
-
 def _steps(glob: str) -> tuple[str, list[str]]:
     bucket, key = _place(glob)
     steps = [step for step in key.split("/") if step]

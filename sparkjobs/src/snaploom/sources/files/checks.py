@@ -1,53 +1,41 @@
-"""Types that files have against declared ones, checked once a run."""
+"""Types that files have, and the same against declared ones, checked once a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import io
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from pkgutil import resolve_name
+from typing import cast
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import types as spark
 from pyspark.sql import types as spark_types
 
-from snaploom.errors import SourceError, SourceSchemaInvalid
+from snaploom.errors import SourceError, SourceNotReadable, SourceSchemaInvalid
 from snaploom.files.listed import ListedFile
+from snaploom.files.typedfiles import FAULTS, LARGEST, RangedFile, RowsOfFiles, reader_at
 from snaploom.models.datasource import HdfsLike
-from snaploom.policy.fileformats import SELF_DESCRIBING
+from snaploom.policy.fileformats import FileFormat, format_of
 from snaploom.sources.files.footers import read_footers
 from snaploom.sources.files.globs import escape_glob
-from snaploom.sources.files.records import check_json, check_text
 from snaploom.spark.jvm import FileEnds, client_of
-from snaploom.spark.types import HIVE_PLACE, fold_case, struct_of
+from snaploom.spark.types import HIVE_PLACE, SIMPLE, fold_case, struct_from, struct_of
+from snaploom.types.arrow import arrow_schema, schema_of_arrow
+from snaploom.types.schemas import SIMPLE_TYPES, parse_schema, schema_json
 
 # Types that files have, against those that are declared for them (decision 0043).
 
-_DIGITS: Mapping[type[spark.DataType], int] = {
-    spark.ByteType: 3,
-    spark.ShortType: 5,
-    spark.IntegerType: 10,
-    spark.LongType: 19,
-}
+_DIGITS = {type(SIMPLE[each.sql]): each.digits for each in SIMPLE_TYPES if each.digits}
 """Whole numbers, each wider than those before it, and the most digits of one."""
 _EXACT_IN: Mapping[type[spark.DataType], tuple[type[spark.DataType], ...]] = {
     spark.FloatType: (spark.ByteType, spark.ShortType),
     spark.DoubleType: (spark.ByteType, spark.ShortType, spark.IntegerType, spark.FloatType),
 }
 """Types of which a binary fraction holds every value: it has 24 or 53 bits for digits."""
-_SAME_BYTES: Mapping[str, frozenset[tuple[type[spark.DataType], type[spark.DataType]]]] = {
-    # Parquet keeps text as bytes, which older writers do not mark as text, and both kinds of
-    # timestamps as microseconds.
-    "parquet": frozenset(
-        [
-            (spark.BinaryType, spark.StringType),
-            (spark.StringType, spark.BinaryType),
-            (spark.DateType, spark.TimestampNTZType),
-            (spark.TimestampType, spark.TimestampNTZType),
-            (spark.TimestampNTZType, spark.TimestampType),
-        ]
-    )
-}
-"""Types of a file and declared ones by format, which its reader takes for each other unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +51,14 @@ class TypeMismatch:
 
 
 def type_mismatches(
-    own: spark.StructType, declared: spark.StructType, data_format: str
+    own: spark.StructType, declared: spark.StructType, file_format: FileFormat
 ) -> Iterator[TypeMismatch]:
     """The columns whose values reading would change or lose; pure.
 
     `own` has at least the declared columns; a column that files lack is no mismatch. The format is
     `parquet`, `orc` or `avro`.
     """
-    by_place = data_format == "orc" and _is_by_place(own.names)
+    by_place = file_format.may_be_by_place and _is_by_place(own.names)
     stored = {fold_case(each.name): each for each in own.fields}
     for place, wanted in enumerate(declared.fields):
         found = stored.get(fold_case(wanted.name))
@@ -78,7 +66,7 @@ def type_mismatches(
             found = own.fields[place] if place < len(own.fields) else None
         if found is None:
             continue
-        inner = _mismatches(found.dataType, wanted.dataType, data_format, wanted.name)
+        inner = _mismatches(found.dataType, wanted.dataType, file_format, wanted.name)
         for path, one, other in inner:
             yield TypeMismatch(place, path, one.simpleString(), other.simpleString())
 
@@ -88,7 +76,7 @@ def _is_by_place(names: list[str]) -> bool:
 
 
 def _mismatches(
-    own: spark.DataType, declared: spark.DataType, data_format: str, path: str
+    own: spark.DataType, declared: spark.DataType, file_format: FileFormat, path: str
 ) -> Iterator[tuple[str, spark.DataType, spark.DataType]]:
     match own, declared:
         case spark.StructType(), spark.StructType():
@@ -97,25 +85,25 @@ def _mismatches(
                 found = fields.get(fold_case(field.name))
                 if found is not None:
                     inner = f"{path}.{field.name}"
-                    yield from _mismatches(found, field.dataType, data_format, inner)
+                    yield from _mismatches(found, field.dataType, file_format, inner)
         case spark.ArrayType(), spark.ArrayType():
             elements = own.elementType, declared.elementType
-            yield from _mismatches(*elements, data_format, f"{path}[]")
+            yield from _mismatches(*elements, file_format, f"{path}[]")
         case spark.MapType(), spark.MapType():
             keys, values = (own.keyType, declared.keyType), (own.valueType, declared.valueType)
-            yield from _mismatches(*keys, data_format, f"{path}{{key}}")
-            yield from _mismatches(*values, data_format, f"{path}{{value}}")
+            yield from _mismatches(*keys, file_format, f"{path}{{key}}")
+            yield from _mismatches(*values, file_format, f"{path}{{value}}")
         case _:
-            if not _holds(own, declared, data_format):
+            if not _holds(own, declared, file_format):
                 yield path, own, declared
 
 
-def _holds(own: spark.DataType, declared: spark.DataType, data_format: str) -> bool:
+def _holds(own: spark.DataType, declared: spark.DataType, file_format: FileFormat) -> bool:
     """Whether a type without parts holds all values of another, as the format is read."""
     if own == declared or isinstance(own, spark.NullType):
         return True
     one, other = type(own), type(declared)
-    if (one, other) in _SAME_BYTES.get(data_format, ()):
+    if (own.typeName(), declared.typeName()) in file_format.same_bytes:
         return True
     if one in _DIGITS and other in _DIGITS:
         return _DIGITS[one] <= _DIGITS[other]
@@ -127,12 +115,116 @@ def _holds(own: spark.DataType, declared: spark.DataType, data_format: str) -> b
     return one in _EXACT_IN.get(other, ())
 
 
+# Files that a reader of ours opens: their schemas on the driver, their rows in Spark's workers.
+
+_LOCAL = "file:"
+_READ_AT_ONCE = 16
+"""Schemas that are read at the same time: on stores all of the time is waiting."""
+
+
+@dataclass(frozen=True)
+class TypedFiles:
+    """Files of one source whose format has a reader of ours."""
+
+    spark: SparkSession
+    resource: str
+    """`Kind/name` of the source."""
+    format: FileFormat
+    _schemas: dict[str, pa.Schema] = field(default_factory=dict)
+    """What was read of files, by URI."""
+
+    def schema(
+        self, file: ListedFile, columns: Collection[str] | None = None
+    ) -> spark_types.StructType:
+        """The schema of a file, all of it or of some columns, whose case does not count.
+
+        Raises:
+            SourceNotReadable: it is not of its format.
+            SourceSchemaInvalid: Spark has no type for a column.
+        """
+        wanted = None if columns is None else {name.lower() for name in columns}
+        own = self._arrow(file)
+        some = [one for one in own if wanted is None or one.name.lower() in wanted]
+        try:
+            document = schema_json(schema_of_arrow(pa.schema(some), file.uri))
+        except ValueError as error:
+            raise SourceSchemaInvalid(
+                str(error),
+                resource=self.resource,
+                path="spec.hdfsLike.sourceUriGlobs",
+                found=file.uri,
+                expected="columns of types that Spark has",
+                hint="write the column as another type, or declare schemaFields without it",
+            ) from None
+        return struct_from(document, self.resource, "spec.hdfsLike")
+
+    def schemas(self, files: Sequence[ListedFile]) -> tuple[str, ...]:
+        """The schema of each file, as `StructType.json()` gives it; raises as `schema`."""
+        with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+            return tuple(pool.map(lambda file: self.schema(file).json(), files))
+
+    def rows(
+        self, files: Sequence[ListedFile], schema: spark_types.StructType, file_column: str
+    ) -> RowsOfFiles:
+        """The function that reads files in workers, with the columns of a schema.
+
+        Raises:
+            SourceNotReadable: a file is too large for a worker.
+            SourceSchemaInvalid: Arrow has no type for a column.
+        """
+        for file in files:
+            if file.length > LARGEST and not file.uri.startswith(_LOCAL):
+                raise self._not_readable(
+                    file, f"it has {file.length:,} bytes", f"files of up to {LARGEST:,} bytes"
+                )
+        try:
+            read = arrow_schema(parse_schema(schema.json(), ""))
+        except ValueError as error:
+            raise SourceSchemaInvalid(
+                str(error),
+                resource=self.resource,
+                path="spec.hdfsLike.schemaFields",
+                found=schema.simpleString()[:1000],
+                expected="types that Arrow has",
+                hint="declare the type that the files have",
+            ) from None
+        return RowsOfFiles(self.format.reader, read, file_column)
+
+    def _arrow(self, file: ListedFile) -> pa.Schema:
+        if file.uri not in self._schemas:
+            try:
+                with self._opened(file) as opened:
+                    self._schemas[file.uri] = reader_at(self.format.reader)(opened).schema
+            except FAULTS as error:
+                whole = f"whole {self.format.name} files"
+                raise self._not_readable(file, str(error)[:1000], whole) from None
+        return self._schemas[file.uri]
+
+    def _opened(self, file: ListedFile) -> pa.NativeFile:
+        if file.uri.startswith(_LOCAL):
+            return pa.OSFile(file.uri.removeprefix(_LOCAL), "rb")
+        read = partial(FileEnds(client_of(self.spark)).range, file)
+        return pa.PythonFile(io.BufferedReader(RangedFile(file.length, read), 64 << 10), "r")
+
+    def _not_readable(self, file: ListedFile, fault: str, expected: str) -> SourceNotReadable:
+        return SourceNotReadable(
+            f"a file cannot be read as {self.format.name}: {fault}",
+            resource=self.resource,
+            path="spec.hdfsLike.sourceUriGlobs",
+            found=file.uri,
+            expected=expected,
+            hint="write the file again (a large one as several), or take it out of sourceUriGlobs",
+        )
+
+
 # Facts about files that are found out before they are read, each file once in a run.
 
 ASKED_AT_ONCE = 8
 """Headers of Avro that are read at the same time: on stores most of the time is waiting."""
 _FIELDS = "spec.hdfsLike.schemaFields"
 
+Check = Callable[[SparkSession, Sequence[str], Mapping[str, str], str], None]
+"""Refuses files by a session, their paths as globs, options, and the name of the source."""
 OwnSchema = Callable[[Sequence[ListedFile]], spark_types.StructType]
 """The schema that files have by themselves, of the declared columns: of Parquet and Avro of one
 file, of ORC of as many as agree; raises a `SourceError` where they do not."""
@@ -160,27 +252,27 @@ class FileChecks:
         unknown = [file for file in files if file.uri not in self._passed]
         if not unknown:
             return
-        data_format = self.declared.format.lower()
-        check = {"json": check_json, "text": check_text}.get(data_format)
-        if check is not None:
+        file_format = format_of(self.declared.format)
+        if file_format.check:
             paths = [escape_glob(file.uri) for file in unknown]
+            check = cast(Check, resolve_name(file_format.check))
             check(self.spark, paths, self.declared.format_options, self.resource)
-        if data_format in SELF_DESCRIBING and self.declared.schema_fields is not None:
+        if file_format.is_self_describing and self.declared.schema_fields is not None:
             # Hive writes ORC files of zero bytes, which hold nothing.
-            self._check_types([file for file in unknown if file.length], data_format)
+            self._check_types([file for file in unknown if file.length], file_format)
         self._passed.update(file.uri for file in unknown)
 
-    def _check_types(self, files: Sequence[ListedFile], data_format: str) -> None:
+    def _check_types(self, files: Sequence[ListedFile], file_format: FileFormat) -> None:
         declared = struct_of(self.declared.schema_fields or ())
-        for file, own in self._schemas(files, declared, data_format):
-            mismatches = tuple(type_mismatches(own, declared, data_format))
+        for file, own in self._schemas(files, declared, file_format):
+            mismatches = tuple(type_mismatches(own, declared, file_format))
             if mismatches:
                 raise self._refused(file, mismatches)
 
     def _schemas(
-        self, files: Sequence[ListedFile], declared: spark_types.StructType, data_format: str
+        self, files: Sequence[ListedFile], declared: spark_types.StructType, file_format: FileFormat
     ) -> Iterator[tuple[ListedFile, spark_types.StructType]]:
-        if data_format == "parquet":
+        if file_format.has_footers:
             footers = read_footers(files, None, FileEnds(client_of(self.spark)).read)
             # A file whose footer cannot be read here is like no other, and is Spark's to judge.
             keys = [
@@ -190,13 +282,13 @@ class FileChecks:
             for file in dict(zip(reversed(keys), reversed(files), strict=True)).values():
                 yield file, self.own_schema([file])
             return
-        if data_format == "orc" and len(files) > 1:
+        if file_format.is_merged and len(files) > 1:
             # By one job over the ends of all files; what is merged holds the types of each.
             try:
                 merged = self.own_schema(files)
             except SourceError:
                 merged = None
-            if merged is not None and _all_fit(merged, declared, data_format):
+            if merged is not None and _all_fit(merged, declared, file_format):
                 return
         with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
             own = pool.map(lambda file: self.own_schema([file]), files)
@@ -218,8 +310,8 @@ class FileChecks:
 
 
 def _all_fit(
-    merged: spark_types.StructType, declared: spark_types.StructType, data_format: str
+    merged: spark_types.StructType, declared: spark_types.StructType, file_format: FileFormat
 ) -> bool:
     """Whether all files of a merged schema fit; it no longer shows which file has which type."""
     is_by_name = not any(name.startswith(HIVE_PLACE) for name in merged.names)
-    return is_by_name and not any(type_mismatches(merged, declared, data_format))
+    return is_by_name and not any(type_mismatches(merged, declared, file_format))

@@ -10,8 +10,8 @@ from typing import Self
 from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource, HdfsLike
 from snaploom.models.findings import Finding
-from snaploom.policy.fileformats import SELF_DESCRIBING
-from snaploom.sources.declared import DatasetName, HdfsLikeSource, place_dataset, table_format
+from snaploom.policy.fileformats import format_of
+from snaploom.sources.declared import DatasetName, HdfsLikeSource, place_dataset
 
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/|/")
 _SPECIAL = re.compile(r"[*?\[\]{}\\]")
@@ -25,7 +25,7 @@ class FileSource(HdfsLikeSource):
     def of(cls, source: DataSource) -> Self | None:
         """The source, unless its format is one of tables."""
         declared = source.spec.hdfs_like
-        is_files = declared is not None and table_format(declared) is None
+        is_files = declared is not None and not format_of(declared.format).table
         return cls(source, declared) if declared is not None and is_files else None
 
     @property
@@ -34,15 +34,20 @@ class FileSource(HdfsLikeSource):
         return dict(self.declared.format_options)
 
     @property
-    def files(self) -> HdfsLike:
-        """All of them."""
-        return self.declared
+    def called(self) -> str:
+        """Its format."""
+        return f"files of {self.declared.format}"
+
+    @property
+    def files(self) -> HdfsLike | None:
+        """All of them, unless Spark has no reader of its own for them."""
+        return None if format_of(self.declared.format).reader else self.declared
 
     @property
     def unknown_schema(self) -> str:
         """Files of text have types only as their values show them."""
         data_format = self.declared.format
-        if self.declared.schema_fields is not None or data_format.lower() in SELF_DESCRIBING:
+        if self.declared.schema_fields is not None or format_of(data_format).is_self_describing:
             return ""
         return f"{data_format} has only as it is read; declare schemaFields to have them checked"
 

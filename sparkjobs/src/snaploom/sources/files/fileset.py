@@ -17,11 +17,13 @@ from pyspark.sql import types as spark_types
 
 from snaploom.errors import SourceNotReadable, SourceSchemaInvalid
 from snaploom.files.listed import ListedFile
+from snaploom.files.typedfiles import CONTENT, PATH
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.common import NANOS_PER_MICROSECOND
 from snaploom.models.datasource import HdfsLike
-from snaploom.policy.fileformats import SOURCE_OPTIONS, require_format, source_place
-from snaploom.sources.files.checks import FileChecks
+from snaploom.policy.fileformats import FileFormat, format_of
+from snaploom.policy.formatfaults import require_format, source_place
+from snaploom.sources.files.checks import FileChecks, TypedFiles
 from snaploom.sources.files.csv import (
     CsvLayout,
     common_schema,
@@ -42,7 +44,7 @@ from snaploom.sources.prefix import (
 )
 from snaploom.sources.transformers import check_schema
 from snaploom.spark.failures import translate
-from snaploom.spark.types import fold_case, schema_of, struct_of
+from snaploom.spark.types import as_nullable, fold_case, schema_of, struct_of
 from snaploom.types.schemas import quote
 
 # Columns captured by `sourceUriPrefix`.
@@ -116,7 +118,7 @@ class CapturedColumns:
 
 
 def _data(frame: DataFrame) -> list[Column]:
-    return [sf.col(quote(name)) for name in frame.schema.names]
+    return [sf.col(quote(name)) for name in frame.schema.names if name != _FILE_OF_ROW]
 
 
 def _constant(value: CapturedValue, capture: Capture) -> Column:
@@ -136,12 +138,6 @@ def _stored_type(capture: Capture) -> spark_types.DataType:
 
 
 # The files of one source as Spark reads them, with the values that their paths give.
-
-NAMES_IN_RECORDS = frozenset(["json", "xml"])
-"""Formats of which every record names its fields, and which Spark reads with regard to case."""
-
-MERGED_BY_SPARK = frozenset(["parquet", "orc"])
-"""Formats of which Spark takes one file's schema for all, unless an option merges those of all."""
 
 MARK = "fs.snaploom.listing"
 """An option that no format reads. Spark takes two frames over the same paths for one, and gives the
@@ -197,7 +193,8 @@ class FileSet:
             SourceNotReadable: Spark cannot read them.
             SourceSchemaInvalid: columns clash, or have no type.
         """
-        return self.with_captures(self.data(files, schema), files)
+        is_placed = self.prefix is not None and bool(self.prefix.captures) and len(files) > 1
+        return self.with_captures(self.data(files, schema, is_placed=is_placed), files)
 
     def with_captures(self, frame: DataFrame, files: Sequence[CapturedFile]) -> DataFrame:
         """The columns of the data, then the captured ones.
@@ -208,10 +205,10 @@ class FileSet:
             SourceSchemaInvalid: columns clash.
         """
         if self.prefix is None:
-            return frame
+            return _without_file(frame)
         self._refuse_clashes(frame.schema, self.prefix)
         if not self.prefix.captures:
-            return frame
+            return _without_file(frame)
         settings = self.declared.snapshot.from_field_value
         zone = "UTC" if settings is None else settings.default_timezone
         captured = CapturedColumns(self.spark, self.prefix.captures, zone)
@@ -223,11 +220,16 @@ class FileSet:
         return captured.looked_up(frame, self.file_of_row(frame, values), by_url)
 
     def data(
-        self, files: Sequence[CapturedFile], schema: spark_types.StructType | None = None
+        self,
+        files: Sequence[CapturedFile],
+        schema: spark_types.StructType | None = None,
+        *,
+        is_placed: bool = False,
     ) -> DataFrame:
         """One frame over some of the files, with the columns of the data only.
 
-        Without a schema it is inferred from these files, unless it is declared.
+        Without a schema it is inferred from these files, unless it is declared. `is_placed` keeps
+        the file of each row for `file_of_row` and `with_captures`.
 
         Raises:
             SourceNotReadable: Spark cannot read them.
@@ -239,6 +241,11 @@ class FileSet:
             self._checks.check([file.file for file in files])
         except (PySparkException, Py4JError) as error:
             raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
+        if self.format.reader:
+            if schema is None and self.declared.schema_fields is None:
+                schema = self.typed.schema(files[0].file)
+            schema = schema or struct_of(self.declared.schema_fields or ())
+            return self._typed_rows(files, schema, is_placed=is_placed)
         frame = self._load([file.file.uri for file in files], schema)
         check_schema(frame.schema, self.resource, "spec.hdfsLike")
         return frame
@@ -248,13 +255,12 @@ class FileSet:
 
         The frame comes from `data`.
         """
-        # Spark knows no metadata column of a union.
-        is_union = len(self._by_layout(list(uris))) > 1
-        path = (
-            sf.input_file_name()
-            if is_union
-            else frame.metadataColumn("_metadata").getField("file_path")
-        )
+        if _FILE_OF_ROW in frame.schema.names:
+            path = sf.col(_FILE_OF_ROW)
+        elif len(self._by_layout(list(uris))) > 1:  # Spark knows no metadata column of a union.
+            path = sf.input_file_name()
+        else:
+            path = frame.metadataColumn("_metadata").getField("file_path")
         return sf.regexp_replace(path, "^file:/+", "file:/")
 
     def _load(self, uris: Sequence[str], schema: spark_types.StructType | None) -> DataFrame:
@@ -272,6 +278,14 @@ class FileSet:
                 found=shown(uris),
                 hint="correct format or formatOptions, or declare schemaFields",
             )
+        self._refuse_no_columns(found, uris)
+        try:
+            self._check_values(uris, found)
+        except (PySparkException, Py4JError) as error:
+            raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
+        return frame
+
+    def _refuse_no_columns(self, found: spark_types.StructType, uris: Sequence[str]) -> None:
         if not found.names and self.declared.schema_fields is None:
             raise SourceSchemaInvalid(
                 "these files have no columns: they are empty",
@@ -282,11 +296,29 @@ class FileSet:
                 hint="declare schemaFields, so that empty files are no rows of these columns; "
                 "or write the files again, or remove them",
             )
-        try:
-            self._check_values(uris, found)
-        except (PySparkException, Py4JError) as error:
-            raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
-        return frame
+
+    def _typed_rows(
+        self, files: Sequence[CapturedFile], schema: spark_types.StructType, *, is_placed: bool
+    ) -> DataFrame:
+        """Rows of files that a reader of ours opens in Spark's workers."""
+        uris = [each.file.uri for each in files]
+        known = spark_types.StructType([f for f in schema.fields if f.name != _FILE_OF_ROW])
+        check_schema(known, self.resource, "spec.hdfsLike")
+        self._refuse_no_columns(known, uris)
+        rows = self.typed.rows([each.file for each in files], known, _FILE_OF_ROW * is_placed)
+        frame = self._reader(self.spark).load([escape_glob(uri) for uri in uris])
+        columns = [frame.metadataColumn("_metadata").getField("file_path").alias(PATH)]
+        if not all(uri.startswith("file:") for uri in uris):
+            columns.append(sf.col(CONTENT))
+        read = as_nullable(known)
+        if is_placed:
+            read = read.add(_FILE_OF_ROW, spark_types.StringType())
+        return frame.select(*columns).mapInArrow(rows, read)
+
+    @cached_property
+    def typed(self) -> TypedFiles:
+        """The files as a reader of ours opens them."""
+        return TypedFiles(self.spark, self.resource, self.format)
 
     def _check_values(self, uris: Sequence[str], schema: spark_types.StructType) -> None:
         """Refuse values of text that reading would change, of each file once."""
@@ -323,7 +355,7 @@ class FileSet:
     def _by_layout(self, uris: Sequence[str]) -> Mapping[CsvLayout, Sequence[str]]:
         """Files by how their records are laid out; those of other formats are laid out in lines."""
         options = self.declared.format_options
-        dialect = dialect_of(options) if self._format == "csv" else None
+        dialect = dialect_of(options) if self.format.has_headers else None
         if dialect is None:
             return {CsvLayout.LINES: uris}
         unknown = [uri for uri in uris if uri not in self._layouts]
@@ -348,12 +380,14 @@ class FileSet:
     def _own_schema(self, files: Sequence[ListedFile]) -> spark_types.StructType:
         """Types of the declared columns in files; of several only where Spark merges schemas."""
         columns = [field.name for field in self.declared.schema_fields or ()]
+        if self.format.reader:
+            return self.typed.schema(files[0], columns)
         options = {
             name: value
             for name, value in self.declared.format_options.items()
             if name.casefold() not in _SCHEMA_OPTIONS
         }
-        spark = self._of_nanoseconds if self._format == "parquet" else self.spark
+        spark = self._of_nanoseconds if self.format.has_footers else self.spark
         reader = spark.read.format(self._allowed_format()).options(**options)
         reader = reader.option("mergeSchema", str(len(files) > 1).lower())
         try:
@@ -368,7 +402,7 @@ class FileSet:
         return _session_with(self.spark, "spark.sql.legacy.parquet.nanosAsLong")
 
     def merged_by_spark(self, files: Sequence[CapturedFile]) -> spark_types.StructType:
-        """One schema of files that need not agree, of a format in `MERGED_BY_SPARK`.
+        """One schema of files that need not agree, of a format that Spark merges.
 
         Raises:
             SourceNotReadable: Spark cannot read them, or the types of a column differ.
@@ -381,8 +415,9 @@ class FileSet:
             raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
 
     @property
-    def _format(self) -> str:
-        return self.declared.format.lower()
+    def format(self) -> FileFormat:
+        """The format."""
+        return format_of(self.declared.format)
 
     def _allowed_format(self) -> str:
         """The format by Spark's name; an error unless it and its options are on the lists."""
@@ -394,9 +429,9 @@ class FileSet:
         options = dict(self.declared.format_options)
         reader = spark.read.format(self._allowed_format()).option(MARK, self.mark)
         # Spark's reader takes names of options in any case, and the last one holds.
-        if self._format == "csv":
+        if self.format.has_headers:
             reader = reader.options(**layout.options).options(**default_options(options))
-        return reader.options(**SOURCE_OPTIONS.get(self._format, {})).options(**options)
+        return reader.options(**self.format.read_options).options(**options)
 
     def _schema(self, uris: Sequence[str]) -> spark_types.StructType | None:
         """The schema to read with; None to leave it to the format.
@@ -407,7 +442,7 @@ class FileSet:
         """
         if self.declared.schema_fields is not None:
             return struct_of(self.declared.schema_fields)
-        if self.declared.format.lower() not in NAMES_IN_RECORDS:
+        if not self.format.has_named_values:
             return None
         reader = self._reader(_session_with(self.spark, "spark.sql.caseSensitive"))
         try:
@@ -437,6 +472,10 @@ class FileSet:
                 expected="names that the data does not have, ignoring case",
                 hint="rename the capture",
             )
+
+
+def _without_file(frame: DataFrame) -> DataFrame:
+    return frame.select(*_data(frame)) if _FILE_OF_ROW in frame.schema.names else frame
 
 
 def urls_of(frame: DataFrame, uris: Iterable[str]) -> Mapping[str, str]:

@@ -17,9 +17,17 @@ from snaploom.output.layout import content_hash
 from snaploom.parquet.footers import SPARK_SCHEMA, footer_bytes, local_footer_bytes, parse_footer
 from snaploom.parquet.statistics import column_statistics, stored_column
 from snaploom.plan.intervals import SourceSnapshots
+from snaploom.policy.fileformats import format_of
 from snaploom.sources.files.snapshots import FileListing
 from snaploom.sources.prefix import NotAnInstant, instant_of, instant_of_days
-from snaploom.types.schemas import Decimal, Simple, parse_schema, split_path
+from snaploom.types.schemas import (
+    INTEGER_BITS,
+    SQL_NAMES,
+    Decimal,
+    Simple,
+    parse_schema,
+    split_path,
+)
 
 # Footers of a source's Parquet files: their schema, and the values of a column that has few.
 
@@ -36,7 +44,7 @@ _LOCAL = "file:"
 _FIRST_BYTES = 64 << 10
 """Bytes that are asked for at once, which holds the footer of most files; S3's client takes no
 less in one request."""
-_WHOLE = ("tinyint", "smallint", "int", "bigint")
+_WHOLE = tuple(INTEGER_BITS)
 _HELD_BY = {
     "string": ("string",),
     "date": ("date",),
@@ -54,11 +62,9 @@ _PLAIN_ARROW = (
     pa.types.is_binary,
 )
 """Types, as Arrow has them, that every Spark reads from Parquet."""
-_SPARK_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
-"""Whole numbers, as schemas of Spark name them, by the names that SQL has for them."""
 _PLAIN_SPARK = frozenset(
     ["boolean", "float", "double", "date", "timestamp", "timestamp_ntz", "string", "binary"]
-) | set(_SPARK_NAMES)
+) | set(SQL_NAMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +180,7 @@ def _notes_plain(noted: bytes, names: Sequence[str], column: SingleValues) -> bo
         or (isinstance(one.type, Simple) and one.type.name in _PLAIN_SPARK)
     }
     found = types.get(column.name, "")
-    is_column = _SPARK_NAMES.get(found, found) == column.data_type
+    is_column = SQL_NAMES.get(found, found) == column.data_type
     return is_column and len(types) == len(fields) and list(types) == list(names)
 
 
@@ -201,7 +207,7 @@ def column_snapshots(listing: FileListing) -> SourceSnapshots | None:
     if settings is None or declared.schema_fields is not None or declared.format_options:
         return None
     parts = split_path(settings.field_name) or ()
-    if declared.format.lower() != "parquet" or len(parts) != 1 or "." in parts[0]:
+    if not format_of(declared.format).has_footers or len(parts) != 1 or "." in parts[0]:
         return None
     files = [captured.file for captured in listing.files]
     if not files:

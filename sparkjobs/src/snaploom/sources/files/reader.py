@@ -20,9 +20,10 @@ from snaploom.models.datasource import FromFieldValue, HdfsLike
 from snaploom.output.caches import FileFacts, Listings, SourceListing
 from snaploom.output.layout import content_hash
 from snaploom.plan.intervals import SourceSnapshots
+from snaploom.policy.fileformats import format_of
 from snaploom.sources.declared import DeclaredSource
 from snaploom.sources.files.declared import FileSource
-from snaploom.sources.files.fileset import MERGED_BY_SPARK, FileSet, urls_of
+from snaploom.sources.files.fileset import FileSet, urls_of
 from snaploom.sources.files.footers import Footer, read_footers
 from snaploom.sources.files.snapshots import CapturedFile, PathSnapshots, path_snapshots
 from snaploom.sources.port import (
@@ -52,6 +53,8 @@ def common_schema(files: FileSet, some: Sequence[CapturedFile]) -> spark_types.S
     """
     if len(some) < 2 or not are_asked(files.declared):
         return None
+    if files.format.reader:
+        return merged_schema(files, some, files.typed.schemas([file.file for file in some]))
     if not have_footer_schemas(files.declared):
         return files.merged_by_spark(some)
     listed = [file.file for file in some]
@@ -65,12 +68,13 @@ def common_schema(files: FileSet, some: Sequence[CapturedFile]) -> spark_types.S
 def are_asked(declared: HdfsLike) -> bool:
     """Whether the schema of files is in the files, and Spark would ask only one."""
     is_declared = declared.schema_fields is not None or "mergeSchema" in declared.format_options
-    return not is_declared and declared.format.lower() in MERGED_BY_SPARK
+    asked = format_of(declared.format)
+    return not is_declared and (asked.is_merged or bool(asked.reader))
 
 
 def have_footer_schemas(declared: HdfsLike) -> bool:
     """Whether footers give the schema that Spark reads; options may make it read otherwise."""
-    return declared.format.lower() == "parquet" and not declared.format_options
+    return format_of(declared.format).has_footers and not declared.format_options
 
 
 def inferred_schemas(
@@ -84,6 +88,8 @@ def inferred_schemas(
     Spark infers it, of one file for all with equal footers. `some` are the files in question,
     `footers` those whose schema is not known, by URI.
     """
+    if files.format.reader and None in known:
+        return files.typed.schemas([file.file for file in some])
     inferred: dict[str, str] = {}
     schemas: list[str | None] = []
     for file, schema in zip(some, known, strict=True):
@@ -141,8 +147,6 @@ def _conflict(
 
 # Files of which a column holds the snapshot of each row: which there are, and their rows.
 
-_FORMATS_WITH_FILE_PATH = frozenset(["parquet", "orc", "avro", "csv", "json", "text", "xml"])
-"""Formats of which Spark exposes the file of a row (`_metadata.file_path`)."""
 _FORMATS = ("parquet.", "orc.", "avro.", "csv.", "json.", "files.")
 _READING = (*_FORMATS, "legacy.", "session.", "timestampType")
 """Settings of Spark, after `spark.sql.`, that change its reading of a file."""
@@ -200,7 +204,7 @@ class ColumnReader:
     def _frame_of(self, files: Sequence[CapturedFile]) -> DataFrame:
         if len(files) == len(self.files.files):
             return self._frame
-        return self.files.with_captures(self.files.data(files, self._data.schema), files)
+        return self.files.with_captures(self._only(files), files)
 
     @cached_property
     def _frame(self) -> DataFrame:
@@ -208,15 +212,11 @@ class ColumnReader:
 
     @cached_property
     def _data(self) -> DataFrame:
-        return self.files.data(self.files.files, self._schema)
+        return self.files.data(self.files.files, self._schema, is_placed=True)
 
     @cached_property
     def _column(self) -> SnapshotColumn:
         return SnapshotColumn.find(self._frame.schema, self.settings, self.files.resource)
-
-    @property
-    def _format(self) -> str:
-        return self.files.declared.format.lower()
 
     @cached_property
     def _listing(self) -> SourceListing:
@@ -280,7 +280,7 @@ class ColumnReader:
         """
         if not are_asked(self.files.declared):
             return None
-        if not have_footer_schemas(self.files.declared):
+        if not self.files.format.reader and not have_footer_schemas(self.files.declared):
             return self.files.merged_by_spark(self.files.files)
         return merged_schema(self.files, self.files.files, self._schemas)
 
@@ -315,7 +315,7 @@ class ColumnReader:
 
     def _asked(self, files: Sequence[CapturedFile]) -> Mapping[str, tuple[RawValue, ...]] | None:
         """Values of files, by URI, by one pass over their column; None where that is too much."""
-        if self._format not in _FORMATS_WITH_FILE_PATH:
+        if not self.files.format.has_file_path:
             return None
         frame = self._only(files)
         uris = [file.file.uri for file in files]
@@ -328,7 +328,7 @@ class ColumnReader:
     def _only(self, files: Sequence[CapturedFile]) -> DataFrame:
         if len(files) == len(self.files.files):
             return self._data
-        return self.files.data(files, self._data.schema)
+        return self.files.data(files, self._data.schema, is_placed=True)
 
     def _by_file(self, values: Mapping[str, tuple[RawValue, ...]]) -> _Enumerated:
         by_instant = self._column.instants(chain.from_iterable(values.values()))

@@ -19,6 +19,7 @@ from snaploom.models.datasource import FromFieldValue, HdfsLike, TimeFormat
 from snaploom.output import layout
 from snaploom.output.folder import open_folder
 from snaploom.plan.intervals import READ_TIME, SourceSnapshots
+from snaploom.policy.fileformats import format_of
 from snaploom.sources.files.globs import (
     FileFolder,
     files_of_folders,
@@ -101,8 +102,6 @@ SHOWN = 20
 """Files that one message names; with more, the rest is only counted."""
 _LISTED = ("files", "folders", "_of_folders")
 """Properties of a listing that are kept once they are known."""
-NEVER_EMPTY = frozenset(["parquet", "avro"])
-"""Formats of which a file of zero bytes is no file. (Hive writes ORC files of zero bytes.)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +262,7 @@ class FileListing:
         return tuple(captured)
 
     def _refuse_empty(self, files: Sequence[ListedFile]) -> None:
-        if self.declared.format.lower() not in NEVER_EMPTY:
+        if not format_of(self.declared.format).is_never_empty:
             return
         empty = [file.uri for file in files if file.length == 0]
         if empty:

@@ -13,6 +13,7 @@ from pyspark.sql import types as spark_types
 
 from snaploom.errors import SourceNotReadable
 from snaploom.models.datasource import HdfsLike
+from snaploom.policy.fileformats import FileFormat, format_of
 from snaploom.sources.files.csv import default_options, dialect_of, lines_of
 from snaploom.sources.files.records import text_lines, with_numbers
 
@@ -167,8 +168,6 @@ def _changes_as_binary(text: Column, name: str) -> Column:
 
 # Values of CSV, JSON and XML that reading would change, found before it (decision 0043).
 
-CHECKED_FORMATS = frozenset({"csv", "json", "xml"})
-"""Formats whose values are text."""
 LONGEST_SHOWN = 80
 """Characters of a value that a message shows: enough to find it."""
 _ONCE = "an element that stands once in its record"
@@ -197,8 +196,8 @@ class ValueChecks:
     declared: HdfsLike
 
     @property
-    def _format(self) -> str:
-        return self.declared.format.lower()
+    def _format(self) -> FileFormat:
+        return format_of(self.declared.format)
 
     @property
     def _given(self) -> Mapping[str, str]:
@@ -206,7 +205,7 @@ class ValueChecks:
 
     @property
     def _is_strict(self) -> bool:
-        is_checked = self._format in CHECKED_FORMATS and "singlevariantcolumn" not in self._given
+        is_checked = self._format.has_text_values and "singlevariantcolumn" not in self._given
         return is_checked and self._given.get("mode", "FAILFAST").upper() == "FAILFAST"
 
     def texts(self, schema: spark_types.StructType) -> spark_types.StructType | None:
@@ -278,11 +277,12 @@ class ValueChecks:
     def _records(self, texts: spark_types.StructType, paths: Sequence[str]) -> DataFrame | None:
         """Numbered lines, each as the `record` that it is; None where records are not lines."""
         options = dict(self.declared.format_options)
-        if self._format == "json" and self._given.get("multiline", "").lower() != "true":
+        is_lines = self._given.get("multiline", "").lower() != "true"
+        if is_lines and self._format.has_named_values and not self._format.has_elements:
             lines = text_lines(self.spark, paths, options, self._given.get("linesep"))
             lax = {**options, "mode": "PERMISSIVE"}
             return with_numbers(lines).withColumn("record", sf.from_json("line", texts, lax))
-        dialect = dialect_of(options) if self._format == "csv" else None
+        dialect = dialect_of(options) if self._format.has_headers else None
         if dialect is None:
             return None
         lines = with_numbers(lines_of(self.spark, paths, dialect, options))
@@ -306,11 +306,10 @@ class ValueChecks:
 
     def _is_element(self, name: str) -> bool:
         """Whether a field of XML is an element, which can stand several times."""
-        is_xml = self._format == "xml"
         value, attribute = self._given.get("valuetag"), self._given.get("attributeprefix")
         is_value = name == ("_VALUE" if value is None else value)
         is_attribute = name.startswith(attribute or "_") and attribute != ""
-        return is_xml and not is_value and not is_attribute
+        return self._format.has_elements and not is_value and not is_attribute
 
     def _as_texts(self, data_type: spark_types.DataType) -> spark_types.DataType:
         """A type with texts in place of the types that can change them."""

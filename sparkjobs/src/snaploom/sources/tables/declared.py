@@ -9,12 +9,11 @@ from typing import Self
 from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource
 from snaploom.models.findings import Finding
+from snaploom.policy.fileformats import format_of
 from snaploom.sources.declared import (
-    TABLE_FORMATS,
     DatasetName,
     HdfsLikeSource,
     place_dataset,
-    table_format,
 )
 
 _GLOB = frozenset("*?[{")
@@ -30,8 +29,9 @@ class TableSource(HdfsLikeSource):
     def of(cls, source: DataSource) -> Self | None:
         """The source, if its format is one of tables."""
         declared = source.spec.hdfs_like
-        found = None if declared is None else table_format(declared)
-        return None if declared is None or found is None else cls(source, declared, found)
+        if declared is None or not format_of(declared.format).table:
+            return None
+        return cls(source, declared, declared.format.lower())
 
     @property
     def table_format(self) -> str:
@@ -41,7 +41,7 @@ class TableSource(HdfsLikeSource):
     @property
     def called(self) -> str:
         """The display name of its format."""
-        return TABLE_FORMATS[self.format]
+        return format_of(self.format).table
 
     @property
     def options(self) -> dict[str, str]:

@@ -19,7 +19,7 @@ from snaploom.errors import (
 from snaploom.files.stores import open_store
 from snaploom.models.allowances import Allowances
 from snaploom.models.skippingindex import RefreshMode
-from snaploom.policy.fileformats import require_format, target_place
+from snaploom.policy.formatfaults import require_format, target_place
 from snaploom.skipping.formats.parquetfiles import ParquetKeys
 from snaploom.skipping.lifecycle import operations
 from snaploom.skipping.lifecycle.alteration import Alteration, alter

@@ -12,6 +12,7 @@ from typing import cast
 
 from snaploom.skipping.core.predicates import value_text
 from snaploom.skipping.core.terms import Term, Value, arrow_type, column_term
+from snaploom.types.schemas import SQL_NAMES
 
 # Catalyst expressions as the optimizer rule serialises them, parsed once at this edge.
 
@@ -199,9 +200,6 @@ def _literal_text(constant: Literal) -> str:
 
 # Current columns of a relation: type of each term, and unusable ones.
 
-_TYPES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
-"""Schema JSON's name of a type, where it is not the `catalogString`."""
-
 _PADDED = "__CHAR_VARCHAR_TYPE_STRING"
 _VARCHAR = re.compile(r"varchar\(\d+\)")
 _COLLATIONS = "__COLLATIONS"
@@ -304,7 +302,7 @@ def _type_of(field: Mapping[str, object]) -> str:
 def _type_text(data_type: object) -> str:
     match data_type:
         case str():
-            return _TYPES.get(data_type, data_type)
+            return SQL_NAMES.get(data_type, data_type)
         case {"type": "struct", "fields": list(fields)}:
             inner = _fields({"fields": fields})
             return f"struct<{','.join(f'{name}:{_type_of(field)}' for name, field in inner)}>"

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+from snaploom.policy.fileformats import BUILT_IN, ORC_LEVEL, FileFormat, format_of
 from snaploom.skipping.core.definition import ReaderFingerprint
 from snaploom.skipping.spark.relations.expressions import Columns, columns_of
 
@@ -72,72 +73,11 @@ HARMLESS_SETTINGS: Mapping[str, str] = {
 }
 """Settings, or how their names begin, that cannot change the value of an expression, each with what
 it decides instead. A test compares them with what the classes of Spark's expressions read."""
-_PARQUET = {
-    "spark.sql.parquet.binaryAsString": "false",
-    "spark.sql.parquet.int96AsTimestamp": "true",
-    "spark.sql.parquet.int96TimestampConversion": "false",
-    "spark.sql.parquet.datetimeRebaseModeInRead": "corrected",
-    "spark.sql.parquet.int96RebaseModeInRead": "corrected",
-    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
-    "spark.sql.parquet.fieldId.read.enabled": "false",
-    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
-    "spark.sql.parquet.reader.respectUnknownTypeAnnotation.enabled": "false",
-    "spark.sql.parquet.ignoreVariantAnnotation": "false",
-    "spark.sql.legacy.parquet.nanosAsLong": "false",
-    "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": "false",
-    "spark.sql.legacy.parquet.datetimeRebaseModeInRead": "corrected",
-    "spark.sql.legacy.parquet.int96RebaseModeInRead": "corrected",
-}
-_ORC_LEVEL = "orc.force.positional.evolution.level"
-"""How deep ORC looks for columns by position, where it does; 1 is that of only columns."""
-_ORC = {
-    _ORC_LEVEL: "1",
-    f"spark.hadoop.{_ORC_LEVEL}": "1",
-    "spark.sql.orc.impl": "native",
-    "orc.force.positional.evolution": "false",
-    "spark.hadoop.orc.force.positional.evolution": "false",
-    "orc.proleptic.gregorian.default": "false",
-    "spark.hadoop.orc.proleptic.gregorian.default": "false",
-}
-_TEXTUAL = {
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.columnNameOfCorruptRecord": "_corrupt_record",
-    "spark.sql.legacy.charVarcharAsString": "false",
-    "spark.sql.timestampType": "timestamp_ltz",
-    "spark.sql.legacy.javaCharsets": "false",
-    "spark.sql.legacy.timeParserPolicy": "corrected",
-}
-_CSV = {
-    **_TEXTUAL,
-    "spark.sql.csv.parser.columnPruning.enabled": "true",
-    "spark.sql.legacy.csv.enableDateTimeParsingFallback": "",
-}
-_JSON = {
-    **_TEXTUAL,
-    "spark.sql.json.enableExactStringParsing": "true",
-    "spark.sql.json.enablePartialResults": "true",
-    "spark.sql.legacy.json.allowEmptyString.enabled": "false",
-    "spark.sql.legacy.json.enableDateTimeParsingFallback": "",
-}
-_AVRO = {
-    "spark.sql.avro.datetimeRebaseModeInRead": "corrected",
-    "spark.sql.legacy.avro.datetimeRebaseModeInRead": "corrected",
-    "spark.sql.legacy.avro.allowIncompatibleSchema": "false",
-    "avro.mapred.ignore.inputs.without.extension": "false",
-    "spark.hadoop.avro.mapred.ignore.inputs.without.extension": "false",
-}
-_TEXT = {"spark.sql.legacy.javaCharsets": "false"}
-
-_OF_FORMATS: Mapping[str, Mapping[str, str]] = {
-    "parquet": _PARQUET, "orc": _ORC, "csv": _CSV, "json": _JSON, "text": _TEXT, "avro": _AVRO,
-}  # fmt: skip
-"""Settings that matter by format, with their defaults in lower case."""
-
-FORMATS = tuple(sorted(_OF_FORMATS))
+FORMATS = tuple(sorted(each.name for each in BUILT_IN.values() if each.settings is not None))
 """Formats whose readers are known."""
 
 SETTINGS: tuple[str, ...] = tuple(
-    sorted({TIME_ZONE, *_EVERYWHERE}.union(*(each for each in _OF_FORMATS.values())))
+    sorted({TIME_ZONE, *_EVERYWHERE}.union(*(each.settings or () for each in BUILT_IN.values())))
 )
 """Names of the settings on which readers depend."""
 
@@ -157,34 +97,20 @@ _HARMLESS = frozenset({
     "parquet.compression", "orc.compress", "lastmodified",
 })  # fmt: skip
 
-_OPTION_DEFAULTS: Mapping[str, Mapping[str, str]] = {
-    "csv": {
-        "header": "false", "sep": ",", "delimiter": ",", "multiline": "false", "quote": '"',
-        "escape": "\\", "mode": "permissive", "encoding": "utf-8", "charset": "utf-8",
-        "enforceschema": "true", "nullvalue": "",
-    },
-    "json": {"multiline": "false", "mode": "permissive", "primitivesasstring": "false"},
-    "text": {"wholetext": "false"},
-    "parquet": {"datetimerebasemode": "corrected", "int96rebasemode": "corrected"},
-    "avro": {"datetimerebasemode": "corrected"},
-}  # fmt: skip
-"""Options that are as good as absent, in lower case."""
-
 _SECRET = re.compile("secret|password|token|credential|key", re.IGNORECASE)
 
 
 def fingerprint(header: Header) -> ReaderFingerprint:
     """Fingerprint of the relation of a request, as far as values depend on it."""
-    file_format = str(header["format"])
-    defaults = _OPTION_DEFAULTS.get(file_format, {})
+    file_format = format_of(str(header["format"]))
     return ReaderFingerprint(
-        format=file_format,
+        format=str(header["format"]),
         options=tuple(
             (name, _unreadable(value) if _SECRET.search(name) else value)
             for name, value in sorted(_lower(_object(header, "options")).items())
             if name not in _HARMLESS
             and not name.startswith("fs.")
-            and value.lower() != defaults.get(name)
+            and value.lower() != file_format.option_defaults.get(name)
         ),
         settings=_settings(header, file_format),
         schema=_schema(header, file_format),
@@ -220,7 +146,7 @@ def columns(header: Header) -> Columns:
         _object(header, "partitionSchema"),
         is_case_sensitive=_is_on(header, "spark.sql.caseSensitive"),
     )
-    if header["format"] not in ("csv", "json"):
+    if not format_of(str(header["format"])).has_corrupt_records:
         return found
     corrupt = (_corrupt_record(header),)
     return replace(found, terms=tuple(term for term in found.terms if term.names != corrupt))
@@ -233,15 +159,16 @@ def column_types(header: Header) -> Mapping[str, str]:
 
 def unusable(header: Header) -> str:
     """Reason why no index applies to a relation read this way; empty if one may."""
-    file_format = str(header["format"])
-    if file_format not in _OF_FORMATS:
-        return f"files of format {file_format} cannot be indexed: {', '.join(FORMATS)} can"
+    file_format = format_of(str(header["format"]))
+    if file_format.settings is None:
+        return f"files of format {file_format.name} cannot be indexed: {', '.join(FORMATS)} can"
     options = _lower(_object(header, "options"))
-    if file_format in ("csv", "json") and options.get("mode", "").upper() == "DROPMALFORMED":
+    if file_format.has_corrupt_records and options.get("mode", "").upper() == "DROPMALFORMED":
         return "with mode DROPMALFORMED the rows of a file depend on the columns that are read"
-    if file_format == "orc" and _matches_fields_by_position(header):
+    if file_format.may_be_by_place and _matches_fields_by_position(header):
         return "fields of structs go by position, so what they hold depends on those that are read"
-    if file_format == "json" and not _is_on(header, "spark.sql.json.enablePartialResults", "true"):
+    partial = "spark.sql.json.enablePartialResults"
+    if partial in file_format.settings and not _is_on(header, partial, "true"):
         return "without spark.sql.json.enablePartialResults columns depend on each other"
     return ""
 
@@ -250,8 +177,8 @@ def _matches_fields_by_position(header: Header) -> bool:
     """Whether ORC's reader looks for fields of structs by position: Spark gives it only some."""
     settings = _object(header, "settings")
     options = _lower(_object(header, "options"))
-    names = (_ORC_LEVEL, f"spark.hadoop.{_ORC_LEVEL}")
-    levels = [options.get(_ORC_LEVEL), *(settings.get(name) for name in names)]
+    names = (ORC_LEVEL, f"spark.hadoop.{ORC_LEVEL}")
+    levels = [options.get(ORC_LEVEL), *(settings.get(name) for name in names)]
     return any(str(level) != "1" for level in levels if level is not None)
 
 
@@ -306,12 +233,13 @@ def _same_schema(indexed: ReaderFingerprint, now: ReaderFingerprint) -> bool:
     if not indexed.schema or not now.schema:
         return False
     before, after = json.loads(indexed.schema), json.loads(now.schema)
-    if now.format == "orc":
+    read = format_of(now.format)
+    if read.may_be_by_place:
         # Columns of old ORC files go by position, which columns added at the end do not change, nor
         # fields of a struct that a query does not read. Types are compared term by term.
         shorter, longer = sorted(([name for name, _ in each] for each in (before, after)), key=len)
         return longer[: len(shorter)] == shorter
-    return now.format == "parquet" and _is_part(after, before)
+    return read.has_footers and _is_part(after, before)
 
 
 def _is_part(part: object, whole: object) -> bool:
@@ -353,9 +281,9 @@ def _unreadable(value: str) -> str:
     return "sha256:" + hashlib.sha256(value.encode()).hexdigest()[:16]
 
 
-def _settings(header: Header, file_format: str) -> tuple[tuple[str, str], ...]:
+def _settings(header: Header, file_format: FileFormat) -> tuple[tuple[str, str], ...]:
     given = _object(header, "settings")
-    watched = {**_EVERYWHERE, **_OF_FORMATS.get(file_format, {})}
+    watched = {**_EVERYWHERE, **(file_format.settings or {})}
     found = {
         name: str(given[name])
         for name, default in watched.items()
@@ -372,7 +300,7 @@ def _settings(header: Header, file_format: str) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(found.items()))
 
 
-def _depends_on_zone(header: Header, file_format: str, found: Mapping[str, str]) -> bool:
+def _depends_on_zone(header: Header, file_format: FileFormat, found: Mapping[str, str]) -> bool:
     """Whether instants depend on a time zone.
 
     CSV and JSON have local times, ORC converts to the JVM's zone, and the old calendar that LEGACY
@@ -380,7 +308,7 @@ def _depends_on_zone(header: Header, file_format: str, found: Mapping[str, str])
     """
     if '"timestamp"' not in json.dumps(header["dataSchema"]):
         return False
-    if file_format in ("csv", "json", "orc"):
+    if file_format.are_columns_joint:
         return True
     options = _lower(_object(header, "options"))
     modes = [value for name, value in options.items() if "rebasemode" in name]
@@ -389,13 +317,13 @@ def _depends_on_zone(header: Header, file_format: str, found: Mapping[str, str])
     return is_converted or any(mode.upper() != "CORRECTED" for mode in modes)
 
 
-def _schema(header: Header, file_format: str) -> str:
+def _schema(header: Header, file_format: FileFormat) -> str:
     """Columns with their types where one column's value depends on the others, else nothing."""
-    if file_format in ("csv", "json", "orc"):
+    if file_format.are_columns_joint:
         top = columns_of(_object(header, "dataSchema"), {}).terms
         found = [[term.key, term.data_type] for term in top if len(term.names or ()) == 1]
         return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
-    if file_format == "parquet" and _is_on(header, "spark.sql.parquet.fieldId.read.enabled"):
+    if file_format.has_footers and _is_on(header, "spark.sql.parquet.fieldId.read.enabled"):
         return json.dumps(header["dataSchema"], sort_keys=True, separators=(",", ":"))
     return ""
 

@@ -17,6 +17,7 @@ from pyspark.sql import functions as sql
 from snaploom.errors import IndexNotPossible, SnaploomError
 from snaploom.files.stores import open_store
 from snaploom.output import layout
+from snaploom.policy.fileformats import format_of
 from snaploom.policy.sqlfunctions import CHANGES_ROWS
 from snaploom.skipping.core.definition import IndexDefinition, ReaderFingerprint, Target
 from snaploom.skipping.core.predicates import Predicate, normal_form
@@ -107,13 +108,6 @@ def _names(session: SparkSession, name: str) -> tuple[str, ...]:
 
 # Paths at which an output publishes, and advice in messages about their indexes.
 
-_WITH_SCHEMA = {
-    "parquet": "mergeSchema=true",
-    "orc": "mergeSchema=true",
-    "avro": "avroSchema=JSON of a schema with the column",
-}
-"""By format: the option by which Spark reads columns that only some files have."""
-
 
 def root_hint(spark: SparkSession, path: str) -> str:
     """Hint for the folder of an output, whose files are in `data/`."""
@@ -127,8 +121,8 @@ def root_hint(spark: SparkSession, path: str) -> str:
 
 def column_hint(spark: SparkSession, target: Target) -> str:
     """Hint where files lack a column; newer ones of an output may have it."""
-    option = _WITH_SCHEMA.get(target.format)
-    if option is None:
+    option = format_of(target.format).schema_option
+    if not option:
         return "choose one of those that are there"
     root, _, folder = target.uri.rpartition("/")
     if f"{folder}/" == layout.DATA and _is_output(spark, root):
@@ -278,7 +272,7 @@ class SparkTarget:
                 current.listed.runs,
             ),
             footer_terms=self._footer_terms(indexes),
-            is_parquet=self._target.format == "parquet",
+            is_parquet=format_of(self._target.format).has_footers,
             is_case_sensitive=self._columns.is_case_sensitive,
         )
         return build_rows(plan, indexes, files, progress, self.counters)
@@ -358,7 +352,7 @@ class SparkTarget:
     def _footer_terms(self, indexes: Sequence[IndexDefinition]) -> dict[str, FooterTerm]:
         """Terms that Parquet footers may prove: columns inside the files, matched by name."""
         is_by_id = self._setting("spark.sql.parquet.fieldId.read.enabled") == "true"
-        if self._target.format != "parquet" or is_by_id:
+        if not format_of(self._target.format).has_footers or is_by_id:
             return {}
         partitions = {name for name, _ in self.partition_columns}
         found = {}

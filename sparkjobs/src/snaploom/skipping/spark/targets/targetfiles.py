@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from snaploom.errors import IndexNotPossible
 from snaploom.models.allowances import NO_ALLOWANCES
-from snaploom.policy.fileformats import spark_format
+from snaploom.policy.fileformats import format_of, spark_format
 from snaploom.skipping.core.definition import SkippingDefinition, Target
 from snaploom.skipping.core.filetable import IDENTITY_FIELDS
 from snaploom.skipping.core.terms import arrow_type
@@ -36,6 +36,7 @@ from snaploom.skipping.spark.relations.janino import JavaRule, cause_of
 from snaploom.skipping.spark.targets.relationfiles import first_files, relation_files
 from snaploom.spark.gate import SqlPlace, check_resolved, checked_expression
 from snaploom.spark.jvm import jvm_of, qualified_uri, readable_uri
+from snaploom.types.arrow import OF_SQL
 
 # Reader of a target: in the user's session to know it, in one of our own to build.
 
@@ -155,7 +156,7 @@ def file_listing_of(
     spark: SparkSession, path: str, uri: str, file_format: str, options: Mapping[str, str]
 ) -> FolderListing | None:
     """Listing of a folder; None where Spark needs no look into files or reports the problem."""
-    if file_format.lower() not in INFERRED:
+    if not format_of(file_format).is_inferred:
         return None
     try:
         found = _listed(spark, path, uri, file_format, options)
@@ -225,7 +226,7 @@ def list_folder(
     Spark sees one file of each folder below it, from which it takes the partition columns and their
     values as from all files.
     """
-    if file_format.lower() not in INFERRED or not _is_listed_plainly(spark, options):
+    if not format_of(file_format).is_inferred or not _is_listed_plainly(spark, options):
         return None
     found = relation_files(uri)
     if found is None:
@@ -254,7 +255,8 @@ def columns_frame(
         from other files than the first one, or has to list them.
     """
     is_merged = any(name.lower() == _MERGE for name in options)
-    if file_format.lower() != _FIRST_ONLY or is_merged or PATTERN.search(path):
+    # Of Parquet Spark looks into the first file by name only, unless it merges schemas.
+    if not format_of(file_format).has_footers or is_merged or PATTERN.search(path):
         return None
     if str(spark.conf.get(_MERGES)).lower() != "false" or not _is_listed_plainly(spark, options):
         return None
@@ -275,11 +277,7 @@ def _is_listed_plainly(spark: SparkSession, options: Mapping[str, str]) -> bool:
     return hadoop.get(_FILTER) is None and hadoop.get(_LOCAL_SYSTEM) in (None, _PLAIN_SYSTEM)
 
 
-INFERRED = frozenset({"csv", "json", "orc", "parquet"})
-"""Formats whose columns Spark looks for in the files, and which may be read without columns."""
 _BASE_PATH = "basePath"
-_FIRST_ONLY = "parquet"
-"""The format of which Spark looks for columns in the first file by name, unless it merges them."""
 _MERGE = "mergeschema"
 _MERGES = "spark.sql.parquet.mergeSchema"
 PATTERN = re.compile(r"[{}\[\]*?\\]")
@@ -328,12 +326,7 @@ def _numbers(joined: str) -> list[int]:
 
 _HINT = "speak of partition columns and of _metadata.file_path only"
 
-_SPARK_TYPES = {
-    "string": pa.string(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-}
+_SPARK_TYPES = {name: OF_SQL[name] for name in ("date", "timestamp", "timestamp_ntz")}
 """Arrow types that Spark takes, where they are not those in which values are kept."""
 
 

@@ -10,7 +10,6 @@ from decimal import Decimal
 from fractions import Fraction
 
 from snaploom.skipping.spark.optimizer.translation.spans import (
-    INTEGER_BITS,
     Period,
     Span,
     Spans,
@@ -30,6 +29,7 @@ from snaploom.skipping.spark.relations.expressions import (
     Literal,
     names_of,
 )
+from snaploom.types.schemas import INTEGER_BITS
 
 # Operands, types and overflow modes of expressions, for translation rules.
 

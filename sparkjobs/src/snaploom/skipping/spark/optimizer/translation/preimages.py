@@ -29,7 +29,6 @@ from snaploom.skipping.spark.optimizer.translation.casts import (
 )
 from snaploom.skipping.spark.optimizer.translation.spans import (
     COUNTED_BITS,
-    INTEGER_BITS,
     Period,
     Span,
     Spans,
@@ -43,6 +42,7 @@ from snaploom.skipping.spark.optimizer.translation.spans import (
     wrapped,
 )
 from snaploom.skipping.spark.relations.expressions import Call, Expression, Literal
+from snaploom.types.schemas import INTEGER_BITS
 
 # Expressions with the value of one of several parts: CASE, IF, coalesce.
 

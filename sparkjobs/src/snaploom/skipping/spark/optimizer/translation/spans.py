@@ -24,6 +24,7 @@ from snaploom.skipping.core.predicates import (
 )
 from snaploom.skipping.core.predicates import And as Both
 from snaploom.skipping.core.terms import Term, Value
+from snaploom.types.schemas import INTEGER_BITS
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,6 @@ class Period:
         return Period(self.distance, self.start - down, self.length + down + up)
 
 
-INTEGER_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
-"""Integers by Spark's type."""
 COUNTED_BITS = {**INTEGER_BITS, "date": 32, "timestamp": 64, "timestamp_ntz": 64}
 """Types whose values are whole numbers of so many bits inside Spark."""
 _DECIMAL = re.compile(r"decimal\((\d+),\s?(-?\d+)\)")

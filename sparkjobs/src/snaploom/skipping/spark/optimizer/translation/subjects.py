@@ -15,7 +15,6 @@ from snaploom.skipping.spark.optimizer.translation.casts import (
     type_of,
 )
 from snaploom.skipping.spark.optimizer.translation.preimages import values_of
-from snaploom.skipping.spark.optimizer.translation.spans import INTEGER_BITS
 from snaploom.skipping.spark.relations.expressions import (
     Call,
     Column,
@@ -28,6 +27,7 @@ from snaploom.skipping.spark.relations.expressions import (
     parse,
     serialised,
 )
+from snaploom.types.schemas import INTEGER_BITS
 
 # Terms of expressions in conditions, for lookup of indexes.
 
