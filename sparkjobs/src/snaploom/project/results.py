@@ -528,9 +528,6 @@ class Pages(Protocol):
     def save(self, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
         """Write the pages, as `snaploom page --to FOLDER`; returns the files.
 
-        Args:
-            folder: where to; made where it is not there.
-
         Raises:
             ArgumentInvalid: a file of another origin is in the way.
             FolderNotWritable: the folder cannot be written.
