@@ -17,6 +17,8 @@ from snaploom_operator.serve.http import serving
 from snaploom_operator.serve.pages import Access, PageServer, PagesMetrics, User
 from snaploom_operator.store.store import Store
 
+pytestmark = pytest.mark.plugged
+
 
 class Everybody(Access):
     """Lets everybody see everything."""
@@ -38,8 +40,8 @@ async def test_a_document_is_made_once_in_a_thread_until_something_changes(
         made.append(threading.current_thread())
         return "document"
 
-    monkeypatch.setattr(pages, "statuses_document", make)
-    monkeypatch.setattr(pages, "status_document", make)
+    monkeypatch.setattr(pages.documents(), "statuses_document", make)
+    monkeypatch.setattr(pages.documents(), "status_document", make)
     store, metrics = Store(), PagesMetrics(CollectorRegistry())
     store.put(stored(output()))
     server = PageServer(store, Everybody(FakeCluster()), metrics, lambda: "")
