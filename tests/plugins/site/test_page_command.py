@@ -1,4 +1,4 @@
-"""`snaploom page`, `Project.page` and `status`: files that need nothing else, and one clear error for what is asked wrongly."""
+"""`snaploom page`, `Project.page` and `status`: files that need nothing, and one clear error."""
 
 from __future__ import annotations
 
