@@ -21,7 +21,7 @@ from figures import Figure, publish
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from support.skipping.proofranges import FORMS, OPERATORS
+from support.skipping.proofconditions import FORMS, OPERATORS
 
 from snaploom.models.run import DriverSettings, RunSettings, SparkSettings
 from snaploom.run.session.spark import build_session

@@ -167,7 +167,7 @@ def readme() -> str:
             "```\n",
             f"It needs Kubernetes {str(about['kubeVersion']).removesuffix('-0')}. "
             "How to install it, step by step: "
-            "[Install the operator](../../docs/how-to/install.md); with Argo CD: "
+            "[Install](../../docs/how-to/install.md#the-operator); with Argo CD: "
             "[Argo CD](../../docs/how-to/argo-cd.md).\n",
             "## Values\n",
             "A value that is not listed here is refused.\n",

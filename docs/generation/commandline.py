@@ -71,10 +71,10 @@ CODES_OF = {
     "operator pages": "0 (stopped by SIGTERM or Ctrl-C), 1, 2",
     "operator webhook": "0 (stopped by SIGTERM or Ctrl-C), 1, 2",
 }
-"""By command, what it can end with; a new command without an entry stops the generator."""
-SHARED, MANY = "Options of several commands", 3
-"""Heading of the options that at least so many commands have alike."""
-_OPTION = ["option", "type", "default", "meaning"]
+"""Exit codes by command; a new command without an entry stops the generator."""
+SHARED = "Arguments and options of several commands"
+"""Heading of those that commands have alike."""
+_COLUMNS = ["argument or option", "meaning"]
 TYPES = {
     "Path": "path",
     "str": "text",
@@ -89,8 +89,8 @@ def command_page() -> str:
     """The page of all commands."""
     app = build_app()
     commands = dict(commands_of(app))
-    times = Counter(row for command in commands.values() for row in _option_rows(command))
-    shared = [row for row, count in times.items() if count >= MANY]
+    times = Counter(row for command in commands.values() for row in _rows(command))
+    shared = [row for row, count in times.items() if count > 1]
     overview = [
         [f"[`{name}`](#snaploom-{name.replace(' ', '-')})", _summary(command)]
         for name, command in commands.items()
@@ -100,12 +100,13 @@ def command_page() -> str:
         NOTE,
         "Results go to standard output, findings, progress and errors to standard error. With "
         "`-o json` standard output has one JSON document and nothing else. `NO_COLOR` turns "
-        "colours off. `snaploom COMMAND --help` prints the same as this page.\n",
+        f"colours off. `snaploom COMMAND --help` prints the same as this page. {SHARED} are "
+        f"[below](#{SHARED.lower().replace(' ', '-')}).\n",
         table(["command", "what it does"], overview),
         "## Exit codes\n",
         table(["code", "meaning"], [[f"`{code}`", meaning] for code, meaning in EXIT_CODES]),
         f"## {SHARED}\n",
-        table(_OPTION, map(list, shared)),
+        table(_COLUMNS, map(list, shared)),
         *(_section(name, command, shared) for name, command in commands.items()),
     ])  # fmt: skip
 
@@ -125,36 +126,44 @@ def _summary(command: App) -> str:
     return str(command.help).strip()
 
 
-def _option_rows(command: App) -> list[tuple[str, ...]]:
-    """What the tables show of the options of a command."""
+def _rows(command: App) -> list[tuple[str, str]]:
+    """Return what the tables show of arguments and options; the usage shows what is required."""
     return [
-        (_names(item), kind_of(item), default_of(item), _help(item))
+        (_typed(item), _meaning(item))
         for item in command.assemble_argument_collection()
-        if item.show and item.name.startswith("-")
+        if item.show
     ]
 
 
-def _section(name: str, command: App, shared: Collection[tuple[str, ...]]) -> str:
+def _typed(argument: Argument) -> str:
+    if not argument.name.startswith("-"):
+        return f"`{argument.name}`"
+    kind = kind_of(argument)
+    return _names(argument) + ("" if kind == TYPES["bool"] else f" {kind}")
+
+
+def _meaning(argument: Argument) -> str:
+    default = "" if argument.required else default_of(argument)
+    return _help(argument) + (f" Default {default}." if default.strip("`") else "")
+
+
+def _section(name: str, command: App, shared: Collection[tuple[str, str]]) -> str:
     arguments = [item for item in command.assemble_argument_collection() if item.show]
     places = [item for item in arguments if not item.name.startswith("-")]
     options = [item for item in arguments if item.name.startswith("-")]
-    rows = _option_rows(command)
+    rows = _rows(command)
     usage = " ".join(["snaploom", name, *map(_place, places), *_usage(options)])
     parts = [f"## snaploom {name}\n", *_description(command), block("text", usage)]
-    if places:
-        named = [
-            (f"`{item.name}`", kind_of(item), default_of(item), _help(item)) for item in places
-        ]
-        parts.append(table(["argument", *_OPTION[1:]], map(list, named)))
     if own := [list(row) for row in rows if row not in shared]:
-        parts.append(table(_OPTION, own))
-    if common := ", ".join(row[0].partition(",")[0] for row in rows if row in shared):
-        also = "Also" if own else "Options"
-        parts.append(
-            f"{also} [of several commands](#{SHARED.lower().replace(' ', '-')}): {common}.\n"
-        )
+        parts.append(table(_COLUMNS, own))
+    if common := ", ".join(_first_name(row) for row in rows if row in shared):
+        parts.append(f"{'Also' if own else 'Takes'} {common}.\n")
     parts.append(f"Exit codes: {CODES_OF[name]}.\n")
     return "\n".join(parts)
+
+
+def _first_name(row: tuple[str, str]) -> str:
+    return row[0].partition(",")[0].partition(" ")[0]
 
 
 def _description(command: App) -> Iterator[str]:
@@ -202,7 +211,7 @@ def kind_of(argument: Argument) -> str:
 
 
 def default_of(argument: Argument) -> str:
-    """What holds where nothing is given; empty for nothing."""
+    """Return the default value; empty if there is none."""
     if argument.required:
         return "**required**"
     value = argument.field_info.default

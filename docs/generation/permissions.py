@@ -82,30 +82,28 @@ _PARTS = {
 }  # fmt: skip
 
 _INTRODUCTION = """\
-Every rule that the chart grants, and why; `rbac.create: false` leaves all of them to you, and the
-comments in what `helm template` renders are the same sentences. Tests take each rule of the
-operator away and see a refusal, compare every verb with what the API server allows, and let
-operator, webhook, pages and job work under these accounts with the audit log open: nothing is
-refused, and no right is idle.
+Every rule that the chart grants, with its reason; `helm template` renders the same reasons as
+comments. `rbac.create: false` leaves all rules to you. Tests remove each rule of the operator and
+expect a refusal, and run operator, webhook, pages and jobs under these accounts with the audit log
+on: nothing is refused, and no right is unused.
 
-No rule has a wildcard; nobody may bind, escalate or impersonate. The operator reads no Secret but
-the one it writes, and can create neither pods nor accounts. `helm test` asks the API server for all
-of this in your own cluster.
+No rule has a wildcard, and no account may bind, escalate or impersonate. The operator reads no
+Secret but the one it writes, and can create neither pods nor accounts. `helm test` verifies this in
+your cluster.
 
-Without a rule, the operator reads how the API server describes our kinds (`/openapi/v3`), which
-Kubernetes lets every account do. Where that was taken away it logs that it cannot see whether the
-CRDs are older than itself, and goes on.
+The operator also reads the API server's description of our kinds (`/openapi/v3`), which Kubernetes
+allows every account. Without it, the operator logs that it cannot check whether the CRDs are
+outdated.
 """
 
 _INSTALLING = """\
 ## The installer
 
-`helm install` creates CRDs, ClusterRoles, Roles, bindings, a ValidatingWebhookConfiguration, and in
-namespaces Deployments, ServiceAccounts, Services, ConfigMaps, a Secret and what is switched on of
-monitoring and policies. Kubernetes lets nobody grant what they have not: the installer has all
-the rights below, or `escalate` on roles. Somebody who may not create what is in no namespace
-installs with `crds.enabled: false`, `watchNamespaces`, `rbac.aggregate: false` and
-`admission.enabled: false`, after somebody who may has applied `snaploom crds`.
+`helm install` creates CRDs, ClusterRoles, Roles, bindings, a ValidatingWebhookConfiguration,
+Deployments, ServiceAccounts, Services, ConfigMaps, a Secret, and optional objects for monitoring
+and policies. Kubernetes requires that the installer has all the rights below, or `escalate` on roles.
+Without cluster-wide rights, set `crds.enabled: false`, `watchNamespaces`, `rbac.aggregate: false`
+and `admission.enabled: false`, after a cluster administrator has applied `snaploom crds`.
 """
 
 

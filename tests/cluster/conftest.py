@@ -17,10 +17,8 @@ from kubernetes.config import new_client_from_config
 from support.cluster.chaosnamespace import CLAIM, ChaosNamespace
 from support.cluster.chart import NAMESPACE
 from support.cluster.cluster import Cluster, running_control_plane
-from support.cluster.imagefiles import ImageFiles, unpacked
-from support.cluster.images import image_archive
-from support.cluster.stages import Stages
-from support.cluster.wholecluster import OwnCluster, own_cluster
+from support.cluster.images import ImageFiles, image_archive, unpacked
+from support.cluster.wholecluster import OwnCluster, Stages, own_cluster
 
 from snaploom.models.common import API_VERSION, GROUP, VERSION
 from snaploom.models.kinds import KIND_BY_NAME

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 import yaml
-from support.cluster.argocd import running_argo_cd
+from support.cluster.argocd import State, running_argo_cd, states
 from support.cluster.argocdapplications import health, healths, is_at, is_synced, is_well
-from support.cluster.argocdstates import State, states
 from support.cluster.chart import NAMESPACE
 from support.cluster.cluster import running_control_plane
 from support.cluster.gitopsplatform import (

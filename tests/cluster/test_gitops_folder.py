@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from support.cluster.chart import REPOSITORY
+from support.cluster.cluster import kubectl_program
 from support.cluster.gitopsplatform import GITOPS, SHOP, shop
+from support.documentation.pages import DOCS, blocks_of
 
 from snaploom.loading.load import load
+from snaploom.models.allowances import VariableChoice
 from snaploom.models.findings import errors_of
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.validate.validator import validate
@@ -68,3 +73,20 @@ def test_flux_and_argo_cd_install_the_same() -> None:
     flux = found("flux", "HelmRelease", "snaploom")["spec"]
     assert flux["values"] == argo["valuesObject"]
     assert flux["releaseName"] == argo["releaseName"]
+
+
+PAGE = DOCS / "how-to" / "environments.md"
+
+
+def test_an_overlay_gives_what_an_environment_gives(tmp_path: Path) -> None:
+    for block in blocks_of(PAGE):
+        if block.title:
+            file = tmp_path / block.title
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(block.text)
+    command = (*kubectl_program(), "kustomize", str(tmp_path))
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    (tmp_path / "kustomized.yaml").write_text(done.stdout)
+    chosen = load([tmp_path / "shop"], VariableChoice("prod")).resources
+    (patched,) = load([tmp_path / "kustomized.yaml"]).resources
+    assert next(each for each in chosen if each.kind == "DataSource") == patched

@@ -8,8 +8,7 @@ from hashlib import sha256
 import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
-from support.cluster.imagefiles import distributions_of
-from support.cluster.images import bill_of_materials
+from support.cluster.images import bill_of_materials, distributions_of
 from support.documentation.examples import REPOSITORY
 from support.hostile.supply import script
 

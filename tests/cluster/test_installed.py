@@ -58,7 +58,7 @@ def test_operator_is_installed_as_the_page_shows(packages: Path, tmp_path: Path)
     for beginning in ("sha256sum", "python3 -m venv cluster"):
         (block,) = [
             each.text
-            for each in blocks_of(DOCS / "how-to" / "install-a-release.md")
+            for each in blocks_of(DOCS / "how-to" / "install.md")
             if each.language == "bash" and each.text.startswith(beginning)
         ]
         run_command(f"set -e; {block}", folder)

@@ -5,8 +5,7 @@ import time
 import psutil
 import pytest
 from support.cluster.cluster import SERVICE
-from support.cluster.clustercontainers import PAUSE
-from support.cluster.clusternode import NODE, running_cluster
+from support.cluster.clusternode import NODE, PAUSE, running_cluster
 
 DEADLINE = 60.0
 pytestmark = [pytest.mark.node, pytest.mark.slow]

@@ -195,10 +195,10 @@ HOW_TO_RUN_BY = {
     "install.md": "tests/cluster/charts/test_installation.py and test_plain_manifests.py; what an "
     "older Helm needs is run here",
     "lineage.md": "by none: an upgrade as that of upgrade.md, with values of its own",
-    "pages-in-a-cluster.md": "tests/controller/pages asks the server of pages with tokens; there "
+    "look-at-a-page.md": "tests/controller/pages asks the server of pages with tokens; there "
     "is no node here to forward a port of",
-    "run-a-local-cluster.md": "tests/cluster/test_command.py starts it, and applies an example",
-    "run-a-real-cluster.md": "tests/cluster/test_whole_way.py goes that way on a node of its own",
+    "run-a-cluster.md": "tests/cluster/test_control_plane.py starts the one without nodes and "
+    "applies an example; tests/cluster/test_whole_way.py goes the rest on a node of its own",
     "run-the-operator-on-a-laptop.md": "test_operations_pages.py; tests/controller/running too",
     "watch-the-operator.md": "test_operations_pages.py, tests/controller/commands, and the page "
     "about recovery, which rebuilds a status",

@@ -67,9 +67,10 @@ def test_what_is_written_runs_and_joins_as_by_hand(
     tmp_path: Path, spark: SparkSession, case: str
 ) -> None:
     make, output, query, columns = CASES[case]
-    found = published(make, tmp_path, spark, output, columns)
+    folder = tmp_path / "My Döc%20s #1 (100%)"
+    found = published(make, folder, spark, output, columns)
     with duckdb.connect() as connection:
-        wanted = connection.execute(query.format(tmp_path / "data")).fetchall()
+        wanted = connection.execute(query.format(folder / "data")).fetchall()
     assert len(found) > 100
     assert found == sorted(wanted)
 
@@ -162,5 +163,6 @@ def published(
     project = sl.load(folder / "model")
     assert project.validate().is_ok
     project.run(output, limit=1, spark=spark, progress=False)
+    assert any((folder / "model").rglob("*.parquet"))
     frame = project.read(output, at="2026-01-01", spark=spark)
     return sorted(tuple(row) for row in frame.selectExpr(*columns).collect())

@@ -16,7 +16,7 @@ from ipaddress import ip_address
 import pytest
 from pydantic import ValidationError
 from support.declared.declarations import Raw, document, files, output, parsed
-from support.skipping.opensearches import a_definition, options_of
+from support.skipping.fakeopensearch import a_definition, options_of
 
 from snaploom import endpoints as connections
 from snaploom.endpoints import EndpointRefused, connect, post

@@ -32,7 +32,7 @@ from support.hostile.thriftedit import (
     varint,
     whole,
 )
-from support.skipping.skippingfiles import build, index
+from support.skipping.indexeddata import build, index
 
 from snaploom.parquet.batches import FailedFooter, FooterParser
 from snaploom.parquet.footers import FooterInvalid, local_footer_bytes, parse_footer

@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 from support.declared.declarations import Raw, model
-from support.operator.fakecluster import FakeCluster
-from support.operator.faultycluster import FaultyCluster
+from support.operator.faultycluster import Fault, FaultyCluster, Gate, nth
 from support.operator.operatorharness import NAMESPACE, FakeHarness, is_ready
 
 from snaploom_operator.cluster.port import (
@@ -15,59 +14,13 @@ from snaploom_operator.cluster.port import (
     OURS,
     SPARK_APPLICATIONS,
     ApiResource,
-    Cluster,
 )
-from snaploom_operator.objects import JsonObject
 
 WIDE = "OutputDataset/wide"
 OUTPUTS = OURS["OutputDataset"]
 STATUS = "status"
 DEADLINE = 30.0
 """Seconds within which a leader has reached the write; it takes milliseconds."""
-
-
-class PausedCluster(FaultyCluster):
-    """What a leader sees that stands still just before one of its writes.
-
-    Args:
-        inner: the cluster.
-        verb: the write.
-        resource: kind of the object that it writes.
-        number: which write of that kind it is, from 1.
-    """
-
-    def __init__(self, inner: Cluster, verb: str, resource: ApiResource, number: int = 1) -> None:
-        super().__init__(inner)
-        self._at = (verb, resource)
-        self._left = number
-        self.reached = asyncio.Event()
-        self.woken = asyncio.Event()
-
-    async def _stand_still(self, verb: str, resource: ApiResource) -> None:
-        if (verb, resource) != self._at:
-            return
-        self._left -= 1
-        if self._left == 0:
-            self.reached.set()
-            await self.woken.wait()
-
-    async def create(
-        self, resource: ApiResource, namespace: str, manifest: JsonObject
-    ) -> JsonObject:
-        await self._stand_still("create", resource)
-        return await super().create(resource, namespace, manifest)
-
-    async def patch(
-        self,
-        resource: ApiResource,
-        namespace: str,
-        name: str,
-        patch: JsonObject,
-        *,
-        subresource: str = "",
-    ) -> JsonObject:
-        await self._stand_still("patch", resource)
-        return await super().patch(resource, namespace, name, patch, subresource=subresource)
 
 
 def status_of(stored: Raw) -> Raw:
@@ -87,36 +40,30 @@ each_place = pytest.mark.parametrize(("verb", "resource", "number"), PLACES)
 
 async def paused(verb: str, resource: ApiResource, number: int) -> PausedLeader:
     """A leader that stands still before a write, and by then knows of a model with an output."""
-    cluster: list[PausedCluster] = []
-
-    def through(inner: FakeCluster) -> Cluster:
-        cluster.append(PausedCluster(inner, verb, resource, number))
-        return cluster[-1]
-
-    harness = FakeHarness(through=through)
+    gate = Gate()
+    plan = nth(number, Fault(gate=gate), verb=verb, kind=resource.kind)
+    harness = FakeHarness(through=lambda inner: FaultyCluster(inner, plan))
     await harness.start()
     await harness.apply(*model())
     working = asyncio.create_task(harness.settle())
     async with asyncio.timeout(DEADLINE):  # a leader that never writes it would never stand still
-        await cluster[-1].reached.wait()
+        await gate.reached.wait()
     # It hears nothing any more while it stands still.
     harness.kill()
-    return PausedLeader(harness, cluster[-1], working)
+    return PausedLeader(harness, gate, working)
 
 
 class PausedLeader:
     """A leader that stands still in the middle of a pass."""
 
-    def __init__(
-        self, harness: FakeHarness, cluster: PausedCluster, working: asyncio.Task[int]
-    ) -> None:
+    def __init__(self, harness: FakeHarness, gate: Gate, working: asyncio.Task[int]) -> None:
         self.harness = harness
-        self._cluster = cluster
+        self._gate = gate
         self._working = working
 
     async def wake(self) -> None:
         """Continue with the state that it had, and observe everything once more."""
-        self._cluster.woken.set()
+        self._gate.opened.set()
         await self._working
         self.harness.operator.queue.add_all(self.harness.operator.store.refs())
         await self.harness.settle()

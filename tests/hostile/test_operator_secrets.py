@@ -14,8 +14,7 @@ import pytest
 from prometheus_client import generate_latest
 from support.declared.declarations import Raw, document, model, spoilt
 from support.operator.fakecluster import FakeCluster
-from support.operator.jobdouble import JobDouble
-from support.operator.jobscripts import fails
+from support.operator.jobdouble import JobDouble, fails
 from support.operator.operatorharness import FakeHarness, condition
 from support.operator.webhooks import a_webhook
 from support.servers.certificates import Authority

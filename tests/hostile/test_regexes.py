@@ -5,7 +5,7 @@ import time
 
 import pytest
 from support.declared.declarations import document, parsed
-from support.runner.budget import WorkExceeded, within_work
+from support.runner.proofscope import WorkExceeded, within_work
 
 from snaploom.models.fieldtransformer import Rename, TransformerSelector
 from snaploom.policy.regexes import MAX_NAME, RegexInvalid, RegexNotApplicable, regex, size_of

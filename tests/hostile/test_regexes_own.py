@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from support.runner.budget import within_work
+from support.runner.proofscope import within_work
 
 import snaploom
 import snaploom_operator

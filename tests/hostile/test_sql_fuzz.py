@@ -19,7 +19,7 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from support.hostile.sparkfunctions import spark_functions
+from support.hostile.tpchqueries import spark_functions
 from support.runner.proofscope import IS_WHOLE, show_progress
 
 from snaploom.errors import SourceSchemaInvalid

@@ -148,16 +148,11 @@ def refusal(entry: EntryPoint, text: str) -> Exception | None:
     return None
 
 
-def as_query(expression: str) -> str:
-    """A query that computes an expression over the source."""
-    return f"select {expression} as x from src"
-
-
 def through(entries: SqlEntries, entry: str, expression: str) -> Exception | None:
     """How an entry point refuses an expression, in a query where it takes queries."""
     if entry in entries.of_expressions:
         return refusal(entries.of_expressions[entry], expression)
-    return refusal(entries.of_queries[entry], as_query(expression))
+    return refusal(entries.of_queries[entry], f"select {expression} as x from src")
 
 
 pytestmark = pytest.mark.spark

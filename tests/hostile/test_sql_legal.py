@@ -8,8 +8,7 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from support.hostile.sparkfunctions import Documented, spark_functions
-from support.hostile.tpchqueries import QUERIES, SCHEMAS
+from support.hostile.tpchqueries import QUERIES, SCHEMAS, Documented, spark_functions
 
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.loading.load import load

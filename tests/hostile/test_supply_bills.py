@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packageurl import PackageURL
-from support.hostile.supply import script
+from support.documentation.examples import REPOSITORY
+from support.hostile.supply import COMPONENTS, LOCKS, SCRIPTS, pins_of, run, script
 
 SBOM = script("sbom")
 CHECK = script("sbomcheck")
@@ -150,3 +153,195 @@ def test_debian_packages_are_named_as_in_advisories(image: Path) -> None:
         if each["purl"].startswith("pkg:deb/")
     ]
     assert purl.qualifiers == {"arch": "amd64", "distro": "debian-12", "upstream": "made-tool@9"}
+
+
+AUDIT = script("audit")
+ENVIRONMENT = pins_of(SCRIPTS / "locks" / "environment.txt")
+DEB = "pkg:deb/debian/libblkid1@2.38.1-5?arch=amd64&distro=debian-12&upstream=util-linux%402.38.1-5"
+
+
+def advisory(ecosystem: str, name: str, *events: dict[str, str], **more: Any) -> dict[str, Any]:
+    kind = "SEMVER" if ecosystem == "Go" else "ECOSYSTEM"
+    affected = {"package": {"ecosystem": ecosystem, "name": name}}
+    ranges = {"ranges": [{"type": kind, "events": list(events)}]} if events else {}
+    return {"id": "OSV-1", "summary": "a hole", "affected": [affected | ranges | more]}
+
+
+def held(purl: str):
+    return AUDIT.Held(AUDIT.PackageURL.from_string(purl), "made")
+
+
+def meets(document: dict[str, Any], purl: str) -> bool:
+    known = AUDIT.Advisory.model_validate(document)
+    return bool(list(AUDIT.audit([known], [held(purl)])))
+
+
+def audited(advisories: Path | str, *bills: Path):
+    return run([sys.executable, SCRIPTS / "audit.py", advisories, *bills])
+
+
+@pytest.mark.parametrize(
+    ("ecosystem", "name", "purl", "fixed", "is_met"),
+    [
+        ("PyPI", "Made_It", "pkg:pypi/made-it@1.9", "1.10", True),
+        ("PyPI", "made-it", "pkg:pypi/made-it@1.10", "1.10rc1", False),
+        ("PyPI", "made", "pkg:pypi/made-it@1.0", "2", False),
+        ("Go", "a.io/b/v2", "pkg:golang/a.io/b/v2@2.0.0-20240101000000-abcdef", "2.0.1", True),
+        ("Go", "a.io/b", "pkg:golang/a.io/b@2.3.0+incompatible", "2.3.0", False),
+        (
+            "Maven",
+            "io.netty:netty",
+            "pkg:maven/io.netty/netty@4.1.100.Final",
+            "4.1.108.Final",
+            True,
+        ),
+        ("Maven", "io.netty:netty", "pkg:maven/other/netty@4.1.100.Final", "4.1.108.Final", False),
+        ("Maven", "io.netty:netty", "pkg:generic/netty@4.1.100.Final", "4.1.108.Final", True),
+        ("Debian:12", "util-linux", DEB, "2.38.1-5+deb12u1", True),
+        ("Debian:12", "util-linux", DEB, "2.38.1-5~deb12u1", False),
+        ("Debian", "util-linux", DEB, "2.39", True),
+        ("Debian:13", "util-linux", DEB, "2.39", False),
+        ("Ubuntu:24.04:LTS", "util-linux", DEB, "2.39", False),
+        ("npm", "made-it", "pkg:pypi/made-it@1.0", "2", False),
+    ],
+)
+def test_versions_have_the_order_of_their_ecosystem(
+    ecosystem: str, name: str, purl: str, fixed: str, is_met: bool
+) -> None:
+    document = advisory(ecosystem, name, {"introduced": "0"}, {"fixed": fixed})
+    assert meets(document, purl) is is_met
+
+
+@pytest.mark.parametrize(
+    ("version", "is_met"),
+    [("0.9", False), ("1", True), ("1.4", True), ("1.5", False), ("2", True), ("2.1", False)],
+)
+def test_several_ranges_are_kept_apart(version: str, is_met: bool) -> None:
+    events = [{"fixed": "1.5"}, {"introduced": "2"}, {"last_affected": "2.0"}, {"introduced": "1"}]
+    assert meets(advisory("PyPI", "made", *events), f"pkg:pypi/made@{version}") is is_met
+
+
+def test_versions_that_are_listed_are_met() -> None:
+    document = advisory("PyPI", "made", versions=["1.0", "1.2"])
+    assert [meets(document, f"pkg:pypi/made@{each}") for each in ("1.0", "1.1")] == [True, False]
+
+
+def test_a_version_that_is_listed_in_another_spelling_is_met() -> None:
+    document = advisory("PyPI", "made", {"introduced": "9"}, versions=["1.0", "no version"])
+    assert meets(document, "pkg:pypi/made@1.0.0")
+
+
+@pytest.mark.parametrize(("version", "is_met"), [("1.4", True), ("1.5", True), ("1.6", False)])
+def test_a_range_that_begins_where_another_ends_is_met(version: str, is_met: bool) -> None:
+    events = [{"introduced": "1.5"}, {"fixed": "1.6"}, {"introduced": "1"}, {"fixed": "1.5"}]
+    assert meets(advisory("PyPI", "made", *events), f"pkg:pypi/made@{version}") is is_met
+
+
+def test_version_without_an_order_is_named_in_doubt() -> None:
+    document = advisory("PyPI", "made", {"introduced": "5"})
+    assert meets(document, "pkg:pypi/made@of-somebodys-own")
+
+
+@pytest.mark.parametrize("form", ["file", "list", "folder", "zip"])
+def test_what_is_locked_and_vulnerable_is_named(form: str, tmp_path: Path) -> None:
+    document = advisory("PyPI", "aiohttp", {"introduced": "0"}, {"fixed": "99.1"}) | {
+        "aliases": ["CVE-1"]
+    }
+    done = audited(stored(document, form, tmp_path))
+    assert done.returncode == 1, done.stderr
+    first, last = done.stdout.splitlines()
+    version = ENVIRONMENT["aiohttp"].version
+    assert first.startswith(f"OSV-1, CVE-1: aiohttp {version} (.ci/locks/environment.txt, ")
+    assert first.endswith("): a hole; fixed in 99.1")
+    assert last.startswith("1 known vulnerability")
+
+
+def stored(document: dict[str, Any], form: str, place: Path) -> Path:
+    if form == "zip":
+        with zipfile.ZipFile(place / "all.zip", "w") as opened:
+            opened.writestr("OSV-1.json", json.dumps(document))
+        return place / "all.zip"
+    path = place / "OSV-1.json"
+    path.write_text(json.dumps([document] if form == "list" else document))
+    return place if form == "folder" else path
+
+
+def test_modules_jars_and_bills_are_audited(tmp_path: Path) -> None:
+    documents = [
+        advisory("Go", "k8s.io/kubernetes", {"introduced": "1.30.0"}, {"fixed": "1.34.99"}),
+        advisory("Maven", "software.amazon.awssdk:s3", {"introduced": "0"}),
+        advisory("Debian:12", "util-linux", {"introduced": "0"}),
+    ]
+    (tmp_path / "known.json").write_text(json.dumps(documents))
+    bill = tmp_path / "operator.cdx.json"
+    bill.write_text(json.dumps({"components": [{"purl": DEB}]}))
+    done = audited(tmp_path / "known.json", bill)
+    assert done.returncode == 1, done.stderr
+    for place in (
+        "tests/cluster/kubebox/go.mod",
+        "tests/support/components/s3a/SHA256SUMS",
+        bill.name,
+    ):
+        assert place in done.stdout
+
+
+def test_nothing_known_ends_with_zero(tmp_path: Path) -> None:
+    withdrawn = advisory("PyPI", "aiohttp", {"introduced": "0"}) | {
+        "withdrawn": "2026-01-01T00:00:00Z"
+    }
+    other = advisory("PyPI", "aiohttp", {"introduced": "0"}, {"fixed": "0.1"})
+    (tmp_path / "known.json").write_text(json.dumps([withdrawn, other]))
+    done = audited(tmp_path / "known.json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("0 known vulnerabilities")
+    assert "no bill of materials was given" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("", None, "ADVISORIES"),
+        ("absent.json", None, "cannot be read"),
+        ("known.json", "{}", "no advisory in OSV's form"),
+        ("known.json", "[", "no advisory in OSV's form"),
+        ("known.json", "[]", "holds no advisories"),
+        ("all.zip", "no archive", "cannot be read"),
+    ],
+)
+def test_audit_that_cannot_be_made_is_no_good_news(
+    name: str, text: str | None, words: str, tmp_path: Path
+) -> None:
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    done = audited(tmp_path / name if name else "")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+
+
+def test_every_package_of_the_locks_is_audited() -> None:
+    """What the audit reads of the files is what other tests read of them."""
+    found = {(each.purl.name, each.place) for each in AUDIT.locked()}
+    for lock in LOCKS:
+        assert {(name, f".ci/locks/{lock.name}") for name in pins_of(lock)} <= found
+    jars = set(COMPONENTS.glob("*/SHA256SUMS"))
+    lines = sum(len(path.read_text().splitlines()) for path in jars)
+    assert len([each for each in AUDIT.locked() if each.place.endswith("SHA256SUMS")]) == lines
+
+
+@pytest.mark.parametrize("name", ["kubebox", "sparkoperator", "argocd"])
+def test_every_module_is_audited_as_it_is_built(name: str) -> None:
+    """Replaced modules by what takes their place, as Go itself lists them."""
+    module = REPOSITORY / "tests" / "cluster" / name
+    done = run(["go", "-C", module, "mod", "edit", "-json"], GOTOOLCHAIN="local")
+    listed = json.loads(done.stdout)
+    replaced = {each["Old"]["Path"]: each["New"] for each in listed.get("Replace") or ()}
+    wanted = {
+        (built["Path"], built["Version"].removeprefix("v"))
+        for each in listed["Require"]
+        for built in [replaced.get(each["Path"], each)]
+    }
+    place = f"tests/cluster/{name}/go.mod"
+    found = [each.purl for each in AUDIT.locked() if each.place == place]
+    assert wanted <= {
+        ("/".join(filter(None, [one.namespace, one.name])), one.version) for one in found
+    }

@@ -5,10 +5,30 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
+from pyspark.sql import SparkSession
 from support.declared.shop import FIRST_DAY, SECOND_DAY, Shop
-from support.weaving import killedspark
+
+from snaploom.cli.main import main
+from snaploom.run.job import JobGroup
+
+_enter = JobGroup.enter
+
+
+def _killed(group: JobGroup, spark: SparkSession, name: str, description: str) -> None:
+    _enter(group, spark, name, description)
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None  # of a session with a JVM
+    gateway.proc.kill()
+    gateway.proc.wait()
+
+
+if __name__ == "__main__":
+    with mock.patch.object(JobGroup, "enter", _killed):
+        main(sys.argv[1:])
+
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -39,7 +59,7 @@ def test_a_killed_jvm_is_reported_and_no_fault_of_files(
         ],
     }[command]
     done = subprocess.run(
-        [sys.executable, killedspark.__file__, *map(str, arguments)],
+        [sys.executable, __file__, *map(str, arguments)],
         text=True,
         capture_output=True,
         check=False,

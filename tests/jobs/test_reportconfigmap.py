@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,9 @@ import pytest
 from kubernetes.client import ApiClient, Configuration, CoreV1Api
 from kubernetes.config import ConfigException
 from support.cluster.cluster import Cluster
-from support.operator.fakeconfigmaps import LOST, FakeConfigMaps, failure, serving
+from support.declared.declarations import model
+from support.operator.clusters import at_once
+from support.operator.fakecluster import FakeCluster
 from support.weaving.loom import Loom
 
 from snaploom.models.report import Report, RunPhase, SnapshotReason, Unpublished
@@ -27,8 +33,94 @@ from snaploom.run.clusterobjects import (
 )
 from snaploom.run.joblog import Owner, RunIdentity
 from snaploom.run.reports.writer import LARGEST_REPORT, ReportNotOurs, ReportNotWritten
+from snaploom_operator.cluster.port import CONFIG_MAPS, OURS
+from snaploom_operator.errors import ObjectChanged, ObjectExists, ObjectMissing
+from snaploom_operator.objects import Metadata
 
 Raw = dict[str, Any]
+Answer = tuple[int, Raw]
+KIND = {"apiVersion": "v1", "kind": "ConfigMap"}
+LOST = (0, {})
+"""No answer: the connection ends."""
+
+
+def failure(status: HTTPStatus, message: str = "") -> Answer:
+    return status, {"kind": "Status", "code": int(status), "message": message or status.phrase}
+
+
+class ConfigMapApi:
+    """ConfigMaps of a cluster in memory, as an API server answers requests for them."""
+
+    def __init__(self) -> None:
+        self.cluster = FakeCluster(("ns",))
+        self.requests: list[str] = []
+        """Methods, in the order of arrival."""
+        self.before: Callable[[str], Answer | None] = lambda method: None
+        """Asked before each request: an answer instead, or None to go on."""
+        self._lock = threading.Lock()
+
+    def answer(self, method: str, namespace: str, name: str, body: Raw) -> Answer:
+        with self._lock:
+            self.requests.append(method)
+            return self.before(method) or self._answer(method, namespace, name, KIND | body)
+
+    def _answer(self, method: str, namespace: str, name: str, body: Raw) -> Answer:
+        asked = {
+            "GET": partial(self.cluster.get, CONFIG_MAPS, namespace, name),
+            "POST": partial(self.cluster.create, CONFIG_MAPS, namespace, body),
+            "PUT": partial(self.cluster.replace, CONFIG_MAPS, namespace, body),
+        }
+        try:
+            return HTTPStatus.OK, dict(at_once(asked[method]()))
+        except ObjectMissing:
+            return failure(HTTPStatus.NOT_FOUND)
+        except (ObjectChanged, ObjectExists):
+            return failure(HTTPStatus.CONFLICT)
+
+
+@contextmanager
+def serving(config_maps: ConfigMapApi) -> Iterator[str]:
+    """Serve them; the URL."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._serve()
+
+        def do_POST(self) -> None:
+            self._serve()
+
+        def do_PUT(self) -> None:
+            self._serve()
+
+        def log_message(self, *_: object) -> None:
+            return None
+
+        def _serve(self) -> None:
+            # /api/v1/namespaces/NAMESPACE/configmaps[/NAME]
+            _, _, _, _, namespace, _, *name = self.path.split("?")[0].split("/")
+            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or "{}")
+            status, answer = config_maps.answer(self.command, namespace, "".join(name), body)
+            if not status:
+                self.connection.close()
+                return
+            content = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
 RUN = "ods-wide-0a1b2c3d"
 NAME = f"{RUN}-report"
 
@@ -70,15 +162,17 @@ def a_report(message: str = "", phase: RunPhase = RunPhase.RUNNING) -> Report:
 
 
 @pytest.fixture
-def fake() -> FakeConfigMaps:
-    return FakeConfigMaps()
+def fake() -> ConfigMapApi:
+    return ConfigMapApi()
 
 
 @pytest.fixture
-def fake_server(fake: FakeConfigMaps) -> Iterator[ConfigMapServer]:
+def fake_server(fake: ConfigMapApi) -> Iterator[ConfigMapServer]:
     with serving(fake) as url:
         configuration = Configuration(host=url, retries=False)
-        yield ConfigMapServer("ns", lambda: CoreV1Api(ApiClient(configuration)))
+        owner = at_once(fake.cluster.create(OURS["OutputDataset"], "ns", model()[-1]))
+        uid = Metadata.of(owner).uid
+        yield ConfigMapServer("ns", lambda: CoreV1Api(ApiClient(configuration)), uid)
 
 
 @pytest.fixture
@@ -192,7 +286,7 @@ def test_rights_that_are_missing_are_an_error(real_server: ConfigMapServer) -> N
 @pytest.mark.parametrize("answer", [failure(HTTPStatus.INTERNAL_SERVER_ERROR), LOST])
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
 def test_fault_is_an_error_and_the_next_attempt_goes_on(
-    fake: FakeConfigMaps, fake_server: ConfigMapServer, method: str, answer: tuple[int, Raw]
+    fake: ConfigMapApi, fake_server: ConfigMapServer, method: str, answer: tuple[int, Raw]
 ) -> None:
     sink = fake_server.sink()
     if method == "PUT":
@@ -207,12 +301,13 @@ def test_fault_is_an_error_and_the_next_attempt_goes_on(
 
 
 def test_answer_that_is_lost_after_the_creation_is_no_harm(
-    fake: FakeConfigMaps, fake_server: ConfigMapServer
+    fake: ConfigMapApi, fake_server: ConfigMapServer
 ) -> None:
     def create_and_lose(method: str) -> tuple[int, Raw] | None:
         if method != "POST":
             return None
-        fake.put({"metadata": {"namespace": "ns", "name": NAME, "labels": labels}, "data": {}})
+        theirs = KIND | {"metadata": {"name": NAME, "labels": labels}, "data": {}}
+        at_once(fake.cluster.create(CONFIG_MAPS, "ns", theirs))
         return LOST
 
     identity = RunIdentity(RUN, fake_server.uid, 0)
@@ -226,16 +321,17 @@ def test_answer_that_is_lost_after_the_creation_is_no_harm(
 
 
 def test_config_map_that_is_deleted_meanwhile_is_created_again(
-    fake: FakeConfigMaps, fake_server: ConfigMapServer
+    fake: ConfigMapApi, fake_server: ConfigMapServer
 ) -> None:
     sink = fake_server.sink()
     sink.write(a_report("first"))
-    fake.objects.clear()
+    uid = fake_server.stored()["metadata"]["uid"]
+    at_once(fake.cluster.delete(CONFIG_MAPS, "ns", NAME, uid=uid))
     sink.write(a_report("second"))
     assert fake_server.report().message == "second"
 
 
-def test_a_stream_of_conflicts_ends(fake: FakeConfigMaps, fake_server: ConfigMapServer) -> None:
+def test_a_stream_of_conflicts_ends(fake: ConfigMapApi, fake_server: ConfigMapServer) -> None:
     sink = fake_server.sink()
     sink.write(a_report("first"))
     fake.requests.clear()
@@ -246,7 +342,7 @@ def test_a_stream_of_conflicts_ends(fake: FakeConfigMaps, fake_server: ConfigMap
 
 
 def test_a_report_of_a_run_that_goes_on_costs_one_request(
-    fake: FakeConfigMaps, fake_server: ConfigMapServer
+    fake: ConfigMapApi, fake_server: ConfigMapServer
 ) -> None:
     sink = fake_server.sink()
     sink.write(a_report("first"))

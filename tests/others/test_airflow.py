@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.declared.secondoutput import with_second_output
 from support.declared.shop import CUSTOMERS, ORDERS, SECOND_DAY, Shop
-from support.documentation.orchestrators import orchestrators_folder
+from support.documentation.orchestrators import orchestrators_folder, with_second_output
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -160,11 +160,7 @@ def test_staging_of_a_run_that_died_goes_after_a_day_and_the_run_is_revoked(
     assert swept(folder, after=DAY + HOUR).files == 1
     assert (folder.log.read().revoked, keys(folder.store)) == ({run.run_id}, set())
     with pytest.raises(RunRevoked):
-        published(folder, run=a_run_again(run.run_id))
-
-
-def a_run_again(run_id: str) -> Run:
-    return Run(run_id, "0.0.0", now)
+        published(folder, run=Run(run.run_id, "0.0.0", now))
 
 
 @pytest.fixture(params=["versitygw", pytest.param("hdfs", marks=pytest.mark.spark)])

@@ -18,8 +18,14 @@ from support.storage.folders import (
     keys,
     now,
 )
-from support.storage.plainlibrary import PlainLibrary
-from support.storage.tablefolders import TABLE, is_whole, published_in_table, table_folder, woven
+from support.storage.tablefolders import (
+    TABLE,
+    PlainLibrary,
+    is_whole,
+    published_in_table,
+    table_folder,
+    woven,
+)
 
 from snaploom.errors import PublicationError, RunRevoked, SnapshotChanged
 from snaploom.files.objectstore import ObjectStore

@@ -8,8 +8,14 @@ from itertools import count
 import pytest
 from support.storage.faultystore import DyingStore, Killed
 from support.storage.folders import IDENTITY, MODEL, a_run, a_target, agrees, bury, keys, now
-from support.storage.plainlibrary import PlainLibrary
-from support.storage.tablefolders import TABLE, is_whole, published_in_table, table_folder, woven
+from support.storage.tablefolders import (
+    TABLE,
+    PlainLibrary,
+    is_whole,
+    published_in_table,
+    table_folder,
+    woven,
+)
 
 from snaploom.files.objectstore import ObjectStore
 from snaploom.files.stores import open_store

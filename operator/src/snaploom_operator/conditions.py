@@ -303,7 +303,7 @@ CONDITIONS = {
         "The Spark operator is not installed, or `operator.submitters` of the chart does not list "
         "it, or `run.submitter` is `Local` in a cluster.",
         "Install the Spark operator, list it in `operator.submitters`, or change `run.submitter`. "
-        "A kind that is installed later is found within `operator.resyncSeconds`.",
+        "A kind that is installed later is found within seconds.",
         see="how-to/install.md",
     ),
     Reason.RUN_REFUSED: Remedy(

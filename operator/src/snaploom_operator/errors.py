@@ -196,7 +196,7 @@ CLUSTER = {
         "Somebody asks for a page of a cluster without a token, or with one that has ended; or the "
         "proxy before the pages passes its own.",
         "Let the proxy pass the user's token on, as `Authorization: Bearer TOKEN`.",
-        see="how-to/pages-in-a-cluster.md",
+        see="how-to/look-at-a-page.md",
     ),
     "TooManyRequests": Remedy(
         "The API server is overloaded, or its priority and fairness limits the operator.",

@@ -13,6 +13,7 @@ import random
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -115,7 +116,8 @@ class WorkQueue(Generic[Key]):
                 self._busy.add(key)
                 return key
             self._changed.clear()
-            await self._wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), self.next_due)
 
     def done(self, key: Key) -> None:
         """Mark a taken key as processed."""
@@ -131,6 +133,16 @@ class WorkQueue(Generic[Key]):
         return len({*self._ready, *(key for key in due if due[key] <= now)}) + len(self._again)
 
     @property
+    def is_idle(self) -> bool:
+        """Whether no key is due or being processed."""
+        return not self._busy and self.depth == 0
+
+    @property
+    def next_due(self) -> float | None:
+        """Seconds until a delayed key is due; None without one."""
+        return max(0.0, self._later[0][0] - self._clock()) if self._later else None
+
+    @property
     def age(self) -> float:
         """Seconds that the longest waiting key has been due; 0 without one. Thread-safe."""
         since = min((*self._ready.copy().values(), *self._again.copy().values()), default=None)
@@ -143,13 +155,6 @@ class WorkQueue(Generic[Key]):
             if self._due.get(key) == due:
                 del self._due[key]
                 self.add(key)
-
-    async def _wait(self) -> None:
-        pause = max(0.0, self._later[0][0] - self._clock()) if self._later else None
-        try:
-            await asyncio.wait_for(self._changed.wait(), pause)
-        except TimeoutError:
-            return
 
 
 NOTIFIED_WAITERS = 20

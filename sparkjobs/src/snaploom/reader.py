@@ -233,21 +233,17 @@ class _Selection:
         size: int | None = None
         if len(versions) <= READ_AHEAD:
             size = sum(file.bytes for at in versions for file in self._files(at))
+        ends = [(each.seq, each.created_at) for each in (versions[0], versions[-1])]
+        schemas = sorted({version.schema_hash for version in versions})
         return PublishedSnapshots(
             data=f"{self._folder.store.uri}{layout.DATA}",
             folders=[version.partition for version in versions],
             files=lambda at: [
                 (file.path.rpartition("/")[2], file.bytes) for file in self._files(versions[at])
             ],
-            identity=self._identity(versions),
+            identity=f"{self._state.seq} {ends} {len(versions)} {schemas}",
             size=size,
         )
-
-    def _identity(self, versions: Sequence[Version]) -> str:
-        """Which versions these are: a range of one state's, or those of one schema in it."""
-        ends = [(each.seq, each.created_at) for each in (versions[0], versions[-1])]
-        schemas = sorted({version.schema_hash for version in versions})
-        return f"{self._state.seq} {ends} {len(versions)} {schemas}"
 
     def _files(self, version: Version) -> Sequence[FileRecord]:
         """The files of a snapshot, none of which is a link."""

@@ -8,7 +8,7 @@ from typing import Any
 import lupa.lua51 as lua
 import pytest
 import yaml
-from support.cluster.argocdstates import State, states
+from support.cluster.argocd import State, states
 from support.cluster.chart import CHART, Raw
 
 from snaploom.models.kinds import KIND_BY_NAME

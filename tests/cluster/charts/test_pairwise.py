@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations, product
 
 import pytest
-from support.declared.pairwise import pairwise
+from support.cluster.chart import pairwise
 
 
 @pytest.mark.parametrize("sizes", [(2, 2), (2, 3, 4), (2,) * 12, (3, 3, 2, 2, 2)])

@@ -6,10 +6,31 @@ import json
 import re
 import subprocess
 import sys
+import urllib.request
 
 import pytest
+from pyspark.sql import SparkSession
 from support.cluster.chart import Rendered
-from support.weaving import sparkfigures
+
+
+def main(settings: dict[str, str], paths: list[str]) -> None:
+    builder = SparkSession.Builder().master("local[1]").config("spark.ui.port", "0")
+    for name, value in {"spark.driver.host": "127.0.0.1", **settings}.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.range(10).count()
+    place = spark.sparkContext.uiWebUrl
+    pages = {}
+    for path in paths:
+        with urllib.request.urlopen(f"{place}{path}", timeout=30) as answer:
+            pages[path] = answer.read().decode()
+    spark.stop()
+    sys.stdout.write(json.dumps(pages))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]), sys.argv[2:])
+
 
 DEADLINE = 600
 """Seconds for one Spark on a machine that is busy with other tests."""
@@ -24,7 +45,7 @@ def test_spark_metrics_are_where_prometheus_scrapes() -> None:
     paths = [endpoint["path"] for endpoint in monitor["spec"]["podMetricsEndpoints"]]
     settings = dict(rendered.settings().spark.spark_conf)
     done = subprocess.run(
-        [sys.executable, sparkfigures.__file__, json.dumps(settings), *paths],
+        [sys.executable, __file__, json.dumps(settings), *paths],
         stdout=subprocess.PIPE,
         text=True,
         check=True,

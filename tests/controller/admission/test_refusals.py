@@ -9,8 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support.declared.declarations import files, spoilt
-from support.operator.reviews import a_review
-from support.operator.textverdicts import VerdictsInProcess
+from support.operator.reviews import VerdictsInProcess, a_review
 
 from snaploom_operator.admission.judge import MOST_WAITING, Judge
 from snaploom_operator.admission.shares import (

@@ -16,8 +16,7 @@ from prometheus_client import CollectorRegistry
 from support.declared.declarations import files, model, output, spoilt
 from support.operator.clusters import until
 from support.operator.fakecluster import FakeCluster
-from support.operator.reviews import a_review
-from support.operator.textverdicts import VerdictsInProcess
+from support.operator.reviews import VerdictsInProcess, a_review
 from support.operator.webhooks import (
     HOST,
     Ports,
@@ -88,10 +87,6 @@ async def test_what_the_cluster_has_is_known(cluster: FakeCluster, client: Webho
     await until(is_known)
 
 
-def nested(depth: int) -> bytes:
-    return b'{"request":' + b"[" * depth + b"]" * depth + b"}"
-
-
 def of_version(version: str) -> bytes:
     return json.dumps(a_review(files("a")) | {"apiVersion": version}).encode()
 
@@ -103,7 +98,7 @@ def of_version(version: str) -> bytes:
         pytest.param(b"{", 400, id="torn"),
         pytest.param(b"\xff\xfe", 400, id="no text"),
         pytest.param(b"[]", 400, id="a list"),
-        pytest.param(nested(100_000), 400, id="deep"),
+        pytest.param(b'{"request":' + b"[" * 100000 + b"]" * 100000 + b"}", 400, id="deep"),
         pytest.param(b'{"request": NaN}', 400, id="no JSON"),
         pytest.param(of_version("admission.k8s.io/v1beta1"), 400, id="former version"),
         pytest.param(of_version("v1"), 400, id="other kind"),

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import aclosing
+from pathlib import Path
 
 import pytest
 from support.operator.clusters import a_config_map
@@ -14,8 +15,9 @@ from support.operator.scriptedapi import (
     write_plain_kubeconfig,
 )
 
+from snaploom.models.common import parse_instant
 from snaploom_operator.cluster import client as adapters
-from snaploom_operator.cluster.client import KubernetesCluster, connect
+from snaploom_operator.cluster.client import KubernetesCluster, LogLine, connect, pod_log
 from snaploom_operator.cluster.port import CONFIG_MAPS, OURS
 from snaploom_operator.cluster.requests import ATTEMPTS, Requests
 from snaploom_operator.errors import (
@@ -261,3 +263,29 @@ async def test_missing_connection_settings_raise_an_error(tmp_path, content):
         file.write_text(content)
     with pytest.raises(SettingsInvalid, match="KUBECONFIG"):
         await connect(file)
+
+
+SINCE = "2026-01-01T00:00:00Z"
+TIME = "2026-01-01T00:00:01.234567891Z"
+
+
+async def test_lines_have_the_time_at_which_the_node_took_them_in(tmp_path: Path) -> None:
+    async with running_scripted_api() as server:
+        server.answers(Answer(lines=(f"{TIME} published 7 rows\n".encode(), b"of no time\n")))
+        kubeconfig = write_plain_kubeconfig(tmp_path / "config", server.url)
+        log = pod_log("team", "driver", is_followed=True, since=SINCE, kubeconfig=kubeconfig)
+        found = [line async for line in log]
+    assert found[0] == LogLine(parse_instant(TIME), "published 7 rows")
+    assert found[1].text == "of no time"
+    (asked,) = server.asked
+    assert asked.path == "/api/v1/namespaces/team/pods/driver/log"
+    assert asked.query == {"timestamps": "true", "follow": "true", "sinceTime": SINCE}
+
+
+async def test_a_log_that_ends_is_asked_for_as_a_whole(tmp_path: Path) -> None:
+    async with running_scripted_api() as server:
+        server.answers(Answer(lines=(f"{TIME} \n".encode(),)))
+        kubeconfig = write_plain_kubeconfig(tmp_path / "config", server.url)
+        log = pod_log("team", "driver", is_followed=False, kubeconfig=kubeconfig)
+        assert [line.text async for line in log] == [""]
+    assert server.asked[0].query == {"timestamps": "true"}

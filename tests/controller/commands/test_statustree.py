@@ -11,9 +11,10 @@ from support.declared.declarations import Raw, document, files, output, relation
 from support.declared.declarations import key as join_key
 
 from snaploom.models.common import parse_instant
-from snaploom.models.kinds import KIND_BY_NAME
-from snaploom_operator.commands.options import NamespaceView
-from snaploom_operator.commands.status import forest_of, tree_of
+from snaploom.models.findings import InvalidDeclarations
+from snaploom.models.kinds import KIND_BY_NAME, KINDS
+from snaploom_operator.commands.options import NamespaceView, parse_name, parse_runnable
+from snaploom_operator.commands.status import ago, duration_text, forest_of, tree_of
 
 NOW = parse_instant("2024-06-01T01:00:00Z")
 
@@ -234,3 +235,53 @@ def test_a_failed_run_shows_its_reason_and_remedy() -> None:
     stopped = {**failed, "phase": "Stopped", "reason": "RunStopped"}
     text = text_of(tree_of(model(wide={**PUBLISHED, "lastRun": stopped}), "OutputDataset/wide"))
     assert "what to do" not in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-5, "0s"),
+        (0, "0s"),
+        (59.9, "59s"),
+        (60, "1m"),
+        (190, "3m10s"),
+        (3_600, "1h"),
+        (3_659, "1h"),
+        (3_660, "1h1m"),
+        (36_000, "10h"),
+        (37_000, "10h"),
+        (86_400 * 12 + 5_000, "12d"),
+    ],
+)
+def test_a_duration_is_shown_in_the_largest_units(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("time", "text"),
+    [("2024-06-01T00:00:00Z", "1h ago"), ("2024-06-01T03:00:00+00:00", "in 2h")],
+)
+def test_a_time_is_shown_relative_to_now(time: str, text: str) -> None:
+    assert ago(time, parse_instant("2024-06-01T01:00:00Z")) == text
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_spelling_of_a_kind_names_it(kind) -> None:  # type: ignore[no-untyped-def]
+    for spelling in (kind.name, kind.singular, kind.plural, kind.short_name):
+        assert str(parse_name(f"{spelling}/orders")) == f"{kind.name}/orders"
+
+
+def test_a_name_without_a_kind_is_an_output() -> None:
+    assert str(parse_name("orders")) == "OutputDataset/orders"
+
+
+@pytest.mark.parametrize("text", ["outputs/orders", "ods/", "/orders", ""])
+def test_what_names_nothing_is_refused_with_the_kinds(text: str) -> None:
+    with pytest.raises(InvalidDeclarations) as refused:
+        parse_name(text)
+    assert "OutputDataset (ods)" in refused.value.findings[0].expected
+
+
+def test_a_kind_without_runs_cannot_be_triggered() -> None:
+    with pytest.raises(InvalidDeclarations, match="has no runs"):
+        parse_runnable("dsrc/orders")

@@ -8,8 +8,7 @@ import pytest
 from support.declared.declarations import model, spoilt
 from support.operator.fakecluster import Change, ChangeType, FakeCluster
 from support.operator.faultycluster import Call, Fault, FaultyCluster, first
-from support.operator.jobdouble import JobDouble
-from support.operator.jobscripts import through
+from support.operator.jobdouble import JobDouble, through
 from support.operator.operatorharness import (
     DEADLINE,
     FakeHarness,

@@ -1,21 +1,263 @@
-"""Whatever happens in whatever order: one application at a time, one a run, each trigger once."""
+"""Whatever happens in whatever order: one application at a time, one a run, each trigger once.
+
+A cluster in miniature around one OutputDataset: it plays decisions and what happens to runs.
+
+Nothing in it waits or is at work by itself. Events come from outside, in any order, and after each
+one the resource is looked at until nothing more is to be done, as the controller does it. A crash
+stops such a look after a number of writes; what was written stays.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.operator.runsimulator import Simulator
+from support.operator.observations import NOW, SETTINGS, a_report, an_output
 from support.runner.quick import examples
 
-from snaploom.models.common import ConditionStatus
+from snaploom.models.common import NANOS_PER_SECOND, ConditionStatus, EpochNanos, format_instant
 from snaploom.models.outputdataset import OutputDatasetStatus
-from snaploom.models.run import LastPhase
+from snaploom.models.run import CurrentPhase, LastPhase
 from snaploom_operator.conditions import ConditionType
-from snaploom_operator.objects import ApplicationState
+from snaploom_operator.decide.decide import decide
+from snaploom_operator.decision import (
+    AddFinalizer,
+    Create,
+    Decision,
+    Delete,
+    Ensure,
+    ObservedOutput,
+    ObservedRuns,
+    OwnedConfigMap,
+    Queue,
+    RemoveFinalizer,
+)
+from snaploom_operator.objects import (
+    ANNOTATION_RUN,
+    FINALIZER,
+    Application,
+    ApplicationState,
+    DriverPod,
+    FoundReport,
+)
+from snaploom_operator.submit.applications import FORMS
+
+MOST_PASSES = 40
+"""Looks after one event until nothing changes; more of them never end."""
+
+
+class Crashed(Exception):
+    """The operator died."""
+
+
+@dataclass
+class Simulator:
+    """One resource, its children and the clock."""
+
+    run: dict[str, object] = field(default_factory=dict)
+    now: EpochNanos = NOW
+    declarations: str = "declarations-0"
+    upstream: str = ""
+    token: str = ""
+    is_deleting: bool = False
+    finalizers: tuple[str, ...] = ()
+    has_slot: bool = True
+    is_gone: bool = False
+    status: OutputDatasetStatus | None = None
+    applications: dict[str, Application] = field(default_factory=dict)
+    config_maps: dict[str, OwnedConfigMap] = field(default_factory=dict)
+    reports: dict[str, FoundReport] = field(default_factory=dict)
+    pods: dict[str, DriverPod] = field(default_factory=dict)
+    created: list[Application] = field(default_factory=list)
+    """Every application that ever was, in the order of creation."""
+    writes_until_crash: int | None = None
+    sees_applications: bool = True
+    """Whether what was created lately is seen; a watch can be behind."""
+    _seen: dict[str, Application] = field(default_factory=dict)
+    _uids: int = 0
+
+    def observed(self) -> ObservedOutput:
+        """What a decision is made from now."""
+        if self.sees_applications:
+            self._seen = dict(self.applications)
+        else:
+            self._seen = {n: a for n, a in self.applications.items() if n in self._seen}
+        built = _built(json.dumps(self.run, sort_keys=True))
+        metadata = {
+            "annotations": {ANNOTATION_RUN: self.token} if self.token else {},
+            "finalizers": self.finalizers,
+            "deletion_timestamp": format_instant(self.now) if self.is_deleting else None,
+        }
+        changed = {
+            "metadata": built.resource.metadata.model_copy(update=metadata),
+            "status": self.status,
+        }
+        return replace(
+            built,
+            now=self.now,
+            resource=built.resource.model_copy(update=changed),
+            declarations=self.declarations,
+            upstream=self.upstream,
+            runs=ObservedRuns(
+                applications=tuple(sorted(self._seen.values(), key=_age, reverse=True)),
+                reports=dict(self.reports),
+                config_maps=tuple(self.config_maps.values()),
+                driver_pods=dict(self.pods),
+                queue=Queue(self.has_slot, 1, 1, 1),
+            ),
+        )
+
+    def settle(self) -> Decision:
+        """Look until there is nothing to do; the last decision."""
+        decision = decide(self.observed(), SETTINGS)
+        for _ in range(MOST_PASSES):
+            if self.is_gone or not self._apply(decision):
+                return decision
+            decision = decide(self.observed(), SETTINGS)
+        if not self.sees_applications:
+            return decision
+        raise AssertionError(f"never settles: {decision}")
+
+    def look(self) -> None:
+        """As `settle`, and restarts after a crash."""
+        try:
+            self.settle()
+        except Crashed:
+            self.writes_until_crash = None
+
+    def _apply(self, decision: Decision) -> bool:
+        """Perform a decision; whether anything changed."""
+        changed = False
+        for action in decision.actions:
+            changed = self._performed(action) or changed
+        status = decision.status
+        assert isinstance(status, OutputDatasetStatus)
+        if status != self.status and not self.is_gone:
+            self._write()
+            self.status = OutputDatasetStatus.parse(status.dump())
+            changed = True
+        return changed
+
+    def _write(self) -> None:
+        if self.writes_until_crash is not None:
+            if self.writes_until_crash == 0:
+                raise Crashed
+            self.writes_until_crash -= 1
+
+    def _performed(self, action: object) -> bool:
+        self._write()
+        match action:
+            case Create():
+                return self._create(action)
+            case Delete():
+                return self._delete(action)
+            case AddFinalizer():
+                self.finalizers = (FINALIZER,)
+            case RemoveFinalizer():
+                self.finalizers = ()
+                self.is_gone = self.is_deleting
+            case Ensure():
+                return False
+        return True
+
+    def _create(self, action: Create) -> bool:
+        metadata = action.manifest["metadata"]
+        assert isinstance(metadata, dict)
+        name = str(metadata["name"])
+        assert metadata["namespace"] == "shop"
+        self._uids += 1
+        uid = f"uid-{self._uids}"
+        if action.resource.kind == "ConfigMap":
+            run = str(metadata["labels"]["snaploom.io/run"])
+            self.config_maps.setdefault(name, OwnedConfigMap(name, uid, run, "bundle"))
+            return False
+        if name in self.applications:
+            return False  # 409: it is ours, and adopted
+        stored = {**action.manifest, "metadata": {**metadata, "uid": uid}}
+        application = FORMS[SETTINGS_SUBMITTER].read(stored)
+        assert application is not None
+        self.applications[name] = application
+        self.created.append(application)
+        return True
+
+    def _delete(self, action: Delete) -> bool:
+        if action.resource.kind == "ConfigMap":
+            found = self.config_maps.get(action.name)
+            assert found is None or found.uid == action.uid
+            self.reports.pop(action.name.removesuffix("-report"), None)
+            return self.config_maps.pop(action.name, None) is not None
+        known = self.applications.get(action.name)
+        assert known is None or known.uid == action.uid
+        return self.applications.pop(action.name, None) is not None
+
+    @property
+    def in_flight(self) -> list[Application]:
+        """Applications that have not ended."""
+        return [each for each in self.applications.values() if not each.state.is_terminal]
+
+    def pass_time(self, seconds: float) -> None:
+        """Let the clock go on."""
+        self.now = EpochNanos(self.now + round(seconds * NANOS_PER_SECOND))
+
+    def to_state(self, state: ApplicationState, message: str = "") -> None:
+        """Bring the application in flight, if there is one, into a state."""
+        for each in self.in_flight:
+            self.applications[each.name] = replace(each, state=state, message=message)
+
+    def end(self, phase: str = "SUCCEEDED", *, reported: bool = True, **report: object) -> None:
+        """End the run in flight, if there is one, with a report or without."""
+        for each in self.in_flight:
+            if reported:
+                self.report(each.name, phase, **report)
+            is_well = phase == "SUCCEEDED"
+            state = ApplicationState.COMPLETED if is_well else ApplicationState.FAILED
+            self.applications[each.name] = replace(each, state=state)
+
+    def report(self, run: str, phase: str, **report: object) -> None:
+        """Write the report of a run."""
+        manifest = {"uri": "/out/wide/", "sequence": len(self.created)}
+        times = {"startedAt": format_instant(self.now), "finishedAt": format_instant(self.now)}
+        self.reports[run] = a_report(phase, run, manifest=manifest, **times, **report)
+        name = f"{run}-report"
+        self.config_maps[name] = OwnedConfigMap(name, f"uid-of-{name}", run, "report")
+
+    def remove_application(self) -> None:
+        """Somebody deletes the application in flight."""
+        for each in self.in_flight:
+            del self.applications[each.name]
+
+    def recreate_application(self) -> None:
+        """Somebody replaces the application in flight by another of the same name."""
+        for each in self.in_flight:
+            self._uids += 1
+            self.applications[each.name] = replace(
+                each, uid=f"uid-{self._uids}", state=ApplicationState.NEW
+            )
+
+    @property
+    def phase(self) -> CurrentPhase | None:
+        """Phase of the run in flight."""
+        run = self.status.current_run if self.status is not None else None
+        return run.phase if run is not None else None
+
+
+SETTINGS_SUBMITTER = next(iter(FORMS))
+
+
+@lru_cache(maxsize=64)
+def _built(run: str) -> ObservedOutput:
+    return an_output(**json.loads(run))
+
+
+def _age(application: Application) -> tuple[int, str]:
+    return (application.started_at, application.name)
+
 
 Event = Callable[[Simulator], None]
 SECONDS = [1, 31, 61, 601, 4_000]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.declared.declarations import Raw
+from hypothesis import given
+from hypothesis import strategies as st
+from support.declared.declarations import Raw, files, key, output, parsed, relationship
 from support.operator.observations import (
     DECLARATIONS,
+    NOW,
     RUN,
     SETTINGS,
+    UID,
     a_report,
     a_run,
     an_application,
@@ -22,13 +27,14 @@ from support.operator.observations import (
     ready,
     with_status,
 )
-from support.operator.wideoutputs import a_wide_output, the_largest_report
 
 from snaploom.models.findings import Finding, Severity
-from snaploom.models.outputdataset import OutputDatasetStatus
-from snaploom.models.report import LatestSnapshot
+from snaploom.models.outputdataset import OutputDataset, OutputDatasetStatus
+from snaploom.models.report import LatestSnapshot, PublishedSnapshot, Report
 from snaploom.models.run import LastRun, Submitter
-from snaploom_operator.conditions import MOST_BYTES
+from snaploom.plan.bundles import bundle_for
+from snaploom.plan.plan import plan_offline
+from snaploom_operator.conditions import MOST_BYTES, fit_items, fit_text, fit_texts
 from snaploom_operator.decide.decide import decide
 from snaploom_operator.decide.runview import GRACE_SECONDS, DecideSettings
 from snaploom_operator.decision import (
@@ -40,8 +46,86 @@ from snaploom_operator.decision import (
     OwnedConfigMap,
     Refusal,
 )
-from snaploom_operator.objects import ApplicationState, later
+from snaploom_operator.objects import ApplicationState, FoundReport, later
 from snaploom_operator.settings import OperatorSettings
+
+
+def a_wide_output(joins: int, name_length: int = 10) -> ObservedOutput:
+    """An output of so many joins to sources with names of so many characters."""
+    names = [f"s{number:03}".ljust(name_length, "x") for number in range(joins)]
+    others = [{"dataSource": name, "fieldName": name} for name in names]
+    raws = [
+        files("customer"),
+        *(files(name) for name in names),
+        relationship("all", (["customer", *names], [key("id")])),
+        output(
+            **{
+                "dataModel.otherDataSources": others,
+                "dataModel.dataRelationships": [{"name": "all"}],
+            }
+        ),
+    ]
+    raws[-1]["metadata"] |= {"uid": UID, "generation": 3}
+    for raw in raws:
+        raw["metadata"]["namespace"] = "shop"
+    resources = parsed(raws)
+    resource = resources[-1]
+    assert isinstance(resource, OutputDataset)
+    bundle = bundle_for("OutputDataset", "wide", resources)
+    return ObservedOutput(
+        now=NOW,
+        resource=resource,
+        findings=(),
+        bundle=bundle,
+        plan=plan_offline(bundle),
+        declarations=DECLARATIONS,
+    )
+
+
+def the_largest_report() -> FoundReport:
+    """A report with as much of everything as its model allows a status to show."""
+    long = "é" * 1000
+    source = {"fieldName": long, "source": long, "time": at(0), "fingerprint": long}
+    excluded = {"reason": "SNAPSHOT_MISSING", "message": long}
+    join = {"in": 10**12, "out": 10**12, "matched": 10**12, "nullKeys": 10**12}
+    skipped = {"time": at(0), "partition": long, "reason": "RETENTION", "message": long * 20}
+    newest = {
+        "time": at(0),
+        "publishedAt": at(0),
+        "partition": long,
+        "rows": 10**15,
+        "files": 10**9,
+        "bytes": 10**15,
+        "sources": [source] * 50,
+        "excluded": [excluded | {"fieldName": f"{number}{long}"} for number in range(50)],
+        "joins": [join | {"child": f"{number}{long}"[:1000]} for number in range(50)],
+        "warnings": [f"{number}{long}"[:1000] for number in range(50)],
+    }
+    return FoundReport(
+        RUN,
+        Report.parse(
+            {
+                "output": "wide",
+                "uid": UID,
+                "runId": RUN,
+                "phase": "FAILED",
+                "reason": "R" * 1000,
+                "message": long * 30,
+                "startedAt": at(-100),
+                "finishedAt": at(-1),
+                "skipped": [skipped] * 100,
+                "failed": [skipped] * 100,
+                "snapshotCount": 10**9,
+                "newest": newest,
+                "published": [{"time": at(0), "rows": 10**15}] * 50,
+                "manifest": {
+                    "uri": "s3://" + "é" * 2000,
+                    "sequence": 10**9,
+                    "fixed": {f"key-{number}": long for number in range(200)},
+                },
+            }
+        ),
+    )
 
 
 def finding(code: str, message: str = "wrong", severity: Severity = Severity.ERROR) -> Finding:
@@ -384,3 +468,32 @@ def test_status_of_the_largest_output_and_report_is_small() -> None:
     for observed in (wide, running, ended):
         status = decide(observed, SETTINGS).status
         assert len(status.dump_json().encode()) < MOST_BYTES
+
+
+def size(text: str) -> int:
+    return len(json.dumps(text, ensure_ascii=False).encode())
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.integers(10, 60))
+def test_cut_text_fits_and_is_the_beginning(text: str, most: int) -> None:
+    cut = fit_text(text, most)
+    assert size(cut) <= most
+    assert cut == text or (cut.endswith("…") and text.startswith(cut[:-1]))
+    assert cut == text or size(text) > most
+    assert fit_text(cut, most) == cut
+
+
+@given(st.lists(st.integers(0, 10**9), max_size=20), st.integers(0, 500))
+def test_cut_list_fits_and_is_the_beginning(rows: list[int], most: int) -> None:
+    items = [PublishedSnapshot(time="t", rows=number) for number in rows]
+    kept = fit_items(items, most)
+    assert list(kept) == items[: len(kept)]
+    assert sum(len(item.dump_json()) + 1 for item in kept) <= most
+    assert fit_items(kept, most) == kept
+
+
+def test_cut_texts_are_cut_each_and_together() -> None:
+    assert fit_texts(["a" * 30, "b" * 30, "c"], most=29, most_each=12) == (
+        "aaaaaaa…",
+        "bbbbbbb…",
+    )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.declared.sources import a_source
 from support.operator.observations import (
     RUN,
@@ -14,15 +17,18 @@ from support.operator.observations import (
     an_output,
     conditions_of,
     current_of,
+    decided,
+    flying,
     observing,
+    phase_of,
     ready,
 )
-from support.operator.runsinflight import decided, flying, phase_of
 
-from snaploom.models.run import CurrentPhase, Trigger
+from snaploom.models.run import CurrentPhase, RunAction, Trigger
 from snaploom.plan.bundles import secret_keys
 from snaploom.sources.databases.declared import ALLOW_URL_VARIABLE
 from snaploom_operator.decide.decide import decide
+from snaploom_operator.decide.runsteps import LONGEST_RUN, run_name
 from snaploom_operator.decide.runview import DecideSettings
 from snaploom_operator.decision import (
     Create,
@@ -199,3 +205,49 @@ def test_driver_gets_whether_urls_are_allowed(is_allowed: bool) -> None:
     written = str([action.manifest for action in actions if isinstance(action, Create)])
     variable = {"name": ALLOW_URL_VARIABLE, "value": "true"}
     assert (str(variable) in written) is is_allowed
+
+
+LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+TRIGGER = Trigger(declarations="a")
+
+
+@given(st.sampled_from(["OutputDataset", "SkippingIndex"]), st.text(min_size=1), st.text())
+def test_every_name_is_a_short_label(kind: str, name: str, uid: str) -> None:
+    found = run_name(kind, name, uid, TRIGGER, 0, RunAction.RUN)
+    assert len(found) <= LONGEST_RUN
+    assert LABEL.fullmatch(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        pytest.param("wide", "ods-wide-", id="as it is"),
+        pytest.param("a.b_C", "ods-a-b-c-", id="cleaned"),
+        pytest.param("x" * 253, "ods-" + "x" * 37 + "-", id="cut"),
+        pytest.param("...", "ods-", id="nothing left"),
+    ],
+)
+def test_name_begins_with_the_resources(name: str, begins: str) -> None:
+    found = run_name("OutputDataset", name, "1", TRIGGER, 0, RunAction.RUN)
+    assert re.fullmatch(re.escape(begins) + "[0-9a-f]{8}", found)
+
+
+def test_same_run_has_the_same_name_and_any_other_another() -> None:
+    def named(
+        uid: str = "1", trigger: Trigger = TRIGGER, attempt: int = 0,
+        action: RunAction = RunAction.RUN, before: str = "", taken: tuple[str, ...] = (),
+    ) -> str:  # fmt: skip
+        return run_name("OutputDataset", "wide", uid, trigger, attempt, action, before, taken)
+
+    names = [
+        named(),
+        named(uid="2"),
+        named(trigger=Trigger(declarations="b")),
+        named(attempt=1),
+        named(action=RunAction.DELETE),
+        named(before="ods-wide-1"),
+        named(taken=(named(),)),
+    ]
+    assert len(set(names)) == len(names)
+    assert named() == named()
+    assert names[-1] == named(taken=(named(),))

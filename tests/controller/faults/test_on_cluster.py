@@ -6,13 +6,223 @@ the death of the operator behind each write. Usually only a sample is run, the s
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
-from support.operator.faultyproxy import FAULTS_OF
-from support.operator.proxiedstage import run_through_proxy
-from support.operator.stories import STORIES
+import yaml
+from support.operator.clusters import an_object
+from support.operator.faultyproxy import FAULTS_OF, FaultyProxy, Plan, no_fault, running_proxy
+from support.operator.jobdouble import JobDouble
+from support.operator.operatorharness import (
+    START,
+    OperatorHarness,
+    OperatorThread,
+    Predicate,
+    real_settings,
+)
+from support.operator.scriptedapi import write_plain_kubeconfig
+from support.operator.stories import STORIES, Ending, Story, ending
 from support.runner.proofscope import sampled, show_progress
+
+from snaploom.errors import SnaploomError
+from snaploom.models.common import NANOS_PER_SECOND, EpochNanos
+from snaploom_operator.cluster.client import open_cluster
+from snaploom_operator.cluster.port import EVENTS, LEASES, NAMESPACES, OURS, Cluster
+from snaploom_operator.errors import ObjectMissing
+from snaploom_operator.objects import Metadata
+from snaploom_operator.process.operator import Clocks, RunOptions
+
+Raw = dict[str, Any]
+DEADLINE = 120.0
+"""Seconds for one step of a story: a stalled watch costs a list or two, which are 10 apart."""
+RESYNC = 10
+LOOKS = 0.1
+MOST_LIVES = 10
+
+
+class MovedClock:
+    """Begins when all stories do, runs as clocks do, and is moved on by stories."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self.moved = 0.0
+
+    def now(self) -> EpochNanos:
+        elapsed = time.monotonic() - self._started + self.moved
+        return EpochNanos(START + int(elapsed * NANOS_PER_SECOND))
+
+
+class ProxiedStage(OperatorHarness):
+    """One operator after the other in one namespace.
+
+    Args:
+        cluster: the cluster, for people and jobs.
+        proxy: the cluster, for operators.
+        kubeconfig: how operators reach the proxy.
+        namespace: where everything is.
+        story: what is to be run.
+    """
+
+    def __init__(
+        self, cluster: Cluster, proxy: FaultyProxy, kubeconfig: Path, namespace: str, story: Story
+    ) -> None:
+        super().__init__(
+            cluster, namespace, JobDouble(cluster, story.script(), namespace=namespace)
+        )
+        self.proxy = proxy
+        self.lives = 0
+        self._place = RunOptions(kubeconfig)
+        self._settings = real_settings(namespace, resyncSeconds=RESYNC)
+        self._clock = MovedClock()
+        self._failures: list[Exception] = []
+        self._thread: OperatorThread | None = None
+
+    async def begin(self) -> None:
+        """An operator begins, as often as it takes."""
+        while self._thread is None:
+            self.lives += 1
+            assert self.lives < MOST_LIVES, self._failures
+            self.proxy.is_dead = False
+            thread = OperatorThread(self._settings, self._place, Clocks(self._clock.now))
+            beginning = asyncio.create_task(thread.begin())
+            while not beginning.done():
+                await asyncio.wait([beginning], timeout=LOOKS)
+                if self.proxy.is_dead:  # it would wait for its Lease, as one does that is cut off
+                    await thread.end()
+            try:
+                await beginning
+            except SnaploomError as error:
+                self._failures.append(error)
+            if thread.is_running:
+                self._thread = thread
+            else:
+                await self._free_lease()
+
+    async def end(self) -> None:
+        """End the operator, without waiting until its Lease expires."""
+        if self._thread is not None:
+            await self._thread.end()
+        self._thread = None
+        self._failures.clear()
+        await self._free_lease()
+
+    async def _free_lease(self) -> None:
+        try:
+            lease = await self.cluster.get(LEASES, self.namespace, self._settings.lease)
+        except ObjectMissing:
+            return
+        uid = Metadata.of(lease).uid
+        await self.cluster.delete(LEASES, self.namespace, self._settings.lease, uid=uid)
+
+    async def apply(self, *declarations: Any) -> None:
+        await self._remember()
+        await super().apply(*declarations)
+
+    async def lose_status(self, identity: str) -> None:
+        await self._remember()
+        kind, _, name = identity.partition("/")
+        patch = {"status": None}
+        await self.cluster.patch(OURS[kind], self.namespace, name, patch, subresource="status")
+
+    async def _remember(self) -> None:
+        """What is there now is what stale reads show from now on."""
+        listing = await self.cluster.list(EVENTS, namespace=self.namespace)
+        self.proxy.past = listing.resource_version
+
+    async def restart(self) -> None:
+        """The operator ends as one that is stopped, and another begins."""
+        await self.end()
+        await self.begin()
+
+    async def pass_time(self, seconds: float) -> None:
+        self._clock.moved += seconds
+        if self._thread is not None:
+            self._thread.running.operator.handle_clock_jump()
+
+    def release(self) -> None:
+        self.double.release()
+
+    async def go_on(self) -> None:
+        """Let jobs go on, and restart the operator where it died."""
+        if self.proxy.is_dead or self._thread is None or not self._thread.is_running:
+            await self.restart()
+        await self.double.step()
+        await asyncio.sleep(LOOKS)
+
+    async def wait_for(self, identity: str, predicate: Predicate) -> Raw:
+        deadline = time.monotonic() + DEADLINE
+        while not predicate(found := await self.get(identity)):
+            assert time.monotonic() < deadline, (
+                f"{identity} is not as it should be: {yaml.safe_dump(found)}"
+            )
+            await self.go_on()
+        return found
+
+    async def come_to(self, story: Story, wanted: Ending | None) -> Ending:
+        """The end of a story, once nothing moves any more; it may take a while to be the wanted."""
+        deadline = time.monotonic() + DEADLINE / 4
+        while True:
+            ended = await ending(story, self, self.proxy.created)
+            thread = None if self.proxy.is_dead else self._thread
+            is_still = thread is not None and thread.running.operator.queue.is_idle
+            if (is_still and wanted in (None, ended)) or time.monotonic() > deadline:
+                return ended
+            await self.go_on()
+
+
+@asynccontextmanager
+async def proxied_stage(
+    kubeconfig: Path, folder: Path, story: Story, plan: Plan = no_fault, dies_behind: int = 0
+) -> AsyncIterator[ProxiedStage]:
+    """A stage in a namespace of its own.
+
+    Args:
+        kubeconfig: how the cluster is reached.
+        folder: where a kubeconfig can be written.
+        story: what is to be run.
+        plan: what goes wrong with which call.
+        dies_behind: the number of the write behind which the first operator dies; 0 for none.
+    """
+    namespace = f"story-{uuid.uuid4().hex[:12]}"
+    async with (
+        open_cluster(kubeconfig) as cluster,
+        running_proxy(kubeconfig, plan, dies_behind) as proxy,
+    ):
+        plain = write_plain_kubeconfig(folder / f"{namespace}.kubeconfig", proxy.url)
+        created = await cluster.create(NAMESPACES, "", an_object(NAMESPACES, namespace))
+        stage = ProxiedStage(cluster, proxy, plain, namespace, story)
+        await stage._remember()
+        try:
+            await stage.begin()
+            yield stage
+        finally:
+            await stage.end()
+            await cluster.delete(NAMESPACES, "", namespace, uid=Metadata.of(created).uid)
+
+
+async def run_through_proxy(
+    kubeconfig: Path,
+    folder: Path,
+    story: Story,
+    plan: Plan = no_fault,
+    *,
+    dies_behind: int = 0,
+    wanted: Ending | None = None,
+) -> tuple[Ending, ProxiedStage]:
+    """Run a story; how it ended, and the stage. See `proxied_stage`.
+
+    Args:
+        wanted: how it ends undisturbed.
+    """
+    async with proxied_stage(kubeconfig, folder, story, plan, dies_behind) as stage:
+        await story.steps(stage)
+        return await stage.come_to(story, wanted), stage
+
 
 AT_ONCE = 4
 """Stories that run at once: they mostly wait."""

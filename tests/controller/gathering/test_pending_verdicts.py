@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.declared.declarations import Raw, complex_, files, simple
 from support.operator.controllerobjects import key, newer, stored
-from support.operator.textverdicts import VerdictsInProcess
+from support.operator.reviews import VerdictsInProcess
 
 from snaploom.models.common import EpochNanos
 from snaploom.models.findings import Finding, errors_of

@@ -9,16 +9,19 @@ rule allows.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from http import HTTPStatus
+from typing import Any
 
 import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
-from support.operator.clusters import a_config_map
+from kubernetes.client import ApiClient, ApiException, V1Lease
+from support.operator.clusters import a_config_map, at_once
 from support.operator.fakecluster import FakeCluster
-from support.operator.fakeleaseapi import FakeLeaseApi, at_once
 from support.runner.quick import examples
 from support.storage.folders import a_folder, a_run, now
 from support.storage.memorylease import MemoryLease
@@ -30,8 +33,42 @@ from snaploom.output.leases import Attempt, Contender, Lease, LeaseState, Read, 
 from snaploom.run.clusterobjects import ClusterLease
 from snaploom.run.joblog import Owner, RunIdentity
 from snaploom_operator.cluster.lease import LeaseObject
-from snaploom_operator.cluster.port import CONFIG_MAPS
-from snaploom_operator.objects import Metadata
+from snaploom_operator.cluster.port import CONFIG_MAPS, LEASES
+from snaploom_operator.errors import ObjectChanged, ObjectExists, ObjectMissing
+from snaploom_operator.objects import JsonObject, Metadata
+
+
+class FakeLeaseApi:
+    """The part of `CoordinationV1Api` that `ClusterLease` uses."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self._cluster = cluster
+        self._client = ApiClient()
+
+    def read_namespaced_lease(self, name: str, namespace: str, **_: object) -> V1Lease:
+        return self._answer(self._cluster.get(LEASES, namespace, name))
+
+    def create_namespaced_lease(self, namespace: str, body: V1Lease, **_: object) -> V1Lease:
+        return self._answer(self._cluster.create(LEASES, namespace, self._raw(body)))
+
+    def replace_namespaced_lease(
+        self, name: str, namespace: str, body: V1Lease, **_: object
+    ) -> V1Lease:
+        return self._answer(self._cluster.replace(LEASES, namespace, self._raw(body)))
+
+    def _raw(self, body: V1Lease) -> JsonObject:
+        raw: JsonObject = self._client.sanitize_for_serialization(body)
+        return {"apiVersion": LEASES.api_version, "kind": LEASES.kind, **raw}
+
+    def _answer(self, asked: Coroutine[Any, Any, JsonObject]) -> V1Lease:
+        try:
+            stored = at_once(asked)
+        except ObjectMissing as error:
+            raise ApiException(HTTPStatus.NOT_FOUND, str(error)) from error
+        except (ObjectChanged, ObjectExists) as error:
+            raise ApiException(HTTPStatus.CONFLICT, str(error)) from error
+        return self._client.deserialize(json.dumps(stored), "V1Lease", "application/json")
+
 
 PROMISED, TRUSTED = 30, 20
 RATES = (2, 3)

@@ -13,12 +13,12 @@ import pytest
 from support.cluster.cluster import Cluster as RealCluster
 from support.declared.declarations import files
 from support.operator.fakecluster import FakeCluster
-from support.operator.faultycluster import FaultyCluster
+from support.operator.faultycluster import Fault, FaultyCluster, Gate
 from support.operator.operatorharness import DEADLINE, NAMESPACE, RealHarness, real_settings
 
 from snaploom_operator.cluster import lease
 from snaploom_operator.cluster.client import open_cluster
-from snaploom_operator.cluster.port import LEASES, OURS, ApiResource, Cluster
+from snaploom_operator.cluster.port import LEASES, OURS, Cluster
 from snaploom_operator.objects import JsonObject
 from snaploom_operator.process import operator as composed
 from snaploom_operator.process.operator import LEADERSHIP_LOST, RunOptions, running_operator
@@ -28,28 +28,6 @@ SOURCES = OURS["DataSource"]
 STOLEN: JsonObject = {"spec": {"holderIdentity": "another"}}
 
 
-class SlowCluster(FaultyCluster):
-    """Its first write of a status waits."""
-
-    def __init__(self, inner: Cluster) -> None:
-        super().__init__(inner)
-        self.is_writing, self.may_write = asyncio.Event(), asyncio.Event()
-
-    async def patch(
-        self,
-        resource: ApiResource,
-        namespace: str,
-        name: str,
-        patch: JsonObject,
-        *,
-        subresource: str = "",
-    ) -> JsonObject:
-        if subresource:
-            self.is_writing.set()
-            await self.may_write.wait()
-        return await super().patch(resource, namespace, name, patch, subresource=subresource)
-
-
 async def with_status(cluster: Cluster) -> list[str]:
     found: Any = (await cluster.list(SOURCES)).items
     return [stored["metadata"]["name"] for stored in found if stored.get("status")]
@@ -57,7 +35,8 @@ async def with_status(cluster: Cluster) -> list[str]:
 
 async def test_the_pass_under_way_is_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeCluster()
-    slow = SlowCluster(fake)
+    gate = Gate()
+    slow = FaultyCluster(fake, lambda call: Fault(gate=gate) if call.subresource else None)
 
     @asynccontextmanager
     async def opened(*_: object) -> AsyncIterator[Cluster]:
@@ -71,10 +50,10 @@ async def test_the_pass_under_way_is_the_last_one(monkeypatch: pytest.MonkeyPatc
     process = Process(partial(running_operator, settings=settings, options=RunOptions()))
     await process.begin()
     async with asyncio.timeout(DEADLINE):
-        await slow.is_writing.wait()
+        await gate.reached.wait()
         await fake.patch(LEASES, NAMESPACE, settings.lease, STOLEN)
         await process.ending.wait()
-        slow.may_write.set()
+        gate.opened.set()
         # As kopf does that ends its watches first, nothing has closed the operator yet.
         while any(task.get_name().startswith("worker ") for task in asyncio.all_tasks()):
             await asyncio.sleep(0)

@@ -13,9 +13,16 @@ from pathlib import Path
 from support.cluster.chart import CHART
 from support.cluster.cluster import Cluster
 from support.declared.declarations import Raw, document, model, output
-from support.operator.jobdouble import JobDouble
-from support.operator.jobreports import failed, indexed, published
-from support.operator.jobscripts import Script, completes, fails, hangs_in
+from support.operator.jobdouble import (
+    JobDouble,
+    Script,
+    completes,
+    failed,
+    fails,
+    hangs_in,
+    indexed,
+    published,
+)
 from support.operator.operatorharness import RealHarness, has_reason, is_ready
 from support.operator.webhooks import WebhookClient, a_webhook
 from support.servers.certificates import Authority

@@ -14,9 +14,9 @@ from support.operator.operatorharness import (
     Clock,
     FakeHarness,
     deliver,
+    drained,
     has_reason,
     is_ready,
-    ready,
 )
 
 from snaploom.models.run import Submitter
@@ -45,7 +45,7 @@ async def test_the_first_list_has_everything_looked_at() -> None:
     harness = FakeHarness()
     await harness.apply(*model())
     await harness.operator.feed.list_all()
-    assert set(ready(harness.operator.queue)) == set(harness.operator.store.refs())
+    assert set(await drained(harness.operator.queue)) == set(harness.operator.store.refs())
 
 
 async def test_nothing_is_reconciled_before_everything_was_listed() -> None:
@@ -65,7 +65,7 @@ async def test_a_later_list_queues_only_what_changed() -> None:
     harness.kill()
     await harness.apply(files("customer", format="orc"))
     await harness.operator.feed.list_all()
-    woken = {str(ref) for ref in ready(harness.operator.queue)}
+    woken = {str(ref) for ref in await drained(harness.operator.queue)}
     assert woken == {
         "DataSource/default/customer",
         "DataRelationship/default/customer-id",
@@ -119,15 +119,6 @@ async def test_a_spark_operator_that_is_removed_is_noticed() -> None:
     harness.fake.remove_kind(SPARK_APPLICATIONS)
     await harness.operator.feed.list_all()
     await harness.wait_for(WIDE, has_reason("SubmitterNotAvailable"))
-
-
-async def test_a_kind_that_comes_later_ends_a_process_of_single_namespaces() -> None:
-    cluster = without(SPARK_APPLICATIONS)
-    settings = OperatorSettings(watch_namespaces=("default",))
-    harness = await started(cluster=cluster, settings=settings)
-    cluster.add_kind(SPARK_APPLICATIONS)
-    with pytest.raises(ClusterError, match=r"SparkApplication\.sparkoperator\.k8s\.io was"):
-        await harness.operator.feed.resync(interval=0.0)
 
 
 async def test_a_cluster_without_our_kinds_is_an_error() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import inspect
 import json
@@ -236,13 +237,16 @@ async def test_no_object_gains_or_loses_anything_that_nobody_decided(
     )
 
 
+@pytest.mark.parametrize("namespaces", [[], ["default"]], ids=["everywhere", "one namespace"])
 def test_a_kind_that_is_installed_later_and_again_is_watched(
-    own_control_plane: ControlPlane, tmp_path: Path
+    own_control_plane: ControlPlane, tmp_path: Path, namespaces: list[str]
 ) -> None:
     plane, kubectl = own_control_plane, own_control_plane.kubectl
     placed = [spoilt(raw, "metadata.namespace", "default") for raw in model()]
     kubectl.apply(*placed)
-    with operator_process(tmp_path, plane.kubeconfig, "default", watchNamespaces=[]) as process:
+    with operator_process(
+        tmp_path, plane.kubeconfig, "default", watchNamespaces=namespaces
+    ) as process:
         process.await_output(WORKS)
         reason = '{.status.conditions[?(@.type=="Ready")].reason}'
         await_status(kubectl, f"{reason}=SubmitterNotAvailable")
@@ -306,7 +310,7 @@ async def test_the_name_for_tls_of_a_kubeconfig_is_checked(
 
 def test_kopf_is_given_no_handler_that_writes() -> None:
     registry = kopf.OperatorRegistry()
-    add_process_handlers(registry, handlers.Connection(None, None, "test"))
+    add_process_handlers(registry, handlers.Connection(None, None, "test"), asyncio.Event().wait)
     add_event_handlers(registry, KINDS)
     for of_writes in (registry._changing, registry._spawning, registry._indexing):
         assert list(of_writes.get_all_handlers()) == []
@@ -326,4 +330,4 @@ def test_every_request_is_tried_again_without_end() -> None:
     first, second = (list(islice(waits, 100)) for _ in range(2))
     assert first == second
     assert first[-1] == handlers.BACKOFFS[-1]
-    assert kopf_settings(KINDS, sees_definitions=True).persistence.finalizer == "snaploom.io/kopf"
+    assert kopf_settings(KINDS).persistence.finalizer == "snaploom.io/kopf"

@@ -10,8 +10,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from support.declared.declarations import document, model, output
 from support.operator.controllerobjects import stored
-from support.operator.jobdouble import JobDouble
-from support.operator.jobscripts import completes, fails, in_turn
+from support.operator.jobdouble import JobDouble, completes, fails, in_turn
 from support.operator.operatorharness import FakeHarness, is_ready
 
 from snaploom_operator.logs import set_up_logs

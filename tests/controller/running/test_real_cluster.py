@@ -9,7 +9,7 @@ from support.cluster.cluster import Cluster
 from support.declared.declarations import files, model, spoilt
 from support.operator.clusters import a_config_map, an_object, until
 from support.operator.fakecluster import Change, ChangeType
-from support.operator.operatorharness import RealHarness, has_reason, is_idle, is_ready
+from support.operator.operatorharness import RealHarness, has_reason, is_ready
 
 from snaploom_operator.cluster.client import open_cluster
 from snaploom_operator.cluster.port import (
@@ -59,7 +59,7 @@ async def test_a_restart_with_nothing_to_do_writes_nothing(harness: RealHarness)
     await harness.restart()
 
     async def is_settled() -> bool:
-        return is_idle(harness.operator.queue)
+        return harness.operator.queue.is_idle
 
     await until(is_settled)
     assert await harness.get("OutputDataset/wide") == before

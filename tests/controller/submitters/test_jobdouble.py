@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 from support.cluster.sparkcrds import install_spark_crds
-from support.operator import jobscripts
+from support.operator import jobdouble
 from support.operator.clusters import until
 from support.operator.fakecluster import FakeCluster
-from support.operator.jobdouble import JobDouble
-from support.operator.jobreports import failed, published
+from support.operator.jobdouble import JobDouble, failed, published
 from support.operator.runrequests import RUN, a_request, an_output
 
 from snaploom.models.report import Report, RunPhase
@@ -98,7 +97,7 @@ def memory() -> SubmittedRuns:
 @every_submitter
 async def test_run_goes_through_its_states(runs: SubmittedRuns, submitter: Submitter) -> None:
     await runs.submit(submitter)
-    double = runs.double(jobscripts.completes(published("2024-05-02T00:00:00Z", rows=7)))
+    double = runs.double(jobdouble.completes(published("2024-05-02T00:00:00Z", rows=7)))
     states = [(await runs.application(submitter)).state]
     while await double.step():
         states.append((await runs.application(submitter)).state)
@@ -114,7 +113,7 @@ async def test_run_goes_through_its_states(runs: SubmittedRuns, submitter: Submi
 @every_submitter
 async def test_failed_run_shows_its_reason(runs: SubmittedRuns, submitter: Submitter) -> None:
     await runs.submit(submitter)
-    await runs.double(jobscripts.fails(failed("gone", "SourceNotReadable"), "exit code 1")).finish()
+    await runs.double(jobdouble.fails(failed("gone", "SourceNotReadable"), "exit code 1")).finish()
     application = await runs.application(submitter)
     assert application.state is S.FAILED
     assert "exit code 1" in application.message
@@ -125,7 +124,7 @@ async def test_failed_run_shows_its_reason(runs: SubmittedRuns, submitter: Submi
 
 async def test_waiting_driver_shows_what_it_waits_for(runs: SubmittedRuns) -> None:
     await runs.submit(Submitter.SPARK_OPERATOR)
-    await runs.double(jobscripts.waits_for_image("ghost:1")).finish()
+    await runs.double(jobdouble.waits_for_image("ghost:1")).finish()
     pod = await runs.pod()
     assert (pod.phase, pod.trouble) == (
         "Pending", 'ImagePullBackOff: Back-off pulling image "ghost:1"',
@@ -135,7 +134,7 @@ async def test_waiting_driver_shows_what_it_waits_for(runs: SubmittedRuns) -> No
 async def test_run_that_is_recreated_has_another_uid(runs: SubmittedRuns) -> None:
     await runs.submit(Submitter.SPARK_OPERATOR)
     before = await runs.application(Submitter.SPARK_OPERATOR)
-    double = runs.double(jobscripts.recreated())
+    double = runs.double(jobdouble.recreated())
     await double.finish()
     after = await runs.application(Submitter.SPARK_OPERATOR)
     assert after.uid != before.uid
@@ -145,27 +144,27 @@ async def test_run_that_is_recreated_has_another_uid(runs: SubmittedRuns) -> Non
 
 async def test_run_that_vanishes_is_gone(runs: SubmittedRuns) -> None:
     await runs.submit(Submitter.SPARK_OPERATOR)
-    await runs.double(jobscripts.vanishes()).finish()
+    await runs.double(jobdouble.vanishes()).finish()
     with pytest.raises(ObjectMissing):
         await runs.application(Submitter.SPARK_OPERATOR)
 
 
 async def test_report_outlives_the_run(runs: SubmittedRuns) -> None:
     await runs.submit(Submitter.SPARK_OPERATOR)
-    await runs.double(jobscripts.vanishes(final=published())).finish()
+    await runs.double(jobdouble.vanishes(final=published())).finish()
     assert (await runs.report()).report is not None
 
 
 @pytest.mark.parametrize("state", [s for s in S if s is not S.NEW])
 async def test_run_hangs_in_the_given_state(memory: SubmittedRuns, state: ApplicationState) -> None:
     await memory.submit(Submitter.SPARK_OPERATOR)
-    await memory.double(jobscripts.hangs_in(state)).finish()
+    await memory.double(jobdouble.hangs_in(state)).finish()
     assert (await memory.application(Submitter.SPARK_OPERATOR)).state is state
 
 
 async def test_driver_of_an_earlier_submission_works_on(memory: SubmittedRuns) -> None:
     await memory.submit(Submitter.SPARK_OPERATOR)
-    double = memory.double(jobscripts.driver_already_exists())
+    double = memory.double(jobdouble.driver_already_exists())
     await double.finish()
     application = await memory.application(Submitter.SPARK_OPERATOR)
     assert application.state is S.FAILED
@@ -179,7 +178,7 @@ async def test_driver_of_an_earlier_submission_works_on(memory: SubmittedRuns) -
 
 async def test_late_report_comes_when_it_is_released(memory: SubmittedRuns) -> None:
     await memory.submit(Submitter.SPARK_OPERATOR)
-    double = memory.double(jobscripts.report_late())
+    double = memory.double(jobdouble.report_late())
     await double.finish()
     with pytest.raises(ObjectMissing):
         await memory.report()
@@ -191,13 +190,13 @@ async def test_late_report_comes_when_it_is_released(memory: SubmittedRuns) -> N
 @pytest.mark.parametrize(
     ("script", "trouble"),
     [
-        (jobscripts.report_of_other_run(), "another run"),
-        (jobscripts.report_of_other_run(uid="somebody"), "another run"),
-        (jobscripts.report_unreadable(), "has no valid report"),
+        (jobdouble.report_of_other_run(), "another run"),
+        (jobdouble.report_of_other_run(uid="somebody"), "another run"),
+        (jobdouble.report_unreadable(), "has no valid report"),
     ],
 )
 async def test_wrong_report_does_not_count(
-    memory: SubmittedRuns, script: jobscripts.Script, trouble: str
+    memory: SubmittedRuns, script: jobdouble.Script, trouble: str
 ) -> None:
     await memory.submit(Submitter.SPARK_OPERATOR)
     await memory.double(script).finish()
@@ -223,7 +222,7 @@ async def test_report_is_written_as_the_job_writes_it(memory: SubmittedRuns) -> 
 
 
 async def test_scripts_are_given_in_turn(memory: SubmittedRuns) -> None:
-    double = memory.double(jobscripts.in_turn(jobscripts.fails(), jobscripts.completes()))
+    double = memory.double(jobdouble.in_turn(jobdouble.fails(), jobdouble.completes()))
     await memory.submit(Submitter.SPARK_OPERATOR, "ods-a-1")
     await double.finish()
     for name in ("ods-a-2", "ods-a-3"):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from pyspark.sql import SparkSession
-from support.hostile.sparkfunctions import spark_functions
-from support.hostile.tpchqueries import QUERIES, SCHEMAS
+from support.hostile.tpchqueries import QUERIES, SCHEMAS, spark_functions
 
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.policy.sqlfunctions import FUNCTIONS

@@ -7,7 +7,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from support.skipping.skippingfiles import index
+from support.skipping.indexeddata import index
 
 from snaploom.errors import IndexNotPossible, SortNotPossible
 from snaploom.output import layout

@@ -1,8 +1,7 @@
 from collections.abc import Iterator
 
 import pytest
-from support.skipping.fakeopensearch import FakeOpenSearch, serving
-from support.skipping.opensearches import options_of
+from support.skipping.fakeopensearch import FakeOpenSearch, options_of, serving
 
 from snaploom.plugins.flint import client as failures
 from snaploom.plugins.flint.client import OpenSearchClient

@@ -5,8 +5,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from support.skipping.fakeopensearch import FakeOpenSearch
-from support.skipping.opensearches import a_definition
+from support.skipping.fakeopensearch import FakeOpenSearch, a_definition
 
 from snaploom.errors import IndexNotPossible
 from snaploom.plugins.flint.client import (

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 from support.skipping.xskipperfiles import (
     ROW_METADATA,
+    JavaBlooms,
     a_definition,
     array_of,
     bloom_of_longs,
@@ -20,10 +21,10 @@ from support.skipping.xskipperfiles import (
     identity,
     index_metadata,
     index_of,
+    java_schema,
     some_rows,
     struct_of,
 )
-from support.skipping.xskipperjava import JavaBlooms, java_schema
 
 from snaploom.files.local import LocalObjectStore
 from snaploom.plugins.xskipper.javastream import read_bloom, write_bloom

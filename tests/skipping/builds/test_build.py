@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from support.skipping.skippingfiles import build, expression_index, index, names, one_file
+from support.skipping.indexeddata import build, expression_index, index, names, one_file
 
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget
 from snaploom.skipping.spark.targets.targetlookup import open_path

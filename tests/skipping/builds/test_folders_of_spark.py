@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from snaploom.skipping.spark.relations.fingerprint import REQUESTED, Header, partition_columns
@@ -69,10 +69,6 @@ def lay(root: Path, tree: Tree) -> None:
             place.symlink_to(outside / target)
 
 
-def read_by_spark(spark: SparkSession, root: Path) -> DataFrame:
-    return spark.read.schema(StructType([])).json(str(root))
-
-
 @settings(max_examples=60, deadline=None)
 @given(tree=TREES)
 def test_what_is_listed_is_what_spark_lists(spark: SparkSession, tree: Tree) -> None:
@@ -82,7 +78,7 @@ def test_what_is_listed_is_what_spark_lists(spark: SparkSession, tree: Tree) -> 
         if relation_files(f"file:{root}") is None:
             return
         try:
-            frame = read_by_spark(spark, root)
+            frame = spark.read.schema(StructType([])).json(str(root))
         except PySparkException:
             with pytest.raises(PySparkException):
                 list_folder(spark, f"file:{root}", "json", {})

@@ -1,19 +1,28 @@
 """Footers of many files and of other file systems, against those that Python reads here."""
 
 import hashlib
-from collections.abc import Iterator
+import json
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from support.skipping.skippingfiles import build, index, names
+from support.skipping.indexeddata import Row, build, index, names
 
+from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
+from snaploom.models.skippingindex import RefreshMode
 from snaploom.skipping.spark.builds import footers
 from snaploom.skipping.spark.builds.footers import FooterReader, FooterTerm
 from snaploom.skipping.spark.interfaces.enable import disable, enable
-from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
+from snaploom.skipping.spark.interfaces.indexbuilder import IndexBuilder, skipping_index
 from snaploom.skipping.spark.relations.hadoop import FileState, are_as_listed, states_of
+from snaploom.skipping.spark.targets.sparktarget import SparkTarget
+from snaploom.skipping.spark.targets.targetfiles import file_listing_of
 from snaploom.skipping.spark.targets.targetlookup import open_path
 
 READER = FooterReader((FooterTerm(("id",), "bigint"), FooterTerm(("text",), "string")), False)
@@ -148,3 +157,198 @@ def test_queries_skip_files_there(spark: SparkSession, mounted: str, tmp_path: P
     assert [row.id for row in frame.collect()] == [17]
     assert "1 of 5 files" in frame._jdf.queryExecution().toString()
     disable(spark)
+
+
+TIMES = [datetime(2020, 1, 2, 3, 4, 5, 678901, UTC), datetime(1999, 1, 1, tzinfo=UTC)]
+
+COLUMNS: Mapping[str, pa.Array] = {
+    "boolean": pa.array([True, None, False, True]),
+    "tinyint": pa.array([1, None, -128, 1], pa.int8()),
+    "smallint": pa.array([1, None, -300, 1], pa.int16()),
+    "int": pa.array([1, None, -70000, 1], pa.int32()),
+    "bigint": pa.array([1, None, -(1 << 40), 1]),
+    "float": pa.array([1.5, None, -0.0, float("nan")], pa.float32()),
+    "double": pa.array([0.0, None, -0.0, float("nan")]),
+    "decimal(9,2)": pa.array([Decimal("1.25"), None, Decimal("-9.00"), None], pa.decimal128(9, 2)),
+    "decimal(18,4)": pa.array([Decimal("1.25"), None, None, None], pa.decimal128(18, 4)),
+    "date": pa.array([date(2020, 1, 1), None, date(1969, 12, 31), None]),
+    "timestamp": pa.array([*TIMES, None, None], pa.timestamp("us", "UTC")),
+    "timestamp_ntz": pa.array(
+        [*(time.replace(tzinfo=None) for time in TIMES), None, None], pa.timestamp("us")
+    ),
+    "string": pa.array(["zoë", None, "\U0001f600" * 20, ""]),
+    "binary": pa.array([b"\xff\x00", None, b"x" * 2000, b"\xff\x00"]),
+}
+TYPES = ("MIN_MAX", "VALUE_SET", "BLOOM_FILTER")
+
+
+def as_a_set(row: Row) -> dict[str, object]:
+    """A row without what differs between files, its sets without order."""
+    return {
+        name: sorted(map(repr, value)) if isinstance(value, list) else repr(value)
+        for name, value in row.items()
+        if name.startswith("i")
+    }
+
+
+def indexed(target: SparkTarget, *columns: str) -> list[dict[str, object]]:
+    names = [(kind, column) for kind in TYPES for column in columns]
+    indexes = (index(target, k, c, index_id=f"i{n}") for n, (k, c) in enumerate(names))
+    return [as_a_set(row) for row in build(target, *indexes)]
+
+
+def test_rows_of_every_type_are_those_of_sparks_scan(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t").mkdir()
+    table = pa.table({f"c{number}": values for number, values in enumerate(COLUMNS.values())})
+    for number, part in enumerate((table, table.slice(2), table.slice(1, 1), table.slice(0, 0))):
+        pq.write_table(part, tmp_path / "t" / f"{number}.parquet", row_group_size=3)
+    target = open_path(spark, str(tmp_path / "t"), "parquet")
+    assert [target.column(name).data_type for name in table.column_names] == list(COLUMNS)
+    direct = indexed(target, *table.column_names)
+    assert (target.counters.direct_files, target.counters.scanned_files) == (3, 0)
+    monkeypatch.setattr("snaploom.skipping.spark.builds.filerows._direct", lambda *_: ())
+    monkeypatch.setattr("snaploom.skipping.spark.builds.filerows._proved_terms", lambda *_: ())
+    assert indexed(target, *table.column_names) == direct
+    assert (target.counters.direct_files, target.counters.scanned_files) == (3, 4)
+
+
+def test_an_expression_is_read_by_spark(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    pq.write_table(pa.table({"c": ["A", "a", "b"]}), tmp_path / "t" / "a.parquet")
+    target = open_path(spark, str(tmp_path / "t"), "parquet")
+    column, lower = index(target, "VALUE_SET", "c"), target.expression("lower(c)")
+    both = (column, type(column)("i2", "VALUE_SET", (lower,)))
+    (row,) = build(target, *both)
+    assert (row["i1.set"], row["i2.set"]) == ([b"A", b"a", b"b"], [b"a", b"b"])
+    assert target.counters.scanned_files == 1
+
+
+OPTIONS = {"csv": {"header": "true", "inferSchema": "true"}, "json": {}, "orc": {}, "parquet": {}}
+
+
+@pytest.fixture(params=sorted(OPTIONS))
+def file_format(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def folder(spark: SparkSession, file_format: str, tmp_path: Path) -> Path:
+    """Three days of files with a time in each row."""
+    frame = spark.range(6).selectExpr(
+        "id",
+        "timestamp_seconds(id * 1000) AS at",
+        "date_add(DATE '2020-01-01', int(id / 2)) AS day",
+    )
+    writer = frame.repartition("day").write.partitionBy("day").options(header="true")
+    writer.format(file_format).save(str(tmp_path / "t"))
+    for checksum in (tmp_path / "t").rglob(".*.crc"):
+        checksum.unlink()  # the test writes files by other means
+    return tmp_path / "t"
+
+
+def on(
+    spark: SparkSession, folder: Path, file_format: str, tmp_path: Path, **options: str
+) -> IndexBuilder:
+    builder = skipping_index(spark, str(tmp_path / "i"))
+    return builder.on_path(str(folder), file_format, **OPTIONS[file_format], **options)
+
+
+@pytest.fixture
+def built(spark: SparkSession, folder: Path, file_format: str, tmp_path: Path) -> IndexBuilder:
+    builder = on(spark, folder, file_format, tmp_path)
+    builder.add_min_max("id", "at").add_partitions("day").build()
+    return builder
+
+
+@pytest.fixture
+def settings(spark: SparkSession) -> Iterator[SparkSession]:
+    yield spark
+    for name in ("spark.sql.timestampType", "spark.sql.caseSensitive"):
+        spark.conf.unset(name)
+
+
+@pytest.fixture
+def jobs(spark: SparkSession) -> Iterator[Callable[[], int]]:
+    """How many jobs this test ran so far."""
+    context, group = spark.sparkContext, secrets.token_hex(8)
+    context.setJobGroup(group, "a test of listings")
+    yield lambda: len(context.statusTracker().getJobIdsForGroup(group))
+    context.setLocalProperty("spark.jobGroup.id", None)
+
+
+def test_nothing_to_do_runs_no_job(built: IndexBuilder, jobs: Callable[[], int]) -> None:
+    result = built.refresh()
+    assert jobs() == 0
+    assert str(result.plan).endswith("0 new, 0 changed, 0 removed, 3 unchanged")
+    assert result.state.checked_at >= result.state.refreshed_at
+    built.refresh(RefreshMode.FULL)
+    assert jobs() > 0
+
+
+def test_new_changed_and_removed_files_are_noticed(
+    spark: SparkSession, built: IndexBuilder, folder: Path
+) -> None:
+    first, second, third = sorted(path for path in folder.glob("day=*/part-*"))
+    first.unlink()
+    second.write_bytes(third.read_bytes())
+    (folder / "day=2020-01-09").mkdir()
+    third.rename(folder / "day=2020-01-09" / third.name)
+    changes = str(built.refresh().plan.changes)
+    assert changes == "1 new, 1 changed, 2 removed, 0 unchanged"
+    assert built.refresh().plan.changes.is_empty
+
+
+def test_the_mode_full_reads_again(built: IndexBuilder) -> None:
+    assert built.refresh(RefreshMode.FULL).indexed == 3
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("spark.sql.caseSensitive", "true"), ("spark.sql.timestampType", "TIMESTAMP_NTZ")],
+)
+def test_another_reader_is_noticed(
+    setting: str, value: str, settings: SparkSession, built: IndexBuilder, file_format: str
+) -> None:
+    settings.conf.set(setting, value)
+    is_watched = setting == "spark.sql.caseSensitive" or file_format in ("csv", "json")
+    assert built.refresh().plan.mode is (
+        RefreshMode.FULL if is_watched else RefreshMode.INCREMENTAL
+    )
+
+
+def test_other_options_of_the_reader_are_noticed(
+    spark: SparkSession, built: IndexBuilder, folder: Path, file_format: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    # Options of ORC and Parquet that change values are not on the list by themselves.
+    allowed = Allowances(options=("orc.mode", "parquet.mode"))
+    monkeypatch.setenv(ALLOW_VARIABLE, allowed.dump_json())
+    other = on(spark, folder, file_format, tmp_path, mode="FAILFAST")
+    assert other.refresh().plan.mode is RefreshMode.FULL
+
+
+def test_a_listing_has_the_partitions_that_opening_has(
+    spark: SparkSession, built: IndexBuilder, folder: Path, file_format: str
+) -> None:
+    listing = file_listing_of(
+        spark, str(folder), f"file:{folder}", file_format, OPTIONS[file_format]
+    )
+    definition = built.describe().definition
+    assert listing is not None
+    assert definition is not None
+    assert listing.target == definition.target
+    assert listing.reads_alike(definition)
+    assert listing.list_files("day > DATE '2020-01-01'").num_rows == 2
+
+
+@pytest.mark.parametrize("path", ["gone", "[0-9]*"])
+def test_there_is_no_listing_of_what_cannot_be_opened(
+    path: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    for name in ("1", "2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.json").write_text(json.dumps({"id": 1}))
+    place = str(tmp_path / path)
+    assert file_listing_of(spark, place, f"file:{place}", "json", {}) is None

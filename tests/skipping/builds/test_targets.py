@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.skipping.skippingfiles import build, index, names
+from support.skipping.indexeddata import build, index, names
 
 from snaploom.errors import IndexNotPossible, TargetNotIndexable
 from snaploom.output.layout import MARKER

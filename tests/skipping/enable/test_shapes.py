@@ -1,11 +1,18 @@
 """Conditions in the forms that Spark's optimizer gives them: files are skipped for them."""
 
-from collections.abc import Mapping
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from support.skipping.indexeddata import FILES, build_index, last, write_files
+from support.skipping.indexeddata import FILES, build_index, counted, last, on_and_off, write_files
+
+from snaploom.skipping.spark.interfaces import explain as explaining
+from snaploom.skipping.spark.interfaces.enable import decider_of, setting
+from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
 
 SKIPPING = {
     "i = 5L": 1,
@@ -129,3 +136,152 @@ def test_deeply_nested_condition_finds_all_rows(rows: DataFrame) -> None:
         nested = (nested | equal) if number % 2 else (nested & ~equal)
     odd_or_nought = [0, *range(1, 100, 2)]
     assert [row.id for row in rows.where(nested).sort("id").collect()] == odd_or_nought
+
+
+BOTH = "(day = 1 AND x = 3) OR (day = 2 AND x = 15)"
+CONDITIONS = {
+    BOTH: 2,
+    "day = 1 AND x = 3": 1,
+    "day + 1 = 2 OR x = 15": 6,
+    "NOT (day = 1 OR x <> 15)": 1,
+    "(day IS NULL AND x > 15) OR (day = 1 AND x > 90)": 2,
+    "day = 9 OR x IN (3, 99)": 3,
+}
+"""Most files that are read: days 1, 2 and NULL hold x from 0 to 9, and from 10 to 19, a file each.
+
+A partition column inside an expression is known only to Spark.
+"""
+
+
+@pytest.fixture
+def days(skipping: SparkSession, location: str, folder: Path) -> str:
+    """Three days with two indexed files each."""
+    rows = skipping.range(0, 20, 1, 2).selectExpr("id AS x", "explode(array(1, 2, null)) AS day")
+    rows.write.partitionBy("day").parquet(str(folder))
+    build_index(
+        skipping, location, str(folder), ("x",), lambda builder: builder.add_partitions("day")
+    )
+    return str(folder)
+
+
+@pytest.fixture
+def table(skipping: SparkSession, days: str) -> Iterator[str]:
+    """A table whose catalog has other days: what lies below `day=1` is of day 2, and vice versa."""
+    skipping.sql(
+        f"CREATE TABLE days (x bigint, day int) USING parquet PARTITIONED BY (day) "
+        f"LOCATION '{days}'"
+    )
+    for day, folder in ((1, "day=2"), (2, "day=1"), (None, "day=__HIVE_DEFAULT_PARTITION__")):
+        value = "null" if day is None else day
+        skipping.sql(f"ALTER TABLE days ADD PARTITION (day = {value}) LOCATION '{days}/{folder}'")
+    yield "days"
+    skipping.sql("DROP TABLE days")
+
+
+@pytest.mark.parametrize(("condition", "most"), CONDITIONS.items())
+def test_condition_on_both_kinds_of_columns_skips_in_a_folder(
+    skipping: SparkSession, days: str, condition: str, most: int
+) -> None:
+    on, off = on_and_off(skipping, lambda: skipping.read.parquet(days).where(condition))
+    assert on == off
+    assert last(skipping).kept_files <= most
+
+
+def test_values_of_the_catalog_decide_in_a_table(skipping: SparkSession, table: str) -> None:
+    on, off = on_and_off(skipping, lambda: skipping.table(table).where(BOTH))
+    assert on == off == ["Row(x=15, day=2)", "Row(x=3, day=1)"]
+    assert (last(skipping).kept_files, last(skipping).files) == (2, 4)
+
+
+def test_keys_of_a_join_on_a_partition_column_skip(skipping: SparkSession, table: str) -> None:
+    query = f"SELECT x, day FROM {table} JOIN (VALUES (2)) AS k(d) ON day = d"
+    on, off = on_and_off(skipping, lambda: skipping.sql(query))
+    assert on == off
+    assert len(on) == 20
+    assert (last(skipping).kept_files, last(skipping).files) == (2, 4)
+
+
+def test_scans_with_other_conditions_share_no_exchange(skipping: SparkSession, table: str) -> None:
+    one = f"SELECT x FROM {table} WHERE {BOTH}"
+    other = one.replace("x = 15", "x = 14")
+    query = f"{one} UNION ALL {other}"
+    on, off = on_and_off(skipping, lambda: skipping.sql(query))
+    assert on == off == ["Row(x=14)", "Row(x=15)", "Row(x=3)", "Row(x=3)"]
+
+
+def data_files(path: str) -> list[Path]:
+    return sorted(Path(path).glob("part-*.parquet"))
+
+
+@pytest.fixture
+def own(skipping: SparkSession, location: str, folder: Path) -> str:
+    """A folder of its own, indexed by id."""
+    path = write_files(skipping, folder)
+    build_index(skipping, location, path, ("id",))
+    return path
+
+
+def test_file_rewritten_in_place_is_read(skipping: SparkSession, own: str) -> None:
+    first = data_files(own)[0]
+    skipping.range(500, 501).selectExpr("id").coalesce(1).write.parquet(f"{own}-other")
+    first.write_bytes(data_files(f"{own}-other")[0].read_bytes())
+    (first.parent / f".{first.name}.crc").unlink()
+    frame = skipping.read.schema("id long").parquet(own).where("id = 500")
+    assert frame.count() == 1
+    assert (last(skipping).kept_files, last(skipping).indexes[0].stale) == (1, 1)
+
+
+def test_file_touched_is_read(skipping: SparkSession, own: str) -> None:
+    os.utime(data_files(own)[0], (1, 1))
+    assert skipping.read.parquet(own).where("id = 99").count() == 1
+    assert last(skipping).kept_files == 2
+
+
+def test_file_added_is_read(skipping: SparkSession, own: str) -> None:
+    skipping.range(5, 6).coalesce(1).write.mode("append").parquet(own)
+    assert skipping.read.schema("id long").parquet(own).where("id = 5").count() == 2
+    assert (last(skipping).kept_files, last(skipping).indexes[0].missing) == (2, 1)
+
+
+def test_column_read_as_another_type_is_not_served(skipping: SparkSession, own: str) -> None:
+    frame = skipping.read.schema("id decimal(20,0)").parquet(own).where("id = 5")
+    assert frame.count() == 1
+    assert last(skipping).kept_files == FILES
+
+
+def test_other_reader_does_not_use_the_index(rows: DataFrame) -> None:
+    spark = rows.sparkSession
+    with setting(spark, "spark.sql.files.ignoreCorruptFiles", "true"):
+        assert rows.where("id = 5").count() == 1
+        text = str(explaining.explain(rows.where("id = 5")))
+    assert last(spark).kept_files == FILES
+    assert "the reader has changed: spark.sql.files.ignoreCorruptFiles" in text
+
+
+def test_index_never_refreshed_prunes_nothing_and_logs_it(
+    skipping: SparkSession, location: str, folder: Path
+) -> None:
+    path = write_files(skipping, folder)
+    skipping_index(skipping, location=location).on_path(path).add_min_max("id").create()
+    frame = skipping.read.parquet(path).where("id = 5")
+    assert frame.count() == 1
+    assert not counted(skipping).recent
+    assert "it was never refreshed" in str(explaining.explain(frame))
+
+
+def test_damaged_index_is_logged_once_and_reads_every_file(
+    skipping: SparkSession, own: str, location: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    decider_of(skipping).forget()
+    (folder,) = [
+        path.parents[1]
+        for path in Path(location).rglob("manifest/*.json")
+        if own in path.read_text()
+    ][:1]
+    for segment in (folder / "segments").iterdir():
+        segment.write_bytes(b"nothing of the kind")
+    with caplog.at_level(logging.WARNING, "snaploom.skipping"):
+        for wanted in (5, 6):
+            assert skipping.read.parquet(own).where(f"id = {wanted}").count() == 1
+    assert last(skipping).kept_files == FILES
+    assert sum("unreadable" in record.message for record in caplog.records) == 1

@@ -1,6 +1,7 @@
 """Every interface refuses impossible indexes when they are declared, and creates nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -8,10 +9,14 @@ import pytest
 from pyspark.sql import SparkSession
 from support.skipping.indexinterfaces import Lake, command
 
+from snaploom import skipping
 from snaploom.cli.main import run_command
-from snaploom.errors import IndexNotPossible
+from snaploom.errors import IndexNotFound, IndexNotPossible, SkippingError
+from snaploom.plugins.xskipper.names import LOCATION
 from snaploom.skipping import skipping_index
 from snaploom.skipping.spark.interfaces import sqlfrontend
+from snaploom.skipping.spark.optimizer.requests import LOCATIONS
+from snaploom.skipping.statements.parser import parse_subject
 
 Items = tuple[tuple[str, str], ...]
 """Type and column."""
@@ -126,3 +131,119 @@ def test_an_index_that_exists_is_not_altered_into_what_cannot_be(
 def test_a_builder_that_keeps_nothing_is_refused(spark: SparkSession, lake: Lake) -> None:
     with pytest.raises(IndexNotPossible, match="what is to be kept"):
         skipping_index(spark, lake.base).on_path(lake.data).create()
+
+
+@pytest.fixture
+def database(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
+    spark.sql(f"CREATE DATABASE owned LOCATION '{tmp_path}/warehouse'")
+    for number in range(3):
+        rows = spark.range(number * 10, number * 10 + 10).coalesce(1)
+        rows.write.mode("append").saveAsTable("owned.t")
+    yield "owned"
+    spark.sql("DROP DATABASE owned CASCADE")
+
+
+def built(spark: SparkSession, base: Path) -> None:
+    index = skipping.skipping_index(spark).on_table("owned.t").add_min_max("id")
+    index.stored(str(base), "XSKIPPER").build()
+
+
+def test_a_property_of_a_table_names_the_store_to_import(
+    spark: SparkSession, lake: Lake, database: str, tmp_path: Path
+) -> None:
+    built(spark, tmp_path / "made")
+    store = str(tmp_path / "store")
+    indexes = skipping.skipping_indexes(spark, str(tmp_path / "made"))
+    indexes.export(parse_subject("owned.t"), store)
+    spark.sql(f"ALTER TABLE owned.t SET TBLPROPERTIES ('{LOCATION}' = '{store}')")
+    assert run_command(["index", "import", "owned.t", "--location", lake.base]) == 0
+    skipping.enable(spark, lake.base)
+    assert spark.table("owned.t").where("id >= 20").count() == 10
+    assert skipping.statistics(spark).dropped_files == 2
+    skipping.disable(spark)
+
+
+def test_a_property_of_a_database_names_the_folder_of_many_stores(
+    spark: SparkSession, lake: Lake, database: str, tmp_path: Path
+) -> None:
+    base = tmp_path / "base"
+    built(spark, base)
+    spark.conf.unset(LOCATIONS)
+    files = skipping.skipping_index(spark).on_table("owned.t")
+    with pytest.raises(IndexNotFound):
+        files.describe()
+    spark.sql(f"ALTER DATABASE owned SET DBPROPERTIES ('{LOCATION}' = '{base}')")
+    assert files.describe().rows == 3
+    for directory in ((), (str(base),)):
+        place = ("--location", str(tmp_path / f"into{len(directory)}"))
+        assert run_command(["index", "import", "owned.t", *directory, *place]) == 0
+
+
+def test_files_have_no_properties(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["index", "import", lake.data, "--location", lake.base]) == 1
+    assert "the location of the metadata store is not set" in capsys.readouterr().err
+
+
+INDEX = ("-i", "name VALUE_SET")
+MAGIC = 4
+
+
+def files_of(lake: Lake) -> list[Path]:
+    return sorted(Path(lake.data).rglob("*.parquet"))
+
+
+def spoil(*files: Path) -> None:
+    """Overwrite the pages of files; their footers have the schema, so they can still be opened."""
+    for file in files:
+        content = file.read_bytes()
+        footer = int.from_bytes(content[-8:-4], "little") + 8
+        file.write_bytes(
+            content[:MAGIC] + b"\xff" * (len(content) - footer - MAGIC) + content[-footer:]
+        )
+
+
+def test_a_refresh_that_can_read_no_file_fails_and_changes_nothing(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("build", lake, *INDEX) == 0
+    before = lake.state()
+    spoil(*files_of(lake))
+    capsys.readouterr()
+    assert command("refresh", lake, "--mode", "full") == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("error SkippingFailed") == 1
+    assert "none of the 3 files could be indexed" in printed.err
+    assert "0.parquet" in printed.err
+    assert lake.state().segments == before.segments
+
+
+def test_applying_a_resource_over_spoilt_files_fails(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = lake.declare(indexes=[{"type": "VALUE_SET", "column": "name"}])
+    assert command("create", lake, *INDEX) == 0
+    spoil(*files_of(lake))
+    refresh = ["index", "refresh", lake.data, "--location", lake.base]
+    assert run_command(refresh) == 1
+    assert run_command(["index", "apply", "-f", str(path)]) == 1
+    assert "none of the 3 files could be indexed" in capsys.readouterr().err
+    assert not lake.state().may_skip
+
+
+def test_a_statement_over_spoilt_files_fails(spark: SparkSession, lake: Lake) -> None:
+    place = f"parquet.`{lake.data}`"
+    sqlfrontend.sql(spark, f"CREATE SKIPPING INDEX ON {place} (name VALUE_SET)")
+    spoil(*files_of(lake))
+    with pytest.raises(SkippingError, match="none of the 3 files could be indexed"):
+        sqlfrontend.sql(spark, f"REFRESH SKIPPING INDEX ON {place}")
+
+
+def test_one_spoilt_file_is_a_warning(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("create", lake, *INDEX) == 0
+    spoil(files_of(lake)[1])
+    assert command("refresh", lake) == 0
+    printed = capsys.readouterr()
+    assert "1 could not be indexed" in printed.out
+    assert "1 of 3 files could not be indexed, so queries always read them" in printed.err
+    assert lake.state().may_skip

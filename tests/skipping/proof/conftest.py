@@ -17,7 +17,7 @@ from support.skipping.proofhomes import (
     OpenSearchHome,
     XskipperHome,
 )
-from support.skipping.xskipperjava import JavaBlooms
+from support.skipping.xskipperfiles import JavaBlooms
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from support.skipping.fakeopensearch import FakeOpenSearch, serving
 from support.skipping.faketarget import FakeFile, FakeTarget
-from support.skipping.indexprocesses import DEADLINE, SPAWN, refresh_and_die
+from support.skipping.indexstores import DEADLINE, SPAWN, refresh_and_die
 from support.skipping.onequalsoff import skipping_by
 from support.skipping.proofcases import ProofCase
 

@@ -19,7 +19,7 @@ from support.skipping.proofcases import ProofCase
 from support.skipping.prooffacts import FileFacts, facts_of
 from support.skipping.proofmetadata import FAULTS, VERSIONS, Fault, Kept, MetadataWriter
 from support.skipping.prooftables import ProofTable
-from support.skipping.xskipperjava import JavaBlooms
+from support.skipping.xskipperfiles import JavaBlooms
 
 from snaploom.errors import IndexNotPossible
 from snaploom.skipping.lifecycle.interchange import ImportResult

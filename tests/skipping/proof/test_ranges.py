@@ -18,7 +18,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from support.skipping.catalystrows import holds
-from support.skipping.proofranges import FORMS, range_conditions
+from support.skipping.proofconditions import FORMS, range_conditions
 from support.skipping.prooftables import ARROW, POOLS, Value
 
 from snaploom.skipping.core.predicates import And, Constant, Or, Predicate, Unknown, normal_form

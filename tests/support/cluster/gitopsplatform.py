@@ -21,13 +21,10 @@ from typing import Any
 import yaml
 from support.cluster.argocd import DEADLINE, ArgoCD
 from support.cluster.argocd import NAMESPACE as ARGO
-from support.cluster.argocdapplications import Applications
+from support.cluster.argocdapplications import Applications, Objects
 from support.cluster.chart import NAMESPACE, REPOSITORY
 from support.cluster.cluster import ControlPlane
-from support.cluster.clusterobjects import Objects
-from support.operator.jobdouble import JobDouble
-from support.operator.jobreports import indexed
-from support.operator.jobscripts import Script, completes
+from support.operator.jobdouble import JobDouble, Script, completes, indexed
 from support.operator.operatorprocess import WORKS, OperatorProcess
 
 from snaploom.models.common import GROUP, VERSION

@@ -2,12 +2,104 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
+import tarfile
+from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import distributions
 from pathlib import Path
+from typing import Any
 
 from support.documentation.examples import REPOSITORY
 from support.documentation.packages import released, the_file
+
+_RUN = """
+touch "$0/etc/hosts"
+mount --bind "$0" "$0"
+mount --options remount,bind,ro "$0"
+mount --types tmpfs --options mode=1777 tmpfs "$0/tmp"
+mount --types proc proc "$0/proc"
+mount --bind /dev "$0/dev"
+mount --bind /etc/hosts "$0/etc/hosts"
+user="$1" folder="$2"; shift 2
+exec chroot --userspec="$user" "$0" env --chdir="$folder" --ignore-environment "$@"
+"""
+"""Runs a program where nothing but `/tmp` can be written, as Kubernetes does."""
+_REMOVED = ".wh."
+"""Prefixes of names of files that mark a lower layer's file as removed."""
+
+
+@dataclass(frozen=True)
+class ImageFiles:
+    """An image whose layers were unpacked."""
+
+    root: Path
+    config: dict[str, Any]
+    """The image's configuration, as the archive has it."""
+    size: int
+    """Of all layers, in bytes, not compressed."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What its programs are started with."""
+        settings: dict[str, Any] = self.config["config"]
+        return settings
+
+    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run what the entrypoint derives from arguments."""
+        settings = [
+            *self.settings["Env"],
+            *(f"{key}={value}" for key, value in environment.items()),
+        ]
+        place = (str(self.root), self.settings["User"], self.settings["WorkingDir"])
+        command = [*settings, *self.settings["Entrypoint"], *arguments]
+        return subprocess.run(
+            ["unshare", "--mount", "--pid", "--fork", "sh", "-euc", _RUN, *place, *command],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+
+
+def unpacked(archive: Path, folder: Path) -> ImageFiles:
+    """Unpack an archive (OCI) of one image; only root can, since files have owners."""
+    folder.chmod(0o755)  # the image's own root, which its user must get into
+    with tarfile.open(archive) as opened:
+
+        def document(digest: str) -> dict[str, Any]:
+            stored = opened.extractfile(f"blobs/{digest.replace(':', '/')}")
+            assert stored is not None
+            found: dict[str, Any] = json.load(stored)
+            return found
+
+        index = opened.extractfile("index.json")
+        assert index is not None
+        (described,) = json.load(index)["manifests"]
+        manifest = document(described["digest"])
+        for layer in manifest["layers"]:
+            _unpack_layer(archive, f"blobs/{layer['digest'].replace(':', '/')}", folder)
+        size = sum(layer["size"] for layer in manifest["layers"])
+        return ImageFiles(folder, document(manifest["config"]["digest"]), size)
+
+
+def _unpack_layer(archive: Path, blob: str, folder: Path) -> None:
+    pipe = 'tar -xOf "$0" "$1" | zcat --force | tar -xC "$2"'
+    subprocess.run(["bash", "-o", "pipefail", "-c", pipe, archive, blob, folder], check=True)
+    for mark in folder.rglob(f"{_REMOVED}*"):
+        removed = mark.with_name(mark.name.removeprefix(_REMOVED))
+        mark.unlink()
+        subprocess.run(["rm", "-r", "--force", removed], check=True)
+
+
+def distributions_of(root: Path) -> set[tuple[str, str]]:
+    """Names and versions of what the Python of an image finds."""
+    folders = [*root.glob("opt/snaploom/python/lib/python3*/site-packages")]
+    found = distributions(path=[*map(str, folders), str(root / "opt/snaploom/code")])
+    return {(re.sub(r"[-_.]+", "-", each.name).lower(), each.version) for each in found}
+
 
 BUILD = REPOSITORY / ".ci" / "images"
 OPERATOR_IMAGE = "snaploom-operator:test"

@@ -14,7 +14,7 @@ import yaml
 from jsonschema import Draft202012Validator
 from support.cluster.clusterkubectl import Kubectl
 from support.cluster.kubebox import built
-from support.operator.crdschema import strict
+from support.declared.modelrules import strict
 
 from snaploom.models.run import Submitter
 

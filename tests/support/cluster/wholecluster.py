@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import tarfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -20,14 +21,31 @@ from typing import Any
 
 from support.cluster.chart import CHART, NAMESPACE
 from support.cluster.cluster import HOST_VARIABLE, SERVICE, WHOLE_VARIABLE, Cluster, ControlPlane
-from support.cluster.clustercontainers import import_archive
-from support.cluster.clusternode import ADDRESS, NODE, running_cluster
+from support.cluster.clusternode import ADDRESS, NODE, import_archive, running_cluster
 from support.cluster.clustersparkoperator import ACCOUNT, running_spark_operator
 from support.cluster.helmrelease import Release
 from support.cluster.images import OPERATOR_IMAGE, SPARK_IMAGE, image_archive
 from support.cluster.kubebox import Server
-from support.cluster.stages import Stages
 from support.documentation.packages import released, the_file
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Seconds by stage, in the order of their ends."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Measure what is done within; nothing is noted of what fails."""
+        started = time.monotonic()
+        yield
+        self.seconds[name] = time.monotonic() - started
+
+    def table(self) -> str:
+        """One line a stage."""
+        return "\n".join(f"{taken:7.1f} s  {name}" for name, taken in self.seconds.items())
+
 
 EARLIER_VARIABLE = "EARLIER"
 CHART_PATTERN = "snaploom-[0-9]*.tgz"

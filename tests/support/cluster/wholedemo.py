@@ -14,8 +14,7 @@ from pathlib import Path
 
 from support.cluster.chart import NAMESPACE
 from support.cluster.clusternode import what_is_missing
-from support.cluster.stages import Stages
-from support.cluster.wholecluster import WholeCluster, whole_cluster
+from support.cluster.wholecluster import Stages, WholeCluster, whole_cluster
 from support.cluster.wholeflights import EXAMPLE, INDEX, OUTPUT, Flights
 from support.cluster.wholeflights import PLACE as PLACE_IN_PODS
 from support.documentation.examples import BIN

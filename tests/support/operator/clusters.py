@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 from snaploom_operator.cluster.port import CONFIG_MAPS, OURS, ApiResource, Cluster
 from snaploom_operator.errors import ObjectMissing
@@ -14,6 +14,8 @@ Raw = dict[str, Any]
 DEADLINE = 60.0
 TRANSFORMERS = OURS["FieldTransformer"]
 """The simplest of our kinds."""
+
+Result = TypeVar("Result")
 
 
 def an_object(resource: ApiResource, name: str, **parts: Any) -> Raw:
@@ -61,3 +63,13 @@ async def until_gone(cluster: Cluster, resource: ApiResource, namespace: str, na
         return False
 
     await until(is_gone)
+
+
+def at_once(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """The result of a coroutine that never waits, as those of a cluster in memory."""
+    try:
+        coroutine.send(None)
+    except StopIteration as ended:
+        result: Result = ended.value
+        return result
+    raise AssertionError("it waits")

@@ -43,6 +43,17 @@ class Call:
         return f"{self.number}: {self.verb} {what}"
 
 
+class Gate:
+    """Holds calls until it is opened."""
+
+    def __init__(self) -> None:
+        self.reached, self.opened = asyncio.Event(), asyncio.Event()
+
+    async def passed(self) -> None:
+        self.reached.set()
+        await self.opened.wait()
+
+
 @dataclass(frozen=True)
 class Fault:
     """What goes wrong with a call."""
@@ -53,6 +64,8 @@ class Fault:
     """Whether the call takes effect, and its answer is lost."""
     delay: float = 0.0
     """Seconds until it begins."""
+    gate: Gate | None = None
+    """What the call waits at before it begins."""
 
 
 Plan = Callable[[Call], Fault | None]
@@ -164,6 +177,8 @@ class FaultyCluster:
         fault = self.plan(call)
         if fault is not None:
             await asyncio.sleep(fault.delay)
+            if fault.gate is not None:
+                await fault.gate.passed()
             if not fault.is_after:
                 self._fail(fault)
         return fault
@@ -181,7 +196,6 @@ class FaultyCluster:
 NO_ANSWER = ApiUnavailable("no answer")
 LOST_REQUEST = Fault(NO_ANSWER)
 LOST_ANSWER = Fault(NO_ANSWER, is_after=True)
-CRASH_BEFORE = Fault(Killed())
 CRASH_AFTER = Fault(Killed(), is_after=True)
 
 
@@ -196,14 +210,18 @@ def at_write(number: int, fault: Fault) -> Plan:
     return _counted(number, number, lambda call: call.is_write, fault)
 
 
+def nth(number: int, fault: Fault, *, verb: str, kind: str) -> Plan:
+    """A fault at the n-th call of a verb on a kind, from 1."""
+    return _counted(number, number, _calls(verb, kind), fault)
+
+
 def first(count: int, fault: Fault, *, verb: str = "", kind: str = "") -> Plan:
     """The same fault for the first calls of a verb on a kind; empty means any."""
-    return _counted(
-        1,
-        count,
-        lambda call: verb in ("", call.verb) and kind in ("", call.resource.kind),
-        fault,
-    )
+    return _counted(1, count, _calls(verb, kind), fault)
+
+
+def _calls(verb: str, kind: str) -> Callable[[Call], bool]:
+    return lambda call: verb in ("", call.verb) and kind in ("", call.resource.kind)
 
 
 def _counted(start: int, end: int, is_meant: Callable[[Call], bool], fault: Fault) -> Plan:

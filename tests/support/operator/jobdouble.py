@@ -17,37 +17,493 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
-from support.operator.jobplaces import Place, place_of
-from support.operator.jobreports import report_manifest
-from support.operator.jobscripts import (
-    Chooser,
-    Gone,
-    Hold,
-    Pod,
-    PodGone,
-    Recreated,
-    Reported,
-    ReportText,
-    Script,
-    State,
-    Step,
-    completes,
-)
+from kubernetes.client import ApiClient, ApiException, Configuration, V1ConfigMap
 
-from snaploom.models.report import Report
+from snaploom.models.report import (
+    IndexFacts,
+    LatestSnapshot,
+    ManifestPointer,
+    Progress,
+    PublishedSnapshot,
+    Removed,
+    Report,
+    RunPhase,
+    SeenSource,
+    SnapshotReport,
+)
 from snaploom.models.run import Submitter
-from snaploom.run.clusterobjects import KEY
-from snaploom.run.joblog import Owner
-from snaploom_operator.cluster.port import CONFIG_MAPS, PODS, Cluster
+from snaploom.models.skippingindex import IndexedFiles, IndexState
+from snaploom.run.clusterobjects import KEY, ConfigMapPlace, ConfigMapReport
+from snaploom.run.joblog import Owner, RunIdentity
+from snaploom_operator.cluster.port import CONFIG_MAPS, PODS, ApiResource, Cluster
 from snaploom_operator.errors import ObjectExists, ObjectMissing, ResourceUnknown
 from snaploom_operator.objects import Application, ApplicationState
+from snaploom_operator.submit import local
 from snaploom_operator.submit.applications import FORMS, ApplicationForm
 from snaploom_operator.submit.manifests import report_name
+
+STARTED = "2024-05-01T00:00:00Z"
+FINISHED = "2024-05-01T00:10:00Z"
+
+S = ApplicationState
+
+
+def report(phase: RunPhase = RunPhase.SUCCEEDED, **facts: Any) -> Report:
+    """A Report of no owner yet: that is filled in when it is written."""
+    finished = None if phase is RunPhase.RUNNING else FINISHED
+    return Report(
+        **{"output": "", "run_id": "", "started_at": STARTED, "finished_at": finished} | facts,
+        phase=phase,
+    )
+
+
+def published(*times: str, rows: int = 100, sequence: int = 1, **facts: Any) -> Report:
+    """A run that published snapshots; without times, one of 2024-05-01."""
+    moments = times or ("2024-05-01T00:00:00Z",)
+    return report(
+        **{
+            "snapshots": tuple(
+                SnapshotReport(
+                    time=time,
+                    partition=f"day={time[:10]}",
+                    rows=rows,
+                    files=1,
+                    bytes=rows * 10,
+                    seconds=1.5,
+                    sequence=sequence + number,
+                )
+                for number, time in enumerate(moments)
+            ),
+            "newest": LatestSnapshot(
+                time=moments[-1],
+                published_at=FINISHED,
+                partition=f"day={moments[-1][:10]}",
+                rows=rows,
+                files=1,
+                bytes=rows * 10,
+            ),
+            "published": tuple(PublishedSnapshot(time=t, rows=rows) for t in reversed(moments)),
+            "snapshot_count": len(moments),
+            "manifest": ManifestPointer(uri="/out/", sequence=sequence + len(moments) - 1),
+            "seen": (SeenSource(source="customers", latest_snapshot=moments[-1], snapshots=3),),
+        }
+        | facts
+    )
+
+
+def nothing_due() -> Report:
+    """A run that found nothing to publish."""
+    return report(snapshot_count=0)
+
+
+def progressing(snapshot: int = 1, snapshots: int = 2, message: str = "") -> Report:
+    """A run under way."""
+    text = message or f"snapshot {snapshot} of {snapshots}"
+    progress = Progress(snapshot=snapshot, snapshots=snapshots, message=text)
+    return report(RunPhase.RUNNING, progress=progress)
+
+
+def failed(
+    message: str = "a source cannot be read",
+    reason: str = "SourceNotReadable",
+    retryable: bool = True,
+) -> Report:
+    """A run that failed."""
+    return report(RunPhase.FAILED, message=message, reason=reason, retryable=retryable)
+
+
+def indexed(state: IndexState = IndexState.ACTIVE, stale: int = 0) -> Report:
+    """A run that refreshed an index."""
+    files = IndexedFiles(indexed=4, stale=stale, missing=0)
+    return report(index=IndexFacts(state=state, files=files, bytes=400, done=("refreshed",)))
+
+
+def removed(files: int = 3) -> Report:
+    """A run that deleted what was published."""
+    return report(removed=Removed(files=files, bytes=files * 10), snapshot_count=0)
+
+
+def report_manifest(written: Report, namespace: str, name: str, owner: Owner, run: str) -> Raw:
+    """The ConfigMap that a job of this Snaploom writes; labels name the run, whatever is in it."""
+    recorder = _Recorder()
+    identity = RunIdentity(run, written.uid, written.attempt or 0)
+    place = ConfigMapPlace(namespace, name)
+    ConfigMapReport(place, owner, identity, lambda: recorder).write(written)  # type: ignore[arg-type,return-value]
+    plain: Raw = ApiClient(Configuration()).sanitize_for_serialization(recorder.written)
+    return plain
+
+
+class _Recorder:
+    """The two calls of a job's first Report, answered by a cluster without one."""
+
+    written: V1ConfigMap | None = None
+
+    def read_namespaced_config_map(self, *_: Any, **__: Any) -> V1ConfigMap:
+        raise ApiException(status=HTTPStatus.NOT_FOUND)
+
+    def create_namespaced_config_map(self, _: str, body: V1ConfigMap, **__: Any) -> V1ConfigMap:
+        self.written = body
+        return body
+
+
+@dataclass(frozen=True)
+class State:
+    """Its controller writes it."""
+
+    state: ApplicationState
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Pod:
+    """The driver's pod is in this phase; it is created where there is none."""
+
+    phase: str
+    reason: str = ""
+    """Reason of the condition that is not met, or of the container that waits or ended."""
+    message: str = ""
+    waits: bool = False
+    """Whether it is the container that waits, rather than the pod that is not scheduled."""
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True)
+class PodGone:
+    """The driver's pod is deleted."""
+
+
+@dataclass(frozen=True)
+class Reported:
+    """The job writes its Report."""
+
+    report: Report
+    run: str = ""
+    """Run that it names; empty for the right one."""
+    uid: str = ""
+    """UID that it names; empty for the right one."""
+
+
+@dataclass(frozen=True)
+class ReportText:
+    """Something writes a text where the Report belongs."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Gone:
+    """The application is deleted: by a person, or by its time to live."""
+
+
+@dataclass(frozen=True)
+class Recreated:
+    """The application is deleted and created again, with another UID."""
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Nothing more happens until the test continues."""
+
+
+Step = State | Pod | PodGone | Reported | ReportText | Gone | Recreated | Hold
+Script = tuple[Step, ...]
+Chooser = Callable[[Application], Script]
+
+
+def completes(final: Report | None = None, *, running: Report | None = None) -> Script:
+    """It runs and ends well.
+
+    Args:
+        final: its last Report.
+        running: its Report while it runs.
+    """
+    return (
+        *_until_running(),
+        Reported(running or progressing()),
+        Reported(final or published()),
+        *_ends(S.SUCCEEDING, S.COMPLETED, Pod("Succeeded", "Completed", exit_code=0)),
+    )
+
+
+def fails(
+    final: Report | None = None, message: str = "driver container failed with ExitCode: 1"
+) -> Script:
+    """It runs and fails, with a reason."""
+    return (*_until_running(), Reported(final or failed()), *_breaks(message))
+
+
+def dies(message: str = "driver container failed with ExitCode: 137, Reason: OOMKilled") -> Script:
+    """It runs and is killed, and leaves no last Report."""
+    return (*_until_running(), Reported(progressing()), *_breaks(message, "OOMKilled", 137))
+
+
+def hangs_in(state: ApplicationState) -> Script:
+    """It gets as far as this, and no farther."""
+    way = (*_until_running(), State(S.SUCCEEDING))
+    for length, step in enumerate(way, start=1):
+        if isinstance(step, State) and step.state is state:
+            return way[:length]
+    return () if state is S.NEW else (*_until_running(), State(state))
+
+
+def waits_for_image(image: str = "registry.invalid/spark:1") -> Script:
+    """Its image cannot be pulled."""
+    message = f'Back-off pulling image "{image}"'
+    return (State(S.SUBMITTED), Pod("Pending", "ImagePullBackOff", message, waits=True))
+
+
+def cannot_be_scheduled(message: str = "0/3 nodes are available: 3 Insufficient memory.") -> Script:
+    """No node has room for its driver."""
+    return (State(S.SUBMITTED), Pod("Pending", "Unschedulable", message))
+
+
+def vanishes(after: ApplicationState = S.RUNNING, final: Report | None = None) -> Script:
+    """It is deleted before its end was observed.
+
+    Args:
+        after: the state that it was in.
+        final: the last Report that it wrote before; None for none.
+    """
+    reported = () if final is None else (Reported(final),)
+    return (*hangs_in(after), *reported, Gone())
+
+
+def recreated(final: Report | None = None) -> Script:
+    """It is deleted while it runs, and created again."""
+    return (*_until_running(), Recreated(), *completes(final))
+
+
+def submission_failed_then_runs(final: Report | None = None) -> Script:
+    """Its submission fails at first; its controller tries again."""
+    refused = State(S.SUBMISSION_FAILED, "failed to run spark-submit: connection refused")
+    return (refused, State(S.PENDING_RERUN), *completes(final))
+
+
+def cannot_be_submitted(message: str = "failed to run spark-submit: quota exceeded") -> Script:
+    """Its submission fails for good."""
+    return (State(S.SUBMISSION_FAILED, message), State(S.FAILED, message))
+
+
+def driver_already_exists(final: Report | None = None) -> Script:
+    """An earlier submission of it works on while its controller calls it failed."""
+    message = "failed to submit spark application: driver pod already exist"
+    return (
+        Pod("Pending"),
+        Pod("Running"),
+        State(S.SUBMISSION_FAILED, message),
+        State(S.FAILED, message),
+        Reported(progressing()),
+        Hold(),
+        Reported(final or published()),
+        Pod("Succeeded", "Completed", exit_code=0),
+    )
+
+
+def report_late(final: Report | None = None) -> Script:
+    """Its last Report arrives after its end was observed."""
+    end = _ends(S.SUCCEEDING, S.COMPLETED, Pod("Succeeded", "Completed", exit_code=0))
+    return (*_until_running(), *end, Hold(), Reported(final or published()))
+
+
+def no_report() -> Script:
+    """It ends well and leaves no Report at all."""
+    return (
+        *_until_running(),
+        *_ends(S.SUCCEEDING, S.COMPLETED, Pod("Succeeded", "Completed", exit_code=0)),
+    )
+
+
+def report_of_other_run(run: str = "", uid: str = "") -> Script:
+    """In place of its Report there is one of another run, or of another resource."""
+    return (
+        *_until_running(),
+        Reported(published(), run=run or ("" if uid else "ods-other-00000000"), uid=uid),
+        *_ends(S.SUCCEEDING, S.COMPLETED, Pod("Succeeded", "Completed", exit_code=0)),
+    )
+
+
+def report_unreadable(text: str = '{"format": 1, "phase": ') -> Script:
+    """In place of its Report there is another text."""
+    return (
+        *_until_running(),
+        ReportText(text),
+        *_ends(S.SUCCEEDING, S.COMPLETED, Pod("Succeeded", "Completed", exit_code=0)),
+    )
+
+
+def is_suspended() -> Script:
+    """It is suspended."""
+    return (*_until_running(), State(S.SUSPENDING), PodGone(), State(S.SUSPENDED))
+
+
+def through(*states: ApplicationState) -> Script:
+    """It reports one after another, and nothing else happens."""
+    return tuple(State(state) for state in states)
+
+
+def in_turn(*scripts: Script) -> Chooser:
+    """A further script for every further application; the last one for all that follow."""
+    order: Iterator[Script] = iter(scripts)
+    last = _Last(scripts[0])
+
+    def choose(_: Application) -> Script:
+        last.script = next(order, last.script)
+        return last.script
+
+    return choose
+
+
+@dataclass
+class _Last:
+    script: Script = field(default=())
+
+
+def _until_running() -> Script:
+    return (State(S.SUBMITTED), Pod("Pending"), Pod("Running"), State(S.RUNNING))
+
+
+def _ends(passing: ApplicationState, last: ApplicationState, pod: Pod, message: str = "") -> Script:
+    return (pod, State(passing, message), State(last, message))
+
+
+def _breaks(message: str, reason: str = "Error", exit_code: int = 1) -> Script:
+    return _ends(S.FAILING, S.FAILED, Pod("Failed", reason, exit_code=exit_code), message)
+
+
+MOMENT = "2024-05-01T00:00:00Z"
+APACHE_WORDS: Mapping[ApplicationState, str] = {
+    S.SUBMITTED: "DriverRequested",
+    S.RUNNING: "RunningHealthy",
+    S.COMPLETED: "ResourceReleased",
+    S.FAILED: "ResourceReleased",
+    S.SUBMISSION_FAILED: "SchedulingFailure",
+    S.PENDING_RERUN: "ScheduledToRestart",
+    S.SUCCEEDING: "Succeeded",
+    S.FAILING: "Failed",
+}
+"""States of Apache's operator; it has none for the others, and keeps the last one then."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """One application."""
+
+    resource: ApiResource
+    submitter: Submitter
+    namespace: str
+    name: str
+    labels: Raw
+    owner_kind: str
+    owner_name: str
+    reference: Raw
+    """Owner reference to the application."""
+
+    @property
+    def pod_name(self) -> str:
+        """Name of its driver's pod."""
+        return f"{self.name}-driver"
+
+    @property
+    def subresource(self) -> str:
+        """Where its state is written."""
+        return "" if self.submitter is Submitter.LOCAL else "status"
+
+    def state_patch(self, stored: Raw, state: ApplicationState, message: str) -> Raw:
+        """What its controller writes when it comes to a state."""
+        return _PATCHES[self.submitter](stored, state, message)
+
+    def pod(self) -> Raw:
+        """Its driver's pod, as Spark creates it."""
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": self.pod_name,
+                "namespace": self.namespace,
+                "labels": {**self.labels, "spark-role": "driver"},
+                "ownerReferences": [self.reference],
+            },
+            "spec": {
+                "restartPolicy": "Never",
+                "containers": [{"name": "spark-kubernetes-driver", "image": "spark"}],
+            },
+        }
+
+
+def place_of(form: ApplicationForm, stored: Raw) -> Place:
+    """Where a stored application is."""
+    metadata = stored["metadata"]
+    owner = metadata["ownerReferences"][0]
+    return Place(
+        resource=form.resource,
+        submitter=form.submitter,
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        labels=dict(metadata["labels"]),
+        owner_kind=owner["kind"],
+        owner_name=owner["name"],
+        reference={
+            "apiVersion": form.resource.api_version,
+            "kind": form.resource.kind,
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+            "controller": True,
+        },
+    )
+
+
+def _spark_operator(stored: Raw, state: ApplicationState, message: str) -> Raw:
+    written = {"state": state.value, "errorMessage": message or None}
+    status: Raw = {"applicationState": written, "driverInfo": {}}
+    if state not in (S.NEW, S.SUBMISSION_FAILED):
+        status["driverInfo"] = {"podName": f"{stored['metadata']['name']}-driver"}
+        status["executionAttempts"] = 1
+        status["lastSubmissionAttemptTime"] = MOMENT
+    if state.is_terminal:
+        status["terminationTime"] = MOMENT
+    return {"status": status}
+
+
+def _apache(stored: Raw, state: ApplicationState, message: str) -> Raw:
+    status = stored.get("status", {})
+    history = dict(status.get("stateTransitionHistory", {}))
+    kept = status.get("currentState", {}).get("currentStateSummary", "Submitted")
+    entry = {
+        "currentStateSummary": APACHE_WORDS.get(state, kept),
+        "lastTransitionTime": MOMENT,
+        "message": message,
+    }
+    if state is S.FAILED and not any(_is_failure(one) for one in history.values()):
+        history[str(len(history))] = {**entry, "currentStateSummary": "Failed"}
+    history[str(len(history))] = entry
+    return {"status": {"currentState": entry, "stateTransitionHistory": history}}
+
+
+def _is_failure(entry: Raw) -> bool:
+    return entry["currentStateSummary"] in ("Failed", "SchedulingFailure")
+
+
+def _local(stored: Raw, state: ApplicationState, message: str) -> Raw:
+    data: Raw = {local.STATE: state.value, local.MESSAGE: message}
+    if state is S.RUNNING:
+        data[local.STARTED_AT] = MOMENT
+    if state.is_terminal:
+        data[local.FINISHED_AT] = MOMENT
+    return {"data": data}
+
+
+_PATCHES: Mapping[Submitter, Callable[[Raw, ApplicationState, str], Raw]] = {
+    Submitter.SPARK_OPERATOR: _spark_operator,
+    Submitter.APACHE_SPARK: _apache,
+    Submitter.LOCAL: _local,
+}
+
 
 Raw = dict[str, Any]
 MOST_STEPS = 10_000

@@ -11,15 +11,43 @@ from support.declared.declarations import Raw, document, model, output, parsed
 from snaploom.models.common import EpochNanos, format_instant, parse_instant
 from snaploom.models.outputdataset import OutputDataset, OutputDatasetStatus
 from snaploom.models.report import Report
-from snaploom.models.run import CurrentRun, LastRun, RunAction, Submitter, Trigger
+from snaploom.models.run import CurrentPhase, CurrentRun, LastRun, RunAction, Submitter, Trigger
 from snaploom.models.skippingindex import SkippingIndex, SkippingIndexStatus
 from snaploom.plan.bundles import bundle_for
 from snaploom.plan.plan import plan_offline
 from snaploom_operator.conditions import ConditionType
+from snaploom_operator.decide.decide import decide
 from snaploom_operator.decide.runview import DecideSettings
 from snaploom_operator.decision import Decision, ObservedIndex, ObservedOutput
-from snaploom_operator.objects import Application, ApplicationState, FoundReport
+from snaploom_operator.objects import Application, ApplicationState, DriverPod, FoundReport
 from snaploom_operator.settings import OperatorSettings
+
+
+def flying(
+    run: CurrentRun,
+    application: Application | None = None,
+    report: FoundReport | None = None,
+    pod: DriverPod | None = None,
+    **settings: Any,
+) -> ObservedOutput:
+    """An output with a run in flight."""
+    observed = an_output(OutputDatasetStatus(current_run=run), **settings)
+    return observing(
+        observed,
+        applications=(application,) if application is not None else (),
+        reports={report.run: report} if report is not None else {},
+        driver_pods={RUN: pod} if pod is not None else {},
+    )
+
+
+def decided(observed: ObservedOutput) -> Decision:
+    return decide(observed, SETTINGS)
+
+
+def phase_of(observed: ObservedOutput) -> CurrentPhase | None:
+    current = current_of(decided(observed))
+    return current.phase if current is not None else None
+
 
 SETTINGS = DecideSettings.of(OperatorSettings())
 NOW = parse_instant("2026-01-10T12:00:30Z")

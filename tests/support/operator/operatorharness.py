@@ -25,7 +25,7 @@ import yaml
 from prometheus_client import CollectorRegistry
 from support.operator.fakecluster import Change, ChangeType, FakeCluster
 from support.operator.jobdouble import JobDouble
-from support.operator.textverdicts import VerdictsAtOnce
+from support.operator.reviews import VerdictsAtOnce
 
 from snaploom.models.common import NANOS_PER_SECOND, EpochNanos, parse_instant
 from snaploom_operator.cluster.client import USER_AGENT
@@ -219,22 +219,22 @@ class FakeHarness(OperatorHarness):
         """Make passes until there is nothing to do now; how many there were."""
         queue = self.operator.queue
         for passes in range(MOST_PASSES):
-            if not ready(queue):
+            if not queue.depth:
                 return passes
             key = await queue.take()
             try:
                 await self.operator.controller.reconcile(key)
             finally:
                 queue.done(key)
-        raise AssertionError(f"it never settles: {ready(queue)}")
+        raise AssertionError(f"it never settles: {await drained(queue)}")
 
     async def advance(self, seconds: float) -> None:
         """Let time pass, with everything that is due on the way."""
         end = self.clock.elapsed + seconds
-        while (due := next_due(self.operator.queue)) is not None:
+        while (due := self.operator.queue.next_due) is not None:
             if self.clock.elapsed + due > end:
                 break
-            self.clock.elapsed += max(due, 0.0)
+            self.clock.elapsed += due
             await self.settle()
         self.clock.elapsed = end
         await self.settle()
@@ -421,20 +421,13 @@ def real_settings(namespace: str, **changes: Any) -> OperatorSettings:
     return OperatorSettings.parse(usual | changes)
 
 
-def ready(queue: WorkQueue[Key]) -> tuple[Key, ...]:
-    """Due keys, in order."""
-    queue._promote()
-    return tuple(queue._ready)
-
-
-def next_due(queue: WorkQueue[Key]) -> float | None:
-    """Seconds until the next delayed key is due; None without one."""
-    return min(queue._due.values()) - queue._clock() if queue._due else None
-
-
-def is_idle(queue: WorkQueue[Key]) -> bool:
-    """Whether no key is due or being processed."""
-    return not queue._busy and queue.depth == 0
+async def drained(queue: WorkQueue[Key]) -> list[Key]:
+    """The due keys, in order, taken from the queue."""
+    found = []
+    while queue.depth:
+        found.append(await queue.take())
+        queue.done(found[-1])
+    return found
 
 
 def condition(raw: Raw, type_: str) -> Raw:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from support.declared.declarations import Raw
 from support.operator.controllerobjects import NAMESPACE, stored
 
-from snaploom.policy.verdicts import judge
+from snaploom.policy.verdicts import JudgedText, Verdict, judge
 from snaploom_operator.admission.conflicts import review_context, users_of
 from snaploom_operator.admission.judge import read_submission, review, review_deletion
 from snaploom_operator.admission.request import (
@@ -21,6 +22,36 @@ from snaploom_operator.admission.request import (
 from snaploom_operator.objects import Ref
 from snaploom_operator.settings import ProtectDependants
 from snaploom_operator.store.store import Store
+
+
+class VerdictsInProcess:
+    """Judges where it is asked, and lets others have a turn in between."""
+
+    def __init__(self) -> None:
+        self._known: dict[JudgedText, Verdict] = {}
+        self.asked: list[tuple[str, JudgedText]] = []
+        """Who had what judged, in order."""
+
+    def known(self, text: JudgedText) -> Verdict | None:
+        return self._known.get(text)
+
+    async def judged(
+        self, namespace: str, texts: Iterable[JudgedText]
+    ) -> Mapping[JudgedText, Verdict]:
+        found = {}
+        for text in texts:
+            await asyncio.sleep(0)
+            self.asked.append((namespace, text))
+            found[text] = self._known[text] = judge(text)
+        return found
+
+
+class VerdictsAtOnce(VerdictsInProcess):
+    """Knows every verdict already: for tests of something else, whose passes never wait."""
+
+    def known(self, text: JudgedText) -> Verdict | None:
+        return judge(text)
+
 
 WARN, DENY = ProtectDependants.WARN, ProtectDependants.DENY
 

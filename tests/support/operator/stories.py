@@ -12,8 +12,18 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from support.declared.declarations import document, files, model, output, spoilt
-from support.operator.jobreports import indexed, published, removed, report
-from support.operator.jobscripts import Chooser, Hold, Script, completes, fails, in_turn
+from support.operator.jobdouble import (
+    Chooser,
+    Hold,
+    Script,
+    completes,
+    fails,
+    in_turn,
+    indexed,
+    published,
+    removed,
+    report,
+)
 from support.operator.operatorharness import Predicate, condition, has_reason, is_ready
 
 from snaploom.models.report import RunPhase

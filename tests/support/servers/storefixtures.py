@@ -1,11 +1,64 @@
 """Fixtures of stores that other processes serve; each is started when a test first asks for it."""
 
+import subprocess
+import sysconfig
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from support.servers.hdfsserver import running_hdfs
-from support.servers.s3servers import S3Server, running_moto, running_versitygw
+from support.servers.ports import free_port
+from support.servers.s3servers import (
+    READY_SECONDS,
+    S3Server,
+    installed,
+    running_moto,
+    running_versitygw,
+)
+
+COMPONENT = Path(__file__).parents[1] / "components" / "hdfs"
+SPARK_JARS = Path(sysconfig.get_paths()["purelib"], "pyspark", "jars")
+OF_SPARK = ["hadoop-client-api", "hadoop-client-runtime", "slf4j-api", "log4j-slf4j2-impl"]
+OF_SPARK += ["log4j-api", "log4j-core", "commons-logging", "jcl-over-slf4j"]
+"""What the server needs and PySpark has, by the beginning of its jar's name."""
+
+
+@contextmanager
+def running_hdfs(folder: Path) -> Iterator[str]:
+    """A file system whose blocks lie in `folder`; yields its URI, without a `/` at its end."""
+    port = free_port()
+    jars = [
+        f"{installed('jars', 'hdfs')}/*",
+        *(str(jar) for name in OF_SPARK for jar in SPARK_JARS.glob(f"{name}-*.jar")),
+    ]
+    command = ["java", "-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    command += ["-cp", ":".join(jars), str(COMPONENT / "Server.java"), str(folder), str(port)]
+    log = folder / "server.log"
+    with log.open("wb") as out:
+        server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=out)
+    try:
+        _await_ready(server, log)
+        yield f"hdfs://127.0.0.1:{port}"
+    finally:
+        if server.stdin is not None:
+            server.stdin.close()
+        try:
+            server.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def _await_ready(server: "subprocess.Popen[bytes]", log: Path) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while time.monotonic() < deadline:
+        if server.poll() is not None:
+            raise RuntimeError(f"HDFS ended at once: {log.read_text()[-2000:]}")
+        if b"ready\n" in log.read_bytes():
+            return
+        time.sleep(0.1)
+    raise RuntimeError(f"HDFS is not ready: {log.read_text()[-2000:]}")
 
 
 @pytest.fixture(scope="session")

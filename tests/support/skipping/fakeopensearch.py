@@ -5,6 +5,7 @@ writes are checked under one lock. It knows few queries and no types. Faults are
 requests or single items of bulk requests answer a status, so and so many times.
 """
 
+import itertools
 import json
 import threading
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,65 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+
+import pyarrow as pa
+
+from snaploom.plugins.flint.options import OpenSearchOptions
+from snaploom.skipping.core.definition import (
+    IndexDefinition,
+    ReaderFingerprint,
+    SkippingDefinition,
+    Target,
+)
+from snaploom.skipping.core.filetable import IDENTITY_FIELDS
+from snaploom.skipping.core.terms import column_term
+
+_numbers = itertools.count()
+
+
+def options_of(port: int, **changes: object) -> OpenSearchOptions:
+    return OpenSearchOptions(host="127.0.0.1", port=port, **changes)  # type: ignore[arg-type]
+
+
+def unused_name(prefix: str = "flint_test") -> str:
+    return f"{prefix}_{next(_numbers)}_skipping_index"
+
+
+def an_index(index_id: str, kind: str, column: str, data_type: str) -> IndexDefinition:
+    return IndexDefinition(index_id, kind, (column_term(tuple(column.split(".")), data_type),))
+
+
+def a_definition(*indexes: IndexDefinition) -> SkippingDefinition:
+    return SkippingDefinition(
+        target=Target("file:/data/t", table="spark_catalog.default.t", format="parquet"),
+        fingerprint=ReaderFingerprint("parquet"),
+        indexes=indexes or (an_index("i1", "MIN_MAX", "price", "bigint"),),
+    )
+
+
+def rows_of(columns: dict[str, pa.Array | list[object]], paths: list[str]) -> pa.Table:
+    identity = {
+        "path": paths,
+        "length": [100] * len(paths),
+        "modified": [1000] * len(paths),
+        "etag": [None] * len(paths),
+    }
+    arrays = {name: pa.array(identity[name], kind) for name, kind in IDENTITY_FIELDS}
+    return pa.table(arrays | columns)
+
+
+def price_rows(bounds: dict[str, tuple[int, int]]) -> pa.Table:
+    """Rows of the index `i1` of `a_definition()`."""
+    return rows_of(
+        {
+            "i1.values": pa.array([5] * len(bounds), pa.int64()),
+            "i1.nulls": pa.array([0] * len(bounds), pa.int64()),
+            "i1.min": pa.array([low for low, _ in bounds.values()], pa.int64()),
+            "i1.max": pa.array([high for _, high in bounds.values()], pa.int64()),
+        },
+        list(bounds),
+    )
+
 
 Json = dict[str, Any]
 

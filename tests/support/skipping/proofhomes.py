@@ -17,7 +17,7 @@ from support.skipping.onequalsoff import IndexHome, IndexOf, IndexSet
 from support.skipping.prooffacts import Facts, facts_of
 from support.skipping.proofmetadata import MetadataWriter, random_faults
 from support.skipping.prooftables import ProofTable
-from support.skipping.xskipperjava import JavaBlooms
+from support.skipping.xskipperfiles import JavaBlooms
 
 from snaploom.errors import IndexNotFound
 from snaploom.skipping.lifecycle.interchange import ImportResult
@@ -133,7 +133,7 @@ class ImportedHome:
         fault = None if self._is_trusted else random_faults(random.Random(f"{table.name} {number}"))
         self._writer.write(
             store,
-            identifier_of(table),
+            f"default.{table.name}" if table.by_catalog else table.path,
             self._facts[table.path],
             indexes.indexes,
             fault,
@@ -150,11 +150,6 @@ def subject_of(spark: SparkSession, table: ProofTable) -> Subject:
     if subject is None:
         raise ValueError("an index has a subject")
     return subject
-
-
-def identifier_of(table: ProofTable) -> str:
-    """How the reference calls a table."""
-    return f"default.{table.name}" if table.by_catalog else table.path
 
 
 def held_sets(home: IndexHome, table: ProofTable, sets: Iterable[IndexSet]) -> list[IndexSet]:

@@ -40,11 +40,6 @@ with socket.socket(socket.AF_UNIX) as here:
 """
 
 
-def shell_with(spark: SparkSession) -> Shell:
-    """A shell whose `snaploom` uses a session."""
-    return functools.partial(_run_shell, spark)
-
-
 def _run_shell(
     spark: SparkSession, text: str, folder: Path, environment: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
@@ -127,4 +122,4 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def shared_shell(spark: SparkSession) -> Shell:
     """A shell whose `snaploom` works in this process, with its Spark."""
-    return shell_with(spark)
+    return functools.partial(_run_shell, spark)

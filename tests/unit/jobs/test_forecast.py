@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from hypothesis import example, given, settings
@@ -13,6 +14,7 @@ from support.storage.folders import a_folder, a_run, day, now, published
 
 from snaploom.files.stores import open_store
 from snaploom.models.common import EpochNanos
+from snaploom.output.state import EMPTY
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.bundles import bundle_for
 from snaploom.plan.explain import plan_json, plan_text
@@ -20,6 +22,7 @@ from snaploom.plan.intervals import SourceSnapshots
 from snaploom.plan.plan import PublishedState, followed, plan_run, publishing_times
 from snaploom.plan.retention import HeldSnapshot
 from snaploom.plan.steps import Action
+from snaploom.run.runevents import Estimate, estimate_of
 from snaploom.run.weaving.history import delete_old_snapshots
 from snaploom.run.weaving.preflight import published_state
 
@@ -112,3 +115,47 @@ def test_candidates_that_are_skipped_alike_have_one_line() -> None:
     lines = plan_text(plan).splitlines()
     assert sum(line.startswith(("PUBLISH", "SKIP")) for line in lines) == 2
     assert lines[-1].startswith("     38 more, 2020-01-03T00:00:00Z to 2020-02-09T00:00:00Z  LIMIT")
+
+
+def test_what_was_deleted_by_its_publication_s_age_is_not_planned_again() -> None:
+    """Published anew it would be young, and deleted again when it is not, for ever."""
+    rules = {"maxSnapshotCreationAge": {"day": 1}}
+    single = {"dataModel.otherDataSources": [], "dataModel.dataRelationships": []}
+    declared = output(**single, **{"outputFolder.snapshotAutoDelete": rules})
+    bundle = bundle_for("OutputDataset", "wide", parsed([files("customer"), declared]))
+    folder = a_folder(open_store("memory:", create=True))
+    for number in (0, 1):
+        published(folder, number)
+    assert delete_old_snapshots(folder, a_run(), bundle.output, now()) == (day(0),)
+    state = published_state(folder.store, folder.log.read())
+    listed = {"customer": SourceSnapshots.of([day(0), day(1)])}
+    assert plan_run(bundle, listed, state, now()).snapshots == ()
+    unheard_of = plan_run(bundle, listed, PublishedState(), now()).snapshots or ()
+    assert [one.time for one in unheard_of] == [day(0), day(1)]
+
+
+def test_rows_and_bytes_are_those_of_the_mean_and_time_is_that_between_two(tmp_path: Path) -> None:
+    folder = a_folder(open_store(str(tmp_path), create=True))
+    run = a_run()
+    for number, count in enumerate((1, 3)):
+        published(folder, number, run, files=count)
+    state = folder.log.read()
+    first, second = state.snapshots
+    found = estimate_of(state, 10)
+    assert (found.snapshots, found.rows) == (10, 200)
+    sizes = [sum(file.bytes for file in record.files) for record in (first, second)]
+    assert found.bytes == round(10 * sum(sizes) / 2)
+    assert found.seconds == 10 * (second.created_at - first.created_at) / 1e9
+    assert "10 snapshots due; about 200 rows" in str(found)
+
+
+def test_publications_of_different_runs_give_no_time(tmp_path: Path) -> None:
+    folder = a_folder(open_store(str(tmp_path), create=True))
+    for number in (0, 1):
+        published(folder, number)
+    assert estimate_of(folder.log.read(), 3).seconds is None
+
+
+def test_nothing_published_gives_no_estimate() -> None:
+    assert estimate_of(EMPTY, 1) == Estimate(1)
+    assert "nothing published yet" in str(Estimate(1))

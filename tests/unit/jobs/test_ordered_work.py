@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Set as AbstractSet
 
 import pytest
+from support.declared.declarations import files, model, parsed
 
+from snaploom.errors import Interrupted
+from snaploom.models.common import EpochNanos
+from snaploom.output.state import EMPTY, Ended, FolderState, Version
+from snaploom.plan.bundles import bundle_for
+from snaploom.run import runevents as module
+from snaploom.run.runevents import Interruption, run_interruptibly, signal_handlers
 from snaploom.run.weaving import parallel
 from snaploom.run.weaving.parallel import OrderedWork, Turn
+from snaploom.run.weaving.preflight import ClockBehind, check_clock, never_before, newest_moment
 
 PATIENCE = 30
 """Seconds after which a thread that does not come is a failure."""
@@ -127,3 +137,110 @@ def test_turn_sums_up_the_time_that_it_was_awaited(monkeypatch) -> None:
     turn()
     turn()
     assert turn.seconds == 4.0
+
+
+def test_result_of_the_work_is_returned() -> None:
+    assert run_interruptibly(lambda: 42, Interruption(), nothing, nothing) == 42
+
+
+def test_failure_of_the_work_is_raised() -> None:
+    def fail() -> None:
+        raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        run_interruptibly(fail, Interruption(), nothing, nothing)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_signal_cancels_what_the_work_waits_for(sent) -> None:
+    cancelled = threading.Event()
+    before = signal.getsignal(sent)
+    with signal_handlers() as interruption:
+
+        def work() -> None:
+            os.kill(os.getpid(), sent)
+            cancelled.wait(60)
+            interruption.check()
+
+        with pytest.raises(Interrupted):
+            run_interruptibly(work, interruption, cancelled.set, nothing)
+    assert signal.getsignal(sent) is before
+
+
+def test_repeated_signals_at_once_are_one_request() -> None:
+    interruption = Interruption()
+    interruption.request()
+    interruption.request()
+    assert interruption.is_requested
+    assert not interruption.is_insisted_on
+
+
+def test_second_request_leaves_the_work_behind(monkeypatch) -> None:
+    monkeypatch.setattr(module, "SAME_REQUEST_SECONDS", 0.0)
+    release = threading.Event()
+    interruption = Interruption()
+
+    def insist() -> None:
+        interruption.request()
+
+    try:
+        with pytest.raises(Interrupted, match="twice"):
+            run_interruptibly(lambda: release.wait(60), interruption, nothing, insist)
+    finally:
+        release.set()
+
+
+def test_failure_to_show_progress_ends_the_work_first() -> None:
+    ended = threading.Event()
+    cancelled = threading.Event()
+
+    def work() -> None:
+        cancelled.wait(60)
+        ended.set()
+
+    def broken() -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        run_interruptibly(work, Interruption(), cancelled.set, broken)
+    assert ended.is_set()
+
+
+HOUR = 3600 * 10**9
+
+
+def at(hours: float) -> EpochNanos:
+    return EpochNanos(int(hours * HOUR))
+
+
+PUBLISHED = FolderState(
+    versions={at(n): Version(at(n), n, at(n + 1), "p", "s", "m") for n in (1, 3)},
+    ended=(Ended(at(2), "p", 2, 4, "maxSnapshotAge", at(5)),),
+)
+
+
+def test_newest_moment_is_that_of_publications_and_deletions() -> None:
+    assert newest_moment(PUBLISHED) == at(5)
+    assert newest_moment(EMPTY) is None
+
+
+def test_what_is_written_is_never_dated_before_the_log() -> None:
+    assert never_before(lambda: at(4), at(5))() == at(5)
+    assert never_before(lambda: at(6), at(5))() == at(6)
+    assert never_before(lambda: at(4), None)() == at(4)
+
+
+@pytest.mark.parametrize(("hours", "warnings"), [(4.0, 1), (4.99, 0), (5.0, 0), (9.0, 0)])
+def test_clock_that_is_behind_is_reported(hours: float, warnings: int) -> None:
+    bundle = bundle_for("OutputDataset", "wide", parsed(model()))
+    assert len(check_clock(bundle, PUBLISHED, at(hours))) == warnings
+    assert check_clock(bundle, EMPTY, at(hours)) == ()
+
+
+def test_clock_that_is_behind_may_not_date_snapshots() -> None:
+    changes = {"snapshot": {"fromReadTime": {}}}
+    raws = [files("customer", **changes), *model()[1:]]
+    bundle = bundle_for("OutputDataset", "wide", parsed(raws))
+    assert check_clock(bundle, PUBLISHED, at(6)) == ()
+    with pytest.raises(ClockBehind, match="customer"):
+        check_clock(bundle, PUBLISHED, at(4))

@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 import json
+import math
+import random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
+from support.declared.declarations import document, files, model, output, parsed, simple, spoilt
+from support.runner.proofscope import within_work
 
-from snaploom.loading.composer import MAX_DEPTH, compose, join_path, plain, position_of, split_path
+from snaploom.loading.composer import (
+    MAX_DEPTH,
+    ScalarValue,
+    compose,
+    join_path,
+    node_of,
+    plain,
+    position_of,
+    resolve_plain,
+    split_path,
+)
+from snaploom.loading.documents import read_object, read_resource
+from snaploom.loading.nearmisses import Guesses, did_you_mean, nearest
+from snaploom.models.findings import Finding
+from snaploom.validate.validator import validate
 
 
 def value_of(text: str) -> JsonValue:
@@ -158,3 +177,163 @@ segments = st.lists(st.text(min_size=1, max_size=6) | st.integers(0, 99), max_si
 @settings(deadline=None)
 def test_a_path_is_split_as_it_was_joined(path: list[str | int]) -> None:
     assert split_path(join_path(path)) == tuple(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("yes", True), ("On", True), ("y", True), ("NO", False), ("off", False), ("n", False),
+        ("yEs", "yEs"), ("", None), ("~", None), ("Null", None), ("nil", "nil"),
+        ("0", 0), ("-7", -7), ("+7", 7), ("1_000", 1000), ("0x1F", 31), ("0b101", 5),
+        ("0o17", 15), ("017", 15), ("08", 8.0), ("1.5", 1.5), (".5", 0.5), ("1e3", 1000.0),
+        ("1e999", "1e999"), (".inf", ".inf"), (".nan", ".nan"), ("12:30:00", "12:30:00"),
+        ("2020-01-31", "2020-01-31"), ("2020-01-31T00:00:00Z", "2020-01-31T00:00:00Z"),
+        ("9223372036854775808", 9223372036854775808), ("36893488147419103232", 2.0**65),
+        ("-", "-"), ("1.2.3", "1.2.3"), ("4Gi", "4Gi"), ("_1", "_1"),
+    ],
+)  # fmt: skip
+def test_a_plain_scalar_is_read_as_kubectl_reads_it(text: str, value: ScalarValue) -> None:
+    result = resolve_plain(text)
+    assert result == value
+    assert type(result) is type(value)
+
+
+@given(st.text(alphabet="0123456789_.eExXobn+-tfyYa:~", max_size=600))
+@settings(deadline=None)
+def test_every_text_has_a_value_that_json_can_hold(text: str) -> None:
+    value = resolve_plain(text)
+    assert not isinstance(value, float) or math.isfinite(value)
+    assert not isinstance(value, int) or abs(value) < 2**64
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+FAULTY = [
+    pytest.param(spoilt(output(), "spec.dataModel.maxDepth", "3"), id="text for a number"),
+    pytest.param(spoilt(output(), "spec.outputFolder.folderUri", True), id="boolean for text"),
+    pytest.param(spoilt(output(), "spec.dataModel.maxDepht", 3), id="misspelt"),
+    pytest.param(spoilt(files("a"), "kind", "JDBCDataSource"), id="former kind"),
+    pytest.param(spoilt(files("a"), "apiVersion", "snaploom.io/v9"), id="version"),
+    pytest.param(simple("a", "SELECT 1", snapshotQuery="SELECT 2"), id="swapped"),
+    pytest.param([1, 2], id="a list"),
+    pytest.param("text", id="text"),
+]
+
+
+@given(JSON)
+def test_a_node_gives_its_value_back(value: Any) -> None:
+    assert plain(node_of(value)) == value
+
+
+@pytest.mark.parametrize("raw", FAULTY)
+def test_findings_are_those_of_the_same_document_in_a_file(raw: Any) -> None:
+    in_file = compose(json.dumps(raw)).documents[0].node
+    assert read_object(raw) == read_resource(in_file)
+    assert read_object(raw).findings
+
+
+@pytest.mark.parametrize("raw", model(), ids=lambda raw: str(raw["kind"]))
+def test_a_sound_object_is_read(raw: Any) -> None:
+    read = read_object(raw)
+    assert read.resource is not None
+    assert read.findings == ()
+
+
+def test_what_an_api_server_adds_is_read() -> None:
+    cluster = {"uid": "u", "generation": 2, "managedFields": [{"fieldsV1": {"f:spec": {}}}]}
+    raw = files("a")
+    raw["metadata"] |= cluster
+    assert read_object(raw).resource is not None
+
+
+def only(raw: dict[str, object]) -> Finding:
+    (finding,) = read_object(raw).findings
+    return finding
+
+
+ROOT = "dataModel.rootDataSource.snapshotFilter.fromInterval"
+
+
+@pytest.mark.parametrize("length", ["5m", "5M"])
+def test_a_length_that_may_mean_two_things_is_not_guessed(length: str) -> None:
+    finding = only(spoilt(output(), f"spec.{ROOT}.intervalLength", length))
+    assert (finding.code, finding.found) == ("SL113", f"'{length}'")
+    assert finding.hint == "write `5min` for minutes, or `5mo` for months"
+
+
+@pytest.mark.parametrize(
+    ("raw", "hint"),
+    [
+        (spoilt(output(), "spec.outputFolder.snapshotFormat", "hivePartitioned"),
+         "write `snapshotFormat: {hivePartitioned: {}}`"),
+        (spoilt(output(), "spec.run.schedule", "daily"), "write `schedule: {cron: ...}`"),
+        (spoilt(output(), f"spec.{ROOT}.timeBefore", {"day": 7}),
+         "there is one at spec.dataModel.otherDataSources[].snapshot.timeBefore; "
+         "move it there, or remove it"),
+        (spoilt(files("a"), "spec.hdfsLike.schemaFields",
+                [{"name": "n", "dataType": {"bigint": {}}}]), "it is called `long`"),
+        (spoilt(files("a"), "spec.hdfsLike.schemaFields",
+                [{"name": "n", "dataType": {"type": "bigint"}}]), "write only `bigint`"),
+        (spoilt(files("a"), "spec.hdfsLike.schemaFields",
+                [{"name": "n", "dataType": {"long": None}}]),
+         "give `long` a value, `{}` for none"),
+        (spoilt(output(), f"spec.{ROOT}.intervalLength", 7),
+         "write the unit too, such as `intervalLength: 7d`"),
+        (spoilt(output(), f"spec.{ROOT}.intervalLength", {"day": "7"}),
+         "write it without quotes: `day: 7`"),
+        (spoilt(output(), f"spec.{ROOT}.intervalLength", None),
+         "give a value, or leave `intervalLength` out"),
+        (spoilt(files("a"), "spec.hdfsLike.sourceUriGlobs", "file:///x/*.csv"),
+         'write a list: `sourceUriGlobs: ["file:///x/*.csv"]`'),
+        (spoilt(files("a"), "spec.hdfsLike.sourceUriGlobs", 'a"b'),
+         "write a list: `sourceUriGlobs: [...]`"),
+    ],
+)  # fmt: skip
+def test_what_was_meant_is_named(raw: dict[str, object], hint: str) -> None:
+    assert only(raw).hint == hint
+
+
+def test_a_missing_field_names_what_belongs_there() -> None:
+    raw = files("a")
+    del raw["spec"]["hdfsLike"]["snapshot"]
+    finding = only(raw)
+    assert finding.expected == "a mapping with one of fromFieldValue, fromReadTime"
+
+
+def test_a_near_name_is_found_among_many() -> None:
+    known = [f"orders-{number}" for number in range(5_000)] + ["customer"]
+    assert did_you_mean("custmer", known) == "did you mean `customer`?"
+    assert nearest("zzz", known) is None
+
+
+def test_names_that_take_too_much_work_are_not_guessed() -> None:
+    letters, chance = list("ab" * 95), random.Random(1)
+    known = ["".join(chance.sample(letters, 190)) + str(number) for number in range(2_000)]
+    with within_work(seconds=1):
+        assert nearest(known[0][::-1], known) is None
+
+
+@pytest.mark.slow
+def test_guesses_end_when_they_took_enough_work() -> None:
+    guesses, known = Guesses(), ["customer", "address"]
+    assert guesses.did_you_mean("custmer", known) == "did you mean `customer`?"
+    with within_work(seconds=2):
+        for _ in range(100_000):
+            last = guesses.did_you_mean("custmer", known)
+    assert last == ""
+
+
+def test_many_names_that_are_not_there_are_judged_in_bounded_time() -> None:
+    key = [{"fields": [{"fieldName": "a", "dataType": {"string": {}}}]}]
+    sources = [f"source-number-{number:05d}" for number in range(2_000)]
+    spec = {"representations": [{"dataSources": sources, "joinKey": key}]}
+    (*others, output) = model()
+    names = [f"sorce-nmber-{number:05d}" for number in range(2_000)]
+    used = {"name": "big", "exclusions": [{"dataSourceSet": names}]}
+    output["spec"]["dataModel"]["dataRelationships"].append(used)
+    with within_work(seconds=5):
+        found = validate(parsed([*others, output, document("DataRelationship", "big", spec)]))
+    assert sum(finding.code == "SL175" for finding in found) == 2_000

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import random
+import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from textwrap import dedent
+from typing import Any
 
 import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.declared.declarations import (
+    Raw,
+    complex_,
+    document,
+    files,
+    key,
+    model,
+    output,
+    relationship,
+    simple,
+)
+from support.runner.quick import examples
 
 from snaploom.loading.load import Loaded, load
 from snaploom.loading.project import MAX_BYTES
 from snaploom.models.findings import Finding
+from snaploom.validate.validator import validate
 
 SOURCE = """\
 apiVersion: snaploom.io/v1alpha1
@@ -258,3 +279,127 @@ def test_swapped_virtual_sources_get_one_explanation(
     finding = only(load_text(tmp_path, text))
     assert (finding.code, finding.path, finding.line) == ("SL117", f"spec.{variant}", 5)
     assert f"rename `{variant}` to `{meant}`" in finding.hint
+
+
+SOUND = [
+    *model(),
+    simple("v", "SELECT a, count(*) FROM c WHERE b > 1 GROUP BY a"),
+    complex_("w", "SELECT * FROM c0 WHERE t < {{ SNAPSHOT | UNIX_SECONDS }}", "customer"),
+    document(
+        "FieldTransformer",
+        "t",
+        {"transformers": [{"rename": {"to": "x"}, "selectors": [{"metadata": {"a": "b"}}]}]},
+    ),
+]
+DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+JUNK: tuple[Any, ...] = (
+    None, True, -1, 0, 10**30, 1.5, "", " ", "x", "{{", "{a:STRING}", "../", "SELECT (", "[", "\\",
+    "a.b.c", "(" * 500, [], {}, [[]], [None], {"": ""}, {"a": {"b": []}}, "\U0001f600", "\x07",
+    "UTC", "0 0 * * *", "2020-01-01T00:00:00Z", "/", "s3://", "data", "customer", "$9", "*", "'",
+)  # fmt: skip
+PIECES = st.sampled_from(
+    [*"\t\n :-[]{},&*!|>'\"%@`#?~<", "a", "1", "---\n", "<<: ", "&a ", "*a", "\\u", "\x00", "é",
+     "kind: ", "apiVersion: snaploom.io/v1alpha1\n", "spec:\n", "  "]
+)  # fmt: skip
+
+
+def check(text: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "a.yaml"
+        path.write_bytes(text)
+        loaded = load([path])
+    findings = (*loaded.findings, *loaded.placed(validate(loaded.resources, broken=loaded.broken)))
+    for finding in findings:
+        assert finding.message
+        assert finding.line >= 1 or finding.code in ("SL103", "SL119")
+
+
+@given(st.binary(max_size=200))
+@settings(deadline=None)
+def test_random_bytes_give_findings(raw: bytes) -> None:
+    check(raw)
+
+
+@given(st.lists(PIECES, max_size=60).map("".join))
+@settings(deadline=None)
+def test_random_yaml_gives_findings(text: str) -> None:
+    check(text.encode())
+
+
+@pytest.mark.slow
+@given(st.integers(0, 2**32))
+@settings(max_examples=examples(150), deadline=None)
+def test_spoilt_declarations_give_findings(seed: int) -> None:
+    chance = random.Random(seed)
+    documents = copy.deepcopy(SOUND)
+    for _ in range(chance.randint(1, 4)):
+        spoil(chance.choice(documents), chance)
+    check(yaml.dump_all(documents, Dumper=DUMPER).encode())
+
+
+def spoil(raw: Any, chance: random.Random) -> None:
+    """Replace, remove, add or rename something somewhere."""
+    while isinstance(raw, dict | list) and raw:
+        steps = list(raw) if isinstance(raw, dict) else list(range(len(raw)))
+        step = chance.choice(steps)
+        if chance.random() < 0.2 or not isinstance(raw[step], dict | list):
+            break
+        raw = raw[step]
+    else:
+        return
+    match chance.randint(0, 4):
+        case 0:
+            del raw[step]
+        case 1 if isinstance(raw, dict):
+            raw[f"{step}x"] = raw.pop(step)
+        case 2 if isinstance(raw, list):
+            raw.append(copy.deepcopy(raw[step]))
+        case _:
+            raw[step] = copy.deepcopy(chance.choice(JUNK))
+
+
+SOURCES, RELATIONSHIPS = 1000, 300
+
+
+def large_model() -> list[Raw]:
+    """Sources in groups, each group related to the root by a key of two components."""
+    names = [f"source-{number}" for number in range(SOURCES)]
+    groups = [names[number::RELATIONSHIPS] for number in range(RELATIONSHIPS)]
+    columns = ["day", "a", "b", "c", "d", *(f"f{i}" for i in range(5))]
+    fields = {"schemaFields": [{"name": name, "dataType": {"string": {}}} for name in columns]}
+    return [
+        files("customer"),
+        *(files(name, **fields) for name in names[::2]),
+        *(simple(name, "SELECT a, max(b) FROM c WHERE d > 1 GROUP BY a") for name in names[1::2]),
+        *(
+            relationship(
+                f"relationship-{number}",
+                (["customer", *group], [key("a"), key("b", "c", query="concat_ws('-', b, c)")]),
+            )
+            for number, group in enumerate(groups)
+        ),
+        output(
+            **{
+                "dataModel.otherDataSources": [
+                    {"dataSource": name, "fieldName": name.replace("-", "_")} for name in names
+                ],
+                "dataModel.dataRelationships": [
+                    {"name": f"relationship-{number}"} for number in range(RELATIONSHIPS)
+                ],
+            }
+        ),
+    ]
+
+
+@pytest.mark.slow
+def test_a_large_model_loads_and_validates_in_seconds(tmp_path: Path) -> None:
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    (tmp_path / "model.yaml").write_text(yaml.dump_all(large_model(), Dumper=dumper))
+    begin = time.process_time()
+    loaded = load([tmp_path])
+    read = time.process_time()
+    findings = validate(loaded.resources, broken=loaded.broken)
+    end = time.process_time()
+    assert (loaded.findings, findings) == ((), ())
+    print(f"load {read - begin:.2f} s, validate {end - read:.2f} s")
+    assert end - begin < 10  # processor time; about 2 s on a quiet machine

@@ -1,18 +1,39 @@
+from enum import StrEnum
+from functools import cache
 from typing import Annotated
 
+import cel
 import pytest
 from annotated_types import Gt, Lt, MaxLen
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import Field, StringConstraints
+from jsonschema import Draft202012Validator
+from pydantic import Field, StringConstraints, ValidationError
 from strategies import resources
-from support.operator.crdschema import faults
+from support.declared.modelrules import (
+    BEHIND_TEXTS,
+    ONLY_WHERE_IT_STANDS,
+    RULES,
+    all_models,
+    changed,
+    faults,
+)
 from support.runner.quick import examples
 
-from snaploom.models.base import ApiModel, ListType
+from snaploom.models import common
+from snaploom.models.base import ApiModel, ListType, field_docs, member_docs, one_line
 from snaploom.models.common import Preference
 from snaploom.models.kinds import KINDS
-from snaploom.models.schemas import UnknownConstruct, as_object, crd, structural_schema
+from snaploom.models.schemas import (
+    UnknownConstruct,
+    as_list,
+    as_object,
+    check_schemas,
+    crd,
+    editor_schema,
+    structural_schema,
+    write_schemas,
+)
 
 VERSIONS = {kind.name: crd(kind)["spec"]["versions"][0] for kind in KINDS}
 SCHEMAS = {name: version["schema"]["openAPIV3Schema"] for name, version in VERSIONS.items()}
@@ -108,3 +129,179 @@ def test_data_type_is_looked_into_one_level_deep():
     assert "properties" not in element
     assert element["maxProperties"] == element["minProperties"] == 1
     assert {"required": ["long"]} in element["anyOf"]
+
+
+class Colour(StrEnum):
+    """Colours."""
+
+    RED = "red"
+    """Like a
+    rose."""
+    GREEN = "green"
+    BLUE = "blue"
+    """Like the sky."""
+
+
+class Animal(ApiModel):
+    """An animal."""
+
+    legs: int
+    """How many."""
+    name: str
+    """How it is called."""
+
+
+class Bird(Animal):
+    """A bird."""
+
+    name: str
+    """What it is
+    called."""
+    wings: int
+
+
+def test_meaning_of_a_field_is_the_string_below_it_where_it_was_declared_last():
+    assert field_docs(Bird) == {"legs": "How many.", "name": "What it is\ncalled."}
+
+
+def test_meaning_of_a_member_is_the_string_below_it():
+    assert member_docs(Colour) == {"red": "Like a rose.", "blue": "Like the sky."}
+
+
+def test_text_for_users_is_on_one_line_and_cites_no_rule():
+    assert one_line("What goes\n    (rule P21).") == "What goes."
+    assert one_line("State (rules S24, S25).") == "State."
+    assert one_line("Age (in days).") == "Age (in days)."
+
+
+VALIDATOR = Draft202012Validator(editor_schema())
+APPLICATOR = {
+    "apiVersion": "snaploom.io/v1alpha1",
+    "kind": "MetadataApplicator",
+    "metadata": {"name": "a"},
+    "spec": {"fieldSelectors": [{"coordinateIncludeRegex": "a"}], "metadata": {"k": "v"}},
+}
+SOURCE = APPLICATOR | {
+    "kind": "DataSource",
+    "spec": {"simpleVirtual": {"dataSource": "a", "alias": "a", "dataQuery": "SELECT 1"}},
+}
+
+
+def test_schema_is_a_schema():
+    Draft202012Validator.check_schema(editor_schema())
+
+
+@pytest.mark.slow
+@few
+@given(st.data(), st.sampled_from(KINDS))
+def test_what_the_parser_accepts_is_not_marked(data, kind):
+    raw = data.draw(resources(kind.model)) | {"apiVersion": "snaploom.io/v1alpha1"}
+    VALIDATOR.validate(raw)
+    VALIDATOR.validate(kind.model.parse(raw).dump())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        APPLICATOR | {"kind": "MetadataAplicator"},
+        APPLICATOR | {"apiVersion": "v1"},
+        {key: value for key, value in APPLICATOR.items() if key != "metadata"},
+        APPLICATOR | {"spec": APPLICATOR["spec"] | {"behavior": "MERGE"}},
+        APPLICATOR | {"spec": APPLICATOR["spec"] | {"behaviour": "merge"}},
+        APPLICATOR | {"spec": APPLICATOR["spec"] | {"metadata": None}},
+        SOURCE | {"spec": SOURCE["spec"] | {"jdbc": {}}},
+        SOURCE | {"spec": {}},
+    ],
+)
+def test_what_is_wrong_is_marked(wrong):
+    assert VALIDATOR.is_valid(APPLICATOR)
+    assert VALIDATOR.is_valid(SOURCE)
+    assert not VALIDATOR.is_valid(wrong)
+
+
+def test_written_schema_is_checked_for_drift(tmp_path):
+    assert check_schemas(tmp_path) == ["snaploom.schema.json is missing"]
+    write_schemas(tmp_path)
+    assert check_schemas(tmp_path) == []
+    (tmp_path / "snaploom.schema.json").write_text("{}")
+    assert check_schemas(tmp_path) == ["snaploom.schema.json differs from the models"]
+
+
+schema_of = cache(structural_schema)
+
+ROWS = [pytest.param(model, right, id=model.__name__) for model, right, _ in RULES]
+FAULTS = [
+    pytest.param(model, right, change, id=f"{model.__name__}-{'-'.join(change)}")
+    for model, right, changes in RULES
+    for change in changes
+]
+
+
+@pytest.mark.parametrize(("model", "right"), ROWS)
+def test_what_is_right_is_accepted_by_parser_and_schema(model, right):
+    assert faults(schema_of(model), right) == []
+    assert faults(schema_of(model), model.parse(right).dump()) == []
+
+
+@pytest.mark.parametrize(("model", "right", "change"), FAULTS)
+def test_what_is_wrong_is_refused_by_parser_and_schema(model, right, change):
+    wrong = changed(right, change)
+    if (model, change) not in (*BEHIND_TEXTS, *ONLY_WHERE_IT_STANDS):
+        assert faults(schema_of(model), wrong)
+    with pytest.raises(ValidationError):
+        model.parse(wrong)
+
+
+@pytest.mark.parametrize(
+    ("model", "rule"),
+    [
+        pytest.param(model, rule, id=f"{model.__name__}-{number}")
+        for model in sorted(all_models(), key=lambda model: model.__name__)
+        for number, rule in enumerate(vars(model).get("cel_rules", ()))
+    ],
+)
+def test_every_rule_is_broken_by_a_row_of_the_table(model, rule):
+    rows = [(right, changes) for table, right, changes in RULES if table is model]
+    wrong = [changed(right, change) for right, changes in rows for change in changes]
+    assert any(is_broken(rule.rule, data) for data in wrong)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(model, id=model.__name__)
+        for model in sorted(all_models(), key=lambda model: model.__name__)
+        if model.one_of
+    ],
+)
+def test_every_choice_is_missed_and_doubled_by_rows_of_the_table(model):
+    rows = [(right, changes) for table, right, changes in RULES if table is model]
+    wrong = [changed(right, change) for right, changes in rows for change in changes]
+    given = {len(data.keys() & set(model.one_of)) for data in wrong}
+    assert given >= ({0} if len(model.one_of) == 1 else {0, 2})
+
+
+def is_broken(rule, data):
+    try:
+        return cel.evaluate(rule, {"self": data}) is False
+    except (RuntimeError, TypeError, ValueError):  # data of the wrong form: the schema refuses it
+        return False
+
+
+def test_rule_of_one_of_escapes_words_that_cel_reserves():
+    class Choice(ApiModel):
+        """A choice."""
+
+        one_of = ("null", "plain")
+
+        null: common.Empty | None = None
+        """Nothing."""
+        plain: common.Empty | None = None
+        """Something."""
+
+    schema = structural_schema(Choice)
+    (rule,) = as_list(schema["x-kubernetes-validations"])
+    assert rule["message"] == "expected exactly one of null, plain"
+    assert "has(self.__null__)" in rule["rule"]
+    assert faults(schema, {"null": {}}) == []
+    assert faults(schema, {"null": {}, "plain": {}}) == ["expected exactly one of null, plain"]

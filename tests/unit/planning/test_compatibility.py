@@ -1,21 +1,38 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
+from xml.etree import ElementTree
 
 import pytest
 from support.declared.joinmodels import customer_model, random_model
 
 from snaploom.models.common import EpochNanos
+from snaploom.plan.differences import (
+    ChangedValue,
+    ColumnChange,
+    ComparedSnapshot,
+    DataComparison,
+    RowChange,
+    RowChanges,
+    RowSample,
+)
+from snaploom.plan.drawings import published_mermaid, published_picture, to_svg
 from snaploom.plan.history import (
+    Change,
+    PublishedModel,
+    PublishedNode,
     Structure,
     StructureNode,
     continued,
+    difference,
     merge_structures,
     structure_breaks,
     structure_from,
     structure_of,
 )
-from snaploom.plan.tree import plan_tree
+from snaploom.plan.tree import plan_tree, published_tree
+from snaploom.types.merge import CommonFields, OneSided, Retyped
 
 
 def structure(*nodes: str) -> Structure:
@@ -130,3 +147,111 @@ def test_break_of_structure_names_both_snapshots_by_time() -> None:
         "and below a in snapshot 1970-01-04T00:00:00Z"
     ]
     assert structure_breaks([(EpochNanos(day), old), (EpochNanos(0), old)]) == ()
+
+
+ROOT = PublishedNode("", "", "orders", "", taken="2024-01-01T00:00:00Z")
+BUYER = PublishedNode(
+    "buyer", "", "customer", "id", taken="2024-01-01T00:00:00Z", matched="2 of 3 rows"
+)
+NATION = PublishedNode("nation", "buyer", "nation", "nation-id", left_out="SNAPSHOT_MISSING")
+MODEL = PublishedModel("OutputDataset/wide", "2024-01-01T00:00:00Z", (ROOT, NATION, BUYER))
+
+
+def changed(*nodes: PublishedNode) -> PublishedModel:
+    return difference(MODEL, PublishedModel(MODEL.title, "2024-02-01T00:00:00Z", nodes))
+
+
+def test_tree_is_numbered_by_breadth() -> None:
+    tree, nodes = published_tree(MODEL)
+    assert [(n.number, n.field_name, n.parent_number, n.depth) for n in tree.nodes] == [
+        (0, "", -1, 0),
+        (1, "buyer", 0, 1),
+        (2, "nation", 1, 2),
+    ]
+    assert nodes[2] is NATION
+
+
+@pytest.mark.parametrize(
+    ("now", "note"),
+    [
+        ({"source": "people"}, "from people, was from customer"),
+        ({"relationship": "name"}, "by name, was by id"),
+        ({"group_by": ("id",)}, "groupBy [id], was []"),
+        ({"left_out": "SNAPSHOT_MISSING"}, "left out (SNAPSHOT_MISSING)"),
+        ({"parent": "nation"}, "below nation, was below the root"),
+    ],
+)
+def test_what_changed_is_described(now: dict, note: str) -> None:
+    nation = replace(NATION, parent="")
+    before = replace(MODEL, nodes=(ROOT, nation, BUYER))
+    found = difference(before, replace(MODEL, nodes=(ROOT, nation, replace(BUYER, **now))))
+    assert found.notes == (f"buyer: {note}",)
+
+
+def test_times_and_counts_are_no_difference() -> None:
+    later = [replace(node, taken="2024-02-01T00:00:00Z", matched="1") for node in MODEL.nodes]
+    assert {node.change for node in changed(*later).nodes} == {Change.SAME}
+
+
+def test_fields_come_and_go() -> None:
+    card = PublishedNode("card", "BUYER", "cards", "card-id")
+    found = changed(ROOT, replace(BUYER, field_name="Buyer"), card)
+    assert found.notes == ("card: added", "nation: removed")
+    assert [node.field_name for node in published_tree(found)[1].values()] == [
+        "",
+        "Buyer",
+        "card",
+        "nation",
+    ]
+
+
+def test_difference_is_drawn_in_every_form() -> None:
+    found = changed(ROOT, replace(BUYER, source='peo"ple'))
+    drawn = published_mermaid(found)
+    assert "%% nation: removed" in drawn
+    assert 's1["buyer: peo#quot;ple<br/>2024-01-01T00:00:00Z"]:::changed' in drawn
+    assert 's1 == "nation-id" ==> s2' in drawn
+    svg = ElementTree.fromstring(to_svg(published_picture(found)))
+    classes = {element.get("class") for element in svg.iter()}
+    assert {"card root", "card changed", "card removed"} <= classes
+
+
+DAY = "2024-05-01T00:00:00Z"
+
+
+def comparison(rows: RowChanges, fields: CommonFields) -> DataComparison:
+    sides = ComparedSnapshot(DAY, 3, 10), ComparedSnapshot(DAY, None, 12)
+    return DataComparison("wide", ("id",), *sides, fields, rows)
+
+
+def test_text_shows_counts_columns_and_samples() -> None:
+    value = ChangedValue("data.amount", "5.0", None)
+    sample = RowSample(RowChange.CHANGED, (("id", "7"),), (value,), omitted=2)
+    rows = RowChanges(3, 1, 1, 8, (ColumnChange("data.amount", 1),), (sample,))
+    fields = CommonFields(
+        "{}", (OneSided("data.new", "date"),), (), (Retyped("data.x", "string", "long", False),)
+    )
+    assert str(comparison(rows, fields)).splitlines() == [
+        f"wide: {DAY} (manifest 3, 10 rows) -> {DAY} (dry run, 12 rows)",
+        "rows by id: 3 added, 1 removed, 1 changed, 8 unchanged",
+        "+ column data.new date",
+        "~ column data.x string -> long (values are not compared)",
+        "~ data.amount: 1 row",
+        "~ row id = 7",
+        "    data.amount: 5.0 -> NULL",
+        "    2 more columns differ",
+    ]
+
+
+def test_many_columns_are_counted_in_text_and_listed_for_programs() -> None:
+    columns = tuple(ColumnChange(f"data.c{number}", 1) for number in range(500))
+    found = comparison(RowChanges(0, 0, 1, 0, columns), CommonFields("{}"))
+    assert len(str(found).splitlines()) < 30
+    assert "480 more columns" in str(found)
+    assert len(found.document["columns"]) == 500
+
+
+def test_other_columns_make_a_difference() -> None:
+    same = RowChanges(0, 0, 0, 5)
+    assert comparison(same, CommonFields("{}")).is_same
+    assert not comparison(same, CommonFields("{}", (OneSided("data.new", "date"),))).is_same

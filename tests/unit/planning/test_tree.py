@@ -18,13 +18,9 @@ def edges(tree: JoinTree) -> set[tuple[str, str, str]]:
     return {(node.parent, node.field_name, node.relationship) for node in tree.joins}
 
 
-def numbers(tree: JoinTree) -> dict[str, int]:
-    return {node.field_name: node.number for node in tree.nodes}
-
-
 def test_worked_example_is_joined_and_numbered_as_designed() -> None:
     tree = tree_of(customer_model())
-    assert numbers(tree) == {
+    assert {node.field_name: node.number for node in tree.nodes} == {
         "": 0, "customer_address": 1, "customer_contact": 2, "customer_group": 3,
         "group_attributes": 4,
     }  # fmt: skip

@@ -51,10 +51,6 @@ a rule is its reason; the page of permissions is generated from these comments.
 - apiGroups: [""]
   resources: ["namespaces"]
   verbs: ["list", "watch"]
-# Without `watchNamespaces`: it learns that a kind was installed, such as that of a Spark operator.
-- apiGroups: ["apiextensions.k8s.io"]
-  resources: ["customresourcedefinitions"]
-  verbs: ["list", "watch"]
 {{- end }}
 {{- if include "snaploom.rotates" . }}
 # With admission and without cert-manager: it puts the authority of the webhook's certificate where

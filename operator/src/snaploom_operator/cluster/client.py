@@ -342,6 +342,10 @@ def _read(resource: ApiResource, stored: JsonObject) -> JsonObject:
     return {"apiVersion": resource.api_version, "kind": resource.kind} | dict(stored)
 
 
+ABSENT_SECONDS = 3.0
+"""Seconds between two requests for a kind that is not installed."""
+
+
 class Hear(Protocol):
     """Takes note of a line that a watch received."""
 
@@ -367,10 +371,16 @@ async def watching_session(
         if client.configuration.tls_server_name:
             request.server_hostname = client.configuration.tls_server_name
         response = await handler(request)
-        if response.status == HTTPStatus.GONE:
+        is_watch = "watch" in request.url.query
+        is_absent = response.status == HTTPStatus.NOT_FOUND and bool(request.url.query)
+        if is_absent:  # a kind that is not installed; kopf would end
+            await asyncio.sleep(ABSENT_SECONDS)
+        if is_absent or response.status == HTTPStatus.GONE:  # both let kopf list again
             response.close()
-            raise ClientPayloadError("the resourceVersion is too old")  # kopf lists again
-        if response.ok and "watch" in request.url.query:
+            if not is_watch:
+                raise ClientPayloadError("no such kind, or an expired list")
+            response.status, response.content = HTTPStatus.OK, cast("StreamReader", _Expired())
+        elif response.ok and is_watch:
             kind = _kind_of(request.url.path)
             hear(*kind, is_new=True)
             lines = _Lines(response.content, lambda: hear(*kind, is_new=False))
@@ -401,6 +411,14 @@ class _Response(ClientResponse):
     async def json(self, **options: Any) -> Any:  # the signature of aiohttp
         """Parse the body."""
         return parse_json(await self.read()) if self.ok else await super().json(**options)
+
+
+class _Expired:
+    """The content of a watch whose resourceVersion is too old."""
+
+    async def iter_chunked(self, _: int) -> AsyncIterator[bytes]:
+        """Yield the only event."""
+        yield b'{"type": "ERROR", "object": {"code": 410}}\n'
 
 
 class _Lines:

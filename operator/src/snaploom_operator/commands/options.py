@@ -109,7 +109,7 @@ class OutputForm(StrEnum):
 
 Form = Annotated[
     OutputForm,
-    Parameter(name=["--output", "-o"], show_default=True, help="Output format."),
+    Parameter(name=["--output", "-o"], show_default=True, help="Form of the result."),
 ]
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import kopf
+from kopf._cogs.structs.references import Insights  # an argument of kopf.run, and not exported
 
 from snaploom_operator.cluster.client import watching_session
 from snaploom_operator.cluster.port import NAMESPACES
@@ -61,18 +63,18 @@ def serve(
         SettingsInvalid: no cluster is configured, or a port is in use.
         ClusterError: a request failed, or our kinds are not installed.
     """
-    registry = registry or kopf.OperatorRegistry()
-    add_process_handlers(registry, connection)
+    registry, insights = registry or kopf.OperatorRegistry(), Insights()
+    add_process_handlers(registry, connection, partial(watch_kinds, kinds, insights))
     add_event_handlers(registry, kinds)
     endpoint = liveness_endpoint(settings.health_port)
     logging.getLogger(__name__).info("health at %s", endpoint)
-    sees_definitions = any(watched.resource == NAMESPACES for watched in kinds)
-    configured = kopf_settings(kinds, sees_definitions=sees_definitions)
+    configured = kopf_settings(kinds)
     configured.admission.server = server
     try:
         kopf.run(
             registry=registry,
             settings=configured,
+            insights=insights,
             memo=process,
             # By itself kopf asks for the user's name, and a pod may run as a number without one.
             identity=cast("Identity", connection.user_agent),
@@ -91,14 +93,19 @@ def serve(
         raise process.failure
 
 
-def add_process_handlers(registry: kopf.OperatorRegistry, connection: Connection) -> None:
-    """Register the handlers of a process."""
+def add_process_handlers(
+    registry: kopf.OperatorRegistry,
+    connection: Connection,
+    watch: Callable[[], Coroutine[None, None, None]],
+) -> None:
+    """Register the handlers of a process, which begins to watch once it is ready."""
 
     @kopf.on.startup(registry=registry)
     async def begin(memo: Process[AnyParts], **_: object) -> None:
         await memo.begin()
         if memo.failure is not None:
             await asyncio.Event().wait()  # kopf is about to end, and would go on until then
+        memo.spawn("watch", watch())
 
     @kopf.on.cleanup(registry=registry)
     async def end(memo: Process[AnyParts], **_: object) -> None:
@@ -117,13 +124,30 @@ def add_process_handlers(registry: kopf.OperatorRegistry, connection: Connection
             raise kopf.PermanentError(memo.parts.trouble)
 
 
-def kopf_settings(kinds: tuple[Watched, ...], *, sees_definitions: bool) -> kopf.OperatorSettings:
-    """The settings of kopf: it watches, and writes nothing.
+async def watch_kinds(kinds: tuple[Watched, ...], insights: Insights) -> None:
+    """Let kopf watch kinds whether they are installed or not, after it looked which are.
 
-    Args:
-        kinds: the watched kinds.
-        sees_definitions: whether it may watch definitions, and so sees kinds that come later.
+    kopf looks again when a CustomResourceDefinition changes. A busy API server serves a kind only
+    seconds later, and kopf would never watch it; and it would end over the first request for a kind
+    that was removed. In its session, such a request waits for the kind instead.
     """
+    await insights.ready_resources.wait()
+    async with insights.revised:
+        insights.watched_resources.update(
+            kopf.Resource(
+                kind.resource.group,
+                kind.resource.version,
+                kind.resource.plural,
+                kind=kind.resource.kind,
+                namespaced=kind.resource != NAMESPACES,
+            )
+            for kind in kinds
+        )
+        insights.revised.notify_all()
+
+
+def kopf_settings(kinds: tuple[Watched, ...]) -> kopf.OperatorSettings:
+    """The settings of kopf: it watches these kinds, and writes nothing."""
     result = kopf.OperatorSettings()
     # kopf takes its finalizer from every object for which it has no handler: one that none has.
     result.persistence.finalizer = "snaploom.io/kopf"
@@ -141,7 +165,7 @@ def kopf_settings(kinds: tuple[Watched, ...], *, sees_definitions: bool) -> kopf
             result.watching.label_selectors[watched.resource.plural] = watched.selector
     result.networking.request_timeout = REQUEST_SECONDS
     result.networking.error_backoffs = Endless()
-    result.scanning.disabled = not sees_definitions
+    result.scanning.disabled = True
     return result
 
 

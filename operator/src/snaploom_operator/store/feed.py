@@ -242,7 +242,7 @@ class Feed:
             interval: seconds between two lists.
 
         Raises:
-            ClusterError: a watch reports no changes, or a kind came that cannot be watched.
+            ClusterError: a watch reports no changes.
         """
         while True:
             with suppress(TimeoutError):
@@ -250,17 +250,10 @@ class Feed:
                 await asyncio.wait_for(self._is_due.wait(), pause)
             self._is_due.clear()
             self._unreported.clear()
-            absent = frozenset(self._absent)
             try:
                 await self.list_all(needs_all=False)
             except ClusterError as error:
                 _log.warning("resync failed: %s", error.message)
-            came = sorted(absent - self._absent)
-            if came and self.namespaces:  # without rights on definitions kopf watches no later kind
-                raise ClusterError(
-                    f"{', '.join(came)} was installed, and is not watched",
-                    hint="nothing: the pod starts again and watches it",
-                )
             await self._require_reports()
 
     async def _require_reports(self) -> None:

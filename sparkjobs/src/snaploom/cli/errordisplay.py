@@ -29,7 +29,18 @@ def show_failure(error: Exception, arguments: Sequence[str]) -> int:
     if isinstance(error, SnaploomError):
         print_error(error)
         return error.exit_code
-    return _internal_error(error)
+    console = message_console()
+    first = str(error).splitlines()[0] if str(error) else ""
+    summary = without_secrets(f"internal error: {type(error).__name__}: {first}")
+    console.print(summary, style="bold red", markup=False)
+    if os.environ.get(DEBUG_VARIABLE):
+        trace = without_secrets("".join(traceback.format_exception(error)))
+        console.print(trace, markup=False)
+    else:
+        console.print(
+            f"This is a fault of Snaploom. Set {DEBUG_VARIABLE}=1 to see where, and report it."
+        )
+    return INTERNAL_ERROR
 
 
 def _misused(error: CycloptsError, arguments: Sequence[str]) -> InvalidDeclarations:
@@ -63,18 +74,3 @@ def _message(error: CycloptsError) -> str:
         return " ".join(str(error).split())
     except ImportError:  # it lists all commands, and loads those whose extra is not installed
         return f'Unknown command "{(error.unused_tokens or [""])[0]}".'
-
-
-def _internal_error(error: Exception) -> int:
-    console = message_console()
-    first = str(error).splitlines()[0] if str(error) else ""
-    summary = without_secrets(f"internal error: {type(error).__name__}: {first}")
-    console.print(summary, style="bold red", markup=False)
-    if os.environ.get(DEBUG_VARIABLE):
-        trace = without_secrets("".join(traceback.format_exception(error)))
-        console.print(trace, markup=False)
-    else:
-        console.print(
-            f"This is a fault of Snaploom. Set {DEBUG_VARIABLE}=1 to see where, and report it."
-        )
-    return INTERNAL_ERROR

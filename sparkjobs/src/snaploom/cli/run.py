@@ -115,7 +115,16 @@ def sampling_elsewhere(
     if not output.spec.data_model.root_data_source.root_key:
         raise InvalidDeclarations([_without_key(output)])
     folder = to if "://" in to else folder_uri(to)
-    moved = _moved(output, f"{folder.rstrip('/')}/", sample)
+    place = output.spec.output_folder.model_copy(
+        update={"folder_uri": f"{folder.rstrip('/')}/", "register_table": None}
+    )
+    # Expectations about all rows need not hold for a sample; their result is still shown.
+    checks = tuple(
+        check.model_copy(update={"mode": CheckMode.WARN}) for check in output.spec.checks
+    )
+    spec = output.spec.model_copy(update={"output_folder": place, "checks": checks})
+    metadata = output.metadata.model_copy(update={"name": f"{output.name}-sample-{sample}"})
+    moved = output.model_copy(update={"spec": spec, "metadata": metadata})
     declared = [each for each in declarations.resources if isinstance(each, OutputDataset)]
     # The folder is compared with those of all outputs, of the sampled one too.
     overlaps = (overlap(moved, each) for each in declared)
@@ -129,19 +138,6 @@ def sampling_elsewhere(
         return bundle.model_copy(update={"output_dataset": moved})
 
     return elsewhere
-
-
-def _moved(output: OutputDataset, folder: str, sample: float) -> OutputDataset:
-    place = output.spec.output_folder.model_copy(
-        update={"folder_uri": folder, "register_table": None}
-    )
-    # Expectations about all rows need not hold for a sample; their result is still shown.
-    checks = tuple(
-        check.model_copy(update={"mode": CheckMode.WARN}) for check in output.spec.checks
-    )
-    spec = output.spec.model_copy(update={"output_folder": place, "checks": checks})
-    metadata = output.metadata.model_copy(update={"name": f"{output.name}-sample-{sample}"})
-    return output.model_copy(update={"spec": spec, "metadata": metadata})
 
 
 def _without_key(output: OutputDataset) -> Finding:

@@ -249,21 +249,15 @@ def files(
     records = chosen_snapshots(state, at, from_, to)
     refuse_links(store, [each.path for record in records for each in record.files])
     if output is OutputForm.JSON:
-        print_json(_files_document(store, state, records))
+        listed: list[JsonValue] = [
+            _file(store, record, each) for record in records for each in record.files
+        ]
+        print_json({"folder": store.uri, "sequence": state.changed_at, "files": listed})
     else:
         base = store.uri.removeprefix("file://")
         paths = [base + each.path for record in records for each in record.files]
         result_console().print("\n".join(paths), markup=False, end="\n" if paths else "")
     return 0
-
-
-def _files_document(
-    store: ObjectStore, state: FolderState, records: tuple[SnapshotRecord, ...]
-) -> JsonValue:
-    listed: list[JsonValue] = [
-        _file(store, record, each) for record in records for each in record.files
-    ]
-    return {"folder": store.uri, "sequence": state.changed_at, "files": listed}
 
 
 def _file(store: ObjectStore, record: SnapshotRecord, file: FileRecord) -> JsonValue:

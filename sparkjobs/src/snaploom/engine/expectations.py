@@ -268,7 +268,9 @@ class Expectations:
         ]
         rows = staged() if doubtful or self._key else None
         if rows is not None and doubtful:
-            values |= _exact(rows, doubtful)
+            row = rows.agg(*(each.column.alias(_name(each)) for each in doubtful)).first()
+            assert row is not None  # an aggregation without keys has one row
+            values |= row.asDict()
         results = [self._result(each, values, rows) for each in self._measures]
         if rows is not None and self._key:
             results.append(uniqueness(rows, self._key))
@@ -423,12 +425,6 @@ def _is_observable(shape: DataFrame, column: Column) -> bool:
     except AnalysisException:
         return False  # Spark refuses DISTINCT and FILTER
     return True
-
-
-def _exact(rows: DataFrame, measures: Sequence[_Measure]) -> dict[str, object]:
-    row = rows.agg(*(each.column.alias(_name(each)) for each in measures)).first()
-    assert row is not None  # an aggregation without keys has one row
-    return row.asDict()
 
 
 def key_columns(

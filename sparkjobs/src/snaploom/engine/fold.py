@@ -36,7 +36,6 @@ class Point:
     """A place in the fold where rows are counted."""
 
     number: int
-    """Number of the node."""
     is_out: bool
     """After the node's last join, rather than before its first."""
 
@@ -98,7 +97,8 @@ class Observing:
             done = [point for point, one in waiting.items() if _is_completed(one)]
             for point in done:
                 observation = waiting.pop(point)
-                if _has_metrics(observation):
+                handle = observation._jo
+                if handle is not None and handle.getRow().schema() is not None:
                     counts[point] = observation.get
             if time.monotonic() >= deadline:
                 break
@@ -110,12 +110,6 @@ class Observing:
 def _is_completed(observation: Observation) -> bool:
     handle = observation._jo  # the public API can only wait
     return handle is not None and bool(handle.future().isCompleted())
-
-
-def _has_metrics(observation: Observation) -> bool:
-    # Spark 4.3 completes what was optimised away with a row without columns, on which `get` fails.
-    handle = observation._jo
-    return handle is not None and handle.getRow().schema() is not None
 
 
 @dataclass
@@ -287,7 +281,8 @@ def fold(
         SourceSchemaInvalid: Spark refuses a key expression, or a source's columns clash.
     """
     shared = shared or NothingShared()
-    folded = _recalled(weave, shared)
+    found = ((node.number, shared.recall(node.number)) for node in weave.joins)
+    folded = {number: frame for number, frame in found if frame is not None}
     below = weave.subtrees(folded) - folded.keys()
     joins = len(weave.joins) - len(below)
     sides: dict[int, Side] = {}
@@ -321,11 +316,6 @@ def _in_join_order(side: Side, folded: Mapping[int, DataFrame]) -> list[JoinNode
         width=side.width,
         is_broadcast=lambda child: is_broadcast(folded[child.number]),
     )
-
-
-def _recalled(weave: Weave, shared: Shared) -> dict[int, DataFrame]:
-    found = ((node.number, shared.recall(node.number)) for node in weave.joins)
-    return {number: frame for number, frame in found if frame is not None}
 
 
 class Shared(Protocol):

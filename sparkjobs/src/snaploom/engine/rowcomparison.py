@@ -91,7 +91,7 @@ def compare_rows(
         for frame, side in ((before, _BEFORE), (after, _AFTER))
     ]
     matched = names
-    if any(_has_repeated(side, names) for side in sides):
+    if any(not side.groupBy(*names).count().where(sf.col("count") > 1).isEmpty() for side in sides):
         sides, matched = _numbered(sides, names, before.schema), [*names, _IS_EQUAL, _NUMBER]
     # Rows are compared as a whole: a condition with a part for each column, which the optimizer
     # copies to wherever it is used, takes minutes to plan for some hundred columns.
@@ -118,10 +118,6 @@ def compare_rows(
         columns=tuple(ColumnChange(fields[number].path, -rows) for rows, number in differing),
         samples=tuple(_samples(joined, fields, names, root_key, shown)) if shown else (),
     )
-
-
-def _has_repeated(side: DataFrame, names: Sequence[str]) -> bool:
-    return not side.groupBy(*names).count().where(sf.col("count") > 1).isEmpty()
 
 
 def _numbered(

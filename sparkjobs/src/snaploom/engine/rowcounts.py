@@ -308,7 +308,6 @@ class _Exact:
         self.queries = 0
 
     def count(self, point: Point) -> Counts:
-        """Exact counts at a point."""
         self.queries += 1
         return self._frames().count(point)
 

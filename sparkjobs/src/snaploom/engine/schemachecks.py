@@ -211,7 +211,6 @@ class SchemaOutcome:
     excluded: tuple[Exclusion, ...] = ()
     """Nodes that the snapshot does without, in breadth-first order."""
     warnings: tuple[str, ...] = ()
-    """Warnings of the WARN modes."""
     stop: MissingField | None = None
     """Faults that fail the snapshot (mode ERROR) or skip it (SKIP_*); None to go on."""
 

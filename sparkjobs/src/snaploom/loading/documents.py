@@ -54,7 +54,6 @@ class Surroundings:
     """The context of the documents of one file."""
 
     values: Names[str, str] = field(default_factory=dict)
-    """The variables, by name."""
     project: ProjectFile = field(default_factory=ProjectFile)
     """Where variables are declared, for messages."""
     folder: str = ""
@@ -72,7 +71,6 @@ class Substituted:
 
     node: Node
     used: frozenset[str]
-    """Variables that it names."""
     findings: tuple[Finding, ...]
 
 
@@ -334,7 +332,6 @@ class Read:
     resource: Resource | None = None
     findings: tuple[Finding, ...] = ()
     used: frozenset[str] = frozenset()
-    """Variables that it names."""
 
 
 def members(node: Node, at: Position) -> Iterator[Item]:

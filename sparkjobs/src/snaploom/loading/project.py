@@ -11,7 +11,6 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from snaploom.loading.composer import (
-    Node,
     Position,
     Scalar,
     compose,
@@ -175,7 +174,6 @@ class AppliedProject:
     environment: str = ""
     """The environment; empty for none."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """All variables that have a value, by name."""
     project: ProjectFile = field(default_factory=ProjectFile)
     is_partial: bool = False
     """Whether the file, or the choice of environment and variables, has a fault."""
@@ -298,10 +296,6 @@ def _parsed(source: SourceText) -> tuple[ProjectFile, tuple[Finding, ...]]:
     node = composed.documents[0].node if composed.documents else Scalar(None, "")
     if isinstance(node, Scalar) and node.value is None:
         return ProjectFile(), ()
-    return _read_project(node, source.file)
-
-
-def _read_project(node: Node, file: str) -> tuple[ProjectFile, tuple[Finding, ...]]:
     start = Position(1, 1)
     try:
         project = ProjectFile.parse(plain(node))
@@ -309,7 +303,7 @@ def _read_project(node: Node, file: str) -> tuple[ProjectFile, tuple[Finding, ..
         found = findings_of(error, ProjectFile, node, "")
     else:
         found = tuple(_secret_names(project))
-    placed = (_placed(f, file, position_of(node, start, split_path(f.path))) for f in found)
+    placed = (_placed(f, source.file, position_of(node, start, split_path(f.path))) for f in found)
     findings = tuple(placed)
     return (ProjectFile() if findings else project), findings
 

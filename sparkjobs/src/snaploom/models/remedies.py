@@ -349,7 +349,7 @@ SOURCES = {
         "A key that should be unique in a joined source is there more than once.",
         "The message shows such keys. Collect the rows by `transformations.groupBy`, remove the "
         "duplicates in a simpleVirtual source, correct the key, or exclude the join.",
-        see="how-to/many-rows-a-key.md",
+        see="how-to/expect-rows.md",
     ),
     "CheckFailed": Remedy(
         "The woven rows break one of `checks`, or `rootKey` is not unique.",

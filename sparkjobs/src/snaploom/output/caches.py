@@ -60,22 +60,18 @@ class KnownFiles(ApiModel):
     column: str | None = None
     """Name and type of their snapshot column."""
     values: tuple[Value, ...] = ()
-    """Its values."""
     files: tuple[str, ...]
-    """Their fingerprints."""
 
 
 class ListingDocument(ApiModel):
     """Facts about the files of one source."""
 
     format: int = LISTING_FORMAT
-    """Format of this document."""
     about: str
     """Hash over everything that decides how the files are read."""
     schemas: tuple[str, ...]
     """Schemas of files, as `StructType.json()` gives them."""
     known: tuple[KnownFiles, ...]
-    """The files."""
 
 
 class SourceListing:
@@ -210,11 +206,9 @@ class SubtreeCounts(ApiModel):
     """Row counts at one place inside a subtree."""
 
     number: Count
-    """Number of the node."""
     is_out: bool
     """After its joins, rather than before."""
     counts: dict[str, Count]
-    """Numbers by name."""
 
 
 class SubtreeFile(ApiModel):
@@ -223,26 +217,20 @@ class SubtreeFile(ApiModel):
     path: RelativePath
     """Key in the folder, such as `<sha256>/<run>-<attempt>/part-….parquet`."""
     bytes: Count
-    """Size."""
 
 
 class SubtreeDocument(ApiModel):
     """One folded subtree."""
 
     format: int = SUBTREE_FORMAT
-    """Format of this document."""
     signature: Hash
-    """Its name."""
     tool_version: str
     """Version of Snaploom that folded it."""
     spark_version: str
-    """Version of Spark that did."""
     columns: Annotated[str, MinLen(1)]
     """Its schema, as `StructType.json()` gives it."""
     counts: tuple[SubtreeCounts, ...]
-    """The proof of its joins."""
     files: tuple[SubtreeFile, ...]
-    """Its files, and no others."""
 
     @model_validator(mode="after")
     def _own(self) -> Self:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, starmap
 from typing import Annotated
 
@@ -114,6 +114,7 @@ def format_checkpoint(state: FolderState) -> bytes:
     """Format a state: a line with format and digest, one with the index, then records."""
     hashes = {h: n for n, h in enumerate(sorted(_hashes(state)))}
     lines = _lines(state)
+    ordered = state.timeline
     body = _Document(
         seq=state.seq,
         settings=state.settings,
@@ -126,8 +127,22 @@ def format_checkpoint(state: FolderState) -> bytes:
             for m in state.models
         ),
         hashes=tuple(hashes),
-        live=_live_columns(state, hashes),
-        ended=_ended_columns(state),
+        live=_Live(
+            time=tuple(v.time for v in ordered),
+            seq=tuple(v.seq for v in ordered),
+            created_at=tuple(v.created_at for v in ordered),
+            partition=tuple(v.partition for v in ordered),
+            schema_hash=tuple(hashes[v.schema_hash] for v in ordered),
+            model_hash=tuple(hashes[v.model_hash] for v in ordered),
+        ),
+        ended=_Ended(
+            time=tuple(e.time for e in state.ended),
+            partition=tuple(e.partition for e in state.ended),
+            published_seq=tuple(e.published_seq for e in state.ended),
+            seq=tuple(e.seq for e in state.ended),
+            rule=tuple(e.rule for e in state.ended),
+            deleted_at=tuple(e.deleted_at for e in state.ended),
+        ),
         records=tuple(lines),
     ).model_dump_json(by_alias=True, exclude_none=True)
     content = b"\n".join((body.encode(), *lines.values()))
@@ -159,13 +174,22 @@ def parse_checkpoint(document: bytes, seq: int, records: Records) -> FolderState
         raise ValueError("a version with a data model that it does not have")
     for number, line in found:
         records.remember_line(number, line)
+    rows = zip(
+        map(EpochNanos, parsed.ended.time),
+        parsed.ended.partition,
+        parsed.ended.published_seq,
+        parsed.ended.seq,
+        parsed.ended.rule,
+        map(EpochNanos, parsed.ended.deleted_at),
+        strict=True,
+    )
     return FolderState(
         seq=parsed.seq,
         settings=parsed.settings,
         identity=parsed.identity,
         reader_grace=parsed.reader_grace,
         versions={version.time: version for version in versions},
-        ended=tuple(_ended(parsed.ended)),
+        ended=tuple(starmap(Ended, rows)),
         revoked=frozenset(parsed.revoked),
         claims={claim.scope: claim for claim in parsed.claims},
         models=tuple(DataModelVersion(m.model_hash, m.first_seen, m.nodes) for m in parsed.models),
@@ -195,29 +219,6 @@ def _lines(state: FolderState) -> dict[int, bytes]:
     return dict(sorted(lines.items()))
 
 
-def _live_columns(state: FolderState, hashes: Mapping[str, int]) -> _Live:
-    ordered = state.timeline
-    return _Live(
-        time=tuple(v.time for v in ordered),
-        seq=tuple(v.seq for v in ordered),
-        created_at=tuple(v.created_at for v in ordered),
-        partition=tuple(v.partition for v in ordered),
-        schema_hash=tuple(hashes[v.schema_hash] for v in ordered),
-        model_hash=tuple(hashes[v.model_hash] for v in ordered),
-    )
-
-
-def _ended_columns(state: FolderState) -> _Ended:
-    return _Ended(
-        time=tuple(e.time for e in state.ended),
-        partition=tuple(e.partition for e in state.ended),
-        published_seq=tuple(e.published_seq for e in state.ended),
-        seq=tuple(e.seq for e in state.ended),
-        rule=tuple(e.rule for e in state.ended),
-        deleted_at=tuple(e.deleted_at for e in state.ended),
-    )
-
-
 def _versions(columns: _Live, hashes: Sequence[str]) -> Iterator[Version]:
     named = max((*columns.schema_hash, *columns.model_hash), default=-1)
     if named >= len(hashes):
@@ -232,19 +233,6 @@ def _versions(columns: _Live, hashes: Sequence[str]) -> Iterator[Version]:
         strict=True,
     )
     return starmap(Version, rows)
-
-
-def _ended(columns: _Ended) -> Iterator[Ended]:
-    rows = zip(
-        map(EpochNanos, columns.time),
-        columns.partition,
-        columns.published_seq,
-        columns.seq,
-        columns.rule,
-        map(EpochNanos, columns.deleted_at),
-        strict=True,
-    )
-    return starmap(Ended, rows)
 
 
 def newest_checkpoint(

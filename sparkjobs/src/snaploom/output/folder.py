@@ -77,7 +77,6 @@ class Run:
     run_id: str
     """From `layout.new_run_id`: part of every file name and entry."""
     tool_version: str
-    """Version of Snaploom."""
     clock: Callable[[], EpochNanos]
     """The time now; for reports and the age of leftovers; decides no order (rule P18)."""
     reached: Callable[[CrashPoint], None] = _pass_by
@@ -96,7 +95,6 @@ class FolderOwner:
     """An OutputDataset, as far as it is known."""
 
     output: str
-    """Its name."""
     namespace: str = ""
     """Empty where there is no cluster."""
     uid: str = ""

@@ -52,11 +52,9 @@ class Fault:
     """One difference from the folder as it was published."""
 
     kind: FaultKind
-    """Kind of the fault."""
     place: str
     """Key in the folder, or the folder of a snapshot."""
     message: str
-    """Description for people."""
     snapshot: EpochNanos | None = None
     """The snapshot concerned, where it is one."""
 

@@ -99,7 +99,9 @@ def collect_garbage(folder: Folder, garbage: Iterable[Garbage], run: Run) -> tup
     state = folder.revoke(_writers(doomed) - {run.run_id}, run)
     run.reached(CrashPoint.AFTER_REVOCATION)
     dead = [item for item in doomed if _is_dead(item, state, run)]
-    folder.forget(_versions(dead, state), run)
+    keys = (item.key for item in dead if item.kind is GarbageKind.TOMBSTONED)
+    found = filter(None, map(state.tombstone_of, keys))
+    folder.forget(list({one.published_seq: one for one in found}.values()), run)
     removed = []
     for item in dead:
         folder.store.delete([item.key])
@@ -120,12 +122,6 @@ def ended_at(store: ObjectStore, seq: int, recorded: EpochNanos) -> int:
     """When an entry that ended versions was written, by the store's clock if known (rule P18)."""
     info = store.head(layout.manifest_key(seq))
     return info.modified if info is not None else recorded
-
-
-def _versions(garbage: Iterable[Garbage], state: FolderState) -> list[TombstoneRecord]:
-    keys = (item.key for item in garbage if item.kind is GarbageKind.TOMBSTONED)
-    found = filter(None, map(state.tombstone_of, keys))
-    return list({one.published_seq: one for one in found}.values())
 
 
 def _writers(garbage: Iterable[Garbage]) -> set[str]:
@@ -235,7 +231,6 @@ class Swept:
     files: int = 0
     """Files of them, and those that dead runs left in staging."""
     bytes: int = 0
-    """Size of all these."""
     waiting: int = 0
     """Ended versions whose files stay for now."""
 
@@ -315,7 +310,6 @@ def _within(files: int, versions: Iterator[TombstoneRecord]) -> Iterator[Tombsto
 
 class _Position(ApiModel):
     versions: Count
-    """Their number."""
     seq: Count
     """Of the entry that ended the last of them."""
     deleted_at: Nanos

@@ -143,7 +143,6 @@ class Absence:
     time: str
     """Snapshot time, ISO 8601."""
     field_name: str
-    """Field of the output."""
     reason: str
     """Why, for machines: a reason of an exclusion, or `NOT_IN_MODEL`."""
     message: str

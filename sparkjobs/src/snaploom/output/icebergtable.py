@@ -68,7 +68,6 @@ class TableCommitted:
     """A commit of ours in the table's history."""
 
     run_id: str
-    """Run that made it."""
     commit: str
     """Hash of its meaning, in `commits/`."""
 
@@ -119,13 +118,11 @@ class TableChange:
     """Columns that the table must have, the partition's included, as `StructType.json()` gives it;
     empty where it stays as it is."""
     field_name: str
-    """The partition column."""
     added: Mapping[str, tuple[FileRecord, ...]]
     """New files, by value of the partition column; their paths are relative to the output."""
     ended: tuple[str, ...]
     """Values of the partition column whose files so far go."""
     summary: Mapping[str, str]
-    """The summary of the table's snapshot."""
 
 
 class TableLibrary(Protocol):
@@ -278,7 +275,6 @@ _PROPERTIES = re.compile(
 )
 """Properties of a table that name no class and no place; what is not known is refused."""
 _NAMED = frozenset({"write.metadata.path"})
-"""Of these, the one that names a place."""
 
 
 def _refuse_elsewhere(document: Mapping[str, JsonValue], name: str, uri: str) -> None:

@@ -51,9 +51,7 @@ class Work:
     folder: Folder
     """From `prepare_folder` or `open_folder`."""
     run: Run
-    """The run that publishes."""
     time: EpochNanos
-    """Snapshot time."""
     partition: str
     """Folder below `data/`."""
     attempt: str = field(default_factory=layout.new_attempt)
@@ -233,7 +231,6 @@ class SnapshotTarget:
     """A snapshot to publish, as planned."""
 
     time: EpochNanos
-    """Snapshot time."""
     partition: str
     """Folder below `data/`, escaped as Spark does: `snapshot_epoch=1577836800000`."""
     plan_hash: str
@@ -247,21 +244,16 @@ class WriteResult:
     """Report of the writer about the files that it put into staging."""
 
     rows: int
-    """Rows written."""
     schema: str
     """The schema as a JSON document, stored by its content."""
     sources: tuple[SourceSnapshot, ...] = ()
-    """The snapshot taken of each source."""
     excluded: tuple[Exclusion, ...] = ()
     """Sources that it does without."""
     joins: tuple[JoinMeasure, ...] = ()
-    """Counts at each join."""
     checks: tuple[CheckResult, ...] = ()
-    """Result of each expectation."""
     warnings: tuple[str, ...] = ()
     """Joins of which many rows had a NULL key, for people."""
     spark_version: str = ""
-    """Version of Spark."""
 
 
 Written = TypeVar("Written", bound=WriteResult)

@@ -66,7 +66,6 @@ class Removal:
     files: int = 0
     """Objects that were removed."""
     bytes: int = 0
-    """Their size."""
     left: tuple[str, ...] = ()
     """Keys of objects that Snaploom did not write."""
 
@@ -98,7 +97,9 @@ def remove_folder(store: ObjectStore, owner: FolderOwner, run: Run) -> Removal:
     removing.delete(_entries(store))
     # A run may have put files here until the log was gone.
     removing.delete(_data(store))
-    removing.delete(_table(store))
+    places = (VERSIONS, layout.COMMITS)
+    listed = [info for place in places for info in store.list(place)]
+    removing.delete([info for info in listed if _TABLE.fullmatch(info.key)])
     removing.delete(_record(store))
     store.prune(layout.DATA)
     left = _left(store)
@@ -259,13 +260,6 @@ def _data(store: ObjectStore) -> Iterator[ObjectInfo]:
 def _entries(store: ObjectStore) -> list[ObjectInfo]:
     listed = [i for i in store.list(layout.MANIFEST) if layout.sequence_of(i.key) is not None]
     return sorted(listed, key=lambda info: info.key)
-
-
-def _table(store: ObjectStore) -> list[ObjectInfo]:
-    """Objects of the output's table beside its data: versions, lists of files, commits."""
-    places = (VERSIONS, layout.COMMITS)
-    listed = [info for place in places for info in store.list(place)]
-    return [info for info in listed if _TABLE.fullmatch(info.key)]
 
 
 def _record(store: ObjectStore) -> list[ObjectInfo]:

@@ -50,7 +50,6 @@ class Proven:
     time: EpochNanos
     partition: str
     run_id: str
-    """The run that wrote it."""
     files: tuple[FileRecord, ...]
     rows: int
     schema: str

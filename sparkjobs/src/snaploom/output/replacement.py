@@ -35,7 +35,6 @@ class Rewrite:
     rows: int
     """Rows in them, counted from the files."""
     spark_version: str = ""
-    """Version of Spark."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +42,7 @@ class Replaced:
     """The new version is live, and the old one has ended."""
 
     record: SnapshotRecord
-    """The new version."""
     ended: TombstoneRecord
-    """The old version."""
 
 
 def replace_version(

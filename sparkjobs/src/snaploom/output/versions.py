@@ -24,7 +24,6 @@ class VersionChoice:
     """One version of a snapshot."""
 
     time: EpochNanos
-    """Snapshot time."""
     manifest: int | None = None
     """Sequence number as of which it is read; None for the newest."""
     is_dry_run: bool = False

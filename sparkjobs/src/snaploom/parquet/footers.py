@@ -321,7 +321,6 @@ class PublishedFooter:
     """Content of the footer of a published file."""
 
     rows: int
-    """Rows of the file."""
     schema: str | None
     """Its schema, as `StructType.json()` gives it; None where Spark did not write it."""
 

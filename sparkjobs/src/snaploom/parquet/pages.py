@@ -51,9 +51,7 @@ class Column:
     """A footer's metadata of a column of one row group."""
 
     start: int
-    """Where its pages begin."""
     end: int
-    """Where they end."""
     is_text: bool
     """Whether its values have lengths of their own."""
     codec: str
@@ -67,7 +65,6 @@ class Page:
     kind: int
     """0 and 3: data; 2: dictionary; 1: index."""
     start: int
-    """Where its content begins."""
     packed: int
     """Bytes of the content."""
     unpacked: int
@@ -75,7 +72,6 @@ class Page:
     values: int
     """Number of values, NULLs among them."""
     encoding: int
-    """How they are encoded."""
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,7 @@ class Bundle(ApiModel):
 
     format: int = BUNDLE_FORMAT
     output_dataset: OutputDataset | None = None
-    """The output to weave."""
     skipping_index: SkippingIndex | None = None
-    """The index to build."""
     indexed_output: OutputDataset | None = None
     """The output whose published files the index is about; only for bundles of an index."""
     data_sources: Annotated[tuple[DataSource, ...], MaxLen(4000)] = ()

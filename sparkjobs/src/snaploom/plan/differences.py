@@ -49,7 +49,6 @@ class Difference:
     """As it would be; empty where nothing would be left."""
     effect: str
     is_refused: bool = False
-    """Whether a run would refuse it."""
 
     @property
     def document(self) -> JsonValue:

@@ -480,15 +480,11 @@ def published_mermaid(model: PublishedModel) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _lines_of(node: PublishedNode) -> tuple[str, ...]:
+def _mermaid_lines_of(node: PublishedNode) -> str:
     name = node.field_name or node.source
     shown = name if name == node.source else f"{name}: {node.source}"
     found = f"left out: {node.left_out}" if node.left_out else node.taken
-    return tuple(filter(None, (shown, found)))
-
-
-def _mermaid_lines_of(node: PublishedNode) -> str:
-    return "<br/>".join(map(_mermaid_text, _lines_of(node)))
+    return "<br/>".join(map(_mermaid_text, tuple(filter(None, (shown, found)))))
 
 
 def _edge(node: PublishedNode) -> str:

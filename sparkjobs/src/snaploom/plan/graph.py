@@ -174,7 +174,6 @@ class _Network(nx.Graph):  # type: ignore[misc]  # networkx has no types
     _NO_DATA: ClassVar[dict[str, object]] = {}
 
     def edge_attr_dict_factory(self) -> dict[str, object]:
-        """The data of a new edge."""
         return self._NO_DATA
 
 

@@ -92,7 +92,7 @@ def _thinned(
     tiers: Sequence[Tier], times: Sequence[EpochNanos], now: EpochNanos, periods: IntervalSequence
 ) -> list[EpochNanos]:
     """Of ascending times, those that are older than a tier's age and not the first of a period."""
-    limits = [(_from_when(tier, now, periods.zone), tier) for tier in tiers]
+    limits = [(minus_bounded(now, tier.older_than, periods.zone), tier) for tier in tiers]
     found: list[EpochNanos] = []
     for aged, tier in sorted(limits, key=lambda one: -one[0]):
         own = Intervals(periods.start, length_of(tier.keep_one_every), periods.zone)
@@ -100,10 +100,6 @@ def _thinned(
         found += gone
         times = [time for time in times if time not in gone]
     return found
-
-
-def _from_when(tier: Tier, now: EpochNanos, zone: str) -> EpochNanos:
-    return minus_bounded(now, tier.older_than, zone)
 
 
 def _not_first(

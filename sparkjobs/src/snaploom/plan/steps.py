@@ -214,10 +214,8 @@ Visit = Mapping[str, EpochNanos]
 def recurring_subtrees(tree: JoinTree, visits: Sequence[Visit]) -> tuple[Mapping[int, int], ...]:
     """For each visit, the subtrees to keep: their signatures, by the number of their top.
 
-    Args:
-        tree: the join tree.
-        visits: the snapshots to weave, in the order of work. A source that is missing, and its
-            descendants, are left out of its visit.
+    Visits are in the order of work. A source that is missing, and its descendants, are left out of
+    its visit.
 
     Returns:
         Equal values in two visits mean the same subtree of the same snapshots.

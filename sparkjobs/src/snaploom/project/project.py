@@ -105,7 +105,6 @@ class Project:
     """
 
     def __init__(self, declarations: Declarations) -> None:
-        """Made by `load`."""
         self._declarations = declarations
 
     @property

@@ -66,7 +66,18 @@ class UnexpectedFault(SnaploomError):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Carry out a Bundle and write its Report; returns the exit code."""
-    asked = _parser().parse_args(arguments)
+    parser = argparse.ArgumentParser(description="Carry out one run that the operator submitted.")
+    parser.add_argument(
+        "--bundle", required=True, type=Path, help="bundle.json, or the folder that it is in"
+    )
+    parser.add_argument("--uid", required=True, help="UID of the resource")
+    parser.add_argument("--run-id", required=True, help="name of the run")
+    parser.add_argument("--attempt", type=int, default=0, help="which attempt this is")
+    parser.add_argument(
+        "--action", type=_action, default=RunAction.RUN, help="run (the default) or delete"
+    )
+    parser.add_argument("--report", required=True, help="configmap:NAMESPACE/NAME or file:PATH")
+    asked = parser.parse_args(arguments)
     remember_environment(os.environ)
     started = now()
     identity = RunIdentity(asked.run_id, asked.uid, asked.attempt)
@@ -102,21 +113,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return report_exit_code(report)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="Carry out one run that the operator submitted.")
-    parser.add_argument(
-        "--bundle", required=True, type=Path, help="bundle.json, or the folder that it is in"
-    )
-    parser.add_argument("--uid", required=True, help="UID of the resource")
-    parser.add_argument("--run-id", required=True, help="name of the run")
-    parser.add_argument("--attempt", type=int, default=0, help="which attempt this is")
-    parser.add_argument(
-        "--action", type=_action, default=RunAction.RUN, help="run (the default) or delete"
-    )
-    parser.add_argument("--report", required=True, help="configmap:NAMESPACE/NAME or file:PATH")
-    return parser
-
-
 def _action(text: str) -> RunAction:
     return RunAction(text.capitalize())
 
@@ -146,8 +142,6 @@ def _sink(text: str, owner: Owner, identity: RunIdentity) -> ReportSink:
 
 
 def _in_cluster(owner: Owner, identity: RunIdentity) -> OpenLease:
-    """Leases in the namespace of a resource."""
-
     def lease(folder: Folder, run: Run) -> ClusterLease:
         return ClusterLease(folder.store.uri, owner, identity, run.clock)
 
@@ -192,7 +186,6 @@ def _carried_out(
 
 
 def _ended_by(error: SnaploomError, work: Work) -> Report:
-    """The Report so far, ended by an error."""
     running = work.running.report
     end = unstarted_report(running.output, work.started, error)
     names = ("phase", "findings", "message", "reason", "retryable")

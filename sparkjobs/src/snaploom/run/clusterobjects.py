@@ -82,15 +82,6 @@ class ClusterLease:
         clock: Callable[[], EpochNanos],
         connect: Callable[[], CoordinationV1Api] = connect_leases,
     ) -> None:
-        """Nothing is asked of the cluster yet.
-
-        Args:
-            folder_uri: as its store gives it.
-            owner: the OutputDataset; its namespace has the Lease.
-            identity: the run as its submitter knows it, for people.
-            clock: the time that is written, for people too.
-            connect: reaches the cluster.
-        """
         self._folder_uri = folder_uri
         self._name = lease_name(folder_uri)
         self._owner = owner
@@ -256,7 +247,6 @@ class ConfigMapReport:
         identity: RunIdentity,
         connect: Callable[[], CoreV1Api],
     ) -> None:
-        """Nothing is asked of the cluster yet."""
         self._place = place
         self._owner = owner
         self._identity = identity
@@ -314,7 +304,6 @@ class ConfigMapReport:
         return found
 
     def _put(self, api: CoreV1Api, data: dict[str, str]) -> bool:
-        """Whether it is written; not when somebody else was faster."""
         place, last = self._place, self._last
         try:
             if last is None:

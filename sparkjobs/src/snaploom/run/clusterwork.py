@@ -44,7 +44,6 @@ class Work:
     """Context that all actions share."""
 
     started: EpochNanos
-    """When the run began."""
     interruption: Interruption
     """Whether somebody asked to stop."""
     running: RunningReport
@@ -155,12 +154,7 @@ def delete_index(bundle: Bundle, work: Work) -> Report:
 
 
 def facts_of(description: Description, report: IndexReport | None = None) -> IndexFacts:
-    """The facts of a description for a status.
-
-    Args:
-        description: of the index.
-        report: what was done to it.
-    """
+    """The facts of a description for a status."""
     coverage, state = description.coverage, description.state
     newest = max(state.refreshed_at, state.checked_at)
     return IndexFacts(

@@ -30,9 +30,8 @@ _PIECE = 1024 * 1024
 def install_jar(jar: DriverJar, repository: str = "") -> DriverJar:
     """Put the jar of a driver into the cache; nothing is fetched where it is there.
 
-    Args:
-        jar: the driver; without a hash whatever jar is found is taken, and its hash is new.
-        repository: folder or URL of a repository; empty for Spark's resolution.
+    Without a hash, any jar that is found is taken, and its hash is new. `repository` is a folder or
+    URL; empty for Spark's resolution.
 
     Returns:
         The driver with the hash of its jar.

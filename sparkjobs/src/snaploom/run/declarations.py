@@ -252,8 +252,7 @@ class BundleFile:
     def parse(self, uid: str) -> Bundle:
         """The Bundle.
 
-        Args:
-            uid: of the resource that it must be of; one in the Bundle must be the same.
+        `uid` must be that of the Bundle, where it has one.
 
         Raises:
             FormatTooNew: a newer Snaploom wrote it (rule P8).
@@ -320,10 +319,6 @@ def _file_in(folder: Path) -> Path:
 
 def refuse_invalid(bundle: Bundle, allow: Allowances = NO_ALLOWANCES) -> tuple[Finding, ...]:
     """Stop if anything about a Bundle is wrong; else the warnings about it.
-
-    Args:
-        bundle: what the operator sent.
-        allow: what it may use beyond the built-in lists.
 
     Raises:
         NoUniqueJoinTree: every error is an ambiguous or unreachable join tree.

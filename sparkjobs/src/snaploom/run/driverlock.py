@@ -112,10 +112,6 @@ def hash_of(file: Path) -> str:
 def verified_jar(jar: DriverJar, lock: Path) -> Path:
     """The jar of a driver, whose bytes are those that a lock file names.
 
-    Args:
-        jar: the driver.
-        lock: the file that names it.
-
     Raises:
         ArgumentInvalid: it is not on this machine, or is another one.
     """
@@ -153,9 +149,6 @@ def install_hint(jar: DriverJar) -> str:
 
 def jars_for(loaded: Loaded) -> tuple[Path, ...]:
     """The jars of locked drivers that some sources need, verified; none where nothing is locked.
-
-    Args:
-        loaded: the declarations.
 
     Raises:
         ArgumentInvalid: a lock file cannot be read, or a jar is not what it names.

@@ -20,11 +20,6 @@ from snaploom.models.outputdataset import OutputDataset
 def folder_of(name: str, paths: Sequence[Path], choice: VariableChoice) -> str:
     """URI of the folder of an output; what else is declared is not judged.
 
-    Args:
-        name: of the OutputDataset.
-        paths: files and folders with declarations.
-        choice: environment and variables.
-
     Raises:
         InvalidDeclarations: there is no such output, or more than one.
     """

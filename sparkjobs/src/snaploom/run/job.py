@@ -122,11 +122,7 @@ def run_in_group(
 ) -> Result:
     """Run `work` in a thread of its own, whose Spark jobs end with an interruption.
 
-    Args:
-        work: enters the group before it starts jobs.
-        group: of its jobs.
-        interruption: from `signal_handlers`.
-        on_tick: called several times a second from this thread.
+    `work` enters the group before it starts jobs; `on_tick` is called several times a second.
 
     Raises:
         Interrupted: somebody asked to stop: whatever goes wrong then goes wrong because of it.
@@ -147,17 +143,13 @@ class Job:
     """The caller's decisions about a run."""
 
     now: EpochNanos
-    """The instant of planning."""
     clock: Callable[[], EpochNanos]
-    """The wall clock, for reports."""
     emit: EmitEvent
-    """Takes the events."""
     interruption: Interruption = field(default_factory=Interruption)
     """Whether somebody asked to stop."""
     group: JobGroup = field(default_factory=JobGroup)
     """The Spark jobs of the work under way."""
     options: RunOptions = AS_DECLARED
-    """Deviations of the run from its declarations."""
     lease: OpenLease | None = None
     """Where leases are kept; None for a run that need not know of others."""
     terms: LeaseTerms = TERMS

@@ -46,9 +46,7 @@ class RunIdentity:
     """
 
     run_id: str
-    """Name of the run and of its application."""
     uid: str
-    """UID of the resource."""
     attempt: int
     """Which attempt this is, as its submitter counts them."""
 
@@ -81,7 +79,6 @@ class EventLines:
     """A line for every event but those that come several times a second."""
 
     def __init__(self) -> None:
-        """No event was shown yet."""
         self._place = ""
         self._outputs: dict[str, EventLines] = {}
 
@@ -245,7 +242,6 @@ class JobLog:
 
     is_json: bool
     run: str = ""
-    """Name of the run."""
     resource: str = ""
     """`Kind/namespace/name` of the resource, as the operator's lines have it."""
     stream: TextIO | None = None
@@ -254,22 +250,14 @@ class JobLog:
 
     @classmethod
     def of(cls, environment: Mapping[str, str], run: str, owner: Owner | None = None) -> JobLog:
-        """The log in the form that an environment asks for.
-
-        Args:
-            environment: of the process.
-            run: name of the run.
-            owner: the resource; None before it is known.
-        """
+        """The log in the form that an environment asks for."""
         resource = "" if owner is None else f"{owner.kind}/{owner.namespace}/{owner.name}"
         return cls(environment.get(LOG_FORMAT_VARIABLE, "").lower() == "json", run, resource)
 
     def write(self, *lines: str, reason: str = "") -> None:
         """Write lines; a closed stream is ignored.
 
-        Args:
-            lines: each is one message, even where it has several lines.
-            reason: stable CamelCase reason, where there is one.
+        Each of `lines` is one message, even where it has several lines.
         """
         # `spark-submit` reads these lines, and is gone once its pod is terminated; the Report is
         # written all the same.
@@ -282,17 +270,13 @@ class JobLog:
 
     def _object(self, line: str, reason: str) -> str:
         moment = EpochNanos(self.clock() // NANOS_PER_MILLISECOND * NANOS_PER_MILLISECOND)
+        begins = line.replace(":", " ").partition(" ")[0]
         entry = {
             "time": format_instant(moment),
-            "level": _level(line),
+            "level": begins if begins in _LEVELS else "info",
             "logger": JOB_LOGGER,
             "message": line,
         }
         about = {"resource": self.resource, "run": self.run, "reason": reason}
         known = entry | {name: value for name, value in about.items() if value}
         return json_visible(json.dumps(known, ensure_ascii=False))
-
-
-def _level(line: str) -> str:
-    begins = line.replace(":", " ").partition(" ")[0]
-    return begins if begins in _LEVELS else "info"

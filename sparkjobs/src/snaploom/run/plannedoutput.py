@@ -94,14 +94,8 @@ def plan_output(
 ) -> Planned:
     """Plan one output as far as its declarations allow; only faults of Snaploom are raised.
 
-    Args:
-        declarations: holds the output.
-        name: of the OutputDataset.
-        moment: the instant of planning.
-        offline: plan the join tree only; Spark is not started.
-        limit: snapshots to publish at most.
-        strict: whether a root without any snapshot is a failure in any case.
-        open_session: gives the session; None for that of this process.
+    `offline` plans the join tree only, without Spark. `strict` makes a root without any snapshot a
+    failure in any case.
     """
     planned = Planned(name, project=declarations.loaded.project)
     try:

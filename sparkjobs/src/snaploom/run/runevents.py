@@ -43,7 +43,6 @@ class ReadColumns:
     schema: str
     """As they were read."""
     time: EpochNanos
-    """Time of the snapshot that was read."""
     below: Mapping[str, ReadColumns] = field(default_factory=dict)
     """Sources of a virtual source, by alias."""
 
@@ -69,11 +68,8 @@ class Estimate:
     """About what some snapshots will take; None where nothing published shows it."""
 
     snapshots: int
-    """Snapshots that are due."""
     rows: int | None = None
-    """Rows in all of them."""
     bytes: int | None = None
-    """Bytes of their files."""
     seconds: float | None = None
     """Wall time of weaving and publishing them."""
 
@@ -100,10 +96,6 @@ def estimate_of(state: FolderState, due: int) -> Estimate:
 
     Rows and bytes are the mean of what is published. The time of a snapshot is the median of that
     between two publications of one run, which wove one right after the other.
-
-    Args:
-        state: what is published.
-        due: snapshots to publish.
     """
     known = sorted(state.snapshots, key=lambda record: record.created_at)[-_LOOKED_AT:]
     if not known:
@@ -189,9 +181,7 @@ class ManifestRead:
     """State of the folder after a publication of this run."""
 
     manifest: ManifestPointer
-    """Where the record is."""
     newest: LatestSnapshot | None
-    """The newest published snapshot."""
     published: tuple[PublishedSnapshot, ...]
     """The newest published snapshots, newest first, as far as a status has room."""
     count: int
@@ -218,7 +208,6 @@ class IndexFollowed:
     """A skipping index knows what was published."""
 
     label: str
-    """The resource."""
     done: tuple[str, ...]
     """Changes to it, in a few words each."""
 

@@ -60,7 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _print(error_lines(error))
             return error.exit_code
         declarations = read_declarations(asked.config, allow, choice)
-        followed = _followed(declarations)
+        outputs = declarations.output_names
+        followed = frozenset(
+            name for output in outputs for name in indexes_on_publish(declarations, output)
+        )
         others = [name for name in index_names(declarations) if name not in followed]
         try:
             places = [place_of_resource(declarations, name) for name in others]
@@ -111,14 +114,6 @@ def _positive(text: str) -> int:
     if number < 1:
         raise ValueError("expected a number from 1")
     return number
-
-
-def _followed(declarations: Declarations) -> frozenset[str]:
-    """Names of the indexes that follow the publications of an output of these files."""
-    outputs = declarations.output_names
-    return frozenset(
-        name for output in outputs for name in indexes_on_publish(declarations, output)
-    )
 
 
 def _apply(place: IndexedPlace, interruption: Interruption) -> Report:

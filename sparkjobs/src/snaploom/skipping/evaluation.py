@@ -51,7 +51,6 @@ class ClauseReport:
     unserved: tuple[str, ...]
     """Why indexes, or none, did not answer; empty where one did and none failed."""
     parts: tuple[ClauseReport, ...] = ()
-    """Reports of the parts of an AND or OR."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,6 @@ class _Evaluator:
     files: FileTable
 
     def clause(self, predicate: Predicate) -> tuple[Mask, ClauseReport]:
-        """The files that a part needs, and the report about it."""
         match predicate:
             case And(parts) | Or(parts):
                 return self._joined(predicate, parts)
@@ -132,7 +130,6 @@ class _Evaluator:
         return self._reported(leaf, keep, tuple(served), tuple(unserved))
 
     def _answer(self, index: IndexDefinition, leaf: Leaf) -> Mask | str:
-        """Files that a leaf needs by one index, or why that index does not serve it."""
         try:
             return self._needed(index, leaf)
         except KeyError as absent:

@@ -100,11 +100,8 @@ class SqlPlace:
     resource: str | None
     """`Kind/name` of the resource, where there is one."""
     path: str | None
-    """Field path of the text."""
     error: type[SnaploomError]
-    """Class of the error."""
     expected: str
-    """Expected text."""
     about: str = ""
     """End of the message, in brackets."""
     varying: frozenset[Determinism] = frozenset()

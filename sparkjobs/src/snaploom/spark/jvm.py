@@ -76,7 +76,6 @@ class HadoopClient:
     """Hadoop's classes, and the configuration with which its file systems are opened."""
 
     gateway: JavaGateway
-    """To the JVM."""
     configuration: Callable[[], JavaObject]
     """Gives a new `org.apache.hadoop.conf.Configuration`."""
 

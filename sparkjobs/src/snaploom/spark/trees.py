@@ -141,9 +141,7 @@ class Scope:
     """Allowed constructs at a place."""
 
     kinds: frozenset[Kind]
-    """Kinds of functions."""
     is_query: bool = False
-    """Whether it is a query, and not an expression."""
     relations: frozenset[str] | None = frozenset()
     """Names that a query may read, in lower case; None for any."""
     columns: frozenset[str] | None = None
@@ -179,11 +177,9 @@ class Node:
     parent: int
     """Place of the node that holds it; -1 for the root."""
     field: str
-    """Name of the field that holds it."""
     kind: str
     """Class without Spark's package and without what is inside the class."""
     fields: Mapping[str, object]
-    """Values of the other fields."""
 
 
 @dataclass(frozen=True, slots=True)

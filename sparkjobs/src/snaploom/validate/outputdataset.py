@@ -302,10 +302,21 @@ _MODEL = "spec.dataModel"
 
 def output_findings(output: OutputDataset, scope: Scope) -> Findings:
     """Everything that is wrong with one output, references included; not its join tree."""
+    model, folder = output.spec.data_model, output.spec.output_folder
+    lists = [
+        (model.root_data_source.root_key, f"{_MODEL}.rootDataSource.rootKey"),
+        (folder.cluster_by, "spec.outputFolder.clusterBy"),
+    ]
+    lists.extend(
+        (other.group_by, f"{_MODEL}.otherDataSources[{index}].transformations.groupBy.fieldNames")
+        for index, other in enumerate(model.other_data_sources)
+    )
     return (
         *_sources(output, scope),
         *_field_names(output),
-        *_column_lists(output),
+        *tuple(
+            finding for names, path in lists for finding in duplicate_findings(names, output, path)
+        ),
         *output_column_findings(output, scope),
         *_relationships(output, scope),
         *filter_findings(output, scope),
@@ -375,21 +386,6 @@ def _name_taken(output: OutputDataset, name: str, by: str, path: str) -> Finding
         found=name,
         expected="a name of its own, ignoring case",
         hint="choose another fieldName",
-    )
-
-
-def _column_lists(output: OutputDataset) -> Findings:
-    model, folder = output.spec.data_model, output.spec.output_folder
-    lists = [
-        (model.root_data_source.root_key, f"{_MODEL}.rootDataSource.rootKey"),
-        (folder.cluster_by, "spec.outputFolder.clusterBy"),
-    ]
-    lists.extend(
-        (other.group_by, f"{_MODEL}.otherDataSources[{index}].transformations.groupBy.fieldNames")
-        for index, other in enumerate(model.other_data_sources)
-    )
-    return tuple(
-        finding for names, path in lists for finding in duplicate_findings(names, output, path)
     )
 
 

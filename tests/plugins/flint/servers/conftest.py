@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from support.servers.opensearchserver import running_opensearch
-from support.skipping.fakeopensearch import FakeOpenSearch, serving
-from support.skipping.opensearches import options_of, unused_name
+from support.skipping.fakeopensearch import FakeOpenSearch, options_of, serving, unused_name
 
 from snaploom.plugins.flint.client import OpenSearchClient
 from snaploom.plugins.flint.store import OpenSearchIndexStore

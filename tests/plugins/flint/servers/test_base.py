@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from support.skipping.opensearches import a_definition, price_rows
+from support.skipping.fakeopensearch import a_definition, price_rows
 
 from snaploom.errors import StatementInvalid
 from snaploom.plugins.flint.client import OpenSearchClient

@@ -1,7 +1,7 @@
 """Reading, writing and Flint's client, over the real OpenSearch and the fake."""
 
 import pytest
-from support.skipping.opensearches import options_of, unused_name
+from support.skipping.fakeopensearch import options_of, unused_name
 
 from snaploom.errors import IndexAlreadyExists, IndexNotFound, StatementInvalid
 from snaploom.plugins.flint.client import OpenSearchClient

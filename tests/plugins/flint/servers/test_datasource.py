@@ -7,7 +7,7 @@ from itertools import chain
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
-from support.skipping.opensearches import options_of, unused_name
+from support.skipping.fakeopensearch import options_of, unused_name
 
 from snaploom.plugins.flint.client import OpenSearchClient
 from snaploom.plugins.flint.datasource import register

@@ -9,7 +9,7 @@ import pytest
 from support.servers.awssignature import Account
 from support.servers.certificates import Authority
 from support.servers.guardedproxy import guarded_proxy
-from support.skipping.opensearches import a_definition, options_of, price_rows, unused_name
+from support.skipping.fakeopensearch import a_definition, options_of, price_rows, unused_name
 
 from snaploom.errors import IndexNotPossible
 from snaploom.plugins.flint.client import IndexStoreFailed, OpenSearchClient

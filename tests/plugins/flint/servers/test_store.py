@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from support.skipping.opensearches import a_definition, an_index, price_rows, rows_of, unused_name
+from support.skipping.fakeopensearch import a_definition, an_index, price_rows, rows_of, unused_name
 
 from snaploom.errors import IndexAlreadyExists, IndexUnreadable
 from snaploom.models.common import EpochNanos

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.servers.certificates import Authority
 from support.servers.guardedproxy import Request, guarded_proxy
-from support.skipping.opensearches import unused_name
+from support.skipping.fakeopensearch import unused_name
 
 from snaploom.errors import IndexNotPossible
 from snaploom.plugins.flint.client import IndexStoreFailed, OpenSearchClient

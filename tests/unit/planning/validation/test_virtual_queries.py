@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.declared.sources import READ_TIME, a_source, files
 from support.declared.virtualsources import HOSTILE, at_any_time, over
-from support.runner.budget import within_work
+from support.runner.proofscope import within_work
 
 from snaploom.models.common import EpochNanos
 from snaploom.models.findings import Finding

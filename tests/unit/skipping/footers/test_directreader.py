@@ -1,18 +1,25 @@
 """Which files are read without Spark, and what is found in them."""
 
+import time
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.terms import column_term, expression_term
+from snaploom.skipping.spark.builds.filerows import piece_sizes
 from snaploom.skipping.spark.builds.footers import DirectReader, FooterTerm
 from snaploom.skipping.spark.builds.scan import Scanned
-from snaploom.skipping.spark.relations.hadoop import FileState
+from snaploom.skipping.spark.relations.hadoop import (
+    LOCAL_GRANULARITY,
+    FileState,
+    wait_until_settled,
+)
 
 TIMES = [datetime(2020, 1, 2, 3, 4, 5, 678901, UTC), datetime(1999, 1, 1, tzinfo=UTC)]
 
@@ -143,3 +150,33 @@ def test_expressions_and_large_decimals_need_spark() -> None:
     assert reader("VALUE_SET", "decimal(19,2)", "c") is not None
     lower = IndexDefinition("i1", "VALUE_SET", (expression_term("l", "string", "lower(c)"),))
     assert DirectReader.of([lower], {}, is_case_sensitive=False) is None
+
+
+MIB = 1 << 20
+
+
+def test_small_files_are_built_a_thousand_at_once() -> None:
+    assert list(piece_sizes([1000] * 2500)) == [1000, 1000, 500]
+
+
+def test_large_files_are_built_a_few_at_once() -> None:
+    assert list(piece_sizes([128 * MIB] * 150)) == [64, 64, 22]
+    assert list(piece_sizes([MIB] * 600)) == [512, 88]
+
+
+def test_no_files_are_no_piece() -> None:
+    assert list(piece_sizes([])) == []
+
+
+def test_a_file_written_just_now_is_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "new").touch()
+    modified = (tmp_path / "new").stat().st_mtime_ns // 1_000_000
+    wait_until_settled(LOCAL_GRANULARITY, np.array([modified]))
+    assert time.time() * 1000 >= modified + LOCAL_GRANULARITY
+
+
+def test_a_file_from_the_future_is_not_waited_for() -> None:
+    started = time.monotonic()
+    in_an_hour = int(time.time() * 1000) + 3_600_000
+    wait_until_settled(LOCAL_GRANULARITY, np.array([in_an_hour]))
+    assert time.monotonic() - started < 3600

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from obstore.store import MemoryStore
 from support.skipping.faketarget import FakeTarget, as_rows
-from support.skipping.indexprocesses import DEADLINE, POINTS, SPAWN, folder_store, refresh_and_die
+from support.skipping.indexstores import DEADLINE, POINTS, SPAWN, folder_store, refresh_and_die
 from support.storage.faultystore import Fault, FaultyStore, times
 
 from snaploom.errors import (

@@ -21,6 +21,7 @@ from snaploom.skipping.spark.optimizer.requests import (
 )
 from snaploom.skipping.spark.optimizer.translation.catalyst import predicate
 from snaploom.skipping.spark.relations.fingerprint import SETTINGS, columns, fingerprint
+from snaploom.skipping.spark.relations.janino import cause_of
 
 
 def schema(**types: str) -> dict[str, object]:
@@ -169,3 +170,23 @@ def test_invalid_key_service_is_reported_once_and_fails_nothing(
     assert decider.counting.read().errors == 0
     (record,) = caplog.records
     assert "names a key management service that is not registered here" in record.getMessage()
+
+
+WORKER = """
+  An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "worker.py", line 598, in read_single_udf
+    f, return_type = read_command(pickleSer, udf)
+                     ^^^^^^^^^^^^
+ModuleNotFoundError: No module named 'snaploom'
+"""
+
+
+def test_an_error_in_a_worker_is_what_the_worker_raised() -> None:
+    raised = "a Python worker of Spark raised ModuleNotFoundError: No module named 'snaploom'"
+    assert cause_of(RuntimeError(WORKER)) == raised
+
+
+def test_other_errors_are_their_first_line() -> None:
+    assert cause_of(RuntimeError("\n  no such file\n\tat a.B")) == "no such file"
+    assert cause_of(RuntimeError("")) == "RuntimeError"

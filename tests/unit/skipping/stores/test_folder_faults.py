@@ -11,8 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
 from support.runner.quick import examples
-from support.skipping.indexprocesses import DEADLINE, SPAWN, commit_many
-from support.skipping.indexstores import committed, contents, definition, write
+from support.skipping.indexstores import (
+    DEADLINE,
+    SPAWN,
+    commit_many,
+    committed,
+    contents,
+    definition,
+    write,
+)
 from support.storage.faultystore import Fault, FaultyStore, times
 
 from snaploom.errors import FolderNotWritable, IndexUnreadable, StorageError

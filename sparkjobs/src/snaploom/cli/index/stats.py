@@ -7,7 +7,6 @@ from typing import Annotated
 
 from cyclopts import Parameter
 from pydantic import JsonValue
-from rich.console import Console
 
 from snaploom.cli.console import OutputForm, print_json, result_console
 from snaploom.cli.index.options import base_of, declared_places
@@ -51,7 +50,9 @@ def stats(
     if not used:
         console.print("No skipping index is kept here.")
     for each in used:
-        _show(each, console)
+        console.print(_label(each), markup=False)
+        for name, value in _facts(each):
+            console.print(f"  {name + ':':<10} {value}", markup=False)
     return 0
 
 
@@ -106,12 +107,6 @@ def _sums(recorded: Recorded) -> JsonValue:
         "lastUsed": _instant(usage.last_used),
         "whyNot": dict(_by_count(usage)),
     }
-
-
-def _show(used: UsedIndex, console: Console) -> None:
-    console.print(_label(used), markup=False)
-    for name, value in _facts(used):
-        console.print(f"  {name + ':':<10} {value}", markup=False)
 
 
 def _facts(used: UsedIndex) -> list[tuple[str, str]]:

@@ -70,7 +70,6 @@ class AdviceRequest:
     location: str = ""
     """Folder for the index; by default one beside the files."""
     files: int = FILES
-    """Files to read."""
     seed: int = 0
     """The same advice again for the same seed and files."""
 
@@ -134,7 +133,6 @@ def _chosen(listed: pa.Table, files: int, seed: int) -> pa.Table:
 def _terms(
     target: SparkTarget, queries: Sequence[Query], is_asked: bool
 ) -> tuple[tuple[Term, ...], tuple[str, ...]]:
-    """Terms to examine, and those left out with reasons."""
     spoken = {term for query in queries for term in query.terms}
     if queries and not spoken:
         raise IndexNotPossible(
@@ -195,16 +193,6 @@ def _sample(
     rows: pa.Table,
     seed: int,
 ) -> dict[Term, pa.Array]:
-    counted = _row_count(rows, candidates)
-    paths = rows.column("path").to_pylist() if rows.num_rows else []
-    spellings = [url_encoded(path) for path in paths]
-    spellings += [each.replace("file:/", "file:///", 1) for each in spellings]
-    frame = relation.only([xxhash64(each.encode(), "string") for each in spellings] or [0])
-    table = sampled(frame, [relation.columns[term.key] for term in terms], counted, ROWS, seed)
-    return {term: kept_column(table, number, term) for number, term in enumerate(terms)}
-
-
-def _row_count(rows: pa.Table, candidates: Sequence[IndexDefinition]) -> int:
     counts = [0]
     for index in candidates if rows.num_rows else ():
         if index.type != PARTITION:
@@ -212,7 +200,13 @@ def _row_count(rows: pa.Table, candidates: Sequence[IndexDefinition]) -> int:
             counts.append(
                 sum(each or 0 for name in columns for each in rows.column(name).to_pylist())
             )
-    return max(counts)
+    counted = max(counts)
+    paths = rows.column("path").to_pylist() if rows.num_rows else []
+    spellings = [url_encoded(path) for path in paths]
+    spellings += [each.replace("file:/", "file:///", 1) for each in spellings]
+    frame = relation.only([xxhash64(each.encode(), "string") for each in spellings] or [0])
+    table = sampled(frame, [relation.columns[term.key] for term in terms], counted, ROWS, seed)
+    return {term: kept_column(table, number, term) for number, term in enumerate(terms)}
 
 
 def analyzed(target: SparkTarget) -> tuple[Sequence[str], Sequence[tuple[str, ...]]]:

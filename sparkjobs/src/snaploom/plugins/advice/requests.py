@@ -63,12 +63,6 @@ def place_of_output(
 ) -> PublishedPlace | None:
     """The folder of an output, or of the output that a SkippingIndex is about.
 
-    Args:
-        declarations: where it is.
-        name: of the OutputDataset or the SkippingIndex.
-        settings: of the Spark session.
-        warn: takes a warning about each index that is left out.
-
     Returns:
         None for a SkippingIndex over something else than an output.
 
@@ -92,10 +86,7 @@ def place_of_folder(
 ) -> PublishedPlace | None:
     """The folder of an output, or the one that holds its data; None for any other.
 
-    Args:
-        uri: the folder, as a URI or absolute path.
-        settings: of the Spark session.
-        opened: returns the store of a folder that exists; may start Spark.
+    `opened` may start Spark.
     """
     folder = uri.rstrip("/")
     data = f"/{layout.DATA.rstrip('/')}"
@@ -169,11 +160,9 @@ class SortedSnapshot:
     """A snapshot that was replaced by the same rows in another order."""
 
     time: EpochNanos
-    """Snapshot time."""
     seq: int
     """Entry of the manifest log that replaced it."""
     rewritten: Rewritten
-    """Its files."""
 
     @property
     def document(self) -> JsonValue:
@@ -195,9 +184,7 @@ class LeftSnapshot:
     """A snapshot that was not replaced."""
 
     time: EpochNanos
-    """Snapshot time."""
     why: str
-    """The reason, for people."""
     is_failure: bool
     """Whether it should have been."""
 
@@ -219,15 +206,11 @@ class SnapshotsSorted:
     """Result of sorting snapshots of one output."""
 
     uri: str
-    """Its folder."""
     run_id: str
-    """Run that replaced them."""
     replaced: tuple[SortedSnapshot, ...]
-    """Those that were replaced, by time."""
     left: tuple[LeftSnapshot, ...] = ()
     """Those that were not."""
     notes: tuple[str, ...] = field(default=())
-    """Notes for people."""
 
     @property
     def is_complete(self) -> bool:

@@ -316,19 +316,12 @@ class Rewriting:
     """A snapshot to be written in another order."""
 
     session: SparkSession
-    """Reads and writes."""
     store: ObjectStore
-    """The folder's store."""
     settings: FolderSettings
-    """Format and compression."""
     record: SnapshotRecord
-    """The live version."""
     schema: StructType
-    """Its schema, as it was written."""
     clustering: Clustering
-    """The order."""
     request: SortRequest
-    """The size of files."""
 
     def write(self, uri: str) -> tuple[Rewrite, Checksum]:
         """Write the rows into a folder that does not exist yet, and read them back.
@@ -418,13 +411,8 @@ def sort_snapshots(
     Each is replaced by one entry of the manifest log, when its new files were read back and
     compared. Indexes that follow the output are refreshed in the end.
 
-    Args:
-        place: whose snapshots.
-        request: the order.
-        times: of the snapshots; empty for all that are live.
-        report: takes a label, the number of files rewritten and of all; from any thread.
-        on_tick: called several times a second from this thread.
-        interruption: from `signal_handlers`.
+    Without `times`, all live snapshots are sorted. `report` takes a label, the files rewritten and
+    all; it is called from any thread.
 
     Raises:
         SparkNotStarted: there is no Spark to work with.
@@ -456,8 +444,6 @@ def sort_snapshots(
 
 
 class _Sorter:
-    """Sorts snapshots of one folder."""
-
     def __init__(
         self, spark: SparkSession, place: PublishedPlace, request: SortRequest, job: Job
     ) -> None:
@@ -472,7 +458,6 @@ class _Sorter:
     def sort(
         self, times: Sequence[EpochNanos], report: Callable[[int, int], None]
     ) -> SnapshotsSorted:
-        """Sort those of some times, or all that are live."""
         state = self._folder.log.read()
         if state.settings is None or not state.live:
             raise SortNotPossible(

@@ -38,7 +38,7 @@ def start_from_data(
     """
     target = folder.absolute()
     ask = _ask if is_interactive else None
-    found = discovery.discover_data(uris, f"{target.as_uri()}/", root, ask, _read)
+    found = discovery.discover_data(uris, f"file://{target}/", root, ask, _read)
     with writing_to(folder):
         target.mkdir(parents=True, exist_ok=True)
         for name, text in found.files.items():

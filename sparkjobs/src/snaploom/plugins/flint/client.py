@@ -238,7 +238,6 @@ class Document:
     """One document, with the numbers that a conditional write of it needs."""
 
     source: Json
-    """Its fields."""
     sequence: int
     """Number of the write that made it (`_seq_no`)."""
     term: int
@@ -372,7 +371,10 @@ class OpenSearchClient:
 
         def get() -> int:
             found: Json = self.library.indices.get_settings(index=name)
-            return _bounded(next(iter(found.values()))["settings"]["index"]["number_of_shards"])
+            number = int(str(next(iter(found.values()))["settings"]["index"]["number_of_shards"]))
+            if not 1 <= number <= MOST_SHARDS:
+                raise ValueError("a number of shards that no index has")
+            return number
 
         return self._found(get, name, "read the settings of")
 
@@ -437,13 +439,6 @@ def _object(value: object) -> Json:
     if not isinstance(value, dict):
         raise TypeError("something else than a JSON object")
     return value
-
-
-def _bounded(shards: object) -> int:
-    number = int(str(shards))
-    if not 1 <= number <= MOST_SHARDS:
-        raise ValueError("a number of shards that no index has")
-    return number
 
 
 def field_at(properties: Mapping[str, Any], name: str) -> Json | None:

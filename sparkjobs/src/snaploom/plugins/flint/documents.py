@@ -53,7 +53,6 @@ class Hit:
     """One document that a search found."""
 
     document_id: str
-    """Its id."""
     source: Json
     """Its fields, or those that were asked for."""
 
@@ -185,7 +184,6 @@ class ShownIndex:
     """An index that Flint's form can show."""
 
     index: IndexDefinition
-    """Index in our form."""
     column: str
     """Name of the column, nested ones with dots."""
     fields: tuple[str, ...]

@@ -134,7 +134,6 @@ class FlintColumn(_Document):
     data_type: Annotated[str, Field(alias="columnType")]
     """Spark's type, as its `catalogString`."""
     parameters: Mapping[str, object] = Field(default_factory=dict)
-    """Parameters of the kind."""
 
 
 @dataclass(frozen=True)
@@ -142,17 +141,13 @@ class FlintMetadata:
     """Metadata in the mapping of an index (`_meta`)."""
 
     source: str
-    """The table that is indexed."""
     columns: tuple[FlintColumn, ...]
-    """Indexed columns."""
     name: str = ""
     """Name of the index; the early form has none."""
     kind: str = "skipping"
-    """Kind of the index."""
     options: Mapping[str, object] | None = None
     """Options of `WITH (...)`; the early form has none."""
     properties: Mapping[str, object] | None = None
-    """All other properties."""
     state: str = ""
     """State of the index; today's form keeps it elsewhere."""
     enabled: bool = True
@@ -275,7 +270,7 @@ def index_name(table: str, form: FlintForm = FlintForm.TODAY) -> str:
     """
     parts = table.split(".")
     named = "_".join(parts) if form is FlintForm.TODAY else parts[-1]
-    name = PREFIX + _encoded(named.lower()) + SUFFIX
+    name = PREFIX + _FORBIDDEN.sub(lambda match: f"%{ord(match[0]):02x}", named.lower()) + SUFFIX
     if len(name.encode()) <= LONGEST_NAME:
         return name
     digest = hashlib.sha256(table.lower().encode()).hexdigest()
@@ -297,10 +292,6 @@ def is_index_name(name: str) -> bool:
 
 _ESCAPED = re.compile(r"%[0-9a-f]{2}")
 _FORBIDDEN = re.compile(r"[\x00-\x20\"*+/\\|?#><,:%]")
-
-
-def _encoded(name: str) -> str:
-    return _FORBIDDEN.sub(lambda match: f"%{ord(match[0]):02x}", name)
 
 
 _URI_PATH = "/-_.!~*'():@&=+$,;"

@@ -67,7 +67,6 @@ class Write:
     """One document to be written."""
 
     action: Action
-    """Operation."""
     source: Mapping[str, object] | None = None
     """The document, or the fields of an update; None for a deletion."""
     document_id: str | None = None

@@ -119,7 +119,8 @@ class OpenSearchIndexStore:
     def commit(self, build: Callable[[StoredState], StoredState | None]) -> StoredState:
         """Replace the state document by compare-and-swap."""
         try:
-            before, after = self._commit(build)
+            self._client.create_index(OWN_INDEX, _OWN_MAPPING)
+            before, after = rebased(lambda: self._attempt(build), self._contended)
         finally:
             note_commit(self.uri)
         if before.version != after.version:
@@ -197,12 +198,6 @@ class OpenSearchIndexStore:
         if start and len(gone):
             written.insert(0, self.write_removed(gone.to_pylist(), state.definition))
         return (*state.segments[:start], *written)
-
-    def _commit(
-        self, build: Callable[[StoredState], StoredState | None]
-    ) -> tuple[StoredState, StoredState]:
-        self._client.create_index(OWN_INDEX, _OWN_MAPPING)
-        return rebased(lambda: self._attempt(build), self._contended)
 
     def _attempt(
         self, build: Callable[[StoredState], StoredState | None]

@@ -110,7 +110,8 @@ class Calendar:
 
 def calendar_of(footer: Mapping[bytes, bytes]) -> Calendar:
     """The calendar of a file, from its footer's keys."""
-    version = _version(footer.get(SPARK_VERSION, b""))
+    parts = footer.get(SPARK_VERSION, b"").decode("ascii", "replace").split(".")[:2]
+    version = tuple(int(part) for part in parts) if all(map(str.isdecimal, parts)) else ()
     return Calendar(
         dates=version >= _NEW_DATES and _LEGACY_DATES not in footer,
         timestamps=version >= _NEW_INT96 and _LEGACY_INT96 not in footer,
@@ -170,11 +171,6 @@ def _holds(stored: pa.DataType, data_type: str) -> bool:
         case "binary":
             return bool(pa.types.is_binary(stored) or pa.types.is_large_binary(stored))
     return bool(stored == arrow_type(data_type))
-
-
-def _version(text: bytes) -> tuple[int, ...]:
-    parts = text.decode("ascii", "replace").split(".")[:2]
-    return tuple(int(part) for part in parts) if all(map(str.isdecimal, parts)) else ()
 
 
 # Rows of a metadata store of any version: one row per file, columns by position of the index.

@@ -450,7 +450,6 @@ class FoundStore:
     """Implementation of the port `FoundMetadata`."""
 
     metadata: StoredMetadata
-    """Content of the store."""
 
     def import_into(
         self,

@@ -401,7 +401,11 @@ def _boxed(value: object) -> TypedValue | None:
     if name == _DECIMAL_CLASS:
         return DECIMAL, _decimal(value)
     if name == _TIMESTAMP:
-        return "timestamp", _timestamp(value)
+        milliseconds, nanos = value.block_data(), value.fields.get("nanos")
+        if len(milliseconds) != 8 or not isinstance(nanos, int):
+            raise StreamInvalid("a timestamp is not whole")
+        seconds = int.from_bytes(milliseconds, "big", signed=True) // 1000
+        return "timestamp", seconds * _MICROS + nanos // 1000
     raise StreamInvalid(f"values of {name} are not read")
 
 
@@ -415,11 +419,3 @@ def _decimal(value: JavaObject) -> Decimal:
         raise StreamInvalid("a decimal has too many digits")
     number = Decimal(sign * int.from_bytes(magnitude, "big"))
     return number.scaleb(-scale, Context(prec=_MOST_DIGITS))
-
-
-def _timestamp(value: JavaObject) -> int:
-    milliseconds, nanos = value.block_data(), value.fields.get("nanos")
-    if len(milliseconds) != 8 or not isinstance(nanos, int):
-        raise StreamInvalid("a timestamp is not whole")
-    seconds = int.from_bytes(milliseconds, "big", signed=True) // 1000
-    return seconds * _MICROS + nanos // 1000

@@ -260,7 +260,6 @@ class Layout:
     table_identifier: str
     """The table, see `objectnames`."""
     indexes: tuple[StoredIndex, ...]
-    """The indexes, in order of their columns."""
     partitions: tuple[tuple[str, str], ...] = ()
     """Partition columns with their Spark types, since version 4."""
     encryption: Encryption | None = None
@@ -272,7 +271,16 @@ def read_layout(schema: StructType) -> Layout:
     file_name = schema.field(OBJECT_NAME)
     if file_name is None:
         raise _corrupt("there is no column obj_name", ", ".join(f.name for f in schema.fields))
-    version = _version(file_name.metadata)
+    version = file_name.metadata.get("version", 0)
+    if not isinstance(version, int) or isinstance(version, bool) or version < 0:
+        raise _corrupt("the version is not a natural number", str(version))
+    if version > NEWEST_VERSION:
+        raise IndexUnreadable(
+            "the metadata store is of a newer version than this Snaploom reads",
+            found=f"version {version}",
+            expected=f"at most version {NEWEST_VERSION}",
+            hint="upgrade Snaploom",
+        )
     described = [
         (each, cast(Mapping[str, object], each.metadata["index"]))
         for each in schema.fields
@@ -343,20 +351,6 @@ def check_keys(layout: Layout, leaves: Mapping[str, tuple[str, ...]]) -> None:
                 f"the key of {index.label} is not the one in the column key list",
                 f"{index.key_label or 'none'} against {', '.join(sorted(labels)) or 'none'}",
             )
-
-
-def _version(metadata: Mapping[str, object]) -> int:
-    version = metadata.get("version", 0)
-    if not isinstance(version, int) or isinstance(version, bool) or version < 0:
-        raise _corrupt("the version is not a natural number", str(version))
-    if version > NEWEST_VERSION:
-        raise IndexUnreadable(
-            "the metadata store is of a newer version than this Snaploom reads",
-            found=f"version {version}",
-            expected=f"at most version {NEWEST_VERSION}",
-            hint="upgrade Snaploom",
-        )
-    return version
 
 
 def _identifier(file_name: SchemaField, indexes: list[Mapping[str, object]], version: int) -> str:

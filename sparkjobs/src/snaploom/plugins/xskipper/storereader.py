@@ -14,7 +14,6 @@ from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from snaploom.errors import IndexNotFound, IndexUnreadable, ObjectTooLarge
 from snaploom.files.objectstore import ObjectStore
@@ -143,19 +142,15 @@ def _part(data: bytes, name: str, keys: ParquetKeys | None) -> StoredMetadata:
             hint="remove the file if it is not of the metadata store, or create the index anew",
         )
     layout = read_layout(parse_schema(footer[ROW_METADATA]))
-    check_keys(layout, _leaves(file))
-    table = bounded.read(None, is_encrypted=layout.encryption is not None)
-    return _rows(table, layout, calendar_of(footer))
-
-
-def _leaves(file: pq.ParquetFile) -> dict[str, tuple[str, ...]]:
     names = sorted(file.schema_arrow.names, key=len, reverse=True)
     found: dict[str, tuple[str, ...]] = {}
     for position in range(len(file.schema)):
         path = file.schema.column(position).path
         root = next(name for name in names if path == name or path.startswith(f"{name}."))
         found[root] = (*found.get(root, ()), path)
-    return found
+    check_keys(layout, found)
+    table = bounded.read(None, is_encrypted=layout.encryption is not None)
+    return _rows(table, layout, calendar_of(footer))
 
 
 def _rows(table: pa.Table, layout: Layout, calendar: Calendar) -> StoredMetadata:

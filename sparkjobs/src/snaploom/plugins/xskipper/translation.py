@@ -107,7 +107,12 @@ def stored_rows(rows: pa.Table, definition: SkippingDefinition, layout: Layout) 
         MODIFIED: rows["modified"],
     }
     for position, (name, data_type) in enumerate(layout.partitions):
-        own = _partition_index(name, definition)
+        found = (
+            index
+            for index in definition.indexes
+            if index.type == PARTITION and [term.names for term in index.terms] == [(name,)]
+        )
+        own = next(found, None)
         source = own and field_column(own.index_id, "value")
         if source and source in rows.column_names:
             columns[partition_column(position)] = rows[source]
@@ -171,15 +176,6 @@ def _text_sets(sets: pa.Array) -> pa.Array:
 def _is_partition(index: IndexDefinition, definition: SkippingDefinition) -> bool:
     names = {name for name, _ in definition.partition_columns}
     return index.type == PARTITION and {term.label for term in index.terms} <= names
-
-
-def _partition_index(name: str, definition: SkippingDefinition) -> IndexDefinition | None:
-    found = (
-        index
-        for index in definition.indexes
-        if index.type == PARTITION and [term.names for term in index.terms] == [(name,)]
-    )
-    return next(found, None)
 
 
 def _is_stored(data_type: str) -> bool:

@@ -40,9 +40,6 @@ THIS_MACHINE = "127.0.0.1"
 def connect_server(spark: SparkSession) -> Iterator[str]:
     """Serve sessions that are made from one of this process, as long as the block lasts.
 
-    Args:
-        spark: a classic session; its settings `spark.connect.*` count.
-
     Yields:
         The URL for clients on this machine.
 

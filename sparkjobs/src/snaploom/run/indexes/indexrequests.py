@@ -18,7 +18,7 @@ from snaploom.errors import (
 )
 from snaploom.files.stores import StoreOpener
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
-from snaploom.models.datasource import DataSource, HdfsLike
+from snaploom.models.datasource import DataSource
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import RunSettings
 from snaploom.models.skippingindex import RefreshMode, RefreshTrigger, SkippingIndex
@@ -74,11 +74,8 @@ class IndexedPlace:
     """Indexed files, and the place of their index."""
 
     subject: Subject
-    """Table or files."""
     store: StorePlace
-    """Where the index is kept."""
     declaration: Declaration | None = None
-    """Declaration by a resource; None without one."""
     settings: Properties = ()
     """Settings of the Spark session, which win over those of `run`."""
     run: RunSettings = field(default_factory=RunSettings)
@@ -102,15 +99,11 @@ class IndexRequest:
     """One thing to do."""
 
     action: IndexAction
-    """The action."""
     place: IndexedPlace
-    """About which index."""
     declaration: Declaration | None = None
-    """The index to create."""
     mode: RefreshMode | None = None
     """Mode of a refresh; None for the declared one."""
     ignore_if_exists: bool = False
-    """Whether an index that exists is no fault."""
     directory: str = ""
     """Folder of the metadata store to import; empty for the one that properties name."""
     is_trusted: bool = False
@@ -126,7 +119,6 @@ class IndexReport:
     done: tuple[str, ...]
     """Changes, made or (PLAN) planned, in a few words each; empty without any."""
     description: Description
-    """The index as it is now."""
     warnings: tuple[str, ...] = ()
     """Warnings for people; they stop nothing."""
 
@@ -136,7 +128,6 @@ class Explained:
     """Effect of skipping on a query."""
 
     text: str
-    """For people."""
     document: JsonValue
     """For programs: each relation of files in the query."""
 
@@ -151,10 +142,6 @@ _LOCAL = re.compile("(?:file:)?/+")
 
 def find_index(place: IndexedPlace, others: StoreOpener | None = None) -> IndexStore:
     """The store of the index of a path or table; of one that was dropped as well.
-
-    Args:
-        place: what is indexed, and where.
-        others: opens folders that only Hadoop's client knows.
 
     Raises:
         IndexNotFound: nothing is known about it there.
@@ -232,11 +219,6 @@ def place_of_resource(
 ) -> IndexedPlace:
     """Files and place of a SkippingIndex.
 
-    Args:
-        declarations: where it and what it refers to are.
-        name: of the SkippingIndex.
-        settings: of the Spark session, which win over those of `run.spark`.
-
     Raises:
         InvalidDeclarations: there is none, or something is wrong with it; with every finding.
         TargetNotIndexable: what it refers to has no files of its own.
@@ -250,11 +232,6 @@ def place_of_bundle(
     bundle: Bundle, settings: Properties = (), allow: Allowances = NO_ALLOWANCES
 ) -> IndexedPlace:
     """Files and place of the SkippingIndex of a Bundle.
-
-    Args:
-        bundle: of an index about which nothing is wrong.
-        settings: of the Spark session, which win over those of `run.spark`.
-        allow: what it may use beyond the built-in lists.
 
     Raises:
         TargetNotIndexable: what it refers to has no files of its own.
@@ -284,13 +261,7 @@ def indexes_on_publish(declarations: Declarations, output: str) -> tuple[str, ..
 def places_on_publish(
     declarations: Declarations, output: str, warn: Callable[[str], None]
 ) -> tuple[IndexedPlace, ...]:
-    """Files and places of the indexes that follow an output; a fault of one stops no run.
-
-    Args:
-        declarations: where they and what they refer to are.
-        output: name of the OutputDataset.
-        warn: takes a warning about each that is left out.
-    """
+    """Files and places of the indexes that follow an output; a fault of one stops no run."""
     places = []
     for name in indexes_on_publish(declarations, output):
         try:
@@ -334,12 +305,6 @@ def _of_source(index: SkippingIndex, source: DataSource) -> PathName:
             expected="a source that is hdfsLike",
             hint="index the sources that it reads",
         )
-    folder = _folder(index, source, files)
-    return PathName(files.format, folder, _pairs(files.format_options.items()))
-
-
-def _folder(index: SkippingIndex, source: DataSource, files: HdfsLike) -> str:
-    """The folder in which all globs of a source begin: what is below it is indexed."""
     folders = {_fixed(glob) for glob in files.source_uri_globs}
     if len(folders) > 1:
         raise TargetNotIndexable(
@@ -350,7 +315,8 @@ def _folder(index: SkippingIndex, source: DataSource, files: HdfsLike) -> str:
             expected="globs that begin in one folder",
             hint="declare one index for each, with target.path",
         )
-    return folders.pop()
+    folder = folders.pop()
+    return PathName(files.format, folder, _pairs(files.format_options.items()))
 
 
 def _fixed(glob: str) -> str:

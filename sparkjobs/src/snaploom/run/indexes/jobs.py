@@ -49,14 +49,7 @@ def in_session(
 ) -> T:
     """Do something with Spark in a thread of its own.
 
-    Args:
-        run: how the session is made, from a resource.
-        settings: what was asked for on top, which wins.
-        allow: what the resource may ask for beyond the built-in lists.
-        work: takes the session, and a group into which it puts its jobs, so that they end with an
-            interruption.
-        on_tick: called several times a second from this thread.
-        interruption: from `signal_handlers`.
+    `settings` win over those of `run`; `on_tick` is called several times a second from this thread.
 
     Raises:
         SparkNotStarted: there is no Spark to work with.
@@ -92,11 +85,7 @@ def carry_out(
 ) -> tuple[IndexReport, ...]:
     """Carry out requests one after the other; the first failure ends it.
 
-    Args:
-        requests: what to do; one session serves all, with the settings of the first.
-        progress: called with the files done, from any thread.
-        on_tick: called several times a second from this thread.
-        interruption: from `signal_handlers`.
+    One session serves all, with the settings of the first; `progress` is called from any thread.
 
     Raises:
         SparkNotStarted: there is no Spark to work with.
@@ -136,8 +125,7 @@ def carry_out(
 def interrupted(*, is_left: bool) -> Interrupted:
     """The error about a command that somebody stopped.
 
-    Args:
-        is_left: whether it was left at once, so that what it began was not put back.
+    `is_left`: it was left at once, so that what it began was not put back.
     """
     if is_left:
         return Interrupted(
@@ -179,11 +167,7 @@ def explain_query(
 ) -> Explained:
     """Plan a query, and return which files it would read and why; nothing is run.
 
-    Args:
-        query: SQL; ``parquet.`/path` `` reads files without a table.
-        locations: folders below which indexes are kept.
-        settings: of the session.
-        interruption: from `signal_handlers`.
+    In SQL, ``parquet.`/path` `` reads files without a table.
 
     Raises:
         SparkNotStarted: there is no Spark to work with.

@@ -51,11 +51,7 @@ def check_content(
 ) -> tuple[Fault, ...]:
     """Read snapshots, and compare them with the manifest.
 
-    Args:
-        request: the folder and its snapshots.
-        report: takes a line about each snapshot, from another thread.
-        interruption: from `signal_handlers`.
-        open_session: gives the session.
+    `report` is called from another thread.
 
     Raises:
         SparkNotStarted: there is no Spark to work with.
@@ -87,8 +83,6 @@ def check_content(
 
 
 class _Checker:
-    """Reads snapshots of one folder."""
-
     def __init__(
         self, spark: SparkSession, store: ObjectStore, state: FolderState, root_key: Sequence[str]
     ) -> None:
@@ -159,7 +153,6 @@ class _Checker:
         return read_files(self._spark, self._uris(files), self._format, schema)
 
     def _footer_schema(self, files: Sequence[str]) -> StructType:
-        """The merged schema of all files."""
         if self._format is DataFormat.PARQUET:
             refuse_foreign_types(self._store, files)
         options = {**READ_OPTIONS[self._format], "mergeSchema": "true", "__globPaths__": "false"}
@@ -202,11 +195,7 @@ def remove_output(
 ) -> Removed:
     """Remove the catalog table and the folder of an output, as far as they are Snaploom's.
 
-    Args:
-        output: the OutputDataset that is deleted.
-        clock: the time.
-        check: called between files; raises to stop, and running again goes on.
-        allow: what its `run` may ask for beyond the built-in lists.
+    `check` is called between files and raises to stop; running again goes on.
 
     Raises:
         PublicationError: the folder is another's, or refuses.

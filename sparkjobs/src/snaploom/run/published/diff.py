@@ -57,9 +57,7 @@ class DataDiffRequest:
     bundle: Bundle
     """The output, with everything that it refers to."""
     before: VersionChoice
-    """The first."""
     after: VersionChoice
-    """The second."""
     samples: int
     """Rows of each kind to show; 0 for none, so that no value of the data is printed."""
 
@@ -74,13 +72,7 @@ def data_diff_request(
 ) -> DataDiffRequest:
     """Check a request, before Spark is started.
 
-    Args:
-        bundle: the output.
-        store: of its folder.
-        before: a time, `TIME@NUMBER` or `TIME@dry-run`.
-        after: the same.
-        samples: rows of each kind to show.
-        argument: of the two versions, for messages.
+    Versions are a time, `TIME@NUMBER` or `TIME@dry-run`.
 
     Raises:
         ArgumentInvalid: the output has no `rootKey`, a version cannot be read or is not there, or
@@ -130,7 +122,6 @@ class Comparison:
     """All that would be otherwise."""
 
     output: str
-    """Name of the OutputDataset."""
     differences: tuple[Difference, ...]
     """One by one."""
     warnings: tuple[str, ...] = ()
@@ -163,12 +154,8 @@ def compare(
 ) -> Comparison:
     """Compare declarations with others, and with what is published.
 
-    Args:
-        after: the declarations as they would be; nothing is wrong with them.
-        before: as they are; None to compare only with what is published.
-        now: the instant for which retention is played through.
-        preview: plans the run and reads listings of its sources; None to do without. Called only
-            where retention could delete something.
+    Without `before`, `after` is compared only with what is published. `preview` is called only
+    where retention, played through at `now`, could delete something.
 
     Raises:
         StorageError, FolderNotOurs: what is published cannot be read, and there is nothing else to

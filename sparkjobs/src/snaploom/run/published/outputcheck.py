@@ -22,9 +22,7 @@ class CheckRequest:
     """Snapshots of a folder to be compared with the manifest."""
 
     store: ObjectStore
-    """Of the folder."""
     state: FolderState
-    """The published state."""
     times: Sequence[EpochNanos]
     """Times of the snapshots; they are live."""
     spec: OutputDatasetSpec | None = None
@@ -42,12 +40,7 @@ def check_output(
 ) -> tuple[Fault, ...]:
     """Return every fault of the manifest, of the files, and of their content.
 
-    Args:
-        request: the folder and its snapshots.
-        files_only: look at names and sizes of files, and start no Spark.
-        report: takes a line about each snapshot that is read, from another thread.
-        interruption: from `signal_handlers`.
-        open_session: gives the session.
+    `files_only` looks at names and sizes, without Spark; `report` is called from another thread.
 
     Raises:
         SparkNotStarted: there is no Spark to work with.
@@ -67,11 +60,6 @@ def live_times(
     state: FolderState, asked: Collection[EpochNanos], option: str
 ) -> tuple[EpochNanos, ...]:
     """Return the times of the live snapshots that are asked for; of all where none is.
-
-    Args:
-        state: of the folder.
-        asked: times of snapshots.
-        option: name of the argument that holds them.
 
     Raises:
         ArgumentInvalid: no live snapshot has one of these times.

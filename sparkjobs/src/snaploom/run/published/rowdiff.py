@@ -20,7 +20,7 @@ from snaploom.output.folder import open_folder
 from snaploom.output.history import refuse_empty
 from snaploom.output.manifest import read_schema
 from snaploom.output.versions import VersionChoice
-from snaploom.plan.differences import ComparedSnapshot, DataComparison, RowChanges
+from snaploom.plan.differences import ComparedSnapshot, DataComparison
 from snaploom.run.job import JobGroup, run_in_group
 from snaploom.run.published.diff import DataDiffRequest
 from snaploom.run.runevents import Interruption
@@ -33,8 +33,6 @@ from snaploom.types.merge import common_fields
 
 @dataclass(frozen=True)
 class _Side:
-    """One of the two."""
-
     frame: DataFrame
     schema: str
     time: str
@@ -50,14 +48,6 @@ def compare_data(
     open_session: OpenSession = build_session,
 ) -> DataComparison:
     """Compare two versions of snapshots row by row.
-
-    Args:
-        request: the versions.
-        store: of the output's folder.
-        moment: the instant for which a dry run is planned.
-        interruption: from `signal_handlers`.
-        allow: what declarations may use beyond the built-in lists.
-        open_session: gives the session.
 
     Raises:
         CheckFailed: a key is not unique, or NULL, in a dry run.
@@ -129,7 +119,8 @@ def _compared(request: DataDiffRequest, before: _Side, after: _Side) -> DataComp
     key_columns(common, key, output.identity)
     frames = [conform_frame(side.frame, common) for side in (before, after)]
     rows = compare_rows(frames[0], frames[1], key, request.samples)
-    counts = _row_counts(rows)
+    both = rows.changed + rows.unchanged
+    counts = both + rows.removed, both + rows.added
     return DataComparison(
         output.name,
         tuple(key),
@@ -157,9 +148,3 @@ def _refuse_what_a_run_would(
         expected="every key once, and no NULL in it",
         hint="name columns in rootKey that identify a row, or correct the sources",
     )
-
-
-def _row_counts(rows: RowChanges) -> tuple[int, int]:
-    """Rows of both sides: each is counted once."""
-    both = rows.changed + rows.unchanged
-    return both + rows.removed, both + rows.added

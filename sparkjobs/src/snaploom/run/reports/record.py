@@ -62,7 +62,6 @@ class Observations:
     """Listings and schemas observed during a run."""
 
     def __init__(self) -> None:
-        """Nothing was seen yet."""
         self.state: FolderState | None = None
         """State of the output's folder when it was last looked at."""
         self._listings: dict[str, SourceSnapshots] = {}
@@ -119,7 +118,6 @@ class SessionFacts:
     """Facts about the session for the Report; read before the run, which Spark may not survive."""
 
     version: str
-    """Version of Spark."""
     settings: Mapping[str, str]
     """Settings that results depend on."""
 
@@ -139,15 +137,6 @@ class RunRecord:
         clock: Callable[[], EpochNanos],
         session: SessionFacts = NO_SESSION,
     ) -> None:
-        """Nothing has happened yet.
-
-        Args:
-            bundle: the output, and what it refers to.
-            run_id: of the run.
-            emit: takes the events.
-            clock: the wall clock.
-            session: facts about the session.
-        """
         self.observations = Observations()
         """Observations of folder and sources."""
         self._session = session
@@ -170,12 +159,7 @@ class RunRecord:
         """Files of ended snapshots: removed, and waiting."""
 
     def plan(self, plan: RunPlan, due: int) -> None:
-        """It is known what will be visited.
-
-        Args:
-            plan: what was planned.
-            due: number of snapshots to publish.
-        """
+        """It is known what will be visited."""
         self._plan_hash = plan.hash
         self._findings = plan.findings
         self._emit(RunPlanned(self._output.name, due, len(plan.tree.joins)))
@@ -187,14 +171,7 @@ class RunRecord:
         warnings: Sequence[str],
         columns: WovenColumns | None = None,
     ) -> None:
-        """A snapshot is live.
-
-        Args:
-            record: as the manifest has it.
-            seconds: wall time of weaving and publishing.
-            warnings: what a person should know about it.
-            columns: its columns, and those that it was woven from.
-        """
+        """A snapshot is live."""
         report = SnapshotReport(
             time=format_instant(record.time),
             partition=record.partition,
@@ -258,10 +235,7 @@ class RunRecord:
     ) -> None:
         """The first of the remaining snapshots failed, or the run is to end; the rest is left.
 
-        Args:
-            remaining: the snapshots that were due and are not done, the failed one first.
-            error: what went wrong.
-            reason: the same for machines; omitted, that of the kind of error.
+        `remaining` are the snapshots that were due and are not done, the failed one first.
         """
         if isinstance(error, Interrupted | LeaseNotObtained):
             is_interrupted = isinstance(error, Interrupted)
@@ -396,7 +370,6 @@ class RunningReport:
     """Takes events, gives Reports; not for several threads at once."""
 
     def __init__(self, report: Report) -> None:
-        """Begin with a Report in the phase RUNNING."""
         self._start = report.model_copy(update={"phase": RunPhase.RUNNING})
         self._progress: Progress | None = None
         self._snapshots: list[SnapshotReport] = []

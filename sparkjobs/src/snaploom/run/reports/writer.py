@@ -108,7 +108,6 @@ def _without_details(document: Object, left_out: dict[str, str]) -> Iterator[Non
 
 
 def _list(document: Object, name: str) -> list[JsonValue]:
-    """The list at a dotted path; empty, and of no effect, where there is none."""
     found: JsonValue = document
     for part in name.split("."):
         found = found.get(part) if isinstance(found, dict) else None
@@ -122,7 +121,6 @@ class FileReport:
     """Reports in one file, each whole: readers see the former or the new one."""
 
     def __init__(self, path: Path) -> None:
-        """Nothing is written yet."""
         self._path = path
 
     def write(self, report: Report) -> None:
@@ -195,7 +193,6 @@ class ReportWriter:
     def __init__(
         self, sink: ReportSink, log: Callable[[str], None], patience: Patience | None = None
     ) -> None:
-        """Start the thread."""
         self._sink = sink
         self._log = log
         self._patience = patience or Patience()
@@ -245,8 +242,7 @@ class ReportWriter:
     def _next(self, pause: float) -> Report | None:
         """The next Report to write, when it is time; None when the last one is written.
 
-        Args:
-            pause: seconds to wait because of a failure; zero after a success.
+        `pause`: seconds to wait because of a failure; zero after a success.
         """
         wait = pause or (self._patience.between_writes if self._written is not None else 0.0)
         due = monotonic() + wait

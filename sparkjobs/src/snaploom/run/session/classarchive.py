@@ -52,9 +52,6 @@ def spark_home(environment: Mapping[str, str]) -> Path | None:
 
     PySpark's own search begins with the folder above the working folder, where others may have put
     a `bin/spark-submit`.
-
-    Args:
-        environment: the process's.
     """
     named = environment.get("SPARK_HOME")
     if named:
@@ -68,12 +65,7 @@ def spark_home(environment: Mapping[str, str]) -> Path | None:
 
 
 def configured_elsewhere(run: RunSettings, environment: Mapping[str, str]) -> str:
-    """Other configuration of Hadoop's client; empty without any.
-
-    Args:
-        run: settings of the session that is to come.
-        environment: the process's.
-    """
+    """Other configuration of Hadoop's client; empty without any."""
     return next(_configured(run, environment), "")
 
 
@@ -146,11 +138,7 @@ def archive_options(
 ) -> str:
     """Options of a JVM that make it use the archive, or write it when it ends; empty for neither.
 
-    Args:
-        spark_home: folder of Spark.
-        settings: Spark's settings, with which the JVM is started.
-        environment: with which the JVM is started.
-        moment: seconds since 1970; now by default.
+    `moment` is in seconds since 1970; now by default.
     """
     java = java_home(environment)
     if environment.get(VARIABLE) == "off" or java is None or _has_chosen(settings, environment):
@@ -183,12 +171,7 @@ def java_home(environment: Mapping[str, str]) -> Path | None:
 
 
 def installed_files(java: Path, spark_home: Path) -> tuple[Path, ...]:
-    """Files of Java and Spark that another version of either changes.
-
-    Args:
-        java: folder of Java.
-        spark_home: folder of Spark.
-    """
+    """Files of Java and Spark that another version of either changes."""
     jars = sorted((spark_home / "jars").glob("*.jar"))
     return (java / "bin" / "java", java / "lib" / "modules", *jars)
 
@@ -201,12 +184,7 @@ def _has_chosen(settings: Mapping[str, str], environment: Mapping[str, str]) -> 
 
 
 def has_configuration(spark_home: Path, environment: Mapping[str, str]) -> bool:
-    """Whether a folder on the class path has files, or may have.
-
-    Args:
-        spark_home: folder of Spark.
-        environment: with which the JVM is started.
-    """
+    """Whether a folder on the class path has files, or may have."""
     folder = spark_home / "conf"
     is_named = any(environment.get(name) for name in FILES_OF_SETTINGS)
     return is_named or (folder.is_dir() and any(folder.iterdir()))
@@ -279,13 +257,7 @@ _CHOSEN_COMPILER = re.compile(r"(^|[\s\"'=])(-X|@)")
 def options_of_small_work(
     spark_home: Path, settings: Mapping[str, str], environment: Mapping[str, str] = os.environ
 ) -> str:
-    """Options of a JVM that ends after little work; empty where anybody has chosen some.
-
-    Args:
-        spark_home: folder of Spark.
-        settings: Spark's settings, with which the JVM is started.
-        environment: with which the JVM is started.
-    """
+    """Options of a JVM that ends after little work; empty where anybody has chosen some."""
     texts = [settings.get(name, "") for name in JAVA_SETTINGS]
     texts += [environment.get(name, "") for name in JAVA_VARIABLES]
     if any(map(_CHOSEN_COMPILER.search, texts)) or has_configuration(spark_home, environment):

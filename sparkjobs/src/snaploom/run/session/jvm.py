@@ -88,24 +88,15 @@ class SparkNotStarted(SnaploomError):
     retryable = True
 
 
-def _conf(name: str, settings: Mapping[str, str]) -> SparkConf:
-    return SparkConf(loadDefaults=False).setAppName(name).setAll(list(settings.items()))
-
-
 def start_context(name: str, settings: Mapping[str, str], *, is_small: bool = False) -> None:
     """Start a JVM, and the SparkContext of this process in it.
 
     The JVM inherits the file that it prints into, and goes on after this process closed its own.
 
-    Args:
-        name: of the application.
-        settings: of Spark.
-        is_small: whether the JVM ends after little work.
-
     Raises:
         SparkNotStarted: no Java, or a configuration that Spark refuses.
     """
-    conf = _conf(name, settings)
+    conf = SparkConf(loadDefaults=False).setAppName(name).setAll(list(settings.items()))
     home = _home()
     with translated_start():
         temporary = _temporary_files(settings)
@@ -137,9 +128,7 @@ def launched(conf: SparkConf, printed: IO[str] | IO[bytes] | None = None) -> Jav
     libraries of Java look there for settings that name classes (`hadoop-metrics2.properties`).
     Relative paths of data still count from the folder of this process.
 
-    Args:
-        conf: settings of Spark, which are passed as arguments.
-        printed: takes what the JVM prints; by default it prints where this process does.
+    `printed` takes what the JVM prints, which else goes where this process prints.
 
     Raises:
         PySparkException, OSError: it does not start.

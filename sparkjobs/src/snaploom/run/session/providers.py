@@ -25,15 +25,7 @@ class OpenSession(Protocol):
     def __call__(
         self, name: str, run: RunSettings, allow: Allowances, /, *, is_small: bool = False
     ) -> SparkSession:
-        """Return a session.
-
-        Args:
-            name: of the piece of work.
-            run: settings of the session.
-            allow: what they may ask for beyond the built-in lists.
-            is_small: whether little is read.
-        """
-        ...
+        """Return a session."""
 
 
 OpenedSession = Callable[[], "SparkSession"]
@@ -75,9 +67,7 @@ def open_early(
 def with_drivers(declarations: Declarations, *, is_kept: bool = False) -> OpenSession:
     """Open the session of this process, with the locked JDBC drivers that some sources need.
 
-    Args:
-        declarations: hold the sources.
-        is_kept: whether the process goes on with the session for work yet unknown.
+    `is_kept`: the process goes on with the session for work yet unknown.
 
     Raises:
         ArgumentInvalid: by the session: a driver is not what the project's lock file names.
@@ -86,6 +76,7 @@ def with_drivers(declarations: Declarations, *, is_kept: bool = False) -> OpenSe
     def opened(
         name: str, run: RunSettings, allow: Allowances, /, *, is_small: bool = False
     ) -> SparkSession:
+        """Return a session."""
         jars = [str(jar.absolute()) for jar in jars_for(declarations.loaded)]
         own = run.spark.spark_conf.get(JARS) if run.spark is not None else None
         asked = ((JARS, ",".join([*([own] if own else []), *jars])),) if jars else ()
@@ -111,10 +102,5 @@ def no_indexes(output: str) -> Sequence[IndexedPlace]:
 
 
 def index_places(declarations: Declarations, warn: Callable[[str], None]) -> IndexPlaces:
-    """Find the indexes of some declarations that follow publications, when an output is woven.
-
-    Args:
-        declarations: hold the indexes and what they refer to.
-        warn: takes a warning about each that is left out.
-    """
+    """Find the indexes of some declarations that follow publications, when an output is woven."""
     return lambda output: ondemand.places_on_publish(declarations, output, warn)

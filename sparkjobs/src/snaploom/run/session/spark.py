@@ -49,9 +49,6 @@ class SparkStopped(SnaploomError):
 def translated(resource: str | None = None) -> Iterator[None]:
     """Raise what Spark raises as an error of Snaploom.
 
-    Args:
-        resource: `Kind/name` of the resource at work, when it is known.
-
     Raises:
         SnaploomError: what Spark's failure means.
     """
@@ -208,10 +205,6 @@ def client_before_context(run: RunSettings, allow: Allowances) -> HadoopClient:
 
     No SparkContext is made, so that nothing is asked of a cluster.
 
-    Args:
-        run: the resource's run settings.
-        allow: what they may ask for beyond the built-in lists.
-
     Raises:
         SettingNotAllowed: the resource makes a setting that is on no list.
         SparkNotStarted: the JVM does not answer.
@@ -254,11 +247,7 @@ def sibling_session(
     and how they are reached is taken over; what else the other session has set is not, since
     results could depend on it.
 
-    Args:
-        spark: somebody's session.
-        run: the resource's run settings.
-        allow: what it may ask for beyond the built-in lists.
-        asked: settings of the process's caller, which win and are not judged.
+    `asked` are settings of the process's caller, which win and are not judged.
 
     Raises:
         SettingNotAllowed: the resource makes a setting that is on no list.
@@ -386,11 +375,7 @@ def open_place(
 ) -> ObjectStore:
     """The store of a folder; a session is started where only Hadoop's client knows the scheme.
 
-    Args:
-        uri: the folder.
-        create: make a directory that does not exist.
-        run: settings of a session that is started; one that runs is used as it is.
-        allow: what these may ask for beyond the built-in lists.
+    `create` makes a directory that does not exist; a session that runs is used as it is.
 
     Raises:
         SparkNotStarted: a session is needed, and does not start.
@@ -440,10 +425,6 @@ class SubmittedFiles:
 
 def submitted_files(run: RunSettings, allow: Allowances) -> SubmittedFiles:
     """The files, as a session with these settings will see them.
-
-    Args:
-        run: the resource's run settings.
-        allow: what it may ask for beyond the built-in lists.
 
     Raises:
         SparkNeeded: the settings are refused, or the JVM does not answer.

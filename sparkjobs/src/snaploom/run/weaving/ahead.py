@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
-from snaploom.engine.fold import NUMBER, JoinListener, Weave
+from snaploom.engine.fold import NUMBER, JoinListener
 from snaploom.engine.rowcounts import TASK_PATIENCE, RowCounts, Weaving, await_tasks
 from snaploom.engine.write import count_written, write_frame
 from snaploom.errors import Interrupted, ObjectNotFound, RunRevoked, SnaploomError
@@ -85,15 +85,7 @@ class SnapshotsAhead:
         due: Sequence[PlannedSnapshot],
         read: Callable[[PlannedSnapshot], SnapshotInputs],
     ) -> None:
-        """Nothing is woven yet.
-
-        Args:
-            run: the run.
-            folder: of the output.
-            sharing: what the snapshots of the run have in common.
-            due: the snapshots of the run, in the order of work; none where each is woven by itself.
-            read: reads the sources of one.
-        """
+        """Nothing is woven yet."""
         self._run = run
         self._folder = folder
         self._sharing = sharing
@@ -119,12 +111,6 @@ class SnapshotsAhead:
     ) -> WovenAhead | None:
         """The files of a snapshot that was, or is now, woven together with others.
 
-        Args:
-            planned: the snapshot, whose turn it is.
-            inputs: its sources.
-            compression: of the files.
-            on_join: is called for each join of a job.
-
         Returns:
             None where the snapshot is to be woven by itself.
 
@@ -141,10 +127,6 @@ class SnapshotsAhead:
 
     def move(self, woven: WovenAhead, uri: str) -> None:
         """Let the files of a snapshot lie where its publication expects them.
-
-        Args:
-            woven: from `find`.
-            uri: a folder in staging, which ends in `/`.
 
         Raises:
             RunRevoked: they were taken away.
@@ -247,7 +229,12 @@ class SnapshotsAhead:
             f"{run.output.identity}: {len(members)} snapshots, {names}",
         )
         _log.info("%d snapshots, %s, are woven in one job", len(members), names)
-        weave = _together(run, members)
+        frames = {name: source.frame for name, source in members[0].inputs.used.items()}
+        numbered = (
+            member.root.withColumn(NUMBER, sf.lit(number)) for number, member in enumerate(members)
+        )
+        frames[ROOT_FIELD] = reduce(DataFrame.unionAll, numbered)
+        weave = run.weave(frames, len(members))
         subtrees = self._sharing.subtrees(
             first.planned.time, weave, first.inputs.used, until=last.planned.time
         )
@@ -290,16 +277,6 @@ class SnapshotsAhead:
             own = counted if number == 0 else replace(counted, remembered={})
             found[member.planned.time] = WovenAhead(tuple(sorted(keys)), *schemas, own)
         self._woven |= found
-
-
-def _together(run: OutputRun, members: Sequence[_Member]) -> Weave:
-    """What several snapshots are woven from."""
-    frames = {name: source.frame for name, source in members[0].inputs.used.items()}
-    numbered = (
-        member.root.withColumn(NUMBER, sf.lit(number)) for number, member in enumerate(members)
-    )
-    frames[ROOT_FIELD] = reduce(DataFrame.unionAll, numbered)
-    return run.weave(frames, len(members))
 
 
 def _others(planned: PlannedSnapshot) -> tuple[tuple[str, EpochNanos], ...]:

@@ -37,13 +37,7 @@ def dry_woven(
     The snapshot is planned as a restatement where it is published, else as one that is due. Row
     counts of joins are not proved: rows that a join multiplied have a key twice.
 
-    Args:
-        spark: the session.
-        bundle: the output, with everything that it refers to.
-        time: of the snapshot.
-        moment: the instant of planning.
-        allow: what declarations may use beyond the built-in lists.
-        check: called before the sources are read; whatever it raises comes out.
+    `check` is called before the sources are read; what it raises comes out.
 
     Raises:
         ArgumentInvalid: a run would not weave this snapshot.

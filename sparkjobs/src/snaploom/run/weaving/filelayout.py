@@ -53,13 +53,6 @@ class Shaping:
     ) -> None:
         """Find the columns.
 
-        Args:
-            spark: writes.
-            output: declares the layout.
-            compression: of the files.
-            store: of its folder.
-            schema: of the woven rows.
-
         Raises:
             PublicationError: rows cannot be clustered by these columns.
         """
@@ -74,20 +67,11 @@ class Shaping:
         self._clustering = self._resolved(output, schema) if self._folder.cluster_by else None
 
     def place(self, uri: str) -> str:
-        """Where the woven rows are to be written first.
-
-        Args:
-            uri: folder in which the files shall lie in the end.
-        """
+        """Where the woven rows are to be written first."""
         return f"{uri}{_WOVEN}" if self._is_wanted else uri
 
     def arrange(self, uri: str, schema: StructType, rows: int) -> None:
         """Let the files lie as they shall.
-
-        Args:
-            uri: the folder; what was woven is in its `place`.
-            schema: of the files.
-            rows: in them.
 
         Raises:
             PublicationError: not all rows are there afterwards.
@@ -157,13 +141,7 @@ class ValuelessColumns:
     """Gives columns without any value the types that are wanted of them."""
 
     def __init__(self, bundle: Bundle, tree: JoinTree, history: SchemaHistory) -> None:
-        """Find out which sources it is about.
-
-        Args:
-            bundle: the output, with everything that it refers to.
-            tree: its join tree.
-            history: schemas of what is published.
-        """
+        """Find out which sources it is about."""
         self._tree = tree
         self._history = history
         self._nodes = {
@@ -181,9 +159,7 @@ class ValuelessColumns:
     def published(self, state: FolderState, time: EpochNanos) -> spark.StructType | None:
         """The type of published rows; None where those cannot be read together.
 
-        Args:
-            state: of the output's folder.
-            time: of the snapshot that is woven, whose published version counts for nothing.
+        The published version of the snapshot at `time` counts for nothing.
         """
         merged = merge_schemas([one for one in self._history.schemas(state) if one[0] != time])
         return None if merged.conflicts else struct_from(merged.schema)
@@ -194,34 +170,24 @@ class ValuelessColumns:
         found: SourceFrame,
         published: Callable[[], spark.StructType | None],
     ) -> SourceFrame:
-        """The frame of a source, with types for its columns without any value.
-
-        Args:
-            field_name: of the node.
-            found: what was read for it.
-            published: the type of published rows; asked where a column may have no value.
-        """
+        """The frame of a source, with types for its columns without any value."""
         node = self._nodes.get(field_name)
         texts = {f.name for f in found.frame.schema if isinstance(f.dataType, spark.StringType)}
         if node is None or not texts:
             return found
         known = self._published(node, found.frame, published())
-        wanted = {**self._of_keys(node, found.frame), **known}
-        untyped = {name: wanted[name] for name in wanted if name in texts}
-        return replace(found, frame=_cast_empty(found.frame, untyped)) if untyped else found
-
-    def _of_keys(self, node: JoinNode, frame: DataFrame) -> dict[str, spark.DataType]:
-        """By column, the declared types of the keys that the node has a part in."""
         types: dict[str, spark.DataType] = {}
         for child in self._tree.joins:
             if node.number not in (child.number, child.parent_number):
                 continue
             for component in components(self._relationships[child.relationship], node):
                 for key_field in component.fields_:
-                    column = find_field(frame.schema, key_field.field_name)
+                    column = find_field(found.frame.schema, key_field.field_name)
                     if column is not None and len(column.parts) == 1:
                         types.setdefault(column.parts[0], to_spark(key_field.data_type))
-        return _of_values(types)
+        wanted = {**_of_values(types), **known}
+        untyped = {name: wanted[name] for name in wanted if name in texts}
+        return replace(found, frame=_cast_empty(found.frame, untyped)) if untyped else found
 
     def _published(
         self, node: JoinNode, frame: DataFrame, rows: spark.DataType | None

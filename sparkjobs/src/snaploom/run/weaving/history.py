@@ -54,7 +54,6 @@ class SchemaHistory:
     """Schemas of published snapshots, for comparison."""
 
     def __init__(self, store: ObjectStore) -> None:
-        """Nothing is read yet."""
         self._documents = history.SchemaDocuments(store)
 
     def schemas(self, state: FolderState) -> list[tuple[EpochNanos, str]]:
@@ -142,12 +141,8 @@ def delete_old_snapshots(
 ) -> tuple[EpochNanos, ...]:
     """End every snapshot that `snapshotAutoDelete` does not keep; the times that went.
 
-    Args:
-        folder: where.
-        run: who deletes.
-        output: whose rules.
-        now: the instant to which ages are measured, unless the store's clock is behind it.
-        coming: snapshots that the run has still to publish.
+    Ages are measured to `now`, unless the store's clock is behind it; `coming` are snapshots that
+    the run has still to publish.
 
     Readers that pinned an older manifest keep their files until `readerGrace` has passed and a run
     or `gc` removes them; planning never weaves an ended snapshot again.

@@ -53,14 +53,7 @@ class InputReader:
         state: Callable[[], FolderState],
         read: Callable[[ReadSource], SourceFrame],
     ) -> None:
-        """Index the declarations that every snapshot needs.
-
-        Args:
-            prepared: the plan, and what it rests on.
-            history: schemas of what is published.
-            state: gives what is published now; asked where a column may have no value.
-            read: reads one source.
-        """
+        """Index the declarations that every snapshot needs."""
         bundle, self._tree = prepared.bundle, prepared.plan.tree
         self._state = state
         self._read = read
@@ -115,15 +108,7 @@ class Sharing:
         run_id: str,
         warn: Callable[[str], None],
     ) -> None:
-        """Find out what recurs.
-
-        Args:
-            spark: the session.
-            prepared: the plan, and what is published.
-            due: the snapshots to weave, in the order of work.
-            run_id: of this run.
-            warn: takes what went wrong with a checkpoint.
-        """
+        """Find out what recurs."""
         self._spark = spark
         self._run_id = run_id
         self._warn = warn
@@ -155,11 +140,7 @@ class Sharing:
     ) -> SnapshotSubtrees:
         """Subtrees that the snapshot of a time shares with others.
 
-        Args:
-            time: of the snapshot.
-            weave: the snapshot, or those from it on that are woven together.
-            used: its sources.
-            until: time of the last of those; what they share only with each other is not kept.
+        What snapshots up to `until` share only with each other is not kept.
         """
         fingerprints = {
             name: f"{format_instant(item.time)} {item.fingerprint}" for name, item in used.items()
@@ -175,12 +156,7 @@ class Sharing:
         return self._memory.for_snapshot(weave, kept, fingerprints)
 
     def is_ready(self, time: EpochNanos, others: Iterable[EpochNanos]) -> bool:
-        """Whether a snapshot finds what it shares, or no other one folds it.
-
-        Args:
-            time: of the snapshot.
-            others: times of those that are being woven.
-        """
+        """Whether a snapshot finds what it shares, or no other one folds it."""
         folded = {name for other in others for name in self._kept[other].values()}
         return all(self._memory.knows(name) for name in folded & {*self._kept[time].values()})
 

@@ -72,15 +72,7 @@ def leave_to_others(
     record: RunRecord,
     error: SnaploomError,
 ) -> None:
-    """Give up what is due, except for what another run has published meanwhile.
-
-    Args:
-        folder: where.
-        due: the snapshots that were to be woven.
-        job: what the caller decided; what is to be restated is published, and due all the same.
-        record: of the run.
-        error: why the run does not begin.
-    """
+    """Give up what is due, except for what another run has published meanwhile."""
     left = due
     if isinstance(error, LeaseNotObtained) and job.options.selection.restated is None:
         state = folder.log.read()
@@ -105,12 +97,6 @@ def weave_output(
     """Weave and publish every snapshot of one output that is due.
 
     Whatever goes wrong is in the Report; only faults of Snaploom itself are raised.
-
-    Args:
-        spark: the session.
-        bundle: the output, and what it refers to.
-        job: what the caller decided.
-        files: what was listed before there was a session.
     """
     output = bundle.output
     run = Run(new_run_id(job.clock()), VERSION, job.clock, job.reached)
@@ -266,7 +252,6 @@ def _record_outcome(
 
 
 def _delete_old(run: OutputRun, folder: Folder, coming: Sequence[EpochNanos]) -> None:
-    """Apply retention; the snapshot stays published if it fails."""
     try:
         gone = delete_old_snapshots(folder, run.writer, run.output, run.job.now, coming)
     except SnaploomError as error:

@@ -57,11 +57,6 @@ def never_before(clock: Clock, newest: EpochNanos | None) -> Clock:
 def check_clock(bundle: Bundle, state: FolderState, present: EpochNanos) -> tuple[str, ...]:
     """Compare a clock with the log.
 
-    Args:
-        bundle: the output, and what it reads.
-        state: of its folder.
-        present: the time of the clock.
-
     Returns:
         What a person should know.
 
@@ -99,7 +94,6 @@ class PlannedRun:
     """The output, and what it refers to."""
     plan: RunPlan
     state: FolderState
-    """State of the folder when the plan was made."""
     published: PublishedState
     """Facts about the folder for planning."""
     present: EpochNanos
@@ -114,13 +108,6 @@ def plan_listed(
     observations: Observations,
 ) -> PlannedRun:
     """Look into the folder of an output, list its sources, and plan a run.
-
-    Args:
-        request: what is to be planned.
-        store: of the output's folder.
-        list_source: lists the snapshots of a source, given by name.
-        clock: the wall clock.
-        observations: filled with what is observed.
 
     Raises:
         NoUniqueJoinTree: the join tree is ambiguous or does not reach every source.
@@ -171,13 +158,6 @@ def begin(
     emit: EmitEvent,
 ) -> tuple[PlannedSnapshot, ...]:
     """Record what is known before anything is woven: warnings, an estimate, what is left out.
-
-    Args:
-        planned: the run.
-        record: what becomes its Report.
-        options: what is asked of it.
-        clock: the wall clock.
-        emit: takes events.
 
     Returns:
         The snapshots that are to be woven.

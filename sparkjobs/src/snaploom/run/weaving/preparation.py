@@ -57,12 +57,6 @@ class Reading(Mapping[str, StructType]):
     def __init__(
         self, steps: Iterable[ReadSource], read: Callable[[ReadSource], SourceFrame]
     ) -> None:
-        """Nothing is read yet.
-
-        Args:
-            steps: what the plan takes of each source.
-            read: reads one; whatever it raises comes out of the look at a schema.
-        """
         self._steps = {step.field_name: step for step in steps}
         self._read = read
         self._found: dict[str, SourceFrame] = {}
@@ -104,9 +98,7 @@ def foreseen(prepared: Prepared, check: Callable[[], None]) -> Forecast:
 
     As in a run, what fails leaves the candidates behind it to the next run.
 
-    Args:
-        prepared: the plan, and what reads its sources.
-        check: called before each candidate; whatever it raises comes out.
+    `check` is called before each candidate; what it raises comes out.
     """
     planned = prepared.plan.snapshots or ()
     if any(one.action is Action.FAIL for one in planned):
@@ -236,9 +228,6 @@ class OutputForecast:
     def __init__(self, prepared: Prepared) -> None:
         """Read the schemas of what is published.
 
-        Args:
-            prepared: the plan, and what the folder holds.
-
         Raises:
             StorageError: they cannot be read.
         """
@@ -252,10 +241,6 @@ class OutputForecast:
 
     def check(self, time: EpochNanos, frames: Mapping[str, DataFrame]) -> None:
         """Raise what the run would raise of a snapshot, before it is written.
-
-        Args:
-            time: of the snapshot.
-            frames: the sources that it is woven from, by field name.
 
         Raises:
             SourceError: a key cannot be evaluated, or the format cannot hold the columns.
@@ -275,12 +260,7 @@ class OutputForecast:
         self._schemas[time] = self._woven[key]
 
     def publish(self, time: EpochNanos, coming: Sequence[EpochNanos]) -> None:
-        """Take a snapshot as published, and as deleted what retention deletes behind it.
-
-        Args:
-            time: of the snapshot.
-            coming: those that the run has still to publish.
-        """
+        """Take a snapshot as published, and as deleted what retention deletes behind it."""
         self._held[time] = HeldSnapshot(time, self._present)
         spec = self._bundle.output.spec
         periods = settings_of(spec.data_model.root_data_source.snapshot_filter).intervals
@@ -298,7 +278,6 @@ class Prepared(PlannedRun):
     """All that a run needs to begin."""
 
     sources: Sources
-    """Opens them."""
     readers: Mapping[str, SourceReader]
     """By name of the source; what each listed stays as it is for this run."""
     listings: Listings
@@ -314,13 +293,6 @@ def prepare(
     files: SourceFiles | None = None,
 ) -> Iterator[Prepared]:
     """Look at folder and sources, and plan; what sources hold is released at the end of the block.
-
-    Args:
-        spark: the session.
-        request: what is to be planned.
-        observations: filled with what is observed.
-        clock: the time at which files are listed.
-        files: what was listed before there was a session.
 
     Raises:
         NoUniqueJoinTree: the join tree is ambiguous or does not reach every source.
@@ -385,7 +357,6 @@ class OutputRun:
     """One run of one output: what all of its steps share."""
 
     spark: SparkSession
-    """The session."""
     prepared: Prepared
     """The plan, and the state that it rests on."""
     writer: Run
@@ -403,9 +374,7 @@ class OutputRun:
     def weave(self, frames: Mapping[str, DataFrame], snapshots: int = 1) -> Weave:
         """The inputs of one snapshot, or of several together.
 
-        Args:
-            frames: by field name.
-            snapshots: how many the root's rows are of.
+        `snapshots`: how many the root's rows are of.
         """
         bundle = self.prepared.bundle
         relationships = {one.name: one for one in bundle.data_relationships}

@@ -133,7 +133,6 @@ class TableRegistration:
         )
 
     def _described(self, partition: str) -> str:
-        """A partition as `SHOW PARTITIONS` names it, in a statement."""
         unescape = jvm_of(self._spark).org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils
         name, _, value = partition.partition("=")
         return f"{quote(name)} = {_text(unescape.unescapePathName(value))}"
@@ -148,11 +147,6 @@ class TableRegistration:
 
 def drop_registered(spark: SparkSession, output: OutputDataset, uri: str) -> UnregisteredTable:
     """Take the table of an output out of the catalog, where it is ours; its files stay.
-
-    Args:
-        spark: the session.
-        output: it has a `registerTable`.
-        uri: of its folder, as its store gives it.
 
     Raises:
         SnaploomError: the catalog refuses, in Snaploom's words.
@@ -186,6 +180,5 @@ def _batches(members: Sequence[Member]) -> Iterator[Sequence[Member]]:
 
 
 def _text(value: str) -> str:
-    """A text in SQL."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

@@ -25,7 +25,6 @@ class RunOptions:
     """How a run departs from publishing everything that is due."""
 
     selection: Selection = EVERYTHING
-    """Which snapshots."""
     limit: int | None = None
     """Snapshots to publish at most, of each output."""
     keep_going: bool = False
@@ -39,7 +38,6 @@ class RunOptions:
     is_strict: bool = False
     """Whether a root without any snapshot is a failure, also where `run.onEmptyRoot` differs."""
     reason: str = ""
-    """Reason for a restatement, for people."""
     allow: Allowances = NO_ALLOWANCES
     """Entries that declarations may use beyond the built-in lists."""
 
@@ -51,10 +49,7 @@ AS_DECLARED = RunOptions()
 def span_of(first: EpochNanos, end: EpochNanos, option: str) -> Selection:
     """Select the snapshots of a span of time.
 
-    Args:
-        first: the earliest snapshot time.
-        end: snapshot times are before it.
-        option: name of the argument to blame.
+    Snapshot times are before `end`; `option` names the argument to blame.
 
     Raises:
         ArgumentInvalid: no time lies in the span.
@@ -98,9 +93,7 @@ class PlanRequest:
     bundle: Bundle
     """The output, and what it refers to."""
     moment: EpochNanos
-    """The instant of planning."""
     options: RunOptions = AS_DECLARED
-    """Deviations of the run from its declarations."""
 
 
 @dataclass(frozen=True)
@@ -108,16 +101,12 @@ class RunRequest:
     """Runs of outputs."""
 
     bundles: tuple[Bundle, ...]
-    """The outputs."""
     moment: EpochNanos
-    """The instant of planning."""
     emit: EmitEvent
     """Takes events, from any thread."""
     interruption: Interruption
-    """From `signal_handlers`."""
     on_tick: Callable[[], None] = lambda: None
     """Called several times a second from the caller's thread."""
     options: RunOptions = AS_DECLARED
-    """Deviations of the runs from their declarations."""
     lease: OpenLease = ClaimLease
     """Where runs of one folder learn of each other."""

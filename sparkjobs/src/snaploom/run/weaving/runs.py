@@ -57,12 +57,7 @@ class FilesBeforeSpark:
     """`OtherFiles` of a process that has no session."""
 
     def __init__(self, run: RunSettings, allow: Allowances) -> None:
-        """Nothing is asked yet.
-
-        Args:
-            run: settings of the session that is to come.
-            allow: what they may ask for beyond the built-in lists.
-        """
+        """Nothing is asked yet."""
         self._run = run
         self._allow = allow
 
@@ -124,7 +119,6 @@ class EndedRun:
 
     report: Report
     events: tuple[Event, ...]
-    """Events, in their order."""
 
 
 @dataclass(frozen=True)
@@ -144,11 +138,6 @@ def weave_outputs(
 
     A failed output does not keep the others from their turn; an interruption does. An output that
     reads what another one publishes has its turn after it.
-
-    Args:
-        request: the runs.
-        indexes: gives the indexes that follow the publications of an output.
-        open_session: gives the session, when it is needed.
 
     Raises:
         SparkNotStarted: Spark is needed, and there is none to work with.
@@ -218,7 +207,6 @@ def _files(request: PlanRequest) -> SourceFiles:
 
 
 def _planned_without_spark(request: PlanRequest, files: SourceFiles) -> PlannedRun | None:
-    """Plan a run; None where that needs Spark."""
     with signal_handlers() as interruption:
 
         def look() -> PlannedRun | None:
@@ -256,12 +244,7 @@ def planned_without_spark(
 ) -> PlannedRun:
     """Plan a run.
 
-    Args:
-        request: what is to be planned.
-        clock: the wall clock.
-        files: of the sources; what is listed stays there.
-        check: called before each source is listed; whatever it raises comes out.
-        observations: filled with what is observed.
+    `check` is called before each source is listed; what it raises comes out.
 
     Raises:
         SparkNeeded: a source or the folder cannot be listed otherwise.
@@ -284,14 +267,7 @@ def planned_without_spark(
 def begun_run(
     request: RunRequest, bundle: Bundle, clock: Callable[[], EpochNanos], files: SourceFiles
 ) -> EndedRun | SparkRun:
-    """The run of an output as far as it goes without Spark: to its end where nothing is due.
-
-    Args:
-        request: the runs.
-        bundle: of one of the outputs.
-        clock: the wall clock.
-        files: of the sources; what is listed stays there.
-    """
+    """The run of an output as far as it goes without Spark: to its end where nothing is due."""
     check = request.interruption.check
     events: list[Event] = []
     record = RunRecord(bundle, new_run_id(clock()), events.append, clock)
@@ -314,11 +290,6 @@ def is_small(bundle: Bundle, due: Sequence[PlannedSnapshot], files: SourceFiles)
     """Whether snapshots of an output are woven from few bytes; false where that is unknown.
 
     Java need not be prepared for much then.
-
-    Args:
-        bundle: the output, and what it refers to.
-        due: what is to be woven.
-        files: of the sources; what is listed stays there.
     """
     total = 0
     try:

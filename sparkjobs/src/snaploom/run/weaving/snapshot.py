@@ -76,11 +76,8 @@ class Written(WriteResult):
     """The files of a snapshot in staging, with facts that its record does not keep."""
 
     notes: tuple[str, ...]
-    """Warnings for people."""
     columns: WovenColumns
-    """Its columns, and those that it was woven from."""
     remembered: Mapping[str, FoldedSubtree]
-    """Subtrees that were folded for it."""
 
 
 Publish = Callable[
@@ -100,7 +97,6 @@ class WovenSnapshot:
     seconds: float = 0.0
     """Wall time."""
     warnings: tuple[str, ...] = ()
-    """For people."""
 
 
 class SnapshotWeaver:
@@ -109,14 +105,7 @@ class SnapshotWeaver:
     def __init__(
         self, run: OutputRun, folder: Folder, sharing: Sharing, due: Sequence[PlannedSnapshot]
     ) -> None:
-        """Index the declarations that every snapshot needs.
-
-        Args:
-            run: the run.
-            folder: of the output.
-            sharing: what the snapshots have in common.
-            due: the snapshots, in the order of work.
-        """
+        """Index the declarations that every snapshot needs."""
         self._run = run
         self._folder = folder
         self._sharing = sharing
@@ -142,11 +131,8 @@ class SnapshotWeaver:
 
         It is woven again where its sources change meanwhile.
 
-        Args:
-            planned: the snapshot.
-            group: name for the group of its Spark jobs.
-            turn: awaited when its files are written, before anything of it is published; and before
-                anything is read that may depend on what is published.
+        `turn` is awaited when its files are written, before anything of it is published; and before
+        anything is read that may depend on what is published.
 
         Raises:
             SourceChanged: the sources changed each time.
@@ -309,7 +295,6 @@ class SnapshotWeaver:
         compression: DataCompression,
         uri: str,
     ) -> tuple[StructType, RowCounts, tuple[CheckResult, ...]]:
-        """Weave a snapshot by itself."""
         spark, output = self._run.spark, self._run.output
         folder = output.spec.output_folder
         subtrees = self._sharing.subtrees(planned.time, weave, inputs.used)

@@ -48,12 +48,6 @@ def weave_in_session(
 ) -> tuple[Report, ...]:
     """Weave outputs, as `snaploom.run.weaving.runs.weave_outputs` describes it.
 
-    Args:
-        request: the runs.
-        indexes: by name of output, indexes that follow its publications (`trigger: ON_PUBLISH`).
-        files: by name of output, what was listed of its sources before there was a session.
-        opened: gives the session.
-
     Raises:
         SparkNotStarted: there is no Spark to work with.
         Interrupted: before the first output was begun, or by somebody who insisted.
@@ -171,11 +165,7 @@ def plan_in_session(
 ) -> PlannedRun:
     """Plan the run of one output; nothing is written.
 
-    Args:
-        request: what is to be planned.
-        files: what was listed before there was a session.
-        opened: gives the session.
-        foresee: whether the plan has the schemas of its candidates.
+    With `foresee` the plan has the schemas of its candidates.
 
     Raises:
         SnaploomError: what preflight finds, as `prepare` raises it.

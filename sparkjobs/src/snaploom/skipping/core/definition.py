@@ -133,7 +133,6 @@ class SkippingDefinition:
     enabled: bool = True
     """Whether queries use any of it."""
     mode: RefreshMode = RefreshMode.AUTO
-    """Default mode of a refresh."""
     owner: str = ""
     """`SkippingIndex/name` of the resource that owns it (rule S26); else empty."""
     form: str = "NATIVE"

@@ -294,7 +294,8 @@ class BloomColumn:
     def __init__(self, filters: pa.LargeBinaryArray) -> None:
         offsets, self._data = byte_buffers(filters)
         lengths = np.diff(offsets)
-        readable = np.flatnonzero((lengths > HEADER_BYTES) & _valid(filters))
+        mask: Mask = filters.is_valid().to_numpy(zero_copy_only=False)
+        readable = np.flatnonzero((lengths > HEADER_BYTES) & mask)
         starts = offsets[:-1][readable]
         version, functions, words = (self._integers(starts + 4 * at) for at in range(3))
         sound = (version == VERSION) & (functions >= 1) & (words >= 1)
@@ -346,8 +347,3 @@ class BloomColumn:
         for at in range(4):
             value = (value << 8) | self._data[starts + at]
         return value.astype(np.int32).astype(np.int64)
-
-
-def _valid(values: pa.Array) -> Mask:
-    mask: Mask = values.is_valid().to_numpy(zero_copy_only=False)
-    return mask

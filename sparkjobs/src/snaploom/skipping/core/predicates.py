@@ -136,7 +136,6 @@ class Unknown:
     """A condition that is not understood: it may be TRUE for any row."""
 
     text: str = ""
-    """The condition, for people."""
     reason: str = ""
     """Reason why it is not understood, and a rewrite that would help."""
 

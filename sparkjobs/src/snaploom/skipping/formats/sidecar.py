@@ -130,13 +130,23 @@ class _Writer:
             {name.split(".")[0]: None for name in schema.names if name not in _IDENTITY}
         )
         dictionaries = [name for name in schema.names if _repeats(name)]
+        found: dict[str, str] = {}
+        for field in schema:
+            if _repeats(field.name):
+                continue
+            if pa.types.is_signed_integer(field.type):
+                found[field.name] = "DELTA_BINARY_PACKED"
+            elif any(is_text(field.type) for is_text in _TEXT):
+                found[field.name] = "DELTA_BYTE_ARRAY"
+            elif pa.types.is_float32(field.type) or pa.types.is_float64(field.type):
+                found[field.name] = "BYTE_STREAM_SPLIT"
         self._writer = pq.ParquetWriter(
             self._sink,
             self._schema,
             compression="zstd",
             write_statistics=False,
             use_dictionary=dictionaries,
-            column_encoding=_encodings(schema),
+            column_encoding=found,
             data_page_size=PAGE_BYTES,
             write_page_checksum=True,
             encryption_properties=_encryption(schema, definition, keys),
@@ -179,20 +189,6 @@ def _bounded(table: pa.Table) -> Iterator[pa.Table]:
 
 def _repeats(name: str) -> bool:
     return name == "etag" or ".nulls" in name
-
-
-def _encodings(schema: pa.Schema) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for field in schema:
-        if _repeats(field.name):
-            continue
-        if pa.types.is_signed_integer(field.type):
-            found[field.name] = "DELTA_BINARY_PACKED"
-        elif any(is_text(field.type) for is_text in _TEXT):
-            found[field.name] = "DELTA_BYTE_ARRAY"
-        elif pa.types.is_float32(field.type) or pa.types.is_float64(field.type):
-            found[field.name] = "BYTE_STREAM_SPLIT"
-    return found
 
 
 def _metadata(definition: SkippingDefinition) -> bytes:
@@ -240,16 +236,12 @@ def _encryption(
         )
     labels = {index.index_id: index.key_label for index in definition.indexes if index.key_label}
     columns: dict[str, list[str]] = {}
-    for leaf in _leaves(schema):
+    sink = io.BytesIO()
+    pq.write_table(schema.empty_table(), sink)
+    found = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema
+    for leaf in [found.column(number).path for number in range(len(found))]:
         is_identity = leaf in _IDENTITY
         label = definition.footer_key_label if is_identity else labels.get(leaf.split(".")[0], "")
         if label:
             columns.setdefault(label, []).append(leaf)
     return keys.encryption(definition, columns)
-
-
-def _leaves(schema: pa.Schema) -> list[str]:
-    sink = io.BytesIO()
-    pq.write_table(schema.empty_table(), sink)
-    found = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema
-    return [found.column(number).path for number in range(len(found))]

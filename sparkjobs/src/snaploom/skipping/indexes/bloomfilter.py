@@ -124,7 +124,8 @@ class BloomFilterIndex:
 
     def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
         """Whether the filter may contain the value, or one of a list."""
-        filters = _filters(files, definition)
+        column = field_column(definition.index_id, FIELD)
+        filters = files.derived(f"{column} filters", lambda: BloomColumn(files.column(column)))
         values = _values(leaf)
         if values is None or len(values) * len(filters) > MOST_PROBES:
             return None
@@ -170,11 +171,6 @@ def _item_hashes(definition: IndexDefinition, values: Sequence[Value]) -> ItemHa
     if is_text(data_type):
         return ItemHashes.of_bytes(pa.array(values, arrow_type(data_type)))
     return None
-
-
-def _filters(files: FileTable, definition: IndexDefinition) -> BloomColumn:
-    column = field_column(definition.index_id, FIELD)
-    return files.derived(f"{column} filters", lambda: BloomColumn(files.column(column)))
 
 
 def false_positives(definition: IndexDefinition) -> float:

@@ -123,7 +123,6 @@ class KeptLists:
     """Lists of all files, concatenated."""
 
     keys: Keys
-    """Keys of the values of all lists."""
     valid: Mask | None
     """Which values are no NULL; None for all."""
     offsets: Int64s

@@ -255,13 +255,22 @@ def may_hold_between(bounds: Bounds, leaf: Leaf) -> Mask | None:
         case Comparison(_, operator, value):
             return _compared(bounds, operator, key_of(value, bounds.data_type))
         case In(_, values, False):
-            return _some_within(bounds, values)
+            literals = sorted_keys(values, bounds.data_type)
+            below = ranks(literals, bounds.low, "left")
+            upto = ranks(literals, bounds.high, "right")
+            below[bounds.low_unknown] = 0
+            upto[bounds.high_unknown] = len(literals)
+            return np.asarray(below < upto, dtype=np.bool_)
         case In(_, values, True):
             return ~_all_among(bounds, values)
         case Residue() if isinstance(bounds.low, np.ndarray):
             return _some_residue(bounds, leaf)
         case StartsWith(_, prefix, False) if is_text(bounds.data_type):
-            return _some_prefixed(bounds, prefix)
+            high_enough = compare(bounds.high, Operator.GE, prefix) | bounds.high_unknown
+            beyond = successor(prefix)
+            if beyond is None:
+                return high_enough
+            return high_enough & (compare(bounds.low, Operator.LT, beyond) | bounds.low_unknown)
         case StartsWith(_, prefix, True) if is_text(bounds.data_type):
             # What lies between two texts with the prefix has it too.
             return ~(
@@ -299,16 +308,6 @@ def _known(bounds: Bounds) -> Mask:
     return ~(bounds.low_unknown | bounds.high_unknown)
 
 
-def _some_within(bounds: Bounds, values: Sequence[Value]) -> Mask:
-    # The gap test: some literal lies between the bounds, not only the literals' envelope (rule S9).
-    literals = sorted_keys(values, bounds.data_type)
-    below = ranks(literals, bounds.low, "left")
-    upto = ranks(literals, bounds.high, "right")
-    below[bounds.low_unknown] = 0
-    upto[bounds.high_unknown] = len(literals)
-    return np.asarray(below < upto, dtype=np.bool_)
-
-
 def _all_among(bounds: Bounds, values: Sequence[Value]) -> Mask:
     # Proved where the literals between the bounds are all the keys that there are between them.
     literals = sorted_keys(values, bounds.data_type)
@@ -319,14 +318,6 @@ def _all_among(bounds: Bounds, values: Sequence[Value]) -> Mask:
     single = as_mask(pc.equal(bounds.low, bounds.high))
     among = ranks(literals, bounds.high, "right") > ranks(literals, bounds.low, "left")
     return single & among & _known(bounds)
-
-
-def _some_prefixed(bounds: Bounds, prefix: bytes) -> Mask:
-    high_enough = compare(bounds.high, Operator.GE, prefix) | bounds.high_unknown
-    beyond = successor(prefix)
-    if beyond is None:
-        return high_enough
-    return high_enough & (compare(bounds.low, Operator.LT, beyond) | bounds.low_unknown)
 
 
 def _prefixed(keys: Keys, prefix: bytes) -> Mask:

@@ -42,7 +42,6 @@ class Alteration:
     enabled: bool | None = None
     """Whether queries use any of it."""
     mode: RefreshMode | None = None
-    """Default mode of a refresh."""
     where: str | None = None
     """SQL that chooses files; the next refresh follows it."""
     owner: str | None = None
@@ -50,13 +49,10 @@ class Alteration:
     properties: Mapping[str, str | None] = field(default_factory=dict)
     """Properties to set; None takes one away."""
     enabled_indexes: Mapping[str, bool] = field(default_factory=dict)
-    """Whether queries use an index."""
     parameters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """All parameters of an index, which is built anew if they differ."""
     drop: frozenset[str] = frozenset()
-    """Indexes to drop."""
     add: tuple[Index, ...] = ()
-    """Indexes to add."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +60,6 @@ class Altered:
     """Outcome of planning an alteration."""
 
     definition: SkippingDefinition
-    """The definition afterwards."""
     to_build: tuple[IndexDefinition, ...]
     """Indexes that have no rows yet."""
     next_index: int

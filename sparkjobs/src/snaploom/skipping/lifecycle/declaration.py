@@ -163,17 +163,13 @@ class Declaration:
     """One skipping index as it is declared, through any interface."""
 
     indexes: tuple[Index, ...]
-    """Declared indexes."""
     where: str = ""
     """SQL that chooses files (rule S23)."""
     enabled: bool = True
-    """Whether queries use it."""
     mode: RefreshMode = RefreshMode.AUTO
-    """Default mode of a refresh."""
     owner: str = ""
     """`SkippingIndex/name` of the resource that owns it (rule S26)."""
     form: str = "NATIVE"
-    """Form of the store."""
     footer_key_label: str = ""
     """Key of the footers, when the index is encrypted."""
     plaintext_footer: bool = False

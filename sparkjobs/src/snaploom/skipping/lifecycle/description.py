@@ -47,7 +47,6 @@ class IndexDescription:
     definition: IndexDefinition
     """Type, terms and parameters."""
     known: int
-    """Files that it covers."""
     unknown: int
     """Files that it does not cover: they are kept."""
 
@@ -57,7 +56,6 @@ class Description:
     """One skipping index."""
 
     uri: str
-    """Where it is kept."""
     state: StoredState
     """The committed state: phase, definition, times, message."""
     rows: int = 0
@@ -65,7 +63,6 @@ class Description:
     bytes: int = 0
     """Size of the rows in the store."""
     indexes: tuple[IndexDescription, ...] = ()
-    """Each index."""
     coverage: Coverage | None = None
     """Compared with a listing, where one was given."""
     last_used: EpochNanos | None = None
@@ -97,9 +94,7 @@ class UsedIndex:
     """Usage of one skipping index by queries."""
 
     uri: str
-    """Where it is kept."""
     state: StoredState
-    """The committed state."""
     recorded: Recorded | None
     """Usage that sessions recorded; None where nothing is recorded."""
     problem: str = ""

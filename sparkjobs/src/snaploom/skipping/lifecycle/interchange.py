@@ -35,7 +35,6 @@ class Written:
     files: int
     """Part files of the store now."""
     rows: int
-    """Files with a row."""
     left_out: int
     """Files without one, because some index has nothing about them (or not in this form)."""
     bytes: int
@@ -47,7 +46,6 @@ class Imported:
     """Rows and indexes of an import."""
 
     indexes: tuple[IndexDefinition, ...]
-    """The indexes."""
     rows: pa.Table
     """Rows as `snaploom.skipping.core.filetable` describes them."""
     rejected: tuple[str, ...]
@@ -77,10 +75,8 @@ class ImportResult:
     imported: Imported
     """Rows that were taken over, and those that were not."""
     state: StoredState
-    """The state afterwards."""
 
     def __str__(self) -> str:
-        """Summary for people."""
         found = self.imported
         labels = ", ".join(index.label for index in found.indexes)
         parts = [f"imported {labels} about {found.rows.num_rows} files", *found.left_out]

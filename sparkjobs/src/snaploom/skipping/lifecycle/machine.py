@@ -41,7 +41,6 @@ class Timing:
     """Clock and time limits of operations."""
 
     clock: Callable[[], EpochNanos] = now
-    """The time now."""
     heartbeat_seconds: float = 10
     """Time between two signs of life; each is a commit."""
     abandoned_after_seconds: float = 60

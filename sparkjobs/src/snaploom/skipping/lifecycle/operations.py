@@ -51,13 +51,11 @@ class RefreshResult:
     """Result of a refresh."""
 
     plan: RefreshPlan
-    """Plan before the refresh."""
     indexed: int
     """Files about which rows were made."""
     left_out: int
     """Files about which nothing could be proved, or that changed meanwhile: they are kept."""
     state: StoredState
-    """The state afterwards."""
 
 
 def create(

@@ -30,7 +30,6 @@ class FileChanges:
     changed: pa.Table
     """Files whose row is about another content (rule S5), as they are now."""
     unchanged: pa.Table
-    """Files that the rows describe."""
     removed: pa.Array
     """Paths of rows whose files are gone."""
 
@@ -45,7 +44,6 @@ class FileChanges:
         return not (self.new.num_rows or self.changed.num_rows or len(self.removed))
 
     def __str__(self) -> str:
-        """Summary for people: `2 new, 1 changed, 0 removed, 197 unchanged`."""
         return (
             f"{self.new.num_rows} new, {self.changed.num_rows} changed, "
             f"{len(self.removed)} removed, {self.unchanged.num_rows} unchanged"
@@ -103,7 +101,6 @@ class RefreshPlan:
     reasons: tuple[str, ...]
     """Why AUTO chose FULL; empty otherwise."""
     definition: SkippingDefinition
-    """The definition afterwards."""
     changes: FileChanges
     """Files and rows compared; everything is new where FULL begins anew."""
     next_index: int
@@ -115,7 +112,6 @@ class RefreshPlan:
         return self.mode is RefreshMode.FULL or not self.changes.is_empty
 
     def __str__(self) -> str:
-        """Summary for people."""
         because = f" ({'; '.join(self.reasons)})" if self.reasons else ""
         return f"{self.mode.value}{because}: {self.changes}"
 

@@ -207,7 +207,13 @@ def indexes_of(cursor: Cursor, is_seed_form: bool, types: Collection[str]) -> tu
 
 
 def _index(cursor: Cursor, is_seed_form: bool, types: Collection[str]) -> Index:
-    item = _item(cursor)
+    item: list[Token] = []
+    depth = 0
+    while depth or not (cursor.token.is_sign(",") or cursor.token.is_sign(")")):
+        if cursor.token.kind is TokenKind.END:
+            cursor.refuse(")")
+        depth += cursor.token.is_sign("(") - cursor.token.is_sign(")")
+        item.append(cursor.advance())
     if not item:
         cursor.refuse(_ITEM)
     place = _place_of_type(item)
@@ -236,17 +242,6 @@ def _index(cursor: Cursor, is_seed_form: bool, types: Collection[str]) -> Index:
         raise cursor.error(
             f"this index cannot be declared ({fault['msg']})", _ITEM, item[0]
         ) from error
-
-
-def _item(cursor: Cursor) -> list[Token]:
-    item: list[Token] = []
-    depth = 0
-    while depth or not (cursor.token.is_sign(",") or cursor.token.is_sign(")")):
-        if cursor.token.kind is TokenKind.END:
-            cursor.refuse(")")
-        depth += cursor.token.is_sign("(") - cursor.token.is_sign(")")
-        item.append(cursor.advance())
-    return item
 
 
 def _place_of_type(item: Sequence[Token]) -> int:

@@ -35,7 +35,6 @@ class PathName:
     format: str
     """Spark's short name of the format."""
     path: str
-    """The path, as it was written."""
     options: tuple[tuple[str, str], ...] = ()
     """Options of Spark's reader, in order of their names; SQL has no place for them."""
 

@@ -59,7 +59,6 @@ class Token:
 
     kind: TokenKind
     text: str
-    """As it was written."""
     start: int
     """Offset of its first character."""
 

@@ -170,7 +170,6 @@ class PinnedIndex:
     state: StoredState
     """Its state; `may_skip` holds."""
     definition: SkippingDefinition
-    """Definition of the index."""
 
 
 @dataclass(frozen=True)

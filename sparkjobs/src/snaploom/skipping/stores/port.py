@@ -47,9 +47,7 @@ class Segment:
     """Some rows, written once. A later segment's row for a path hides an earlier segment's."""
 
     name: SegmentName
-    """Names it in the store."""
     rows: Count
-    """Number of rows."""
     bytes: Count
     """Size in the store; 0 where the store does not report it."""
     removed: bool = False

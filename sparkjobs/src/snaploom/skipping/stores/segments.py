@@ -43,7 +43,18 @@ def checked(
         if name not in reader.columns:
             raise _damaged(reader, f"no column {name}", "all columns of an identity")
         _check_type(reader, name, data_type)
-    for name, data_type in _index_columns(definition).items():
+    found: dict[str, pa.DataType] = {}
+    for index in definition.indexes:
+        for position in range(len(index.terms)):
+            suffix = f".{position}" if position else ""
+            found[f"{index.index_id}.values{suffix}"] = pa.int64()
+            found[f"{index.index_id}.nulls{suffix}"] = pa.int64()
+        try:
+            fields = index_type(index.type).fields(index)
+        except IndexNotPossible:
+            continue  # nobody here asks it
+        found.update({f"{index.index_id}.{name}": kind for name, kind in fields.items()})
+    for name, data_type in found.items():
         if name in reader.columns:
             _check_type(reader, name, data_type)
     present = [name for name in _ALWAYS_THERE if name in wanted]
@@ -58,21 +69,6 @@ def _check_type(reader: SidecarReader, name: str, data_type: pa.DataType) -> Non
     found = reader.type_of(name)
     if found != data_type:
         raise _damaged(reader, f"{name} of type {found}", f"{name} of type {data_type}")
-
-
-def _index_columns(definition: SkippingDefinition) -> dict[str, pa.DataType]:
-    found: dict[str, pa.DataType] = {}
-    for index in definition.indexes:
-        for position in range(len(index.terms)):
-            suffix = f".{position}" if position else ""
-            found[f"{index.index_id}.values{suffix}"] = pa.int64()
-            found[f"{index.index_id}.nulls{suffix}"] = pa.int64()
-        try:
-            fields = index_type(index.type).fields(index)
-        except IndexNotPossible:
-            continue  # nobody here asks it
-        found.update({f"{index.index_id}.{name}": kind for name, kind in fields.items()})
-    return found
 
 
 def _damaged(reader: SidecarReader, found: str, expected: str) -> IndexUnreadable:
@@ -260,23 +256,19 @@ class _Columns:
         for part in sources:
             if name in part.reader.columns:
                 return part.reader.type_of(name)
-        return _declared_type(name, self._definition)
+        index_id, _, field = name.partition(".")
+        for index in self._definition.indexes:
+            if index.index_id == index_id:
+                if field.split(".")[0] in ("values", "nulls"):
+                    return pa.int64()
+                return index_type(index.type).fields(index)[field]
+        raise KeyError(name)
 
 
 def _column(part: Part, name: str, data_type: pa.DataType) -> pa.ChunkedArray:
     if name not in part.reader.columns:
         return pa.chunked_array([pa.nulls(part.segment.rows, data_type)])
     return part.reader.read([name]).column(name).cast(data_type)
-
-
-def _declared_type(name: str, definition: SkippingDefinition) -> pa.DataType:
-    index_id, _, field = name.partition(".")
-    for index in definition.indexes:
-        if index.index_id == index_id:
-            if field.split(".")[0] in ("values", "nulls"):
-                return pa.int64()
-            return index_type(index.type).fields(index)[field]
-    raise KeyError(name)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

@@ -38,12 +38,10 @@ class StateDocument(ApiModel):
     """One state, with the type of its document."""
 
     format: Annotated[int, Ge(1)] = STATE_FORMAT
-    """Format version of this document."""
     commit: str
     """Token of the commit: no two commits write equal bytes, so that a lost answer is settled by
     comparing them (rule P4)."""
     state: StoredState
-    """The state."""
 
 
 def format_state(state: StoredState, commit: str) -> bytes:
@@ -168,9 +166,7 @@ class StateLog:
     def __init__(self, store: ObjectStore, folder: str) -> None:
         """Open the log below a key prefix; nothing is read yet.
 
-        Args:
-            store: where the folder is.
-            folder: prefix of all keys; empty, or ending in `/`.
+        `folder` is a prefix of all keys; empty, or ending in `/`.
         """
         self._store = store
         self._folder = f"{folder}manifest/"

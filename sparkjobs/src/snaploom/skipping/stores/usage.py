@@ -66,7 +66,6 @@ class Usage:
     dropped_bytes: Count = 0
     """Bytes of the files that it dropped."""
     seconds: Annotated[float, Ge(0), Le(1e12)] = 0.0
-    """Spent on asking it, while queries were planned."""
     first_used: StoredTime = NEVER
     last_used: StoredTime = NEVER
     """The first and the last read, by the clocks of the sessions."""
@@ -76,7 +75,6 @@ class Usage:
     """How often the index, or a part of it, was not used, by reason."""
 
     def __add__(self, other: Usage) -> Usage:
-        """Sum of both."""
         firsts = [each for each in (self.first_used, other.first_used) if each != NEVER]
         return Usage(
             reads=self.reads + other.reads,
@@ -108,9 +106,7 @@ class UsageDocument(ApiModel):
     """Usage by one session."""
 
     format: Annotated[int, Ge(1)] = USAGE_FORMAT
-    """Format version of this document."""
     usage: Usage
-    """The sums."""
 
 
 class UsageLog:
@@ -119,9 +115,7 @@ class UsageLog:
     def __init__(self, store: ObjectStore, folder: str) -> None:
         """Open the log below a key prefix; nothing is read yet.
 
-        Args:
-            store: where the folder is.
-            folder: prefix of all keys; empty, or ending in `/`.
+        `folder` is a prefix of all keys; empty, or ending in `/`.
         """
         self._store = store
         self._folder = f"{folder}{_FOLDER}"

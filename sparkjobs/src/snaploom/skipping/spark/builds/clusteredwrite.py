@@ -41,7 +41,6 @@ class Clustering:
     """Order of rows."""
 
     curve: Curve
-    """Along which curve."""
     terms: tuple[Term, ...]
     """By which columns, the most important one first."""
 

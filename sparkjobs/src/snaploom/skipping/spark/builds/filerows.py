@@ -111,15 +111,12 @@ class BuildPlan:
     relation: Relation
     """How Spark reads it."""
     file_count: int
-    """Files that the relation has."""
     partitions: PartitionRows
     """Partition values of its files."""
     footer_terms: Mapping[str, FooterTerm] = field(default_factory=dict)
     """Terms that footers may prove, by key."""
     is_parquet: bool = False
-    """Whether the files have footers."""
     is_case_sensitive: bool = False
-    """Whether names differ by case."""
 
 
 @dataclass
@@ -127,9 +124,7 @@ class Counters:
     """Counts of a build, for people and benchmarks."""
 
     footer_bytes: int = 0
-    """Bytes of footers that were read."""
     footer_files: int = 0
-    """Files whose footers were read."""
     direct_files: int = 0
     """Files whose rows were read without Spark."""
     scanned_files: int = 0
@@ -266,7 +261,6 @@ class _Built:
     """Facts about one index, one entry per file; columns as the store has them."""
 
     known: Mask
-    """Files about which it is known."""
     columns: Mapping[str, pa.Array]
     """By name in the store."""
     read: dict[int, Scanned] = field(default_factory=dict)
@@ -303,7 +297,6 @@ def _proved(plan: BuildPlan, definition: IndexDefinition, files: _Files) -> _Bui
 def _proved_terms(
     plan: BuildPlan, definition: IndexDefinition, files: _Files
 ) -> Sequence[FooterColumn]:
-    """Facts about the terms of an index; empty where one of them must be computed."""
     if definition.type == PARTITION:
         if files.partitions is None:
             return ()

@@ -70,7 +70,6 @@ class DirectReader:
     indexes: tuple[IndexDefinition, ...]
     """Indexes to build; all of their terms are in `terms`."""
     terms: Mapping[str, FooterTerm]
-    """Columns by key of term."""
     is_case_sensitive: bool
     """Whether Spark distinguishes names by case."""
 
@@ -283,7 +282,6 @@ class FooterReader:
     """Reader of some terms' facts in footers."""
 
     terms: tuple[FooterTerm, ...]
-    """Columns and fields."""
     is_case_sensitive: bool
     """Whether Spark distinguishes names by case (`spark.sql.caseSensitive`)."""
 
@@ -347,7 +345,6 @@ class _End(NamedTuple):
     content: bytes
     """From where its footer begins, or from before it."""
     length: int
-    """Bytes that were read."""
 
 
 def _end_of(name: str) -> _End | str:

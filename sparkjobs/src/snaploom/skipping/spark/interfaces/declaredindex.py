@@ -169,9 +169,7 @@ class Application:
     """Steps that bring an index to its declaration."""
 
     declaration: Declaration
-    """Declaration to apply."""
     is_new: bool
-    """Whether it has to be created."""
     alteration: Alteration | None
     """Necessary alteration; None for none."""
     refresh: RefreshMode | None
@@ -243,9 +241,19 @@ def apply(
 def _difference(
     definition: SkippingDefinition, declaration: Declaration, target: IndexableTarget
 ) -> tuple[Alteration, list[str]]:
-    """Alteration to a declaration, and its description for people."""
     wanted = define(declaration, target, 1)
-    _refuse_fixed(definition, wanted)
+    for name, before, after in (
+        ("form", definition.form, wanted.form),
+        ("key of the footers", definition.footer_key_label, wanted.footer_key_label),
+        ("plain footer", definition.plaintext_footer, wanted.plaintext_footer),
+    ):
+        if before != after:
+            raise IndexNotPossible(
+                f"the {name} of a skipping index is decided when it is created",
+                found=f"{after or 'none'} is declared",
+                expected=str(before or "none"),
+                hint="drop the index, vacuum it and apply again",
+            )
     alteration, steps = _of_indexes(definition.indexes, wanted.indexes, declaration.indexes)
     if definition.enabled != wanted.enabled:
         alteration = replace(alteration, enabled=wanted.enabled)
@@ -301,19 +309,3 @@ def _of_indexes(
 
 def _identity(index: IndexDefinition) -> object:
     return index.type, index.terms, index.key_label
-
-
-def _refuse_fixed(definition: SkippingDefinition, wanted: SkippingDefinition) -> None:
-    """Refuse changes of fixed fields, naming the first."""
-    for name, before, after in (
-        ("form", definition.form, wanted.form),
-        ("key of the footers", definition.footer_key_label, wanted.footer_key_label),
-        ("plain footer", definition.plaintext_footer, wanted.plaintext_footer),
-    ):
-        if before != after:
-            raise IndexNotPossible(
-                f"the {name} of a skipping index is decided when it is created",
-                found=f"{after or 'none'} is declared",
-                expected=str(before or "none"),
-                hint="drop the index, vacuum it and apply again",
-            )

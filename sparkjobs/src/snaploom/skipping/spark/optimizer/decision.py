@@ -212,7 +212,11 @@ class Decider:
             self._record(judged, outcome, settings)
         else:
             trace.append(outcome)
-        label = _label(judged)
+        dropping = [each for each in judged if each.outcome.dropped] or judged
+        labels = tuple(dict.fromkeys(label for each in dropping for label in each.labels))
+        more = f" and {len(labels) - MOST_LABELS} more" if len(labels) > MOST_LABELS else ""
+        names = textwrap.shorten(", ".join(labels[:MOST_LABELS]), LONGEST_LABEL, placeholder=" ...")
+        label = f"{names}{more}"
         if settings.is_evaluated_only or (not label and keep.all()):
             return None
         signs = (keep.view(np.uint8) + _ZERO).tobytes().decode("ascii")
@@ -271,14 +275,6 @@ class Decider:
             self._warned.add(message)
         if is_new:
             _log.warning("%s", message)
-
-
-def _label(judged: Sequence[Judged]) -> str:
-    dropping = [each for each in judged if each.outcome.dropped] or judged
-    labels = tuple(dict.fromkeys(label for each in dropping for label in each.labels))
-    more = f" and {len(labels) - MOST_LABELS} more" if len(labels) > MOST_LABELS else ""
-    names = textwrap.shorten(", ".join(labels[:MOST_LABELS]), LONGEST_LABEL, placeholder=" ...")
-    return f"{names}{more}"
 
 
 def _idle(catalog: IndexCatalog, targets: Sequence[str]) -> list[IndexOutcome]:

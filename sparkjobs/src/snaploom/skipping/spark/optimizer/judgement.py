@@ -135,7 +135,6 @@ class Question:
 
     request: Request
     listing: Listing
-    """The files of the request."""
     predicate: Predicate
     """Condition on each row."""
     is_traced: bool = False

@@ -46,9 +46,7 @@ class IndexOutcome:
     """Outcome of one skipping index."""
 
     uri: str
-    """Where it is kept."""
     target: str
-    """Target of the index."""
     labels: tuple[str, ...] = ()
     """Its indexes: `MIN_MAX(price)`."""
     unused: tuple[str, ...] = ()
@@ -63,7 +61,6 @@ class IndexOutcome:
     dropped_bytes: int = 0
     """Their size."""
     seconds: float = 0.0
-    """Seconds that asking it took."""
     clauses: tuple[ClauseOutcome, ...] = ()
     """Part by part; only when explaining."""
 
@@ -79,11 +76,9 @@ class RelationOutcome:
     files: int = 0
     """Files that would be read without skipping."""
     bytes: int = 0
-    """Their size."""
     kept_files: int = 0
     kept_bytes: int = 0
     seconds: float = 0.0
-    """Seconds that the decision took."""
     condition: str = ""
     """Condition on each row; only when explaining."""
     indexes: tuple[IndexOutcome, ...] = ()
@@ -144,9 +139,7 @@ class IndexUse:
     """Usage of one skipping index."""
 
     target: str
-    """Target of the index."""
     times: int = 0
-    """How often it was used."""
     dropped_files: int = 0
     """Files that it proved are not needed, summed over its uses."""
     last_used: EpochNanos = NEVER

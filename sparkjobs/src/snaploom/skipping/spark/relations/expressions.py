@@ -49,7 +49,6 @@ class Call:
     name: str
     """Simple name of the Catalyst class."""
     arguments: Mapping[str, object] = field(hash=False)
-    """Arguments beside children."""
     children: tuple[Expression, ...]
 
 
@@ -218,7 +217,6 @@ class Columns:
     defaulted: frozenset[str] = frozenset()
     """Names of the top-level columns that have a DEFAULT."""
     is_case_sensitive: bool = False
-    """Whether names differ by case."""
 
     @cached_property
     def types(self) -> Mapping[str, str]:

@@ -176,9 +176,16 @@ _SECRET = re.compile("secret|password|token|credential|key", re.IGNORECASE)
 def fingerprint(header: Header) -> ReaderFingerprint:
     """Fingerprint of the relation of a request, as far as values depend on it."""
     file_format = str(header["format"])
+    defaults = _OPTION_DEFAULTS.get(file_format, {})
     return ReaderFingerprint(
         format=file_format,
-        options=_options(header, file_format),
+        options=tuple(
+            (name, _unreadable(value) if _SECRET.search(name) else value)
+            for name, value in sorted(_lower(_object(header, "options")).items())
+            if name not in _HARMLESS
+            and not name.startswith("fs.")
+            and value.lower() != defaults.get(name)
+        ),
         settings=_settings(header, file_format),
         schema=_schema(header, file_format),
         evaluation=_evaluation(header),
@@ -255,9 +262,7 @@ class Difference:
     name: str
     """Of the option or setting; `format` and `schema` otherwise."""
     indexed: str
-    """Indexed value."""
     now: str
-    """Current value."""
 
     def __str__(self) -> str:
         if self.name == "schema":
@@ -325,17 +330,6 @@ def _is_part(part: object, whole: object) -> bool:
                 _is_part(value, whole[name]) for name, value in part.items()
             )
     return part == whole
-
-
-def _options(header: Header, file_format: str) -> tuple[tuple[str, str], ...]:
-    defaults = _OPTION_DEFAULTS.get(file_format, {})
-    return tuple(
-        (name, _unreadable(value) if _SECRET.search(name) else value)
-        for name, value in sorted(_lower(_object(header, "options")).items())
-        if name not in _HARMLESS
-        and not name.startswith("fs.")
-        and value.lower() != defaults.get(name)
-    )
 
 
 def _evaluation(header: Header) -> tuple[tuple[str, str], ...]:

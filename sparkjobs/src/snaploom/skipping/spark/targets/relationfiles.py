@@ -37,7 +37,6 @@ class RelationFolder:
     uri: str
     """Without a final `/`."""
     files: int
-    """How many files the relation has there; none where those that are there are empty."""
     sample: str
     """URI of one file there, of one that is not empty where there is one."""
 
@@ -47,7 +46,6 @@ class RelationFiles:
     """The files of a relation; at least one."""
 
     folders: tuple[RelationFolder, ...]
-    """Where they are, in their order."""
     paths: pa.Array
     """As Hadoop's `Path` prints them (large_string)."""
     lengths: pa.Array
@@ -99,11 +97,8 @@ def _first_file(folder: _Folder) -> str:
 class _Folder:
     path: str
     files: Sequence[str]
-    """Names of regular files and of links."""
     folders: Sequence[str]
-    """Names."""
     is_plain: bool
-    """Whether all of its files are regular ones, and no links."""
 
 
 def _levels(root: str) -> list[_Folder]:

@@ -129,11 +129,9 @@ class FolderListing:
     spark: SparkSession
     """The user's session."""
     target: Target
-    """Where the files are."""
     header: Header
     """How they are read; without columns but those of partitions."""
     listed: ListedFiles
-    """The files that there are."""
 
     def reads_alike(self, definition: SkippingDefinition) -> bool:
         """Whether unchanged files are read as when they were indexed."""
@@ -217,7 +215,6 @@ class ListedFolder:
     header: Header
     """How Spark reads it; without columns but those of partitions."""
     listed: ListedFiles
-    """Its files."""
 
 
 def list_folder(
