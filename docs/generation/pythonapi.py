@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import snaploom
 from generation.markdown import NOTE
+from snaploom import project
 from snaploom.project import results
 
 RESULTS = (
@@ -16,8 +17,8 @@ RESULTS = (
     results.Runs,
     results.Diff,
     results.Checked,
-    results.Pages,
-    results.Status,
+    project.Pages,
+    project.Status,
 )
 """What methods of a project return."""
 

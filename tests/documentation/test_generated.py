@@ -9,10 +9,10 @@ import generate
 import pytest
 from generation.commandline import CODES_OF, EXIT_CODES
 from generation.errorclasses import errors
+from support.declared.shop import COMMANDS_OF_LAPTOPS
 from support.documentation.examples import run_command
 from support.documentation.pages import DOCS, REPOSITORY
 
-from snaploom.cli.main import COMMANDS
 from snaploom.errors import SnaploomError
 
 
@@ -44,7 +44,7 @@ def test_row_of_a_field_gives_type_default_bounds_and_meaning() -> None:
     ) in text.splitlines()
 
 
-@pytest.mark.parametrize("command", [name for name, _, _ in COMMANDS])
+@pytest.mark.parametrize("command", COMMANDS_OF_LAPTOPS)
 def test_every_command_has_usage_and_exit_codes(command: str) -> None:
     text = (DOCS / "reference/cli.md").read_text("utf-8")
     section = text.partition(f"## snaploom {command}\n")[2].partition("\n## ")[0]

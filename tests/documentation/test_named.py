@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from generation.chart import values_schema
 from generation.models import resource_schema
+from support.declared.shop import COMMANDS_OF_LAPTOPS
 from support.documentation.pages import DOCS, REPOSITORY
 
-from snaploom.cli.main import COMMANDS
 from snaploom.models.kinds import KINDS
 from snaploom_operator.commands import COMMANDS as OF_CLUSTERS
 
 PAGES = sorted((DOCS / "operating").glob("*.md"))
-OURS = {name for name, _, _ in (*COMMANDS, *OF_CLUSTERS)}
+OURS = {*COMMANDS_OF_LAPTOPS, *(name for name, _, _ in OF_CLUSTERS)}
 KUBECTL = {
     "annotate", "apply", "create", "delete", "describe", "diff", "events", "get", "kustomize",
     "label", "logs", "patch", "rollout", "wait",

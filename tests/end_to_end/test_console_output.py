@@ -8,9 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.declared.shop import Shop, snaploom
-
-from snaploom.cli.main import COMMANDS
+from support.declared.shop import COMMANDS_OF_LAPTOPS, Shop, snaploom
 
 BIN = Path(sys.executable).parent / "snaploom"
 BLOCKED = """
@@ -31,7 +29,7 @@ def environment(**changes: str) -> dict[str, str]:
     return {**os.environ, "COLUMNS": "80", **changes}
 
 
-@pytest.mark.parametrize("command", [name for name, _, _ in COMMANDS])
+@pytest.mark.parametrize("command", COMMANDS_OF_LAPTOPS)
 def test_help_fits_80_columns_shows_no_empty_default_and_imports_no_spark(command: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", BLOCKED, *command.split(), "--help"],

@@ -12,9 +12,10 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 from support.declared.declarations import model, put
+from support.declared.shop import COMMANDS_OF_LAPTOPS
 
 import snaploom as sl
-from snaploom.cli.main import COMMANDS, run_command
+from snaploom.cli.main import run_command
 from snaploom.models.allowances import ALLOW_VARIABLE, Allowances
 from snaploom.models.findings import InvalidDeclarations
 from snaploom.models.run import RunSettings
@@ -62,7 +63,7 @@ CASES = {
 WITHOUT_SPARK = ("validate FILE", "plan wide --offline -f FILE", "graph wide -f FILE",
                  "page wide -f FILE --to FILE.site")  # fmt: skip
 DECLARED = [
-    name for name, _, _ in COMMANDS
+    name for name in COMMANDS_OF_LAPTOPS
     if name not in ("init", "gc", "repair", "snapshots", "files", "schema", "crds",
                     "index explain", "drivers install", "drivers list")
 ]  # fmt: skip

@@ -127,6 +127,7 @@ def test_a_published_output_shows_its_snapshots_and_its_next_run() -> None:
     assert "next run: 2024-06-02T00:00:00Z (in 23h)" in text
 
 
+@pytest.mark.plugged
 def test_a_published_output_shows_how_sources_are_joined() -> None:
     text = text_of(tree_of(model(wide=PUBLISHED), "OutputDataset/wide"))
     assert "DataSource/customer  root" in text
@@ -134,6 +135,7 @@ def test_a_published_output_shows_how_sources_are_joined() -> None:
     assert "│   └── address  by customer-id, 66.7% matched" in text
 
 
+@pytest.mark.plugged
 def test_a_published_output_shows_a_timeline_of_its_newest_snapshots() -> None:
     text = text_of(tree_of(model(wide=PUBLISHED), "OutputDataset/wide"), width=60)
     _, _, after = text.partition("timeline\n")
@@ -142,6 +144,7 @@ def test_a_published_output_shows_a_timeline_of_its_newest_snapshots() -> None:
     assert (dates.split()[1:], len(dates) <= 60) == (["2024-05-30", "2024-06-01"], True)
 
 
+@pytest.mark.plugged
 def test_a_snapshot_that_failed_last_is_on_the_timeline() -> None:
     failed = {"phase": "Failed", "failed": ["2024-06-01T00:00:00Z CHECK_FAILED"]}
     status = {**PUBLISHED, "lastRun": {**PUBLISHED["lastRun"], **failed}}
@@ -149,12 +152,14 @@ def test_a_snapshot_that_failed_last_is_on_the_timeline() -> None:
     assert "│   failed     1  ····" in text
 
 
+@pytest.mark.plugged
 def test_drawings_are_in_ascii_where_the_terminal_shows_nothing_else() -> None:
     text = text_of(tree_of(model(wide=PUBLISHED), "OutputDataset/wide"), encoding="ascii")
     assert "|   `-- address  by customer-id, 66.7% matched" in text
     assert "|   published  2  ####" in text
 
 
+@pytest.mark.plugged
 def test_sources_that_the_join_tree_shows_are_listed_only_if_they_need_a_look() -> None:
     ready: Raw = {"conditions": [condition("Ready", "True", "Valid")]}
     text = text_of(tree_of(model(wide=PUBLISHED, customer=ready), "OutputDataset/wide"))

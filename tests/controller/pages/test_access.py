@@ -116,6 +116,7 @@ class Everybody(Access):
         return frozenset({NAMESPACE})
 
 
+@pytest.mark.plugged
 @pytest.mark.parametrize("path", ["/", f"/outputs/{NAMESPACE}/wide.html"])
 async def test_a_document_is_made_once_in_a_thread_until_something_changes(
     path: str, monkeypatch: pytest.MonkeyPatch
@@ -126,8 +127,8 @@ async def test_a_document_is_made_once_in_a_thread_until_something_changes(
         made.append(threading.current_thread())
         return "document"
 
-    monkeypatch.setattr(pages, "statuses_document", make)
-    monkeypatch.setattr(pages, "status_document", make)
+    monkeypatch.setattr(pages.documents(), "statuses_document", make)
+    monkeypatch.setattr(pages.documents(), "status_document", make)
     store, metrics = Store(), PagesMetrics(CollectorRegistry())
     store.put(stored(output()))
     server = PageServer(store, Everybody(FakeCluster()), metrics, lambda: "")

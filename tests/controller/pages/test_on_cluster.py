@@ -20,6 +20,8 @@ from support.operator.webhooks import HOST, install
 from support.servers.certificates import Authority
 from support.site.statuses import STATUS
 
+pytestmark = pytest.mark.plugged
+
 
 @dataclass(frozen=True)
 class Team:

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 import yaml
 from pyspark.sql import SparkSession
+from support.skipping.indexinterfaces import Lake
 
 from snaploom.cli.main import run_command
 from snaploom.errors import IndexNotPossible
-from snaploom.plugins.advice.advise import AdviceRequest, advise_target
-from snaploom.plugins.advice.querylog import read_log
+from snaploom.plugins.advice.advise import ADVICE_COLUMNS, AdviceRequest, advise_target, read_log
 from snaploom.plugins.advice.report import Report
 from snaploom.skipping.spark.interfaces.enable import disable, enable
+from snaploom.skipping.spark.interfaces.sqlfrontend import sql
 from snaploom.skipping.spark.targets.targetlookup import open_path
 
 
@@ -95,3 +96,16 @@ def test_sizes_and_counts_that_mean_nothing_are_refused(plane: str, tmp_path: Pa
     new = str(tmp_path / "new")
     assert run_command(["index", "sort", plane, new, "--by", "x", "--file-size", "0"]) == 2
     assert run_command(["index", "advise", plane, "--files", "0"]) == 2
+
+
+def test_analyze_answers_with_the_indexes_that_would_help(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    data = Lake(tmp_path).fill().data
+    advised = sql(spark, f"ANALYZE SKIPPING INDEX ON parquet.`{data}`")
+    assert advised.columns == list(ADVICE_COLUMNS)
+    rows = {row["column_name"]: row for row in advised.collect()}
+    assert rows["price"]["data_type"] == "double"
+    assert rows["price"]["skipping_type"] in ("MIN_MAX", "VALUE_SET", "BLOOM_FILTER")
+    assert 0.5 < float(rows["price"]["skipped"]) < 1
+    assert "of 3 files" in rows["price"]["reason"]

@@ -12,9 +12,9 @@ from support.servers.databases import make_duckdb
 from support.servers.mariadbserver import DATABASE, MariaDb
 from support.servers.postgresserver import PASSWORD, USER, Postgres
 
+from snaploom.plugins.discovery import databases
 from snaploom.plugins.discovery.databases import read_database
 from snaploom.plugins.discovery.profiles import DatabaseContent, database_address
-from snaploom.run import databases
 
 pytestmark = pytest.mark.spark
 

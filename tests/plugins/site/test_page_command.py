@@ -1,4 +1,4 @@
-"""`snaploom page`: files that need nothing else, and one clear error for what is asked wrongly."""
+"""`snaploom page`, `Project.page` and `status`: files that need nothing, and one clear error."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.declared.shop import Shop
 from support.site.histories import declarations
 
+import snaploom as sl
 from snaploom.cli.main import run_command
 from snaploom.output import layout
 
@@ -182,3 +184,36 @@ def test_file_that_is_no_report_is_one_error(
     printed = capsys.readouterr().err
     assert "error ArgumentInvalid --report" in printed
     assert "\x1b" not in printed
+
+
+def test_pages_are_drawn_in_a_frame_and_written(eventful: Path, tmp_path: Path) -> None:
+    pages = sl.load(eventful).page("orders-wide", now="2024-03-31T12:00:00Z")
+    assert "<h1>orders-wide" in pages.html
+    drawn = pages._repr_html_()
+    assert drawn.startswith('<iframe title="orders-wide" sandbox="allow-scripts"')
+    assert drawn.count("<") == 2  # the page itself is an attribute
+    (file,) = pages.save(tmp_path / "site")
+    assert file.read_text() == pages.html
+
+
+def test_status_draws_tree_and_timeline(eventful: Path) -> None:
+    status = sl.load(eventful).status("orders-wide", now="2024-03-31T12:00:00Z")
+    first, *lines = str(status).splitlines()
+    assert first.startswith("orders-wide: ")
+    assert "newest snapshot 2024-03-30 with" in first
+    assert any("customer" in line and "% matched" in line for line in lines)
+    assert any(line.startswith("published     ") and "█" in line for line in lines)
+    drawn = status._repr_html_()
+    assert drawn.count("<svg xmlns") == 2
+    assert "% matched" in drawn
+
+
+def test_status_of_what_never_ran_has_a_tree_and_no_timeline(tmp_path: Path) -> None:
+    status = sl.load(Shop(tmp_path).write()).status()
+    assert str(status).splitlines() == [
+        "wide: nothing published",
+        "orders",
+        "└── customers  by customer-id",
+    ]
+    assert status.is_ok
+    assert status._repr_html_().count("<svg xmlns") == 1

@@ -59,19 +59,6 @@ def test_a_misspelt_statement_never_reaches_spark(
         spark.sql(f"REFRESH SKIPPING INDX ON {table}")
 
 
-def test_analyze_answers_with_the_indexes_that_would_help(
-    spark: SparkSession, lake: Lake, table: str
-) -> None:
-    advised = spark.sql(f"ANALYZE SKIPPING INDEX ON {table}")
-    assert advised.columns == list(sqlfrontend.ADVICE_COLUMNS)
-    rows = {row["column_name"]: row for row in advised.collect()}
-    assert rows["price"]["data_type"] == "double"
-    assert rows["price"]["skipping_type"] in ("MIN_MAX", "VALUE_SET", "BLOOM_FILTER")
-    assert 0.5 < float(rows["price"]["skipped"]) < 1
-    assert "of 3 files" in rows["price"]["reason"]
-    assert not lake.state().exists
-
-
 def test_disabling_gives_spark_its_own_sql_back(spark: SparkSession, lake: Lake) -> None:
     sqlfrontend.accept_statements(spark)
     sqlfrontend.accept_statements(spark)

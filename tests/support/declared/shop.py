@@ -11,6 +11,7 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,18 @@ import yaml
 from pyarrow import parquet
 from support.declared.declarations import Raw, document, put
 
-from snaploom.cli.main import run_command
+from snaploom.cli.main import COMMANDS, ENTRY_POINTS, run_command
+
+COMMANDS_OF_LAPTOPS = [
+    name
+    for table in (COMMANDS, *(
+        entry.load().COMMANDS
+        for entry in entry_points(group=ENTRY_POINTS)
+        if entry.value.startswith("snaploom.plugins.")
+    ))
+    for name, _, _ in table
+]  # fmt: skip
+"""Commands of the library, those of its plug-ins too."""
 
 Rows = Sequence[Mapping[str, object]]
 NOW = "2024-06-01T00:00:00Z"

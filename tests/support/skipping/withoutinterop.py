@@ -9,6 +9,8 @@ from importlib import metadata
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 
+import pytest
+
 ABSENT = "snaploom.plugins"
 
 
@@ -44,3 +46,10 @@ def take_away() -> None:
 def pytest_load_initial_conftests() -> None:
     """Before any test is collected."""
     take_away()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests of what is taken away."""
+    left_out = [item for item in items if item.get_closest_marker("plugged")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]

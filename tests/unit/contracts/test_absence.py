@@ -93,6 +93,7 @@ def test_commands_of_the_core_work_without_it(bare: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_a_run_publishes_without_it(bare: Path, tmp_path: Path) -> None:
     command(bare, "init", tmp_path / "model")
     command(bare, "run", "orders-wide", "-f", tmp_path / "model")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -13,12 +15,11 @@ from hypothesis import strategies as st
 
 from snaploom.cli.main import run_command
 from snaploom.errors import SnaploomError
+from snaploom.extras import plugged
 from snaploom.loading.load import load
 from snaploom.localfiles import open_plain, write_file
 from snaploom.models.report import Report
 from snaploom.models.schemas import EDITOR_SCHEMA_FILE, write_crds, write_schemas
-from snaploom.plugins.site.document import INDEX, write_site
-from snaploom.plugins.site.pages import read_reports
 from snaploom.run.declarations import read_bundle_file
 from snaploom.run.driverlock import LOCK_FILE, read_lock, write_lock
 from snaploom.run.reports.writer import FileReport
@@ -46,14 +47,21 @@ OTHERS: dict[str, Callable[[Path], None]] = {
     "link to a device": lambda path: path.symlink_to("/dev/zero"),
     "link to itself": lambda path: path.symlink_to(path.name),
 }
+
+
+def pages() -> ModuleType:
+    """The module of the plug-in that draws pages; an error where there is none."""
+    return sys.modules[plugged("snaploom.project", "page", "pages").__module__]
+
+
 READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "Bundle": ("bundle.json", read_bundle_file),
     "log of queries": (
         "log", lambda file: refused_by("index", "advise", str(file.parent), "--log", str(file)),
     ),
     "lock of drivers": (LOCK_FILE, read_lock),
-    "page": (INDEX, lambda file: write_site(file.parent, {INDEX: ""})),
-    "Report": ("report.json", lambda file: read_reports([file])),
+    "page": ("index.html", lambda file: pages().write_site(file.parent, {file.name: ""})),
+    "Report": ("report.json", lambda file: pages().read_reports([file])),
 }  # fmt: skip
 WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "file": ("file", lambda file: write_file(file, "new")),

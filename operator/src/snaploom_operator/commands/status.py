@@ -17,7 +17,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from snaploom.confidential import in_ascii, json_visible, visible_lines
-from snaploom.extras import plugged
+from snaploom.extras import PackageMissing, plugged
 from snaploom.files.stores import open_store
 from snaploom.models.codes import make_finding
 from snaploom.models.common import (
@@ -163,11 +163,10 @@ def _indexes_about(view: NamespaceView, output: OutputDataset) -> Iterator[Skipp
 
 def _add_output(tree: Tree, view: NamespaceView, output: OutputDataset) -> None:
     status = output.status or OutputDatasetStatus()
-    draw = cast(DrawStatus, plugged("snaploom.status", "drawings", "drawing of outputs"))
-    join_tree, timeline = draw(view.namespace, output, view.now)
+    join_tree, timeline = _drawn(view, output)
     if join_tree:
         tree.add(Drawing("join tree", lambda _: join_tree))
-    _add_sources(tree, view, output)
+    _add_sources(tree, view, output, is_drawn=bool(join_tree))
     _add_runs(tree, view, output)
     if timeline is not None:
         tree.add(Drawing("timeline", timeline))
@@ -179,7 +178,16 @@ def _add_output(tree: Tree, view: NamespaceView, output: OutputDataset) -> None:
         _add_index(branch, view, index)
 
 
-def _add_sources(tree: Tree, view: NamespaceView, output: OutputDataset) -> None:
+def _drawn(view: NamespaceView, output: OutputDataset) -> tuple[str, Callable[[int], str] | None]:
+    """The drawings of an output; none where no plug-in draws."""
+    try:
+        draw = cast(DrawStatus, plugged("snaploom.status", "drawings", "drawing of outputs"))
+    except PackageMissing:
+        return "", None
+    return draw(view.namespace, output, view.now)
+
+
+def _add_sources(tree: Tree, view: NamespaceView, output: OutputDataset, *, is_drawn: bool) -> None:
     """Add sources and relationships; where the join tree shows them, those that need a look."""
     model = output.spec.data_model
     places = [(f"DataSource/{model.root_data_source.data_source}", "  root")]
@@ -187,7 +195,6 @@ def _add_sources(tree: Tree, view: NamespaceView, output: OutputDataset) -> None
         (f"DataSource/{other.data_source}", f"  as {other.field_name}")
         for other in model.other_data_sources
     ]
-    is_drawn = output.status is not None and output.status.plan is not None
     listed = [place for place in places if not (is_drawn and _is_plain(view, place[0]))]
     branch = tree.add(_counted("sources", len(places), len(listed)))
     for identity, where in listed:

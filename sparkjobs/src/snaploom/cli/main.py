@@ -89,8 +89,7 @@ class CommandModule(Protocol):
 
     COMMANDS: tuple[tuple[str, str, str], ...]
     """Name, dotted path of the function, and summary; the group of a command stands before it."""
-    GROUPS: Mapping[str, str]
-    """Groups that its commands are in, with their summaries."""
+    # GROUPS: Mapping[str, str], the groups that it adds with their summaries, where it has any.
 
 
 def build_app(arguments: Sequence[str] = ()) -> App:
@@ -116,7 +115,7 @@ def build_app(arguments: Sequence[str] = ()) -> App:
     for entry in entry_points(group=ENTRY_POINTS):
         with suppress(ModuleNotFoundError):  # of a package that is there in part
             module = cast(CommandModule, entry.load())
-            _add(app, module.GROUPS, module.COMMANDS)
+            _add(app, getattr(module, "GROUPS", {}), module.COMMANDS)
     return app
 
 

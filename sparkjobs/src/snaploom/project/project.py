@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Literal, cast, overload
 from snaploom import ondemand
 from snaploom.confidential import remember_environment, visible_lines
 from snaploom.errors import ArgumentInvalid
-from snaploom.extras import plugged
 from snaploom.models.allowances import NO_CHOICE, VariableChoice
 from snaploom.models.common import EpochNanos, Resource, now
 from snaploom.models.outputdataset import OutputDataset
@@ -24,17 +23,8 @@ from snaploom.output.versions import Time, instant_of
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.times import Selection
 from snaploom.policy.pods import allowances_of
-from snaploom.project.results import (
-    Checked,
-    DataDiff,
-    Diff,
-    Findings,
-    Pages,
-    Plan,
-    Run,
-    Runs,
-    Status,
-)
+from snaploom.project import Pages, Status, drawing
+from snaploom.project.results import Checked, DataDiff, Diff, Findings, Plan, Run, Runs
 from snaploom.run.declarations import Declarations, declared, read_declarations, runnable_bundles
 from snaploom.run.folders import open_named
 from snaploom.run.joblog import writing_lines
@@ -62,13 +52,6 @@ Source = str | os.PathLike[str] | Resource
 
 Progress = bool | Callable[[str], None]
 """True prints lines to standard error, False prints none, a function takes them."""
-
-
-METHODS = "snaploom.project"
-"""Entry-point group of functions such as `DrawOutputs`, by the name of the method of a project."""
-DrawOutputs = Callable[[Declarations, Sequence[str], EpochNanos, bool], object]
-"""Result of `Project.page` and `status`, from names of outputs, an instant, and whether that is the
-present."""
 
 
 def load(
@@ -516,8 +499,7 @@ class Project:
             now: time to which ages are measured; omitted, the present.
 
         Raises:
-            ArgumentInvalid: there is no such output, or `now` is no time.
-            InvalidDeclarations: something is wrong with an output beside its join tree.
+            ArgumentInvalid, InvalidDeclarations: as `page`.
         """
         return cast(Status, self._drawn("status", output, now))
 
@@ -595,8 +577,7 @@ class Project:
     def _drawn(self, method: str, output: str | None, now: Time | None) -> object:
         names = self.outputs if output is None else (output,)
         self._refuse_unknown(names)
-        draw = cast(DrawOutputs, plugged(METHODS, method, f"drawing of outputs, `{method}`,"))
-        return draw(self._declarations, names, _moment(now), now is None)
+        return drawing(method)(self._declarations, names, _moment(now), now is None)
 
     def _session(self, spark: SparkSession | None) -> OpenSession:
         if spark is not None:

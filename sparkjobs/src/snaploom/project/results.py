@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
-from typing import Protocol, overload
+from typing import overload
 
 from pydantic import JsonValue
 
@@ -516,30 +514,3 @@ def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
         for row in listed
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-class Pages(Protocol):
-    """The state of outputs, drawn as `snaploom page` draws it."""
-
-    @property
-    def html(self) -> str:
-        """The page of a single output, or the overview of several: one document."""
-
-    def save(self, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
-        """Write the pages, as `snaploom page --to FOLDER`; returns the files.
-
-        Args:
-            folder: where to; made where it is not there.
-
-        Raises:
-            ArgumentInvalid: a file of another origin is in the way.
-            FolderNotWritable: the folder cannot be written.
-        """
-
-
-class Status(Protocol):
-    """The state of outputs: join tree with match rates, timeline, freshness, findings."""
-
-    @property
-    def is_ok(self) -> bool:
-        """Whether every output can be read and run, and none is stale."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from snaploom import ondemand
@@ -33,4 +32,3 @@ COMMANDS = (
         "Rewrite files so that more are skipped.",
     ),
 )
-GROUPS: Mapping[str, str] = {}

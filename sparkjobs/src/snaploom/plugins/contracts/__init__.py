@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from snaploom import ondemand
@@ -24,4 +23,3 @@ COMMANDS = (
         "Write the data contract of an output, or check one.",
     ),
 )
-GROUPS: Mapping[str, str] = {}

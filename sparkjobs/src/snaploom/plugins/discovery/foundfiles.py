@@ -162,9 +162,6 @@ class JsonFormat:
         return {} if self.is_lines else {"multiLine": "true"}
 
 
-TextFormat = CsvFormat | JsonFormat
-
-
 class NotRecognised(ValueError):
     """The bytes are not of the format; the text is the reason, for people."""
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from snaploom import ondemand
@@ -25,4 +24,3 @@ COMMANDS = (
         "Show the same pages in a browser, as of now.",
     ),
 )
-GROUPS: Mapping[str, str] = {}

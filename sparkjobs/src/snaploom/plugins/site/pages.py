@@ -46,7 +46,8 @@ from snaploom.plugins.site.pagedata import (
 )
 from snaploom.plugins.site.sections import state_of
 from snaploom.plugins.site.timeline import lanes_of, timeline_svg
-from snaploom.project.results import Pages, Status, html_heading, html_line
+from snaploom.project import Pages, Status
+from snaploom.project.results import html_heading, html_line
 from snaploom.run.declarations import TREE_CODES, Declarations, refuse, runnable_bundles
 from snaploom.run.folders import open_named
 from snaploom.run.runevents import preflight_finding

@@ -169,9 +169,6 @@ def _split(path: str) -> tuple[str, str, str]:
 LOCATION = "io.xskipper.parquet.mdlocation"
 """Property (and parameter) that names the location."""
 
-LOCATION_KIND = "io.xskipper.parquet.mdlocation.type"
-"""Parameter that decides what `LOCATION` means."""
-
 OLD_LOCATION = "spark.ibm.metaindex.parquet.mdlocation"
 """The same property, of the predecessor."""
 
