@@ -60,27 +60,23 @@ def form_at(model: type[ApiModel], loc: tuple[str | int, ...]) -> str:
     """The forms allowed at a place, in a few words; empty where it has no short form."""
     found = _unwrapped(_annotation_at(model, loc))
     if isinstance(found, type):
-        return _form_of(found)
+        if issubclass(found, Enum):
+            return f"one of {_some([str(each.value) for each in found])}"
+        if issubclass(found, ApiModel):
+            if found.one_of:
+                return f"a mapping with one of {_some(list(found.one_of))}"
+            required = [name for name, is_required in fields_of(found) if is_required]
+            named = required or [name for name, _ in fields_of(found)]
+            return f"a mapping with {_some(named)}" if named else "an empty mapping, {}"
+        return {str: "text", int: "a whole number", bool: "true or false", float: "a number"}.get(
+            found, ""
+        )
     origin = typing.get_origin(found)
     if origin is tuple:
         return "a list"
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return "a mapping of names to values"
     return ""
-
-
-def _form_of(found: type) -> str:
-    if issubclass(found, Enum):
-        return f"one of {_some([str(each.value) for each in found])}"
-    if issubclass(found, ApiModel):
-        if found.one_of:
-            return f"a mapping with one of {_some(list(found.one_of))}"
-        required = [name for name, is_required in fields_of(found) if is_required]
-        named = required or [name for name, _ in fields_of(found)]
-        return f"a mapping with {_some(named)}" if named else "an empty mapping, {}"
-    return {str: "text", int: "a whole number", bool: "true or false", float: "a number"}.get(
-        found, ""
-    )
 
 
 def _some(names: list[str]) -> str:

@@ -178,7 +178,16 @@ class XskipperIndexStore:
             definition = state.definition
             if definition is None or not _has_directory(definition) or self._is_written(state):
                 return
-            self._claim(definition)
+            with suppress(ObjectAlreadyExists):
+                self._base.put_if_absent(f"{_place(definition)}/{OWNER}", self._owner)
+            owner = self._owner_of(definition)
+            if owner != self._owner:
+                raise IndexNotPossible(
+                    "the directory of this table belongs to another skipping index",
+                    found=f"{self._base.uri}{(owner or b'nobody').decode('ascii', 'replace')}",
+                    expected=f"{self._base.uri}{self._owner.decode()}",
+                    hint="drop and vacuum the other index, or keep this one in the NATIVE form",
+                )
             directory = self._directory(definition)
             directory.write([rows_of(self._native.open(state), definition)], definition)
             self._base.put(self._mark, _digest(state))
@@ -199,19 +208,6 @@ class XskipperIndexStore:
         elif owner is not None:
             _log.warning("%s/%s is left: it is another index's", self._base.uri, _place(definition))
         self._base.delete([self._mark])
-
-    def _claim(self, definition: SkippingDefinition) -> None:
-        """Make the directory this index's own; raises `IndexNotPossible` if it is another's."""
-        with suppress(ObjectAlreadyExists):
-            self._base.put_if_absent(f"{_place(definition)}/{OWNER}", self._owner)
-        owner = self._owner_of(definition)
-        if owner != self._owner:
-            raise IndexNotPossible(
-                "the directory of this table belongs to another skipping index",
-                found=f"{self._base.uri}{(owner or b'nobody').decode('ascii', 'replace')}",
-                expected=f"{self._base.uri}{self._owner.decode()}",
-                hint="drop and vacuum the other index, or keep this one in the NATIVE form",
-            )
 
     def _owner_of(self, definition: SkippingDefinition) -> bytes | None:
         try:

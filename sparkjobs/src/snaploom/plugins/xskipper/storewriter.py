@@ -77,7 +77,23 @@ def write_part(
         StreamInvalid: a bloom is no filter of version 1.
     """
     sink = io.BytesIO()
-    table = _table(rows, layout)
+    modified = rows[MODIFIED].cast(pa.large_string())
+    names = pc.binary_join_element_wise(rows[PATH], modified, pa.scalar("#", pa.large_string()))
+    fields = [pa.field(OBJECT_NAME, pa.large_string(), nullable=False)]
+    arrays = [names]
+    for position, (name, data_type) in enumerate(layout.partitions):
+        values = _column(rows, partition_column(position))
+        fields.append(pa.field(virtual_name(name), store_type(data_type)))
+        arrays.append(to_store(values, data_type))
+    for position, index in enumerate(layout.indexes):
+        stored = _stored(rows, position, index)
+        fields.append(pa.field(index.column, stored.type))
+        arrays.append(stored)
+    footer = {
+        ROW_METADATA: dump_schema(write_layout(layout)).encode(),
+        SPARK_VERSION: CALENDAR_VERSION,
+    }
+    table = pa.table(arrays, schema=pa.schema(fields, metadata=footer))
     with pq.ParquetWriter(
         sink,
         table.schema.remove_metadata(),
@@ -112,26 +128,6 @@ def _complete(rows: pa.Table, position: int, index: StoredIndex) -> pa.Array:
     for name in parts[1:]:
         held = pc.and_(held, part(name).is_valid())
     return pc.and_(part(KNOWN), pc.or_(whole, held)).combine_chunks()
-
-
-def _table(rows: pa.Table, layout: Layout) -> pa.Table:
-    modified = rows[MODIFIED].cast(pa.large_string())
-    names = pc.binary_join_element_wise(rows[PATH], modified, pa.scalar("#", pa.large_string()))
-    fields = [pa.field(OBJECT_NAME, pa.large_string(), nullable=False)]
-    arrays = [names]
-    for position, (name, data_type) in enumerate(layout.partitions):
-        values = _column(rows, partition_column(position))
-        fields.append(pa.field(virtual_name(name), store_type(data_type)))
-        arrays.append(to_store(values, data_type))
-    for position, index in enumerate(layout.indexes):
-        stored = _stored(rows, position, index)
-        fields.append(pa.field(index.column, stored.type))
-        arrays.append(stored)
-    footer = {
-        ROW_METADATA: dump_schema(write_layout(layout)).encode(),
-        SPARK_VERSION: CALENDAR_VERSION,
-    }
-    return pa.table(arrays, schema=pa.schema(fields, metadata=footer))
 
 
 def _column(rows: pa.Table, name: str) -> pa.Array:

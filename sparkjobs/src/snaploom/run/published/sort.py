@@ -16,7 +16,7 @@ from snaploom.models.common import EpochNanos, format_instant, now
 from snaploom.models.outputdataset import DataCompression, DataFormat
 from snaploom.output import layout
 from snaploom.output.entries import FolderSettings, SnapshotRecord
-from snaploom.output.folder import Folder, Run, inspect_folder, is_unused, open_folder
+from snaploom.output.folder import Run, inspect_folder, is_unused, open_folder
 from snaploom.output.history import folder_identity, folder_settings, left_open
 from snaploom.output.manifest import read_schema
 from snaploom.output.replacement import Rewrite, replace_version
@@ -187,7 +187,19 @@ class _Sorter:
         self._run = Run(layout.new_run_id(job.clock()), VERSION, job.clock)
         # Files are read whole, and none is left out, whatever the user's session has set.
         self._session = own_session(spark)
-        self._folder = _open(place, self._session)
+        store = open_place(place.folder, create=False)
+        if place.output is not None and not is_unused(store):
+            inspect_folder(
+                store,
+                folder_settings(place.output),
+                folder_identity(place.output),
+                open_names=left_open(place.output),
+                accept_root_change=True,  # nothing is woven, so that the root does not matter
+            )
+        folder = open_folder(store, IcebergLibrary(self._session))
+        if has_table(folder.log.read().settings):
+            require_iceberg(self._session, place.owner)
+        self._folder = folder
 
     def sort(
         self, times: Sequence[EpochNanos], report: Callable[[int, int], None]
@@ -253,22 +265,6 @@ class _Sorter:
             "Indexes that follow the output were not refreshed, since only its folder was named; "
             "the new files are read by every query until they are.",
         )
-
-
-def _open(place: PublishedPlace, session: SparkSession) -> Folder:
-    store = open_place(place.folder, create=False)
-    if place.output is not None and not is_unused(store):
-        inspect_folder(
-            store,
-            folder_settings(place.output),
-            folder_identity(place.output),
-            open_names=left_open(place.output),
-            accept_root_change=True,  # nothing is woven, so that the root does not matter
-        )
-    folder = open_folder(store, IcebergLibrary(session))
-    if has_table(folder.log.read().settings):
-        require_iceberg(session, place.owner)
-    return folder
 
 
 def _chosen(state: FolderState, times: Sequence[EpochNanos]) -> tuple[SnapshotRecord, ...]:

@@ -177,6 +177,15 @@ def fingerprint(header: Header) -> ReaderFingerprint:
     """Fingerprint of the relation of a request, as far as values depend on it."""
     file_format = str(header["format"])
     defaults = _OPTION_DEFAULTS.get(file_format, {})
+    zone = str(header.get("zone", ""))
+    session_zone = _object(header, "settings").get(TIME_ZONE) or zone
+    found = {
+        **_object(header, "evaluation"),
+        JVM_ZONE: zone,
+        TIME_ZONE: session_zone,
+    }
+    if header.get("isOneEvaluation") is False:
+        found["settings"] = "changed after the query was planned"
     return ReaderFingerprint(
         format=file_format,
         options=tuple(
@@ -188,7 +197,10 @@ def fingerprint(header: Header) -> ReaderFingerprint:
         ),
         settings=_settings(header, file_format),
         schema=_schema(header, file_format),
-        evaluation=_evaluation(header),
+        evaluation=tuple(
+            (name, _unreadable(str(value)) if _SECRET.search(name) else str(value))
+            for name, value in sorted(found.items())
+        ),
     )
 
 
@@ -330,22 +342,6 @@ def _is_part(part: object, whole: object) -> bool:
                 _is_part(value, whole[name]) for name, value in part.items()
             )
     return part == whole
-
-
-def _evaluation(header: Header) -> tuple[tuple[str, str], ...]:
-    zone = str(header.get("zone", ""))
-    session_zone = _object(header, "settings").get(TIME_ZONE) or zone
-    found = {
-        **_object(header, "evaluation"),
-        JVM_ZONE: zone,
-        TIME_ZONE: session_zone,
-    }
-    if header.get("isOneEvaluation") is False:
-        found["settings"] = "changed after the query was planned"
-    return tuple(
-        (name, _unreadable(str(value)) if _SECRET.search(name) else str(value))
-        for name, value in sorted(found.items())
-    )
 
 
 def _unreadable(value: str) -> str:
