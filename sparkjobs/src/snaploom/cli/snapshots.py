@@ -50,6 +50,9 @@ Place = Annotated[
         help="Name of an OutputDataset (with `-f`), or URI or absolute path of its folder.",
     ),
 ]
+At = Annotated[str | None, Parameter(help="Of the newest snapshot at this time or before it.")]
+From = Annotated[str | None, Parameter(name="--from", help="Of the snapshots from this time on.")]
+To = Annotated[str | None, Parameter(help="Of the snapshots up to this time.")]
 AtManifest = Annotated[
     int | None, Parameter(help="Sequence number to look at; omitted, the newest.")
 ]
@@ -227,13 +230,9 @@ def files(
     *,
     file: Files | None = None,
     project: ProjectOptions = DEFAULT_PROJECT,
-    at: Annotated[
-        str | None, Parameter(help="Of the newest snapshot at this time or before it.")
-    ] = None,
-    from_: Annotated[
-        str | None, Parameter(name="--from", help="Of the snapshots from this time on.")
-    ] = None,
-    to: Annotated[str | None, Parameter(help="Of the snapshots up to this time.")] = None,
+    at: At = None,
+    from_: From = None,
+    to: To = None,
     manifest: AtManifest = None,
     output: Form = OutputForm.TEXT,
 ) -> int:
@@ -286,13 +285,9 @@ def schema(
     *,
     file: Files | None = None,
     project: ProjectOptions = DEFAULT_PROJECT,
-    at: Annotated[
-        str | None, Parameter(help="Of the newest snapshot at this time or before it.")
-    ] = None,
-    from_: Annotated[
-        str | None, Parameter(name="--from", help="Merged over the snapshots from this time on.")
-    ] = None,
-    to: Annotated[str | None, Parameter(help="Merged over the snapshots up to this time.")] = None,
+    at: At = None,
+    from_: From = None,
+    to: To = None,
     manifest: AtManifest = None,
     output: Form = OutputForm.TEXT,
     folder: Annotated[

@@ -205,12 +205,10 @@ class PlaceOptions:
     format: Annotated[
         str, Parameter(name="--format", help="Format of the files.", show_default=True)
     ] = "parquet"
-    """Spark's name of the format."""
     option: Annotated[
         tuple[str, ...],
         Parameter(name="--option", help="Option of Spark's reader, as `name=value`."),
     ] = ()
-    """Options of the reader."""
     location: Annotated[
         str | None,
         Parameter(
@@ -219,13 +217,9 @@ class PlaceOptions:
             "`--conf spark.snaploom.skipping.locations=...`.",
         ),
     ] = None
-    """Folder of indexes."""
     conf: Conf = ()
-    """Settings of the session."""
     kms: Kms = None
-    """Key management service."""
     allow: Allow = ()
-    """See `Allow`."""
 
 
 DEFAULT_PLACE = PlaceOptions()
