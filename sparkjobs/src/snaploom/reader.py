@@ -163,8 +163,6 @@ def _by_hadoop(uri: str, create: bool) -> ObjectStore:
 
 
 class _Selection:
-    """Some snapshots of one folder, to be read together."""
-
     def __init__(
         self,
         spark: SparkSession,
@@ -185,7 +183,6 @@ class _Selection:
         self._hashes = sorted({version.schema_hash for version in versions})
 
     def frame(self) -> DataFrame:
-        """All rows, under the merged schema."""
         merged = self._merged()
         if self._is_empty:
             return self._without_rows(merged)
@@ -246,7 +243,6 @@ class _Selection:
         )
 
     def _files(self, version: Version) -> Sequence[FileRecord]:
-        """The files of a snapshot, none of which is a link."""
         files = self._state.records.live(version).files
         refuse_links(self._folder.store, [file.path for file in files])
         return files

@@ -12,6 +12,7 @@ from cyclopts.validators import Number
 from pydantic import JsonValue
 
 from snaploom import ondemand
+from snaploom.cli import options
 from snaploom.cli.console import (
     OutputForm,
     counted,
@@ -21,17 +22,6 @@ from snaploom.cli.console import (
     result_console,
     show_result,
     warn,
-)
-from snaploom.cli.options import (
-    DEFAULT_PROJECT,
-    Allow,
-    Files,
-    Form,
-    Now,
-    OutputName,
-    ProjectOptions,
-    instant_of,
-    refuse_request,
 )
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos
@@ -56,11 +46,11 @@ from snaploom.run.weaving.runs import preview
 
 
 def diff(
-    name: OutputName,
+    name: options.OutputName,
     /,
     *,
-    file: Files,
-    project: ProjectOptions = DEFAULT_PROJECT,
+    file: options.Files,
+    project: options.ProjectOptions = options.DEFAULT_PROJECT,
     against: Annotated[
         list[Path] | None,
         Parameter(
@@ -88,9 +78,9 @@ def diff(
             help="With `--data`, rows of each kind to show; 0 shows no value of the data.",
         ),
     ] = SAMPLES,
-    now: Now = None,
-    allow: Allow = (),
-    output: Form = OutputForm.TEXT,
+    now: options.Now = None,
+    allow: options.Allow = (),
+    output: options.Form = OutputForm.TEXT,
 ) -> int:
     """Show what the declarations would change in plan, schema and history; nothing is run.
 
@@ -108,7 +98,7 @@ def diff(
     declarations = project.read(file, allow)
     (after,), warnings = runnable_bundles(declarations, [name])
     print_findings(warnings, message_console())
-    moment = instant_of(now)
+    moment = options.instant_of(now)
     if data is not None:
         return _diff_data(declarations, after, data, samples, moment, output)
     # What is replaced may be at fault; all that matters is that it can be read.
@@ -138,7 +128,7 @@ def _refuse_with_data(against: list[Path] | None, offline: bool) -> None:
         if is_given
     ]
     if given:
-        raise refuse_request(
+        raise options.refuse_request(
             f"--data compares rows, and {' and '.join(given)} declarations",
             "--data",
             found=f"--data with {' and '.join(given)}",
@@ -170,11 +160,11 @@ def _diff_data(
 
 
 def contract(
-    name: OutputName,
+    name: options.OutputName,
     /,
     *,
-    file: Files,
-    project: ProjectOptions = DEFAULT_PROJECT,
+    file: options.Files,
+    project: options.ProjectOptions = options.DEFAULT_PROJECT,
     check: Annotated[
         Path | None,
         Parameter(help="File with a contract to compare; omitted, the contract is written."),
@@ -182,9 +172,9 @@ def contract(
     contract_version: Annotated[
         str, Parameter(help="Version of the written contract.", show_default=True)
     ] = FIRST_VERSION,
-    now: Now = None,
-    allow: Allow = (),
-    output: Form = OutputForm.TEXT,
+    now: options.Now = None,
+    allow: options.Allow = (),
+    output: options.Form = OutputForm.TEXT,
 ) -> int:
     """Write the data contract of an output, or check whether one is kept.
 
@@ -215,7 +205,7 @@ def _check(
     path: Path, bundle: Bundle, store: ObjectStore, now: str | None, output: OutputForm
 ) -> int:
     contract_of_file = contract_reader()(path)
-    found = contract_deviations(contract_of_file, bundle, store, instant_of(now))
+    found = contract_deviations(contract_of_file, bundle, store, options.instant_of(now))
     broken = [one for one in found if one.verdict is Verdict.BROKEN]
     if output is OutputForm.JSON:
         listed: list[JsonValue] = [one.document for one in found]

@@ -9,18 +9,8 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from snaploom.cli import options
 from snaploom.cli.console import message_console, print_findings, result_console
-from snaploom.cli.options import (
-    DEFAULT_PROJECT,
-    Allow,
-    Files,
-    ProjectOptions,
-    allowed_by,
-    instant_of,
-    refuse_request,
-    time_of,
-    writing_to,
-)
 from snaploom.cli.snapshots import PLACE, Place, folder_named, published_state
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.allowances import Allowances, VariableChoice
@@ -58,8 +48,8 @@ def graph(
     place: Place,
     /,
     *,
-    file: Files | None = None,
-    project: ProjectOptions = DEFAULT_PROJECT,
+    file: options.Files | None = None,
+    project: options.ProjectOptions = options.DEFAULT_PROJECT,
     at: Annotated[
         str | None,
         Parameter(help="Draw what is published, as of the newest snapshot at this time or before."),
@@ -68,7 +58,7 @@ def graph(
         tuple[str, str] | None,
         Parameter(help="Two times: draw how what is published then differs."),
     ] = None,
-    allow: Allow = (),
+    allow: options.Allow = (),
     output: Annotated[
         GraphForm,
         Parameter(name=["--output", "-o"], show_default=True, help="Form of the drawing."),
@@ -77,7 +67,7 @@ def graph(
     """Draw how an output is joined together, declared or published; data is not looked at."""
     _refuse_confusion(file, at, diff)
     if at is None and diff is None:
-        return _draw_declared(place, file or [], allowed_by(allow), project.choice, output)
+        return _draw_declared(place, file or [], options.allowed_by(allow), project.choice, output)
     store, state = published_state(place, file, choice=project.choice)
     history.refuse_empty(state, store.uri)
     if diff is None:
@@ -93,7 +83,7 @@ def graph(
 
 
 def _draw_declared(
-    name: str, file: Files, allow: Allowances, choice: VariableChoice, output: GraphForm
+    name: str, file: options.Files, allow: Allowances, choice: VariableChoice, output: GraphForm
 ) -> int:
     declarations = read_declarations(file, allow, choice)
     bundle = declarations.bundle(name)
@@ -110,11 +100,13 @@ def _draw_declared(
 
 
 def _model_at(store: ObjectStore, state: FolderState, time: str, option: str) -> PublishedModel:
-    instant = time_of(time, option, "'snaploom snapshots' lists the times of snapshots")
+    instant = options.time_of(time, option, "'snaploom snapshots' lists the times of snapshots")
     return history.model_of(store.uri, state, history.snapshot_at(state, instant))
 
 
-def _refuse_confusion(file: Files | None, at: str | None, diff: tuple[str, str] | None) -> None:
+def _refuse_confusion(
+    file: options.Files | None, at: str | None, diff: tuple[str, str] | None
+) -> None:
     if at is not None and diff is not None:
         message, found, hint = "one time and two are asked for at once", "--at and --diff", ""
     elif at is None and diff is None and not file:
@@ -148,8 +140,8 @@ def page(
     /,
     *,
     to: Annotated[Path, Parameter(name="--to", help="Folder to write the pages to.")],
-    file: Files | None = None,
-    project: ProjectOptions = DEFAULT_PROJECT,
+    file: options.Files | None = None,
+    project: options.ProjectOptions = options.DEFAULT_PROJECT,
     all_: Annotated[
         bool, Parameter(name="--all", help="Every OutputDataset of the files.")
     ] = False,
@@ -166,7 +158,7 @@ def page(
         str | None,
         Parameter(help="Time to which ages are measured, ISO 8601; omitted, the present."),
     ] = None,
-    allow: Allow = (),
+    allow: options.Allow = (),
 ) -> int:
     """Write what is declared and published as pages of HTML, without Spark.
 
@@ -179,10 +171,10 @@ def page(
     on its page, and ends the command with 1.
     """
     _refuse_page_confusion(place, file, all_)
-    clock = Clock(instant_of(now), now is None)
+    clock = Clock(options.instant_of(now), now is None)
     reports = read_reports(report or ())
     pages = _pages(place, file, project, clock, reports, allow)
-    with writing_to(to):
+    with options.writing_to(to):
         write_site(to, site_of(pages, clock.now))
     result_console().print(f"wrote {to / INDEX}", markup=False)
     findings = [finding for each in pages for finding in each.findings]
@@ -192,8 +184,8 @@ def page(
 
 def _pages(
     place: str | None,
-    file: Files | None,
-    project: ProjectOptions,
+    file: options.Files | None,
+    project: options.ProjectOptions,
     clock: Clock,
     reports: tuple[Report, ...],
     allow: tuple[str, ...],
@@ -205,7 +197,7 @@ def _pages(
     return declared_pages(declarations, names, clock, reports)
 
 
-def _refuse_page_confusion(place: str | None, file: Files | None, all_: bool) -> None:
+def _refuse_page_confusion(place: str | None, file: options.Files | None, all_: bool) -> None:
     if (place is not None) == all_:
         found = f"{place} and --all" if all_ else "no output, and no --all"
         message, path = "one output or all of them is needed", PLACE
@@ -215,7 +207,7 @@ def _refuse_page_confusion(place: str | None, file: Files | None, all_: bool) ->
         expected, hint = "files that declare OutputDatasets", "add where they are: --all -f PATH"
     else:
         return
-    raise refuse_request(message, path, found, expected, hint)
+    raise options.refuse_request(message, path, found, expected, hint)
 
 
 # `snaploom serve`: the pages of `snaploom page`, as of now, on this machine.
@@ -228,8 +220,8 @@ def serve(
     ] = None,
     /,
     *,
-    file: Files,
-    project: ProjectOptions = DEFAULT_PROJECT,
+    file: options.Files,
+    project: options.ProjectOptions = options.DEFAULT_PROJECT,
     port: Annotated[
         int,
         Parameter(
@@ -238,7 +230,7 @@ def serve(
             help="Port to listen on; 0 takes any that is free.",
         ),
     ] = 8765,
-    allow: Allow = (),
+    allow: options.Allow = (),
 ) -> int:
     """Show what is declared and published in a browser, and keep it up to date, until Ctrl-C.
 

@@ -217,7 +217,6 @@ def _show_found(found: Discovery) -> None:
 
 
 def _ask(one: Relationship) -> bool:
-    """Ask on the terminal; the end of the input is a no."""
     console = message_console()
     console.print(f"{one.evidence}\nDeclare it? [y/N] ", markup=False, end="")
     return sys.stdin.readline().strip().lower() in ("y", "yes")

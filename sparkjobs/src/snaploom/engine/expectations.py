@@ -48,8 +48,6 @@ SHOWN_LENGTH = 40
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """One key of a side."""
-
     values: tuple[str, ...]
     """As the data has them."""
     compared: tuple[str | None, ...]
@@ -206,8 +204,6 @@ _TOP = Point(0, is_out=True)
 
 @dataclass(frozen=True)
 class _Measure:
-    """One expectation as Spark computes it."""
-
     check: Check
     path: str
     column: Column
@@ -344,7 +340,6 @@ class Expectations:
         return _check_result(measure.check, holds=False, measured=self._aggregates(rows, measure))
 
     def _aggregates(self, rows: DataFrame, measure: _Measure) -> str:
-        """The values of the aggregates in an expression, for people."""
         place = SqlPlace(
             self._output.identity, measure.path, CheckInvalid, "an expression of listed functions"
         )

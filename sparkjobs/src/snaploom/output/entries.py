@@ -29,15 +29,7 @@ from snaploom.models.base import ApiModel
 from snaploom.models.common import EpochNanos, TimeOffset, format_instant, parse_instant
 from snaploom.models.outputdataset import DataCompression, DataFormat, TimestampFormat
 from snaploom.models.report import CheckResult, Exclusion, JoinMeasure, SourceSnapshot
-from snaploom.output.documents import (
-    ENTRY,
-    MANIFEST_FORMAT,
-    Bounds,
-    corrupt,
-    first_fault,
-    parse_versioned,
-    refuse_many,
-)
+from snaploom.output import documents
 from snaploom.output.layout import Count, Hash, Line, PartitionName, PublishedPath, RunId, Sequence
 
 
@@ -210,7 +202,7 @@ class FolderIdentity(ApiModel):
 class EntryBase(ApiModel):
     """Fields of every entry."""
 
-    format: Annotated[int, Ge(1)] = MANIFEST_FORMAT
+    format: Annotated[int, Ge(1)] = documents.MANIFEST_FORMAT
     """Format version of this document."""
     seq: Sequence
     """Position in the log, from 1, without gaps; never used twice."""
@@ -290,28 +282,28 @@ def format_entry(entry: Entry) -> bytes:
         PublicationError: it has more files than an entry that is read may have.
     """
     document = entry.dump_json().encode() + b"\n"
-    if len(document) > ENTRY.length:
+    if len(document) > documents.ENTRY.length:
         raise PublicationError(
             "an entry of the manifest would be too long to be read again",
             found=f"{len(document):,} bytes to {entry.action}",
-            expected=f"at most {ENTRY.length:,} bytes, some 400,000 files",
+            expected=f"at most {documents.ENTRY.length:,} bytes, some 400,000 files",
             hint="write fewer and longer files: raise outputFolder.targetFileSizeMiB",
         )
     return document
 
 
-def parse_entry(document: bytes, name: str, bounds: Bounds = ENTRY) -> Entry:
+def parse_entry(document: bytes, name: str, bounds: documents.Bounds = documents.ENTRY) -> Entry:
     """Parse an entry; `name` is the file, for messages, and `bounds` are of its kind.
 
     Raises:
         FormatTooNew: it was written by a newer Snaploom.
         ManifestCorrupt: it is no valid entry.
     """
-    parse_versioned(document, name, bounds)
+    documents.parse_versioned(document, name, bounds)
     try:
         return _ENTRY.validate_json(document, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise corrupt(name, first_fault(error)) from error
+        raise documents.corrupt(name, documents.first_fault(error)) from error
 
 
 def entry_from(raw: object, name: str) -> Entry:
@@ -321,8 +313,8 @@ def entry_from(raw: object, name: str) -> Entry:
 
 def parse_record(line: bytes, name: str) -> SnapshotRecord:
     """Parse a record inside the checkpoint `name`; `ManifestCorrupt` if it is invalid."""
-    refuse_many(line, name, ENTRY)
+    documents.refuse_many(line, name, documents.ENTRY)
     try:
         return SnapshotRecord.model_validate_json(line, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise corrupt(name, first_fault(error)) from error
+        raise documents.corrupt(name, documents.first_fault(error)) from error

@@ -266,7 +266,6 @@ def number_of(snapshot: Mapping[str, JsonValue]) -> int | None:
 _PLACES = frozenset({
     "location", "manifest-list", "manifests", "metadata-file", "statistics-path", "key-metadata",
 })  # fmt: skip
-"""Keys of table metadata whose values the library opens."""
 _PROPERTIES = re.compile(
     r"snaploom\.[a-z-]+|schema\.name-mapping\.default|owner|comment"
     r"|history\.expire\.[a-z-]+|commit\.[a-z.-]+|read\.[a-z.-]+"
@@ -278,7 +277,6 @@ _NAMED = frozenset({"write.metadata.path"})
 
 
 def _refuse_elsewhere(document: Mapping[str, JsonValue], name: str, uri: str) -> None:
-    """Refuse metadata that would make the library open other places or load a class by its name."""
     properties = _texts(document.get("properties"))
     unknown = [k for k in properties if not _PROPERTIES.fullmatch(k) or k in _NAMED]
     if unknown:

@@ -173,7 +173,6 @@ _EFFECTS = (
     ("spec.run", "how and when jobs run; rows stay as they are"),
     ("metadata", ""),
 )  # fmt: skip
-"""Effect of a change, by the beginning of its path; the first that fits."""
 
 
 def effect_of(path: str) -> str:

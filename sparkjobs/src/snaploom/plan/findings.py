@@ -225,9 +225,6 @@ TOO_DEEP = "SL304"
 """The tree is deeper than maxDepth."""
 NEVER_USED = "SL308"
 """A relationship could join sources of the output, and joins none in the tree."""
-NO_UNIQUE_TREE = frozenset({AMBIGUOUS, UNREACHABLE})
-"""When every error is one of these, the caller raises `NoUniqueJoinTree`."""
-
 LISTED = 20
 """Members of a list that a message shows before the number of the others."""
 

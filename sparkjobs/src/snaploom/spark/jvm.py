@@ -34,7 +34,6 @@ _PACKAGES = (
     "py4j.reflection",
     "scala",
 )
-"""Packages that we and PySpark look classes up in."""
 
 
 def is_connect(session: object) -> bool:
@@ -140,7 +139,6 @@ _STATUS = re.compile(
     r"(?: isEmptyDirectory=\w+ eTag=(?P<etag>\S+))?"
 )
 _ETAG = re.compile(r"\} isEmptyDirectory=\w+ eTag=(\S+)")
-"""The ETag, at the end of the text of S3A's file status."""
 
 
 def open_path(client: HadoopClient, uri: str) -> tuple[JavaObject, JavaObject]:

@@ -275,7 +275,6 @@ def _keep(
     done: str,
     act: Callable[[IndexStore, str], object],
 ) -> int:
-    """Runs an operation on the store of an index only, without Spark."""
     place = place_of(target, options)
     store = find_index(place, by_hadoop)
     with put_back_when_interrupted(place.label):

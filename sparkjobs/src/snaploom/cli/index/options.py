@@ -56,7 +56,6 @@ class IndexProgress:
     """Shows files done; `update` may be called from any thread, the rest from the main thread."""
 
     def __init__(self, console: Console) -> None:
-        """Nothing is shown until the first update."""
         self._console = console
         self._updates: SimpleQueue[tuple[str, int, int]] = SimpleQueue()
         self._tasks: dict[str, TaskID] = {}

@@ -190,7 +190,6 @@ class RowWriter:
         definition: SkippingDefinition,
         shown: tuple[ShownIndex, ...],
     ) -> None:
-        """Name the segments; nothing is written yet."""
         self._client = client
         self._index = index
         self._own_index = own_index

@@ -387,7 +387,6 @@ def _comparison(one: Filter, name: str, kind: str) -> Query | None:
 def _kind(
     attribute: tuple[str, ...], schema: StructType, properties: Mapping[str, Any]
 ) -> str | None:
-    """The type of a column, where schema and mapping agree about it and omit nothing."""
     data_type = _column_type(attribute, schema)
     field = _plain_field(attribute, properties)
     if data_type is None or field is None or not set(field) <= _HARMLESS:

@@ -397,7 +397,6 @@ def _store_definition(
 
 
 def _refuse_nothing(metadata: StoredMetadata, imported: Imported) -> None:
-    """Refuse an import without any known file: the index would skip nothing."""
     if imported.rows.num_rows:
         return
     raise IndexNotPossible(

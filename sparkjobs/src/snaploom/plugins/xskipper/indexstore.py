@@ -25,27 +25,15 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from snaploom.errors import (
-    IndexNotPossible,
-    NotAPlainFile,
-    ObjectAlreadyExists,
-    ObjectNotFound,
-    ObjectTooLarge,
-)
+from snaploom import errors
 from snaploom.files.objectstore import ObjectInfo, ObjectStore
 from snaploom.models.common import EpochNanos
 from snaploom.models.skippingindex import IndexState
 from snaploom.plugins.xskipper.names import below_base
 from snaploom.plugins.xskipper.storewriter import XskipperDirectory
 from snaploom.plugins.xskipper.translation import layout_of
+from snaploom.skipping.core import filetable
 from snaploom.skipping.core.definition import SkippingDefinition
-from snaploom.skipping.core.filetable import (
-    IDENTITY_FIELDS,
-    FileTable,
-    field_column,
-    nulls_column,
-    values_column,
-)
 from snaploom.skipping.formats.parquetfiles import ParquetKeys
 from snaploom.skipping.indexes.base import index_type
 from snaploom.skipping.indexes.bloomfilter import ITEMS, VALUES
@@ -155,7 +143,7 @@ class XskipperIndexStore:
         """Write removed paths natively."""
         return self._native.write_removed(paths, definition)
 
-    def open(self, state: StoredState) -> FileTable:
+    def open(self, state: StoredState) -> filetable.FileTable:
         """The rows of a state, from the native store."""
         return self._native.open(state)
 
@@ -178,11 +166,11 @@ class XskipperIndexStore:
             definition = state.definition
             if definition is None or not _has_directory(definition) or self._is_written(state):
                 return
-            with suppress(ObjectAlreadyExists):
+            with suppress(errors.ObjectAlreadyExists):
                 self._base.put_if_absent(f"{_place(definition)}/{OWNER}", self._owner)
             owner = self._owner_of(definition)
             if owner != self._owner:
-                raise IndexNotPossible(
+                raise errors.IndexNotPossible(
                     "the directory of this table belongs to another skipping index",
                     found=f"{self._base.uri}{(owner or b'nobody').decode('ascii', 'replace')}",
                     expected=f"{self._base.uri}{self._owner.decode()}",
@@ -195,7 +183,7 @@ class XskipperIndexStore:
     def _is_written(self, state: StoredState) -> bool:
         try:
             return self._base.get(self._mark, _LONGEST_MARK) == _digest(state)
-        except (ObjectNotFound, ObjectTooLarge, NotAPlainFile):
+        except (errors.ObjectNotFound, errors.ObjectTooLarge, errors.NotAPlainFile):
             return False
 
     def _remove(self, definition: SkippingDefinition | None) -> None:
@@ -212,20 +200,21 @@ class XskipperIndexStore:
     def _owner_of(self, definition: SkippingDefinition) -> bytes | None:
         try:
             return self._base.get(f"{_place(definition)}/{OWNER}", _LONGEST_MARK)
-        except ObjectNotFound:
+        except errors.ObjectNotFound:
             return None
 
     def _directory(self, definition: SkippingDefinition) -> XskipperDirectory:
         return XskipperDirectory(_Below(self._base, f"{_place(definition)}/"), self._keys)
 
 
-def rows_of(files: FileTable, definition: SkippingDefinition) -> pa.Table:
+def rows_of(files: filetable.FileTable, definition: SkippingDefinition) -> pa.Table:
     """All columns of every index for the files."""
-    names = [name for name, _ in IDENTITY_FIELDS]
+    names = [name for name, _ in filetable.IDENTITY_FIELDS]
     for index in definition.indexes:
-        names += [values_column(index.index_id), nulls_column(index.index_id)]
+        names += [filetable.values_column(index.index_id), filetable.nulls_column(index.index_id)]
         names += [
-            field_column(index.index_id, field) for field in index_type(index.type).fields(index)
+            filetable.field_column(index.index_id, field)
+            for field in index_type(index.type).fields(index)
         ]
     return pa.table({name: files.column(name) for name in names})
 

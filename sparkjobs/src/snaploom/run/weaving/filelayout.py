@@ -197,7 +197,6 @@ class ValuelessColumns:
 
 
 def _below(place: spark.DataType | None, name: str) -> spark.DataType | None:
-    """The type of a field of a struct, or of the structs in a list."""
     within = place.elementType if isinstance(place, spark.ArrayType) else place
     if not isinstance(within, spark.StructType):
         return None

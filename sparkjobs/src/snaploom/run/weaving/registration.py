@@ -165,7 +165,6 @@ def drop_registered(spark: SparkSession, output: OutputDataset, uri: str) -> Unr
 
 
 def _owner(spark: SparkSession, table: str) -> str:
-    """URI of the folder that a table was made for; empty where Snaploom did not make it."""
     listed = spark.sql(f"SHOW TBLPROPERTIES {table}").collect()
     return next((str(row[1]) for row in listed if row[0] == _OWNER), "")
 

@@ -14,20 +14,12 @@ from snaploom.models.common import now
 from snaploom.models.report import Report
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.plan import followed
+from snaploom.run import runevents
 from snaploom.run.indexes.indexrequests import IndexedPlace
 from snaploom.run.indexes.jobs import follow_publication
 from snaploom.run.job import POOL, Job, JobGroup, run_in_group
 from snaploom.run.joblog import warnings_as_events
 from snaploom.run.lineage.activation import Begin, lineage_listener
-from snaploom.run.runevents import (
-    EmitEvent,
-    Event,
-    OfOutput,
-    TasksDone,
-    Warned,
-    run_interruptibly,
-    signal_handlers,
-)
 from snaploom.run.session.providers import OpenedSession
 from snaploom.run.session.spark import configured, translated
 from snaploom.run.weaving.outputrun import weave_output
@@ -89,7 +81,7 @@ def weave_in_session(
         warnings_as_events(emit),
         lineage_listener(os.environ, emit, lambda: interruption.is_requested) as begin,
     ):
-        return run_interruptibly(work, interruption, watch.cancel, watch.tick)
+        return runevents.run_interruptibly(work, interruption, watch.cancel, watch.tick)
 
 
 def _weave_one(
@@ -103,9 +95,9 @@ def _weave_one(
     name, follower = bundle.output.name, begin(bundle)
     own = replace(job, group=JobGroup())
     if job.options.parallel > 1:
-        own = replace(own, emit=lambda event: job.emit(OfOutput(name, event)))
+        own = replace(own, emit=lambda event: job.emit(runevents.OfOutput(name, event)))
 
-    def emit(event: Event) -> None:
+    def emit(event: runevents.Event) -> None:
         own.emit(event)
         follower.take(event)
 
@@ -122,9 +114,7 @@ def _weave_one(
 
 
 class _Watch:
-    """The main thread's view of running work: progress and cancellation."""
-
-    def __init__(self, emit: EmitEvent, on_tick: Callable[[], None]) -> None:
+    def __init__(self, emit: runevents.EmitEvent, on_tick: Callable[[], None]) -> None:
         self._emit = emit
         self._on_tick = on_tick
         self._is_cancelled = False
@@ -146,7 +136,9 @@ class _Watch:
         if not self._is_cancelled:
             self._is_cancelled = True
             self._emit(
-                Warned("interrupted: stopping and cleaning up; interrupt again to leave at once")
+                runevents.Warned(
+                    "interrupted: stopping and cleaning up; interrupt again to leave at once"
+                )
             )
         for job in self._jobs:
             job.group.cancel()
@@ -155,7 +147,7 @@ class _Watch:
         for job in self._jobs:
             progress = job.group.progress()
             if progress.total:
-                job.emit(TasksDone(progress.done, progress.total))
+                job.emit(runevents.TasksDone(progress.done, progress.total))
         self._on_tick()
 
 
@@ -170,7 +162,7 @@ def plan_in_session(
         SnaploomError: what preflight finds, as `prepare` raises it.
         Interrupted: somebody pressed Ctrl-C.
     """
-    with signal_handlers() as interruption:
+    with runevents.signal_handlers() as interruption:
         job = Job(now=request.moment, clock=now, emit=lambda event: None, interruption=interruption)
 
         def work() -> PlannedRun:
@@ -188,10 +180,10 @@ def plan_in_session(
         return run_in_group(work, job.group, interruption)
 
 
-def _warn_of_other_settings(first: Bundle, other: Bundle, emit: EmitEvent) -> None:
+def _warn_of_other_settings(first: Bundle, other: Bundle, emit: runevents.EmitEvent) -> None:
     if configured(first.output.spec.run) != configured(other.output.spec.run):
         emit(
-            Warned(
+            runevents.Warned(
                 f"{other.output.name} is woven with the Spark settings of {first.output.name}, "
                 "since one session serves all; run it by itself to use its own"
             )

@@ -216,8 +216,6 @@ def _write(
 
 
 class _Places:
-    """Target folder, and the hidden one beside it in which it is made."""
-
     def __init__(self, spark: SparkSession, uri: str) -> None:
         self.uri = uri
         self._jvm = jvm_of(spark)

@@ -238,11 +238,6 @@ def columns(header: Header) -> Columns:
     return replace(found, terms=tuple(term for term in found.terms if term.names != corrupt))
 
 
-def column_types(header: Header) -> Mapping[str, str]:
-    """Type by key of term, for every column and field of the relation of a request."""
-    return columns(header).types
-
-
 def unusable(header: Header) -> str:
     """Reason why no index applies to a relation read this way; empty if one may."""
     file_format = str(header["format"])
@@ -386,7 +381,6 @@ def _depends_on_zone(header: Header, file_format: str, found: Mapping[str, str])
 
 
 def _schema(header: Header, file_format: str) -> str:
-    """Columns with their types where one column's value depends on the others, else nothing."""
     if file_format in ("csv", "json", "orc"):
         top = columns_of(_object(header, "dataSchema"), {}).terms
         found = [[term.key, term.data_type] for term in top if len(term.names or ()) == 1]
