@@ -233,7 +233,17 @@ class Expectations:
         # A query that Spark refuses fails every observation in it, those of the joins included
         # (measured with 4.3): what is refused is found out on a frame that has none.
         shape = frame.sparkSession.createDataFrame([], frame.schema)
-        self._measures = self._resolved(shape)
+        measures = []
+        for index, check in enumerate(self._output.spec.checks):
+            path = f"spec.checks[{index}].expression"
+            try:
+                measures.append(self._measure(shape, check, path))
+            except CheckInvalid as error:
+                if check.mode is CheckMode.FAIL:
+                    raise
+                reason = f"it cannot be measured: {error.found}"[:VALUE_LENGTH]
+                self._broken.append(_check_result(check, holds=False, measured=reason))
+        self._measures = measures
         self._observed = [
             each for each in self._measures if not is_written and _is_observable(shape, each.column)
         ]
@@ -273,19 +283,6 @@ class Expectations:
         results.extend(self._broken)
         self._refuse(results)
         return tuple(results)
-
-    def _resolved(self, shape: DataFrame) -> list[_Measure]:
-        measures = []
-        for index, check in enumerate(self._output.spec.checks):
-            path = f"spec.checks[{index}].expression"
-            try:
-                measures.append(self._measure(shape, check, path))
-            except CheckInvalid as error:
-                if check.mode is CheckMode.FAIL:
-                    raise
-                reason = f"it cannot be measured: {error.found}"[:VALUE_LENGTH]
-                self._broken.append(_check_result(check, holds=False, measured=reason))
-        return measures
 
     def _measure(self, shape: DataFrame, check: Check, path: str) -> _Measure:
         place = SqlPlace(

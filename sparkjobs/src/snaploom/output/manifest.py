@@ -167,7 +167,11 @@ class ManifestLog:
         start = known if known.seq else self._start(hint, at)
         state = self._follow(start, at)
         if at is None:
-            self._refuse_gap(state, hint)
+            if state.seq < hint.seq:
+                missing = f"{self._store.uri}{layout.manifest_key(state.next_seq)}"
+                raise documents.corrupt(
+                    missing, f"nothing, though {layout.LATEST} knows of entry {hint.seq}"
+                )
             self._known = state
         elif state.seq < at:
             raise ObjectNotFound(
@@ -222,7 +226,11 @@ class ManifestLog:
         if isinstance(entry, Publish | Replace):
             committed.records.remember(entry.snapshot)
         self._known = committed
-        self._help_readers(committed)
+        if committed.seq % CHECKPOINT_EVERY == 0:
+            write_checkpoint(self._store, committed)
+        checkpoint = committed.seq - committed.seq % CHECKPOINT_EVERY
+        hint = {"seq": committed.seq, "checkpoint": checkpoint}
+        documents.write_hint(self._store, layout.LATEST, hint)
         return committed
 
     def _start(self, hint: _Hint, at: int | None) -> FolderState:
@@ -274,22 +282,8 @@ class ManifestLog:
                 hint="nothing was published by this run since; run again to begin the folder anew",
             )
 
-    def _refuse_gap(self, state: FolderState, hint: _Hint) -> None:
-        if state.seq < hint.seq:
-            missing = f"{self._store.uri}{layout.manifest_key(state.next_seq)}"
-            raise documents.corrupt(
-                missing, f"nothing, though {layout.LATEST} knows of entry {hint.seq}"
-            )
-
     def _read_hint(self) -> _Hint:
         return documents.read_hint(self._store, layout.LATEST, _Hint) or _Hint()
-
-    def _help_readers(self, state: FolderState) -> None:
-        if state.seq % CHECKPOINT_EVERY == 0:
-            write_checkpoint(self._store, state)
-        checkpoint = state.seq - state.seq % CHECKPOINT_EVERY
-        hint = {"seq": state.seq, "checkpoint": checkpoint}
-        documents.write_hint(self._store, layout.LATEST, hint)
 
     def _contended(self, races: int) -> CommitContended:
         return CommitContended(

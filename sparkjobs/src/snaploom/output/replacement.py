@@ -73,7 +73,13 @@ def replace_version(
     work = publication.Work(folder, run, version.time, version.partition)
     with work.cleaning_up():
         rewrite, staged = work.stage(write)
-        _refuse_other_rows(version, rewrite)
+        if rewrite.rows != version.rows:
+            raise PublicationError(
+                f"the rewritten files of snapshot {format_instant(version.time)} are not published",
+                found=f"{rewrite.rows:,} rows in them",
+                expected=f"the {version.rows:,} rows of the snapshot",
+                hint="the snapshot is as it was; check that nobody changed its files",
+            )
         work.clear_partition(leftover_grace)
         draft = _Draft(run, version, rewrite, work.promote(staged), message)
         committed = work.commit(draft.entry)
@@ -126,16 +132,6 @@ def refuse_changed(state: FolderState, version: SnapshotRecord) -> None:
         expected=f"version {version.seq} by run {version.run_id}",
         hint="look at 'snaploom snapshots' and start again; the folder is as the other run left it",
     )
-
-
-def _refuse_other_rows(version: SnapshotRecord, rewrite: Rewrite) -> None:
-    if rewrite.rows != version.rows:
-        raise PublicationError(
-            f"the rewritten files of snapshot {format_instant(version.time)} are not published",
-            found=f"{rewrite.rows:,} rows in them",
-            expected=f"the {version.rows:,} rows of the snapshot",
-            hint="the snapshot is as it was; check that nobody changed its files",
-        )
 
 
 # Restatement: a corrected version of a snapshot takes the place of the live one (rule P20).

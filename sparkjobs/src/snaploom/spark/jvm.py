@@ -207,8 +207,11 @@ class FileEnds:
         path = self._jvm.org.apache.hadoop.fs.Path(hadoop_uri(file.uri))
         try:
             # With its length and this read policy, S3's client asks for these bytes only.
+            store = file.uri.partition("://")[2].partition("/")[0]
+            if store not in self._file_systems:
+                self._file_systems[store] = file_system_of(self._client, file.uri)
             opened = (
-                self._file_system(file.uri)
+                self._file_systems[store]
                 .openFile(path)
                 .opt("fs.option.openfile.length", str(file.length))
                 .opt("fs.option.openfile.read.policy", "random")
@@ -221,12 +224,6 @@ class FileEnds:
                 stream.close()
         except Py4JError as error:
             raise OSError(f"{file.uri} cannot be read: {error}") from error
-
-    def _file_system(self, uri: str) -> JavaObject:
-        store = uri.partition("://")[2].partition("/")[0]
-        if store not in self._file_systems:
-            self._file_systems[store] = file_system_of(self._client, uri)
-        return self._file_systems[store]
 
 
 # Settings that the engine needs in the session it is given, each with its reason (rule W4).

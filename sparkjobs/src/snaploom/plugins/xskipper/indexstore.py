@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from snaploom import errors
-from snaploom.files.objectstore import ObjectInfo, ObjectStore
+from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos
 from snaploom.models.skippingindex import IndexState
 from snaploom.plugins.xskipper.names import below_base
@@ -204,7 +204,7 @@ class XskipperIndexStore:
             return None
 
     def _directory(self, definition: SkippingDefinition) -> XskipperDirectory:
-        return XskipperDirectory(_Below(self._base, f"{_place(definition)}/"), self._keys)
+        return XskipperDirectory(self._base, self._keys, f"{_place(definition)}/")
 
 
 def rows_of(files: filetable.FileTable, definition: SkippingDefinition) -> pa.Table:
@@ -243,49 +243,6 @@ def _digest(state: StoredState) -> bytes:
         state.segments,
     )
     return hashlib.sha256(repr(facts).encode()).hexdigest().encode()
-
-
-class _Below:
-    """A folder of an object store as an object store."""
-
-    def __init__(self, store: ObjectStore, prefix: str) -> None:
-        self._store = store
-        self._prefix = prefix
-
-    @property
-    def uri(self) -> str:
-        return f"{self._store.uri}{self._prefix}"
-
-    def put_if_absent(self, key: str, data: bytes) -> None:
-        self._store.put_if_absent(self._prefix + key, data)
-
-    def put(self, key: str, data: bytes) -> None:
-        self._store.put(self._prefix + key, data)
-
-    def get(self, key: str, limit: int | None = None) -> bytes:
-        return self._store.get(self._prefix + key, limit)
-
-    def get_range(self, key: str, start: int, length: int) -> bytes:
-        return self._store.get_range(self._prefix + key, start, length)
-
-    def head(self, key: str) -> ObjectInfo | None:
-        found = self._store.head(self._prefix + key)
-        return None if found is None else self._named(found)
-
-    def list(self, prefix: str) -> Iterator[ObjectInfo]:
-        return map(self._named, self._store.list(self._prefix + prefix))
-
-    def delete(self, keys: Iterable[str]) -> None:
-        self._store.delete(self._prefix + key for key in keys)
-
-    def move_if_absent(self, source: str, target: str) -> None:
-        self._store.move_if_absent(self._prefix + source, self._prefix + target)
-
-    def prune(self, prefix: str) -> None:
-        self._store.prune(self._prefix + prefix)
-
-    def _named(self, info: ObjectInfo) -> ObjectInfo:
-        return replace(info, key=info.key.removeprefix(self._prefix))
 
 
 XSKIPPER = XskipperForm()

@@ -162,11 +162,14 @@ PART_ROWS = 50_000
 
 
 class XskipperDirectory:
-    """One store."""
+    """One store, below a key prefix that is empty or ends in `/`."""
 
-    def __init__(self, store: ObjectStore, keys: ParquetKeys | None = None) -> None:
+    def __init__(
+        self, store: ObjectStore, keys: ParquetKeys | None = None, folder: str = ""
+    ) -> None:
         self._store = store
         self._keys = keys
+        self._folder = folder
 
     def read(self) -> StoredMetadata:
         """Read the whole store.
@@ -176,7 +179,7 @@ class XskipperDirectory:
             IndexUnreadable: it is damaged, corrupt, or of a newer version.
             KeyUnavailable: it is encrypted, and a key is unavailable.
         """
-        return read_directory(self._store, self._keys)
+        return read_directory(self._store, self._keys, self._folder)
 
     def write(self, pieces: Iterable[pa.Table], definition: SkippingDefinition) -> Written:
         """Replace the store by rows in version 4; `check_exportable` accepts the definition.
@@ -204,16 +207,17 @@ class XskipperDirectory:
 
     def remove(self) -> None:
         """Delete every part file."""
-        self._store.delete(part_keys(self._store))
+        self._store.delete(part_keys(self._store, self._folder))
 
     def _replace(self, encoded: list[bytes], layout: Layout) -> None:
-        old = part_keys(self._store)
+        old = part_keys(self._store, self._folder)
         is_alike = all(self._same_columns(key, layout) for key in old)
         if not is_alike:
             self._store.delete(old)
         token = secrets.token_hex(16)
         for number, data in enumerate(encoded):
-            self._store.put_if_absent(f"part-{number:05d}-{token}-c000.snappy.parquet", data)
+            name = f"part-{number:05d}-{token}-c000.snappy.parquet"
+            self._store.put_if_absent(self._folder + name, data)
         if is_alike:
             self._store.delete(old)
 

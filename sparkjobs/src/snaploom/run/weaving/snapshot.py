@@ -139,20 +139,17 @@ class SnapshotWeaver:
                         raise
                     warnings.append(f"woven again: {changed.resource}: {changed.message}")
                     _log.info("%s: %s", name, changed)
-                    self._list_again()
+                    with self._reading:
+                        self._has_changed = True
+                        self._run.prepared.sources.list_again()
+                        self._sharing.forget()
+                        self._ahead.forget()
         seconds = monotonic() - started - turn.seconds + self._ahead.seconds(planned.time)
         return replace(woven, seconds=seconds, warnings=(*warnings, *woven.warnings))
 
     def close(self) -> None:
         """Remove what was woven for snapshots that had no turn."""
         self._ahead.forget()
-
-    def _list_again(self) -> None:
-        with self._reading:
-            self._has_changed = True
-            self._run.prepared.sources.list_again()
-            self._sharing.forget()
-            self._ahead.forget()
 
     def _look_again(self, inputs: SnapshotInputs, *, had_moment: bool = False) -> None:
         """Make sure that what a snapshot is woven from has not changed since it was listed."""

@@ -302,7 +302,12 @@ class UsageRecorder:
             return
         self._reads.put(_Read(store, index, relation, self._clock()))
         if self._thread is None:
-            self._start()
+            with self._starting:
+                if self._thread is None:
+                    thread = threading.Thread(target=self._run, name="snaploom-usage", daemon=True)
+                    thread.start()
+                    self._thread = thread
+                    atexit.register(self.close)
         elif self._reads.qsize() > MOST_WAITING:
             self._awake.set()
 
@@ -324,14 +329,6 @@ class UsageRecorder:
         if thread is not None and thread is not threading.current_thread():
             thread.join(PATIENCE_SECONDS)
         atexit.unregister(self.close)
-
-    def _start(self) -> None:
-        with self._starting:
-            if self._thread is None:
-                thread = threading.Thread(target=self._run, name="snaploom-usage", daemon=True)
-                thread.start()
-                self._thread = thread
-                atexit.register(self.close)
 
     def _count(self, read: _Read) -> None:
         store = read.store
