@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from snaploom.models import skippingindex
 from snaploom.models.common import ObjectMeta, Resource
 from snaploom.models.datarelationship import DataRelationship as _DataRelationship
 from snaploom.models.datarelationship import DataRelationshipSpec, Representation
@@ -26,6 +25,14 @@ from snaploom.models.fieldtransformer import MetadataApplicator as _MetadataAppl
 from snaploom.models.outputdataset import Check, DataModel, OutputDatasetSpec, OutputFolder
 from snaploom.models.outputdataset import OutputDataset as _OutputDataset
 from snaploom.models.run import RunSettings
+from snaploom.models.skippingindex import (
+    Index,
+    IndexEncryption,
+    IndexStore,
+    IndexTarget,
+    Refresh,
+    SkippingIndexSpec,
+)
 from snaploom.models.skippingindex import SkippingIndex as _SkippingIndex
 from snaploom.models.yamltext import to_yaml
 
@@ -37,6 +44,8 @@ def _metadata(name: str, namespace: str | None, labels: Mapping[str, str]) -> Ob
 
 
 class _Written:
+    """Methods of every kind besides its model."""
+
     def to_yaml(self) -> str:
         """The resource as YAML, with what was given and without defaults."""
         assert isinstance(self, Resource)
@@ -211,13 +220,13 @@ class SkippingIndex(_SkippingIndex, _Written):
         self,
         name: str,
         *,
-        target: skippingindex.IndexTarget,
-        indexes: Sequence[skippingindex.Index],
-        store: skippingindex.IndexStore,
+        target: IndexTarget,
+        indexes: Sequence[Index],
+        store: IndexStore,
         enabled: bool = True,
         where: str | None = None,
-        refresh: skippingindex.Refresh | None = None,
-        encryption: skippingindex.IndexEncryption | None = None,
+        refresh: Refresh | None = None,
+        encryption: IndexEncryption | None = None,
         run: RunSettings | None = None,
         namespace: str | None = None,
         labels: Mapping[str, str] = _NO_LABELS,
@@ -248,5 +257,5 @@ class SkippingIndex(_SkippingIndex, _Written):
         }
         rest = {"where": where, "refresh": refresh, "encryption": encryption, "run": run}
         given.update({key: value for key, value in rest.items() if value is not None})
-        spec = skippingindex.SkippingIndexSpec.model_validate(given)
+        spec = SkippingIndexSpec.model_validate(given)
         super().__init__(metadata=_metadata(name, namespace, labels), spec=spec)

@@ -46,7 +46,9 @@ class IndexOutcome:
     """Outcome of one skipping index."""
 
     uri: str
+    """Where it is kept."""
     target: str
+    """Target of the index."""
     labels: tuple[str, ...] = ()
     """Its indexes: `MIN_MAX(price)`."""
     unused: tuple[str, ...] = ()
@@ -61,6 +63,7 @@ class IndexOutcome:
     dropped_bytes: int = 0
     """Their size."""
     seconds: float = 0.0
+    """Seconds that asking it took."""
     clauses: tuple[ClauseOutcome, ...] = ()
     """Part by part; only when explaining."""
 
@@ -76,9 +79,11 @@ class RelationOutcome:
     files: int = 0
     """Files that would be read without skipping."""
     bytes: int = 0
+    """Their size."""
     kept_files: int = 0
     kept_bytes: int = 0
     seconds: float = 0.0
+    """Seconds that the decision took."""
     condition: str = ""
     """Condition on each row; only when explaining."""
     indexes: tuple[IndexOutcome, ...] = ()
@@ -140,6 +145,7 @@ class IndexUse:
 
     target: str
     times: int = 0
+    """How often it was used."""
     dropped_files: int = 0
     """Files that it proved are not needed, summed over its uses."""
     last_used: EpochNanos = NEVER
@@ -167,6 +173,7 @@ class Statistics:
     missing: int = 0
     """Files that indexes did not know."""
     seconds: float = 0.0
+    """Spent on deciding."""
     errors: int = 0
     """Requests that failed: every file was read."""
     last_error: str = ""
