@@ -163,8 +163,6 @@ def _by_hadoop(uri: str, create: bool) -> ObjectStore:
 
 
 class _Selection:
-    """Some snapshots of one folder, to be read together."""
-
     def __init__(
         self,
         spark: SparkSession,
@@ -185,16 +183,12 @@ class _Selection:
         self._hashes = sorted({version.schema_hash for version in versions})
 
     def frame(self) -> DataFrame:
-        """All rows, under the merged schema."""
-        merged = self._merged()
+        merged = struct_from(history.merged_schema(self._state, self._documents, self._versions))
         if self._is_empty:
             return self._without_rows(merged)
         if self._format is not DataFormat.PARQUET and len(self._hashes) > 1:
             return self._by_schema(merged)
         return self._load(self._versions, merged)
-
-    def _merged(self) -> spark_types.StructType:
-        return struct_from(history.merged_schema(self._state, self._documents, self._versions))
 
     def _by_schema(self, merged: spark_types.StructType) -> DataFrame:
         """Files are read with their own schema, then widened.
@@ -221,32 +215,28 @@ class _Selection:
             frame = ondemand.published_frame
         except ImportError:
             return None  # clients of Spark Connect lack Py4J
-        return frame(
-            self._spark,
-            self._snapshots(versions),
-            SPARK_FORMATS[self._format],
-            READ_OPTIONS[self._format],
-            self._with_partition(schema),
-        )
-
-    def _snapshots(self, versions: Sequence[Version]) -> PublishedSnapshots:
         size: int | None = None
         if len(versions) <= READ_AHEAD:
             size = sum(file.bytes for at in versions for file in self._files(at))
         ends = [(each.seq, each.created_at) for each in (versions[0], versions[-1])]
         schemas = sorted({version.schema_hash for version in versions})
-        return PublishedSnapshots(
-            data=f"{self._folder.store.uri}{layout.DATA}",
-            folders=[version.partition for version in versions],
-            files=lambda at: [
-                (file.path.rpartition("/")[2], file.bytes) for file in self._files(versions[at])
-            ],
-            identity=f"{self._state.seq} {ends} {len(versions)} {schemas}",
-            size=size,
+        return frame(
+            self._spark,
+            PublishedSnapshots(
+                data=f"{self._folder.store.uri}{layout.DATA}",
+                folders=[version.partition for version in versions],
+                files=lambda at: [
+                    (file.path.rpartition("/")[2], file.bytes) for file in self._files(versions[at])
+                ],
+                identity=f"{self._state.seq} {ends} {len(versions)} {schemas}",
+                size=size,
+            ),
+            SPARK_FORMATS[self._format],
+            READ_OPTIONS[self._format],
+            self._with_partition(schema),
         )
 
     def _files(self, version: Version) -> Sequence[FileRecord]:
-        """The files of a snapshot, none of which is a link."""
         files = self._state.records.live(version).files
         refuse_links(self._folder.store, [file.path for file in files])
         return files

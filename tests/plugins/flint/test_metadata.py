@@ -8,7 +8,6 @@ from snaploom.plugins.flint.metadata import (
     FlintForm,
     FlintMetadata,
     document_id,
-    file_of_uri,
     file_uri,
     index_name,
     parse_metadata,
@@ -110,5 +109,4 @@ def test_long_names_end_in_a_hash() -> None:
 )
 def test_paths_are_uris_as_java_writes_them(path: str, uri: str) -> None:
     assert file_uri(path) == uri
-    assert file_of_uri(uri) == path
     assert document_id(uri) == hashlib.sha1(uri.encode()).hexdigest()

@@ -8,21 +8,13 @@ from typing import Annotated
 from cyclopts import Parameter
 from pydantic import JsonValue
 
+from snaploom.cli import options
 from snaploom.cli.console import (
     OutputForm,
     counted,
     message_console,
     print_json,
     result_console,
-)
-from snaploom.cli.options import (
-    DEFAULT_PROJECT,
-    Allow,
-    Files,
-    Form,
-    ProjectOptions,
-    allowed_by,
-    time_of,
 )
 from snaploom.cli.snapshots import Place, published_state
 from snaploom.errors import ManifestCorrupt
@@ -54,8 +46,8 @@ def check(
     place: Place,
     /,
     *,
-    file: Files | None = None,
-    project: ProjectOptions = DEFAULT_PROJECT,
+    file: options.Files | None = None,
+    project: options.ProjectOptions = options.DEFAULT_PROJECT,
     files_only: Annotated[
         bool,
         Parameter(help="Look at the manifest, and at names and sizes of files; start no Spark."),
@@ -64,8 +56,8 @@ def check(
         tuple[str, ...],
         Parameter(help="Time of a snapshot to read; omitted, every one that is live."),
     ] = (),
-    allow: Allow = (),
-    output: Form = OutputForm.TEXT,
+    allow: options.Allow = (),
+    output: options.Form = OutputForm.TEXT,
 ) -> int:
     """Compare what is in an output's folder with what was published; nothing is changed.
 
@@ -73,7 +65,7 @@ def check(
     in its size, readable, with the rows and the schema that were published, and (with `-f`) with
     keys of the root that are unique, where the output has a `rootKey`.
     """
-    asked = tuple(time_of(text, "--snapshot", _TIME_HINT) for text in snapshot)
+    asked = tuple(options.time_of(text, "--snapshot", _TIME_HINT) for text in snapshot)
     with signal_handlers() as interruption:
         try:
             store, state = published_state(place, file, choice=project.choice)
@@ -82,7 +74,7 @@ def check(
             return _show([Fault(FaultKind.LOG, "metadata/manifest/", found)], place, 0, 0, output)
         times = live_times(state, asked, "--snapshot")
         spec = project.read(file).bundle(place).output.spec if file else None
-        request = CheckRequest(store, state, times, spec, allowed_by(allow))
+        request = CheckRequest(store, state, times, spec, options.allowed_by(allow))
         faults = check_output(
             request,
             files_only,

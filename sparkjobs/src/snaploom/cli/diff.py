@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from snaploom import ondemand
+from snaploom.cli import options
 from snaploom.cli.console import (
     OutputForm,
     message_console,
@@ -18,17 +19,6 @@ from snaploom.cli.console import (
     result_console,
     show_result,
     warn,
-)
-from snaploom.cli.options import (
-    DEFAULT_PROJECT,
-    Allow,
-    Files,
-    Form,
-    Now,
-    OutputName,
-    ProjectOptions,
-    instant_of,
-    refuse_request,
 )
 from snaploom.models.common import EpochNanos
 from snaploom.plan.bundle import Bundle
@@ -43,11 +33,11 @@ from snaploom.run.weaving.runs import preview
 
 
 def diff(
-    name: OutputName,
+    name: options.OutputName,
     /,
     *,
-    file: Files,
-    project: ProjectOptions = DEFAULT_PROJECT,
+    file: options.Files,
+    project: options.ProjectOptions = options.DEFAULT_PROJECT,
     against: Annotated[
         list[Path] | None,
         Parameter(
@@ -75,9 +65,9 @@ def diff(
             help="With `--data`, rows of each kind to show; 0 shows no value of the data.",
         ),
     ] = SAMPLES,
-    now: Now = None,
-    allow: Allow = (),
-    output: Form = OutputForm.TEXT,
+    now: options.Now = None,
+    allow: options.Allow = (),
+    output: options.Form = OutputForm.TEXT,
 ) -> int:
     """Show what the declarations would change in plan, schema and history; nothing is run.
 
@@ -95,7 +85,7 @@ def diff(
     declarations = project.read(file, allow)
     (after,), warnings = runnable_bundles(declarations, [name])
     print_findings(warnings, message_console())
-    moment = instant_of(now)
+    moment = options.instant_of(now)
     if data is not None:
         return _diff_data(declarations, after, data, samples, moment, output)
     # What is replaced may be at fault; all that matters is that it can be read.
@@ -125,7 +115,7 @@ def _refuse_with_data(against: list[Path] | None, offline: bool) -> None:
         if is_given
     ]
     if given:
-        raise refuse_request(
+        raise options.refuse_request(
             f"--data compares rows, and {' and '.join(given)} declarations",
             "--data",
             found=f"--data with {' and '.join(given)}",

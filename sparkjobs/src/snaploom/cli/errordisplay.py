@@ -44,7 +44,6 @@ def show_failure(error: Exception, arguments: Sequence[str]) -> int:
 
 
 def _misused(error: CycloptsError, arguments: Sequence[str]) -> InvalidDeclarations:
-    """An error of the command line itself, in the form of every other error."""
     hint = f"see {' '.join(('snaploom', *(error.command_chain or ()), '--help'))}"
     if isinstance(error, UnknownCommandError):
         hint += "".join(_missing_commands())

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from snaploom.cli import options
 from snaploom.cli.console import message_console, print_findings, result_console
-from snaploom.cli.options import DEFAULT_PROJECT, Allow, Files, ProjectOptions, allowed_by, time_of
 from snaploom.cli.snapshots import Place, published_state
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.allowances import Allowances, VariableChoice
@@ -33,8 +33,8 @@ def graph(
     place: Place,
     /,
     *,
-    file: Files | None = None,
-    project: ProjectOptions = DEFAULT_PROJECT,
+    file: options.Files | None = None,
+    project: options.ProjectOptions = options.DEFAULT_PROJECT,
     at: Annotated[
         str | None,
         Parameter(help="Draw what is published, as of the newest snapshot at this time or before."),
@@ -43,7 +43,7 @@ def graph(
         tuple[str, str] | None,
         Parameter(help="Two times: draw how what is published then differs."),
     ] = None,
-    allow: Allow = (),
+    allow: options.Allow = (),
     output: Annotated[
         GraphForm,
         Parameter(name=["--output", "-o"], show_default=True, help="Form of the drawing."),
@@ -52,7 +52,7 @@ def graph(
     """Draw how an output is joined together, declared or published; data is not looked at."""
     _refuse_confusion(file, at, diff)
     if at is None and diff is None:
-        return _draw_declared(place, file or [], allowed_by(allow), project.choice, output)
+        return _draw_declared(place, file or [], options.allowed_by(allow), project.choice, output)
     store, state = published_state(place, file, choice=project.choice)
     history.refuse_empty(state, store.uri)
     if diff is None:
@@ -68,7 +68,7 @@ def graph(
 
 
 def _draw_declared(
-    name: str, file: Files, allow: Allowances, choice: VariableChoice, output: GraphForm
+    name: str, file: options.Files, allow: Allowances, choice: VariableChoice, output: GraphForm
 ) -> int:
     declarations = read_declarations(file, allow, choice)
     bundle = declarations.bundle(name)
@@ -85,11 +85,13 @@ def _draw_declared(
 
 
 def _model_at(store: ObjectStore, state: FolderState, time: str, option: str) -> PublishedModel:
-    instant = time_of(time, option, "'snaploom snapshots' lists the times of snapshots")
+    instant = options.time_of(time, option, "'snaploom snapshots' lists the times of snapshots")
     return history.model_of(store.uri, state, history.snapshot_at(state, instant))
 
 
-def _refuse_confusion(file: Files | None, at: str | None, diff: tuple[str, str] | None) -> None:
+def _refuse_confusion(
+    file: options.Files | None, at: str | None, diff: tuple[str, str] | None
+) -> None:
     if at is not None and diff is not None:
         message, found, hint = "one time and two are asked for at once", "--at and --diff", ""
     elif at is None and diff is None and not file:

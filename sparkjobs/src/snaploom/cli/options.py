@@ -104,7 +104,6 @@ class ProjectOptions:
         str | None,
         Parameter(name="--env", help="Environment of the project file, `snaploom.yaml`."),
     ] = None
-    """One that the project file declares."""
     set_: Annotated[
         tuple[str, ...],
         Parameter(
@@ -113,7 +112,6 @@ class ProjectOptions:
             "May be repeated.",
         ),
     ] = ()
-    """As they were given."""
 
     @property
     def choice(self) -> VariableChoice:

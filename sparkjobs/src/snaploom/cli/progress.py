@@ -33,6 +33,7 @@ from snaploom.errors import SnaploomError
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.report import Report, Unpublished
 from snaploom.plan.bundle import Bundle
+from snaploom.run import runevents
 from snaploom.run.declarations import (
     Declarations,
     combined_exit_code,
@@ -41,19 +42,6 @@ from snaploom.run.declarations import (
     unstarted_report,
 )
 from snaploom.run.joblog import EventLines, outcome_line
-from snaploom.run.runevents import (
-    Event,
-    IndexFollowed,
-    JoinPlanned,
-    OfOutput,
-    RunPlanned,
-    SnapshotLeftOut,
-    SnapshotPublished,
-    SnapshotStarted,
-    TasksDone,
-    Warned,
-    signal_handlers,
-)
 from snaploom.run.session.providers import index_places, no_indexes, with_drivers
 from snaploom.run.weaving.requests import RunOptions, RunRequest
 from snaploom.run.weaving.runs import weave_outputs
@@ -65,12 +53,11 @@ class RunProgress:
     """Shows events; `update` may be called from any thread, the rest from the main thread only."""
 
     def __init__(self, console: Console) -> None:
-        """Nothing is shown until the first event."""
         self._console = console
-        self._events: SimpleQueue[Event] = SimpleQueue()
+        self._events: SimpleQueue[runevents.Event] = SimpleQueue()
         self._view = _Live(console) if console.is_terminal else _Plain(console)
 
-    def update(self, event: Event) -> None:
+    def update(self, event: runevents.Event) -> None:
         """Take an event."""
         self._events.put(event)
 
@@ -92,7 +79,7 @@ class _Plain:
         self._console = console
         self._lines = EventLines()
 
-    def show(self, event: Event) -> None:
+    def show(self, event: runevents.Event) -> None:
         _print(self._console, event, self._lines.line(event))
 
     def close(self) -> None:
@@ -119,19 +106,19 @@ class _Live:
         self._done = 0
         self._started = monotonic()
 
-    def show(self, event: Event) -> None:
+    def show(self, event: runevents.Event) -> None:
         match event:
-            case RunPlanned(output, snapshots, _) if snapshots:
+            case runevents.RunPlanned(output, snapshots, _) if snapshots:
                 self._task = self._progress.add_task(output, total=snapshots, detail="")
                 self._progress.start()
-            case SnapshotStarted(number, snapshots, time):
+            case runevents.SnapshotStarted(number, snapshots, time):
                 self._update(f"snapshot {number} of {snapshots} {format_instant(time)}")
-            case JoinPlanned(number, joins, field_name):
+            case runevents.JoinPlanned(number, joins, field_name):
                 self._update(detail=f"join {number} of {joins} ({field_name})")
-            case TasksDone(done, tasks):
+            case runevents.TasksDone(done, tasks):
                 part = done / tasks if tasks else 0.0
                 self._update(detail=f"task {done} of {tasks}", done=part)
-            case SnapshotPublished():
+            case runevents.SnapshotPublished():
                 self._done += 1
                 self._update(done=0.0)
                 _print(self._progress.console, event, outcome_line(event))
@@ -154,20 +141,20 @@ class _Live:
             self._progress.update(self._task, completed=self._done + done)
 
 
-def _print(console: Console, event: Event, line: str | None) -> None:
+def _print(console: Console, event: runevents.Event, line: str | None) -> None:
     if line is not None:
         console.print(line, style=_style(event), markup=False)
 
 
-def _style(event: Event) -> str | None:
+def _style(event: runevents.Event) -> str | None:
     match event:
-        case OfOutput(_, inner):
+        case runevents.OfOutput(_, inner):
             return _style(inner)
-        case SnapshotPublished() | IndexFollowed():
+        case runevents.SnapshotPublished() | runevents.IndexFollowed():
             return "green"
-        case SnapshotLeftOut():
+        case runevents.SnapshotLeftOut():
             return "bold red"
-        case Warned():
+        case runevents.Warned():
             return "yellow"
     return None
 
@@ -200,7 +187,7 @@ def weave_and_show(
         SnaploomError: nothing could be begun.
     """
     messages = message_console()
-    with signal_handlers() as interruption:
+    with runevents.signal_handlers() as interruption:
         try:
             bundles, warnings = runnable_bundles(declarations, names)
             print_findings(warnings, messages)

@@ -11,18 +11,8 @@ from pydantic import JsonValue
 from rich.console import Console
 from rich.table import Table
 
+from snaploom.cli import options
 from snaploom.cli.console import OutputForm, print_json, result_console
-from snaploom.cli.options import (
-    DEFAULT_PROJECT,
-    Files,
-    Form,
-    Now,
-    OutputName,
-    ProjectOptions,
-    folder_uri,
-    instant_of,
-    refuse_request,
-)
 from snaploom.confidential import visible
 from snaploom.models.common import NANOS_PER_MICROSECOND, format_instant, now
 from snaploom.models.findings import InvalidDeclarations
@@ -55,16 +45,16 @@ def gc(
         bool, Parameter(help="Allow a `--grace` that is shorter than the `readerGrace`.")
     ] = False,
     dry_run: Annotated[bool, Parameter(help="Only list what would be removed.")] = False,
-    now_text: Now = None,
-    output: Form = OutputForm.TEXT,
+    now_text: options.Now = None,
+    output: options.Form = OutputForm.TEXT,
 ) -> int:
     """Remove files that no snapshot refers to: staging, uncommitted and deleted ones.
 
     Runs that did not commit their files are revoked first, so that nothing is ever removed under a
     run that could still publish it. Files that Snaploom did not write are listed and kept.
     """
-    moment = instant_of(now_text)
-    opened = open_folder(open_named(folder_uri(folder)))
+    moment = options.instant_of(now_text)
+    opened = open_folder(open_named(options.folder_uri(folder)))
     state = opened.log.read()
     declared = promised_grace(state, moment)
     nanos = declared
@@ -86,7 +76,7 @@ def gc(
 
 def _too_short(grace: timedelta | None, declared: int) -> InvalidDeclarations:
     promised = timedelta(microseconds=declared // NANOS_PER_MICROSECOND)
-    return refuse_request(
+    return options.refuse_request(
         "readers were promised that deleted files stay for longer",
         "--grace",
         found=str(grace),
@@ -138,16 +128,16 @@ def _print_collected(
 
 
 def repair(
-    name: OutputName,
+    name: options.OutputName,
     /,
     *,
-    file: Files,
-    project: ProjectOptions = DEFAULT_PROJECT,
+    file: options.Files,
+    project: options.ProjectOptions = options.DEFAULT_PROJECT,
     yes: Annotated[
         bool, Parameter(help="Write the manifest; without, only show what it would hold.")
     ] = False,
     dry_run: Annotated[bool, Parameter(help="Only show, whatever else is given.")] = False,
-    output: Form = OutputForm.TEXT,
+    output: options.Form = OutputForm.TEXT,
 ) -> int:
     """Make the manifest of an output anew from its files, when it is lost.
 

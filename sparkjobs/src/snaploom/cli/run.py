@@ -9,15 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from snaploom.cli.console import (
-    OutputForm,
-    message_console,
-    print_documents,
-    print_error,
-    print_findings,
-    print_json,
-    result_console,
-)
+from snaploom.cli import console
 from snaploom.cli.options import (
     DEFAULT_PROJECT,
     Acknowledged,
@@ -66,7 +58,7 @@ def plan(
     ] = False,
     strict: Strict = False,
     allow: Allow = (),
-    output: Form = OutputForm.TEXT,
+    output: Form = console.OutputForm.TEXT,
 ) -> int:
     """Show how an output is joined together, and what a run would publish now."""
     if offline and strict:
@@ -78,16 +70,18 @@ def plan(
     return planned.exit_code
 
 
-def show_plans(plans: Sequence[Planned], declarations: Declarations, form: OutputForm) -> None:
+def show_plans(
+    plans: Sequence[Planned], declarations: Declarations, form: console.OutputForm
+) -> None:
     """Print plans: one as it is, several as a list; findings go to standard error."""
-    if form is OutputForm.JSON:
-        print_documents([planned.document for planned in plans])
+    if form is console.OutputForm.JSON:
+        console.print_documents([planned.document for planned in plans])
     for planned in plans:
-        if planned.plan is not None and form is OutputForm.TEXT:
-            result_console().print(planned.text, markup=False, end="")
-        print_findings(planned.findings, message_console())
+        if planned.plan is not None and form is console.OutputForm.TEXT:
+            console.result_console().print(planned.text, markup=False, end="")
+        console.print_findings(planned.findings, console.message_console())
         if planned.failure is not None:
-            print_error(planned.failure, lambda finding: declarations.placed([finding])[0])
+            console.print_error(planned.failure, lambda finding: declarations.placed([finding])[0])
 
 
 # `snaploom run --sample`: a share of the rows into a folder of its own, never to the output's.
@@ -175,7 +169,7 @@ def backfill(
     ] = False,
     now: Now = None,
     allow: Allow = (),
-    output: Form = OutputForm.TEXT,
+    output: Form = console.OutputForm.TEXT,
 ) -> int:
     """Publish what is due in a span of snapshot times, and nothing else.
 
@@ -195,10 +189,10 @@ def backfill(
     (bundle,), _ = runnable_bundles(declarations, [name])
     request = PlanRequest(bundle, moment, replace(options, allow=declarations.allow))
     found = estimate_run(request, with_drivers(declarations))
-    if output is OutputForm.JSON:
-        print_json(found.document)
+    if output is console.OutputForm.JSON:
+        console.print_json(found.document)
     else:
-        result_console().print(f"{name}: {found}", markup=False)
+        console.result_console().print(f"{name}: {found}", markup=False)
     return 0
 
 
@@ -220,7 +214,7 @@ def restate(
     acknowledge_readers: Acknowledged = False,
     now: Now = None,
     allow: Allow = (),
-    output: Form = OutputForm.TEXT,
+    output: Form = console.OutputForm.TEXT,
 ) -> int:
     """Weave a published snapshot again, and put the new version in place of the old one.
 
@@ -275,7 +269,7 @@ def run(
     strict: Strict = False,
     dry_run: Annotated[bool, Parameter(help="Show the plan instead of running it.")] = False,
     allow: Allow = (),
-    output: Form = OutputForm.TEXT,
+    output: Form = console.OutputForm.TEXT,
 ) -> int:
     """Weave and publish every snapshot that is due; those of one output in their order.
 

@@ -11,18 +11,8 @@ from pydantic import JsonValue
 from rich.console import Console
 from rich.table import Table
 
+from snaploom.cli import options
 from snaploom.cli.console import OutputForm, print_json, result_console
-from snaploom.cli.options import (
-    DEFAULT_PROJECT,
-    EMPTY_TEXT,
-    Files,
-    Form,
-    ProjectOptions,
-    folder_uri,
-    refuse_request,
-    time_of,
-    writing_to,
-)
 from snaploom.confidential import visible
 from snaploom.files.objectstore import ObjectStore, refuse_links
 from snaploom.models.allowances import NO_CHOICE, VariableChoice
@@ -50,6 +40,9 @@ Place = Annotated[
         help="Name of an OutputDataset (with `-f`), or URI or absolute path of its folder.",
     ),
 ]
+At = Annotated[str | None, Parameter(help="Of the newest snapshot at this time or before it.")]
+From = Annotated[str | None, Parameter(name="--from", help="Of the snapshots from this time on.")]
+To = Annotated[str | None, Parameter(help="Of the snapshots up to this time.")]
 AtManifest = Annotated[
     int | None, Parameter(help="Sequence number to look at; omitted, the newest.")
 ]
@@ -92,11 +85,11 @@ def chosen_snapshots(
         InvalidDeclarations: one of them is no time.
     """
     if at is not None:
-        return (history.snapshot_at(state, time_of(at, "--at", _TIME_HINT)),)
-    first = None if from_ is None else time_of(from_, "--from", _TIME_HINT)
-    last = None if to is None else time_of(to, "--to", _TIME_HINT)
+        return (history.snapshot_at(state, options.time_of(at, "--at", _TIME_HINT)),)
+    first = None if from_ is None else options.time_of(from_, "--from", _TIME_HINT)
+    last = None if to is None else options.time_of(to, "--to", _TIME_HINT)
     if first is not None and last is not None and last < first:
-        raise refuse_request(
+        raise options.refuse_request(
             "this range ends before it begins",
             "--from",
             found=f"from {from_} to {to}",
@@ -118,7 +111,7 @@ def refuse_both(at: str | None, from_: str | None, to: str | None) -> None:
         InvalidDeclarations: both are asked for.
     """
     if at is not None and (from_ is not None or to is not None):
-        raise refuse_request(
+        raise options.refuse_request(
             "a snapshot and a range are asked for at once",
             "--at",
             found="--at with --from or --to",
@@ -133,13 +126,13 @@ def folder_named(place: str) -> str:
     Raises:
         InvalidDeclarations: it cannot be a folder.
     """
-    uri = folder_uri(place)
+    uri = options.folder_uri(place)
     if "/" in uri or ":" in uri:
         return uri
-    raise refuse_request(
+    raise options.refuse_request(
         "there is no folder of this name here",
         PLACE,
-        found=place or EMPTY_TEXT,
+        found=place or options.EMPTY_TEXT,
         expected="the name of an OutputDataset with `-f`, or the URI or path of a folder",
         hint=f"for an output, add where it is declared: {place or 'NAME'} -f PATH",
     )
@@ -152,10 +145,10 @@ def snapshots(
     place: Place,
     /,
     *,
-    file: Files | None = None,
-    project: ProjectOptions = DEFAULT_PROJECT,
+    file: options.Files | None = None,
+    project: options.ProjectOptions = options.DEFAULT_PROJECT,
     manifest: AtManifest = None,
-    output: Form = OutputForm.TEXT,
+    output: options.Form = OutputForm.TEXT,
 ) -> int:
     """List the published snapshots of an output."""
     store, state = published_state(place, file, manifest, project.choice)
@@ -225,17 +218,13 @@ def files(
     place: Place,
     /,
     *,
-    file: Files | None = None,
-    project: ProjectOptions = DEFAULT_PROJECT,
-    at: Annotated[
-        str | None, Parameter(help="Of the newest snapshot at this time or before it.")
-    ] = None,
-    from_: Annotated[
-        str | None, Parameter(name="--from", help="Of the snapshots from this time on.")
-    ] = None,
-    to: Annotated[str | None, Parameter(help="Of the snapshots up to this time.")] = None,
+    file: options.Files | None = None,
+    project: options.ProjectOptions = options.DEFAULT_PROJECT,
+    at: At = None,
+    from_: From = None,
+    to: To = None,
     manifest: AtManifest = None,
-    output: Form = OutputForm.TEXT,
+    output: options.Form = OutputForm.TEXT,
 ) -> int:
     """List the published files, one a line: paths on a local disk, URIs elsewhere.
 
@@ -284,17 +273,13 @@ def schema(
     ] = None,
     /,
     *,
-    file: Files | None = None,
-    project: ProjectOptions = DEFAULT_PROJECT,
-    at: Annotated[
-        str | None, Parameter(help="Of the newest snapshot at this time or before it.")
-    ] = None,
-    from_: Annotated[
-        str | None, Parameter(name="--from", help="Merged over the snapshots from this time on.")
-    ] = None,
-    to: Annotated[str | None, Parameter(help="Merged over the snapshots up to this time.")] = None,
+    file: options.Files | None = None,
+    project: options.ProjectOptions = options.DEFAULT_PROJECT,
+    at: At = None,
+    from_: From = None,
+    to: To = None,
     manifest: AtManifest = None,
-    output: Form = OutputForm.TEXT,
+    output: options.Form = OutputForm.TEXT,
     folder: Annotated[
         Path | None, Parameter(name="--dir", help="Where to write JSON Schemas.")
     ] = None,
@@ -321,7 +306,7 @@ def schema(
     if folder is None:
         console.print(schema_text(), markup=False, end="")
         return 0
-    with writing_to(folder):
+    with options.writing_to(folder):
         written = write_schemas(folder)
     for path in written:
         console.print(f"wrote {path}", markup=False)

@@ -22,19 +22,21 @@ from snaploom.models.schemas import check_crds, crd_text, write_crds
 from snaploom.models.yamltext import to_yaml
 from snaploom.run.declarations import exit_code_of
 
+Paths = Annotated[
+    tuple[Path, ...],
+    Parameter(
+        name=["--file", "-f"],
+        consume_multiple=True,
+        help="YAML files and folders; `-f` may be left out.",
+        negative=(),
+    ),
+]
+
 # `snaploom validate`: everything that is wrong or doubtful with declarations, without any data.
 
 
 def validate(
-    paths: Annotated[
-        tuple[Path, ...],
-        Parameter(
-            name=["--file", "-f"],
-            consume_multiple=True,
-            help="YAML files and folders; `-f` may be left out.",
-            negative=(),
-        ),
-    ],
+    paths: Paths,
     *,
     project: ProjectOptions = DEFAULT_PROJECT,
     allow: Allow = (),
@@ -67,15 +69,7 @@ def validate(
 
 
 def render(
-    paths: Annotated[
-        tuple[Path, ...],
-        Parameter(
-            name=["--file", "-f"],
-            consume_multiple=True,
-            help="YAML files and folders; `-f` may be left out.",
-            negative=(),
-        ),
-    ],
+    paths: Paths,
     *,
     project: ProjectOptions = DEFAULT_PROJECT,
     allow: Allow = (),

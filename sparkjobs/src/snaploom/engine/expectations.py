@@ -48,8 +48,6 @@ SHOWN_LENGTH = 40
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """One key of a side."""
-
     values: tuple[str, ...]
     """As the data has them."""
     compared: tuple[str | None, ...]
@@ -206,8 +204,6 @@ _TOP = Point(0, is_out=True)
 
 @dataclass(frozen=True)
 class _Measure:
-    """One expectation as Spark computes it."""
-
     check: Check
     path: str
     column: Column
@@ -237,7 +233,17 @@ class Expectations:
         # A query that Spark refuses fails every observation in it, those of the joins included
         # (measured with 4.3): what is refused is found out on a frame that has none.
         shape = frame.sparkSession.createDataFrame([], frame.schema)
-        self._measures = self._resolved(shape)
+        measures = []
+        for index, check in enumerate(self._output.spec.checks):
+            path = f"spec.checks[{index}].expression"
+            try:
+                measures.append(self._measure(shape, check, path))
+            except CheckInvalid as error:
+                if check.mode is CheckMode.FAIL:
+                    raise
+                reason = f"it cannot be measured: {error.found}"[:VALUE_LENGTH]
+                self._broken.append(_check_result(check, holds=False, measured=reason))
+        self._measures = measures
         self._observed = [
             each for each in self._measures if not is_written and _is_observable(shape, each.column)
         ]
@@ -277,19 +283,6 @@ class Expectations:
         results.extend(self._broken)
         self._refuse(results)
         return tuple(results)
-
-    def _resolved(self, shape: DataFrame) -> list[_Measure]:
-        measures = []
-        for index, check in enumerate(self._output.spec.checks):
-            path = f"spec.checks[{index}].expression"
-            try:
-                measures.append(self._measure(shape, check, path))
-            except CheckInvalid as error:
-                if check.mode is CheckMode.FAIL:
-                    raise
-                reason = f"it cannot be measured: {error.found}"[:VALUE_LENGTH]
-                self._broken.append(_check_result(check, holds=False, measured=reason))
-        return measures
 
     def _measure(self, shape: DataFrame, check: Check, path: str) -> _Measure:
         place = SqlPlace(
@@ -344,7 +337,6 @@ class Expectations:
         return _check_result(measure.check, holds=False, measured=self._aggregates(rows, measure))
 
     def _aggregates(self, rows: DataFrame, measure: _Measure) -> str:
-        """The values of the aggregates in an expression, for people."""
         place = SqlPlace(
             self._output.identity, measure.path, CheckInvalid, "an expression of listed functions"
         )

@@ -40,8 +40,6 @@ _SIDE, _CONTENT, _NUMBER, _IS_EQUAL = "side", "content", "number", "is_equal"
 
 @dataclass(frozen=True)
 class _Compared:
-    """A field whose values are compared."""
-
     parts: tuple[str, ...]
     kind: spark.DataType
 

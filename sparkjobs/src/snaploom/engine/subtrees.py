@@ -125,7 +125,6 @@ class SnapshotSubtrees:
     """The subtrees that one snapshot reads from memory, and adds to it."""
 
     def __init__(self, memory: SubtreeMemory, weave: Weave, signatures: Mapping[int, str]) -> None:
-        """Look up the remembered subtrees."""
         self._memory = memory
         self._weave = weave
         self._signatures = signatures

@@ -85,8 +85,6 @@ def substituted(
 
 @dataclass(frozen=True)
 class _Slot:
-    """The values that a place of a model may hold."""
-
     variables: Variables | None = None
     path: LocalPath | None = None
     model: type[ApiModel] | None = None
@@ -99,7 +97,6 @@ _NOTHING = _Slot()
 
 @cache
 def _slots(model: type[ApiModel]) -> Names[str, _Slot]:
-    """The values that each field (outside name) of a model may hold."""
     return {
         info.alias or name: _slot(info.annotation, info.metadata)
         for name, info in model.model_fields.items()
@@ -138,7 +135,6 @@ class _Substitution:
     def node(
         self, node: Node, slot: _Slot, path: tuple[Segment, ...], beside: Names[str, Entry]
     ) -> Node:
-        """The node of a place, with everything below it."""
         if isinstance(node, Mapping):
             slots = _slots(slot.model) if slot.model is not None else {}
             other = slot.values or _NOTHING

@@ -8,16 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from snaploom.loading.composer import (
-    Document,
-    Fault,
-    Mapping,
-    Node,
-    Position,
-    compose,
-    position_of,
-    split_path,
-)
+from snaploom.loading import composer
 from snaploom.loading.documents import Read, Surroundings, members, read_object, read_resource
 from snaploom.loading.project import (
     AppliedProject,
@@ -33,8 +24,8 @@ from snaploom.models.codes import make_finding
 from snaploom.models.common import Resource
 from snaploom.models.findings import Finding, errors_of
 
-_NOWHERE = Position(0, 0)
-_NO_NODE = Mapping({}, 1)
+_NOWHERE = composer.Position(0, 0)
+_NO_NODE = composer.Mapping({}, 1)
 
 
 @dataclass(frozen=True)
@@ -43,12 +34,12 @@ class Located:
 
     resource: Resource
     file: str
-    node: Node
-    at: Position
+    node: composer.Node
+    at: composer.Position
 
-    def position(self, path: str) -> Position:
+    def position(self, path: str) -> composer.Position:
         """Where a field path stands; the nearest place above it when it does not exist."""
-        return position_of(self.node, self.at, split_path(path))
+        return composer.position_of(self.node, self.at, composer.split_path(path))
 
 
 @dataclass(frozen=True)
@@ -135,7 +126,7 @@ def _is_same(file: str, other: str) -> bool:
 def _read_text(
     source: SourceText, applied: AppliedProject, findings: list[Finding]
 ) -> Iterable[tuple[Read, Located | None]]:
-    composed = compose(source.text)
+    composed = composer.compose(source.text)
     folder = os.path.dirname(os.path.abspath(source.file))
     surroundings = Surroundings(applied.values, applied.project, folder, applied.is_partial)
     for document in composed.documents:
@@ -145,14 +136,18 @@ def _read_text(
 
 
 def _read_document(
-    source: SourceText, document: Document, surroundings: Surroundings
+    source: SourceText, document: composer.Document, surroundings: Surroundings
 ) -> Iterable[tuple[Read, Located | None]]:
     first = ""
     for at, node in members(document.node, document.at):
         read = read_resource(node, surroundings)
         first = first or read.identity
         placed = tuple(
-            _at(finding, source.file, position_of(node, at, split_path(finding.path)))
+            _at(
+                finding,
+                source.file,
+                composer.position_of(node, at, composer.split_path(finding.path)),
+            )
             for finding in read.findings
         )
         located = Located(read.resource, source.file, node, at) if read.resource else None
@@ -162,7 +157,7 @@ def _read_document(
         yield Read("", None, faults), None
 
 
-def _fault_finding(fault: Fault, file: str, resource: str) -> Finding:
+def _fault_finding(fault: composer.Fault, file: str, resource: str) -> Finding:
     finding = make_finding(
         fault.code,
         fault.message,
@@ -210,7 +205,7 @@ def _nothing_found(paths: Sequence[Path]) -> Finding:
     )
 
 
-def _at(finding: Finding, file: str, position: Position) -> Finding:
+def _at(finding: Finding, file: str, position: composer.Position) -> Finding:
     return finding.model_copy(
         update={"file": file, "line": position.line, "column": position.column}
     )

@@ -15,20 +15,12 @@ from pydantic_core import ErrorDetails
 
 from snaploom.loading.composer import Node, Segment, join_path, scalar_at
 from snaploom.loading.nearmisses import did_you_mean, field_hint, listing, meant_field
+from snaploom.models import shortforms
 from snaploom.models.allowances import VARIABLE_PATTERN
 from snaploom.models.base import CONTRADICTION, WITHOUT_VARIABLE, ApiModel
 from snaploom.models.codes import make_finding
 from snaploom.models.common import DataType, DecimalType, TimeOffset
 from snaploom.models.findings import Finding
-from snaploom.models.shortforms import (
-    FORM_TAG,
-    SHORT_FORM,
-    SQL_NAMES,
-    TEXT_TAG,
-    USUAL_NAMES,
-    ShortFormInvalid,
-    read_type,
-)
 
 # Expectations of a place inside a model: its names, its form, and other places of a name.
 
@@ -36,7 +28,6 @@ Target = type[ApiModel] | None
 """The model that a place holds; None for anything else."""
 
 _NAMED = 6
-"""Fields or values that a form names before it ends with `...`."""
 _DEEPEST = 10
 """Levels of fields that are searched for a name; no kind has more without going round."""
 
@@ -60,27 +51,23 @@ def form_at(model: type[ApiModel], loc: tuple[str | int, ...]) -> str:
     """The forms allowed at a place, in a few words; empty where it has no short form."""
     found = _unwrapped(_annotation_at(model, loc))
     if isinstance(found, type):
-        return _form_of(found)
+        if issubclass(found, Enum):
+            return f"one of {_some([str(each.value) for each in found])}"
+        if issubclass(found, ApiModel):
+            if found.one_of:
+                return f"a mapping with one of {_some(list(found.one_of))}"
+            required = [name for name, is_required in fields_of(found) if is_required]
+            named = required or [name for name, _ in fields_of(found)]
+            return f"a mapping with {_some(named)}" if named else "an empty mapping, {}"
+        return {str: "text", int: "a whole number", bool: "true or false", float: "a number"}.get(
+            found, ""
+        )
     origin = typing.get_origin(found)
     if origin is tuple:
         return "a list"
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return "a mapping of names to values"
     return ""
-
-
-def _form_of(found: type) -> str:
-    if issubclass(found, Enum):
-        return f"one of {_some([str(each.value) for each in found])}"
-    if issubclass(found, ApiModel):
-        if found.one_of:
-            return f"a mapping with one of {_some(list(found.one_of))}"
-        required = [name for name, is_required in fields_of(found) if is_required]
-        named = required or [name for name, _ in fields_of(found)]
-        return f"a mapping with {_some(named)}" if named else "an empty mapping, {}"
-    return {str: "text", int: "a whole number", bool: "true or false", float: "a number"}.get(
-        found, ""
-    )
 
 
 def _some(names: list[str]) -> str:
@@ -95,7 +82,6 @@ def elsewhere(model: type[ApiModel], name: str) -> str:
 
 
 def _places(model: type[ApiModel], name: str) -> Iterator[str]:
-    """Places of a name, those of the fewest steps first."""
     waiting: list[tuple[str, Any, tuple[type, ...]]] = [
         ("spec", _annotation_at(model, ("spec",)), ())
     ]
@@ -111,7 +97,6 @@ def _places(model: type[ApiModel], name: str) -> Iterator[str]:
 
 
 def _inner(annotation: Any, path: str) -> tuple[Target, str]:
-    """The model in an annotation, or in the list that it is, with its path."""
     found = _unwrapped(annotation)
     if typing.get_origin(found) is tuple:
         return _inner(typing.get_args(found)[0], f"{path}[]")
@@ -165,14 +150,13 @@ def _unwrapped(annotation: Any) -> Any:
 
 # Spellings of short forms that people know, where no short form is allowed.
 
-TYPE_NAMES = {**USUAL_NAMES, **SQL_NAMES} | {
-    written: SQL_NAMES.get(name.partition("(")[0], name.partition("(")[0])
-    for written, name in USUAL_NAMES.items()
+TYPE_NAMES = {**shortforms.USUAL_NAMES, **shortforms.SQL_NAMES} | {
+    written: shortforms.SQL_NAMES.get(name.partition("(")[0], name.partition("(")[0])
+    for written, name in shortforms.USUAL_NAMES.items()
 }
 """Names of types in SQL and elsewhere, with those in long forms."""
 
 _LONGEST = 400
-"""Characters of a short form that is read."""
 _NUMBER = re.compile(r"-?\d{1,18}(\.\d{1,18})?")
 _PLAIN = re.compile(r"[^\"\\\x00-\x1f`]{1,200}")
 """Text that stands in double quotes as it is."""
@@ -231,8 +215,8 @@ def _form(target: type[ApiModel], given: str) -> JsonValue:
 def is_type(text: str) -> bool:
     """Whether a text is a type as SQL writes it."""
     try:
-        return len(text) <= _LONGEST and bool(read_type(text))
-    except ShortFormInvalid:
+        return len(text) <= _LONGEST and bool(shortforms.read_type(text))
+    except shortforms.ShortFormInvalid:
         return False
 
 
@@ -301,7 +285,9 @@ def findings_of(
 
 def _without_tags(details: ErrorDetails) -> ErrorDetails:
     """The error without pydantic's additions to its place where a short form could stand."""
-    place = tuple(each for each in details["loc"] if each not in (TEXT_TAG, FORM_TAG))
+    place = tuple(
+        each for each in details["loc"] if each not in (shortforms.TEXT_TAG, shortforms.FORM_TAG)
+    )
     return {**details, "loc": place}
 
 
@@ -382,7 +368,7 @@ def _words(
     if kind == CONTRADICTION:
         parts = {name: str(context[name]) for name in ("message", "found", "expected", "hint")}
         return {"code": "SL116", **parts}
-    if kind == SHORT_FORM:
+    if kind == shortforms.SHORT_FORM:
         parts = {name: str(context[name]) for name in ("message", "expected", "hint")}
         return {"code": "SL113", **parts}
     bound = _bound(kind, context)

@@ -76,8 +76,6 @@ class _Model(ApiModel):
 
 
 class _Live(ApiModel):
-    """Live versions in columns, one per field; hashes as positions in the list of hashes."""
-
     time: _Moments
     seq: _Numbers
     created_at: _Moments

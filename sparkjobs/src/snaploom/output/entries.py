@@ -29,15 +29,7 @@ from snaploom.models.base import ApiModel
 from snaploom.models.common import EpochNanos, TimeOffset, format_instant, parse_instant
 from snaploom.models.outputdataset import DataCompression, DataFormat, TimestampFormat
 from snaploom.models.report import CheckResult, Exclusion, JoinMeasure, SourceSnapshot
-from snaploom.output.documents import (
-    ENTRY,
-    MANIFEST_FORMAT,
-    Bounds,
-    corrupt,
-    first_fault,
-    parse_versioned,
-    refuse_many,
-)
+from snaploom.output import documents
 from snaploom.output.layout import Count, Hash, Line, PartitionName, PublishedPath, RunId, Sequence
 
 
@@ -69,6 +61,7 @@ class FileRecord(ApiModel):
     path: PublishedPath
     """Key relative to the output folder, such as `data/day=1/….parquet`."""
     bytes: Count
+    """Size."""
     rows: Count | None = None
     """Rows, where the writer knows."""
 
@@ -89,6 +82,7 @@ class SnapshotRecord(ApiModel):
     seq: Sequence
     """Sequence number of the entry that published it."""
     run_id: RunId
+    """Run that published it."""
     created_at: Moment
     """When it was published, by the publisher's clock."""
     plan_hash: Line
@@ -100,10 +94,13 @@ class SnapshotRecord(ApiModel):
     rows: Count
     """Rows of the snapshot; zero is a snapshot too."""
     sources: tuple[SourceSnapshot, ...] = ()
+    """The snapshot taken of each source."""
     excluded: tuple[Exclusion, ...] = ()
     """Sources that it does without, and why."""
     joins: tuple[JoinMeasure, ...] = ()
+    """Counts at each join."""
     checks: tuple[CheckResult, ...] = ()
+    """Result of each expectation."""
     warnings: tuple[str, ...] = ()
     """Joins of which many rows had a NULL key, for people."""
     replaces: Sequence | None = None
@@ -113,7 +110,9 @@ class SnapshotRecord(ApiModel):
     files: tuple[FileRecord, ...] = ()
     """The files that hold it; no others do."""
     tool_version: Line
+    """Version of Snaploom."""
     spark_version: Line = ""
+    """Version of Spark."""
 
     @model_validator(mode="after")
     def _own(self) -> Self:
@@ -131,6 +130,7 @@ class TombstoneRecord(ApiModel):
     """One snapshot version that is no longer live; its files go when grace has passed."""
 
     time: Moment
+    """Snapshot time."""
     partition: PartitionName
     """Folder below `data/`."""
     published_seq: Sequence
@@ -164,6 +164,7 @@ class ModelNode(ApiModel):
     group_by: tuple[Line, ...] = ()
     """Fields by which the source is grouped before it is joined."""
     source: Name
+    """Name of the DataSource."""
     relationship: Line = ""
     """Name of the DataRelationship of the edge to its parent; empty at the root."""
 
@@ -190,6 +191,7 @@ class FolderSettings(ApiModel):
     data_compression: Annotated[str, _one_of(DataCompression)]
     """Codec of the files."""
     partition_field_name: Name
+    """Name of the partition column."""
     timestamp_format: Annotated[str, _one_of(TimestampFormat)]
     """How snapshot times are written in partitions."""
     output_timezone: Line
@@ -200,7 +202,9 @@ class FolderIdentity(ApiModel):
     """The owner of a folder."""
 
     output: Name
+    """Name of the OutputDataset."""
     root: Name
+    """Name of the root DataSource."""
     namespace: Line = ""
     """Namespace of the OutputDataset; empty while nobody published from a cluster."""
     uid: Line = ""
@@ -210,14 +214,16 @@ class FolderIdentity(ApiModel):
 class EntryBase(ApiModel):
     """Fields of every entry."""
 
-    format: Annotated[int, Ge(1)] = MANIFEST_FORMAT
+    format: Annotated[int, Ge(1)] = documents.MANIFEST_FORMAT
     """Format version of this document."""
     seq: Sequence
     """Position in the log, from 1, without gaps; never used twice."""
     run_id: RunId
+    """Run that wrote it."""
     written_at: Moment
     """When, by the writer's clock; only `seq` gives the order."""
     tool_version: Line
+    """Version of Snaploom."""
 
 
 class Publish(EntryBase):
@@ -225,6 +231,7 @@ class Publish(EntryBase):
 
     action: Literal["publish"] = "publish"
     snapshot: SnapshotRecord
+    """The snapshot."""
     model: DataModel = ()
     """The data model of the run, root first."""
 
@@ -234,7 +241,9 @@ class Replace(EntryBase):
 
     action: Literal["replace"] = "replace"
     snapshot: SnapshotRecord
+    """The new version."""
     replaced: TombstoneRecord
+    """The old version."""
     model: DataModel = ()
     """The data model of the run, root first."""
     message: str = ""
@@ -246,6 +255,7 @@ class Tombstone(EntryBase):
 
     action: Literal["tombstone"] = "tombstone"
     snapshots: Annotated[tuple[TombstoneRecord, ...], MinLen(1)]
+    """The versions that end."""
 
 
 class Claim(EntryBase):
@@ -263,6 +273,7 @@ class Revoke(EntryBase):
 
     action: Literal["revoke"] = "revoke"
     run_ids: Annotated[tuple[RunId, ...], MinLen(1)]
+    """The runs."""
 
 
 class Configure(EntryBase):
@@ -270,7 +281,9 @@ class Configure(EntryBase):
 
     action: Literal["configure"] = "configure"
     settings: FolderSettings
+    """Fixed settings."""
     identity: FolderIdentity
+    """Owner of the folder."""
     reader_grace: TimeOffset | None = None
     """Time for which readers may use a pinned manifest; None where that is as before."""
 
@@ -290,28 +303,28 @@ def format_entry(entry: Entry) -> bytes:
         PublicationError: it has more files than an entry that is read may have.
     """
     document = entry.dump_json().encode() + b"\n"
-    if len(document) > ENTRY.length:
+    if len(document) > documents.ENTRY.length:
         raise PublicationError(
             "an entry of the manifest would be too long to be read again",
             found=f"{len(document):,} bytes to {entry.action}",
-            expected=f"at most {ENTRY.length:,} bytes, some 400,000 files",
+            expected=f"at most {documents.ENTRY.length:,} bytes, some 400,000 files",
             hint="write fewer and longer files: raise outputFolder.targetFileSizeMiB",
         )
     return document
 
 
-def parse_entry(document: bytes, name: str, bounds: Bounds = ENTRY) -> Entry:
+def parse_entry(document: bytes, name: str, bounds: documents.Bounds = documents.ENTRY) -> Entry:
     """Parse an entry; `name` is the file, for messages, and `bounds` are of its kind.
 
     Raises:
         FormatTooNew: it was written by a newer Snaploom.
         ManifestCorrupt: it is no valid entry.
     """
-    parse_versioned(document, name, bounds)
+    documents.parse_versioned(document, name, bounds)
     try:
         return _ENTRY.validate_json(document, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise corrupt(name, first_fault(error)) from error
+        raise documents.corrupt(name, documents.first_fault(error)) from error
 
 
 def entry_from(raw: object, name: str) -> Entry:
@@ -321,8 +334,8 @@ def entry_from(raw: object, name: str) -> Entry:
 
 def parse_record(line: bytes, name: str) -> SnapshotRecord:
     """Parse a record inside the checkpoint `name`; `ManifestCorrupt` if it is invalid."""
-    refuse_many(line, name, ENTRY)
+    documents.refuse_many(line, name, documents.ENTRY)
     try:
         return SnapshotRecord.model_validate_json(line, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise corrupt(name, first_fault(error)) from error
+        raise documents.corrupt(name, documents.first_fault(error)) from error

@@ -10,27 +10,12 @@ from enum import StrEnum
 from functools import cached_property
 from itertools import islice
 
+from snaploom import errors
 from snaploom.confidential import visible
-from snaploom.errors import (
-    FolderNotOurs,
-    FolderRemoved,
-    ImmutableSettingChanged,
-    ManifestCorrupt,
-    ObjectAlreadyExists,
-    ObjectNotFound,
-)
 from snaploom.files.objectstore import TEMPORARY_PREFIX, ObjectStore, self_test
 from snaploom.models.common import EpochNanos, TimeOffset
-from snaploom.output import layout
+from snaploom.output import entries, layout
 from snaploom.output.documents import HINT, MANIFEST_FORMAT, get_bounded, parse_versioned
-from snaploom.output.entries import (
-    Configure,
-    Entry,
-    FolderIdentity,
-    FolderSettings,
-    Revoke,
-    TombstoneRecord,
-)
 from snaploom.output.history import changed_settings, fixed_by, settled
 from snaploom.output.icebergtable import TableLibrary
 from snaploom.output.layout import is_run_id
@@ -115,13 +100,13 @@ class FolderOwner:
         )
 
 
-def owner_in(identity: FolderIdentity) -> FolderOwner:
+def owner_in(identity: entries.FolderIdentity) -> FolderOwner:
     """Return the owner of a folder."""
     return FolderOwner(identity.output, identity.namespace, identity.uid)
 
 
 def refuse_others(
-    uri: str, found: FolderIdentity, asked: FolderIdentity, *, adopt_folder: bool
+    uri: str, found: entries.FolderIdentity, asked: entries.FolderIdentity, *, adopt_folder: bool
 ) -> None:
     """Raise `FolderNotOurs` for the folder of an output of the same name by another resource."""
     theirs, ours = owner_in(found), owner_in(asked)
@@ -134,7 +119,7 @@ def refuse_others(
         )
     else:
         return
-    raise FolderNotOurs(
+    raise errors.FolderNotOurs(
         f"{uri} is the folder of another OutputDataset of this name",
         found=str(theirs),
         expected=str(ours),
@@ -142,7 +127,9 @@ def refuse_others(
     )
 
 
-def adopted(found: FolderIdentity | None, asked: FolderIdentity) -> FolderIdentity:
+def adopted(
+    found: entries.FolderIdentity | None, asked: entries.FolderIdentity
+) -> entries.FolderIdentity:
     """The owner to record: the requested one, else the recorded one."""
     if found is None:
         return asked
@@ -178,13 +165,13 @@ class Folder:
         state = self.log.read()
         return self._table().catch_up() if has_table(state.settings) else state
 
-    def begin_table(self, settings: FolderSettings) -> None:
+    def begin_table(self, settings: entries.FolderSettings) -> None:
         """Make the folder's table, if it is to have one and does not."""
         if has_table(settings):
             self._table().begin(settings)
 
     def commit(
-        self, build: Callable[[FolderState], Entry | None], run: Run | None = None
+        self, build: Callable[[FolderState], entries.Entry | None], run: Run | None = None
     ) -> FolderState:
         """Commit an entry that changes what readers see; in the table first, where there is one.
 
@@ -203,11 +190,11 @@ class Folder:
         """Revoke runs in table and log, unless a state exempts them; returns the new state."""
         wanted = frozenset(run_ids)
 
-        def revocation(state: FolderState) -> Revoke | None:
+        def revocation(state: FolderState) -> entries.Revoke | None:
             alive = sorted(wanted - state.revoked)
             if not alive or unless(state):
                 return None
-            return Revoke(
+            return entries.Revoke(
                 seq=state.next_seq,
                 run_id=run.run_id,
                 written_at=run.clock(),
@@ -219,7 +206,7 @@ class Folder:
             self._table().revoke(wanted, run.clock())
         return self.log.commit(revocation)
 
-    def forget(self, ended: Collection[TombstoneRecord], run: Run) -> None:
+    def forget(self, ended: Collection[entries.TombstoneRecord], run: Run) -> None:
         """Let the folder's table, if any, forget versions before their files go.
 
         Raises:
@@ -253,7 +240,7 @@ def open_folder(store: ObjectStore, library: TableLibrary | None = None) -> Fold
     """
     if not _is_marked(store):
         names = _foreign_names(store)
-        raise FolderNotOurs(
+        raise errors.FolderNotOurs(
             f"{store.uri} is not an output folder of Snaploom",
             found=_listing(names) if names else "an empty or absent folder",
             expected=f"a folder with {layout.MARKER}",
@@ -272,8 +259,8 @@ def is_unused(store: ObjectStore) -> bool:
 
 def inspect_folder(
     store: ObjectStore,
-    settings: FolderSettings,
-    identity: FolderIdentity,
+    settings: entries.FolderSettings,
+    identity: entries.FolderIdentity,
     *,
     open_names: AbstractSet[str] = frozenset(),
     accept_root_change: bool = False,
@@ -296,7 +283,7 @@ def inspect_folder(
             return EMPTY
         # Another run may have marked it between the two looks.
         if not _is_marked(store):
-            raise FolderNotOurs(
+            raise errors.FolderNotOurs(
                 f"{store.uri} is not empty, and Snaploom did not make it",
                 found=_listing(names),
                 expected=f"an empty folder, or one with {layout.MARKER}",
@@ -312,8 +299,8 @@ def inspect_folder(
 
 def prepare_folder(
     store: ObjectStore,
-    settings: FolderSettings,
-    identity: FolderIdentity,
+    settings: entries.FolderSettings,
+    identity: entries.FolderIdentity,
     run: Run,
     *,
     open_names: AbstractSet[str] = frozenset(),
@@ -358,7 +345,7 @@ def prepare_folder(
     run.reached(CrashPoint.AFTER_MARKER)
     log = ManifestLog(store)
 
-    def configure(state: FolderState) -> Configure | None:
+    def configure(state: FolderState) -> entries.Configure | None:
         asked = settled(settings, state.settings, open_names)
         _refuse_changes(store, state, asked, identity, accept_root_change, adopt_folder)
         known = adopted(state.identity, identity)
@@ -367,7 +354,7 @@ def prepare_folder(
             return None
         if not state.seq and store.head(layout.MARKER) is None:
             raise _removed(store, f"no {layout.MARKER} any more")
-        return Configure(
+        return entries.Configure(
             seq=state.next_seq,
             run_id=run.run_id,
             written_at=run.clock(),
@@ -386,7 +373,7 @@ def prepare_folder(
 def _is_marked(store: ObjectStore) -> bool:
     try:
         marker = get_bounded(store, layout.MARKER, HINT)
-    except ObjectNotFound:
+    except errors.ObjectNotFound:
         return False
     parse_versioned(marker, f"{store.uri}{layout.MARKER}", HINT)
     return True
@@ -396,12 +383,12 @@ def _mark(store: ObjectStore) -> None:
     marker = json.dumps({"format": MANIFEST_FORMAT, "madeBy": "snaploom"}).encode() + b"\n"
     try:
         store.put_if_absent(layout.MARKER, marker)
-    except ObjectAlreadyExists:
+    except errors.ObjectAlreadyExists:
         _is_marked(store)
 
 
-def _removed(store: ObjectStore, found: str) -> FolderRemoved:
-    return FolderRemoved(
+def _removed(store: ObjectStore, found: str) -> errors.FolderRemoved:
+    return errors.FolderRemoved(
         f"{store.uri} is being removed",
         found=found,
         hint="wait until its OutputDataset is deleted, or publish to another folder; where nobody "
@@ -414,7 +401,7 @@ def _refuse_lost_manifest(store: ObjectStore) -> None:
     found = tuple(islice((n for n in names if layout.run_of(n) is not None), NAMES_SHOWN + 1))
     # Another run may have begun the folder, and promoted files, since no entry was seen.
     if found and not ManifestLog(store).read().seq:
-        raise ManifestCorrupt(
+        raise errors.ManifestCorrupt(
             f"the manifest of {store.uri} is lost: it has data, and no entry that names it",
             found=_listing(found),
             expected=f"entries in {layout.MANIFEST}",
@@ -437,8 +424,8 @@ def _listing(names: tuple[str, ...]) -> str:
 def _refuse_changes(
     store: ObjectStore,
     state: FolderState,
-    settings: FolderSettings,
-    identity: FolderIdentity,
+    settings: entries.FolderSettings,
+    identity: entries.FolderIdentity,
     accept_root_change: bool,
     adopt_folder: bool,
 ) -> None:
@@ -449,7 +436,7 @@ def _refuse_changes(
     asked = fixed_by(settings, identity)
     changed = changed_settings(fixed, asked, accept_root_change=accept_root_change)
     if changed:
-        raise ImmutableSettingChanged(
+        raise errors.ImmutableSettingChanged(
             f"{store.uri} was begun with other settings, which are fixed for ever",
             found=", ".join(f"{name}: {asked[name]}" for name in changed),
             expected=", ".join(f"{name}: {fixed[name]}" for name in changed),

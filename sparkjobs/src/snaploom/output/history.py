@@ -19,15 +19,7 @@ from snaploom.output.documents import MANIFEST_FORMAT
 from snaploom.output.entries import FolderIdentity, FolderSettings, ModelNode, SnapshotRecord
 from snaploom.output.manifest import read_schema
 from snaploom.output.state import FolderState, Version
-from snaploom.plan.history import (
-    PublishedModel,
-    PublishedNode,
-    Structure,
-    StructureNode,
-    merge_structures,
-    structure_breaks,
-    structure_from,
-)
+from snaploom.plan import history
 from snaploom.plan.times import hive_of
 from snaploom.types.merge import merge_schemas, readable_with_first
 from snaploom.types.schemas import Field, Simple, Struct, parse_schema, schema_json
@@ -225,7 +217,7 @@ def merged_schema(
     for record in records:
         kinds.setdefault((record.schema_hash, record.model_hash), record)
     firsts = kinds.values()
-    moved = structure_breaks((record.time, models[record.model_hash]) for record in firsts)
+    moved = history.structure_breaks((record.time, models[record.model_hash]) for record in firsts)
     merged = merge_schemas((record.time, documents.get(record.schema_hash)) for record in firsts)
     breaks = (*map(str, moved), *map(str, merged.conflicts))
     if breaks:
@@ -244,9 +236,9 @@ def newest_side(state: FolderState, documents: SchemaDocuments) -> tuple[Version
     newest_first = state.timeline[::-1]
     schemas = [(record.time, documents.get(record.schema_hash)) for record in newest_first]
     side = newest_first[: len(readable_with_first(schemas))]
-    merged: Structure = {}
+    merged: history.Structure = {}
     for index, record in enumerate(side):
-        merge = merge_structures(merged, models[record.model_hash])
+        merge = history.merge_structures(merged, models[record.model_hash])
         if merge.conflicts:
             side = side[:index]
             break
@@ -307,17 +299,17 @@ def absences(state: FolderState, records: Iterable[SnapshotRecord]) -> tuple[Abs
     return tuple(found)
 
 
-def model_of(uri: str, state: FolderState, record: SnapshotRecord) -> PublishedModel:
+def model_of(uri: str, state: FolderState, record: SnapshotRecord) -> history.PublishedModel:
     """Return the data model of a snapshot, with its sources."""
     nodes = next(v.nodes for v in state.models if v.model_hash == record.model_hash)
     taken = {source.field_name: source.time for source in record.sources}
     reasons = {left.field_name: left.reason.value for left in record.excluded}
     joins = {join.child: join for join in record.joins}
-    return PublishedModel(
+    return history.PublishedModel(
         title=f"OutputDataset/{state.identity.output}" if state.identity else uri,
         caption=format_instant(record.time),
         nodes=tuple(
-            PublishedNode(
+            history.PublishedNode(
                 node.field_name,
                 node.parent,
                 node.source,
@@ -334,10 +326,12 @@ def model_of(uri: str, state: FolderState, record: SnapshotRecord) -> PublishedM
     )
 
 
-def structure_of(nodes: Iterable[ModelNode]) -> Structure:
+def structure_of(nodes: Iterable[ModelNode]) -> history.Structure:
     """Return a data model of a manifest in the form that is compared."""
-    return structure_from(
-        StructureNode(node.field_name, node.parent, node.group_by, node.source, node.relationship)
+    return history.structure_from(
+        history.StructureNode(
+            node.field_name, node.parent, node.group_by, node.source, node.relationship
+        )
         for node in nodes
         if node.field_name
     )

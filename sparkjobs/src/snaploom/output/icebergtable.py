@@ -156,7 +156,8 @@ class IcebergTable:
         """The newest version; None before the first, `ManifestCorrupt` if it is invalid."""
         number = self._newest(self._hint())
         if not number:
-            number = self._newest(self._listed())
+            matches = (_VERSION.fullmatch(info.key) for info in self._store.list(VERSIONS))
+            number = self._newest(max((int(match[1]) for match in matches if match), default=0))
         if not number:
             return None
         key = version_key(number)
@@ -177,7 +178,12 @@ class IcebergTable:
         """
         is_written = self._log.append(number, document)
         if is_written:
-            self._tidy(number)
+            try:
+                if self._hint() < number:
+                    self._store.put(HINT, str(number).encode())
+                self._store.delete([version_key(number - KEPT_VERSIONS)])
+            except STORE_FAILURES as error:
+                _log.warning("no hint for version %d of the table: %s", number, error.message)
         return is_written
 
     def revoke(self, run_ids: frozenset[str], now: int) -> None:
@@ -194,24 +200,12 @@ class IcebergTable:
             return 0
         return int(recorded) if _HINTED.fullmatch(recorded) else 0
 
-    def _listed(self) -> int:
-        matches = (_VERSION.fullmatch(info.key) for info in self._store.list(VERSIONS))
-        return max((int(match[1]) for match in matches if match), default=0)
-
     def _newest(self, number: int) -> int:
         if not number or self._store.head(version_key(number)) is None:
             return 0
         while self._store.head(version_key(number + 1)) is not None:
             number += 1
         return number
-
-    def _tidy(self, number: int) -> None:
-        try:
-            if self._hint() < number:
-                self._store.put(HINT, str(number).encode())
-            self._store.delete([version_key(number - KEPT_VERSIONS)])
-        except STORE_FAILURES as error:
-            _log.warning("no hint for version %d of the table: %s", number, error.message)
 
 
 def next_document(
@@ -266,7 +260,6 @@ def number_of(snapshot: Mapping[str, JsonValue]) -> int | None:
 _PLACES = frozenset({
     "location", "manifest-list", "manifests", "metadata-file", "statistics-path", "key-metadata",
 })  # fmt: skip
-"""Keys of table metadata whose values the library opens."""
 _PROPERTIES = re.compile(
     r"snaploom\.[a-z-]+|schema\.name-mapping\.default|owner|comment"
     r"|history\.expire\.[a-z-]+|commit\.[a-z.-]+|read\.[a-z.-]+"
@@ -278,7 +271,6 @@ _NAMED = frozenset({"write.metadata.path"})
 
 
 def _refuse_elsewhere(document: Mapping[str, JsonValue], name: str, uri: str) -> None:
-    """Refuse metadata that would make the library open other places or load a class by its name."""
     properties = _texts(document.get("properties"))
     unknown = [k for k in properties if not _PROPERTIES.fullmatch(k) or k in _NAMED]
     if unknown:

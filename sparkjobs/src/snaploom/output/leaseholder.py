@@ -12,13 +12,7 @@ from typing import Annotated
 
 from annotated_types import Ge, Le
 
-from snaploom.errors import (
-    LeaseNotObtained,
-    ManifestCorrupt,
-    ObjectNotFound,
-    ObjectTooLarge,
-    SnaploomError,
-)
+from snaploom import errors
 from snaploom.files.objectstore import STORE_FAILURES
 from snaploom.models.base import ApiModel
 from snaploom.output import layout
@@ -105,9 +99,9 @@ class ClaimLease:
         try:
             document = get_bounded(self._folder.store, layout.CLAIM, HINT)
             renewals = parse_hint(document, layout.CLAIM, _Renewals)
-        except ObjectNotFound:
+        except errors.ObjectNotFound:
             return 0
-        except (ManifestCorrupt, ObjectTooLarge) as error:
+        except (errors.ManifestCorrupt, errors.ObjectTooLarge) as error:
             _log.warning("ignoring %s: %s", layout.CLAIM, error.found)
             return 0
         return renewals.renewals if renewals.claim == seq else 0
@@ -231,7 +225,7 @@ class LeaseKeeper:
                 return
             try:
                 self._hold()
-            except SnaploomError as error:
+            except errors.SnaploomError as error:
                 self._warn(error)
 
     def check(self) -> None:
@@ -250,11 +244,10 @@ class LeaseKeeper:
             self._is_over = True
             try:
                 carry_out(self._contender.release(), self._lease)
-            except SnaploomError as error:
+            except errors.SnaploomError as error:
                 _log.info("cannot release the lease: %s", error.message)
 
     def _try(self) -> str:
-        """Take the lease if it is free; returns the other holder, empty when that is unknown."""
         with self._lock:
             try:
                 self._hold()
@@ -267,7 +260,7 @@ class LeaseKeeper:
         if carry_out(self._contender.hold(), self._lease):
             self._is_warned = False
 
-    def _warn(self, error: SnaploomError) -> None:
+    def _warn(self, error: errors.SnaploomError) -> None:
         if not self._is_warned:
             self._is_warned = True
             _log.warning(
@@ -276,8 +269,8 @@ class LeaseKeeper:
             )
 
 
-def _not_obtained(rival: str, found: str) -> LeaseNotObtained:
-    return LeaseNotObtained(
+def _not_obtained(rival: str, found: str) -> errors.LeaseNotObtained:
+    return errors.LeaseNotObtained(
         f"run {rival} is at work on this output",
         found=found,
         hint="run again when it has ended; what it publishes is not woven twice",

@@ -15,20 +15,8 @@ from snaploom.errors import FolderRemoved, ObjectAlreadyExists, ObjectNotFound, 
 from snaploom.files.objectstore import STORE_FAILURES, ObjectStore
 from snaploom.models.base import ApiModel
 from snaploom.models.common import LARGEST
-from snaploom.output import layout
+from snaploom.output import documents, layout
 from snaploom.output.checkpoints import CHECKPOINT_EVERY, newest_checkpoint, write_checkpoint
-from snaploom.output.documents import (
-    DOCUMENT,
-    ENTRY,
-    MANIFEST_FORMAT,
-    NumberedLog,
-    corrupt,
-    get_bounded,
-    parse_json,
-    read_hint,
-    rebased,
-    write_hint,
-)
 from snaploom.output.entries import (
     Entry,
     ModelNode,
@@ -58,15 +46,15 @@ def read_schema(store: ObjectStore, schema_hash: str) -> str:
         ManifestCorrupt: it does not match its name, or no schema of types that are Spark's own.
     """
     key = layout.schema_key(schema_hash)
-    content = get_bounded(store, key, DOCUMENT)
+    content = documents.get_bounded(store, key, documents.DOCUMENT)
     if layout.content_hash(content) != schema_hash:
-        raise corrupt(f"{store.uri}{key}", "a document that does not match its name")
+        raise documents.corrupt(f"{store.uri}{key}", "a document that does not match its name")
     try:
         text = content.decode("utf-8")
-        parse_json(content, f"{store.uri}{key}", DOCUMENT)
+        documents.parse_json(content, f"{store.uri}{key}", documents.DOCUMENT)
         parse_schema(text, "")
     except ValueError as error:
-        raise corrupt(f"{store.uri}{key}", str(error)) from error
+        raise documents.corrupt(f"{store.uri}{key}", str(error)) from error
     return text
 
 
@@ -111,7 +99,7 @@ def store_merged_model(store: ObjectStore, state: FolderState) -> None:
 
 
 def _model_document(nodes: tuple[ModelNode, ...]) -> bytes:
-    document = {"format": MANIFEST_FORMAT, "nodes": [node.dump() for node in nodes]}
+    document = {"format": documents.MANIFEST_FORMAT, "nodes": [node.dump() for node in nodes]}
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return text.encode() + b"\n"
 
@@ -156,7 +144,9 @@ class ManifestLog:
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        self._log = NumberedLog(store, layout.manifest_key, ENTRY.length, commit_unknown)
+        self._log = documents.NumberedLog(
+            store, layout.manifest_key, documents.ENTRY.length, commit_unknown
+        )
         self._beginning = FolderState(records=Records(self._record))
         self._known = self._beginning
         self._newest: tuple[int, bytes] = (0, b"")
@@ -177,7 +167,11 @@ class ManifestLog:
         start = known if known.seq else self._start(hint, at)
         state = self._follow(start, at)
         if at is None:
-            self._refuse_gap(state, hint)
+            if state.seq < hint.seq:
+                missing = f"{self._store.uri}{layout.manifest_key(state.next_seq)}"
+                raise documents.corrupt(
+                    missing, f"nothing, though {layout.LATEST} knows of entry {hint.seq}"
+                )
             self._known = state
         elif state.seq < at:
             raise ObjectNotFound(
@@ -216,7 +210,7 @@ class ManifestLog:
             FolderNotWritable: the store refuses the entry.
             FolderRemoved: the log that it was to follow is gone.
         """
-        return rebased(lambda: self._attempt(build), self._contended)
+        return documents.rebased(lambda: self._attempt(build), self._contended)
 
     def _attempt(self, build: Callable[[FolderState], Entry | None]) -> FolderState | None:
         state = self.read()
@@ -232,7 +226,11 @@ class ManifestLog:
         if isinstance(entry, Publish | Replace):
             committed.records.remember(entry.snapshot)
         self._known = committed
-        self._help_readers(committed)
+        if committed.seq % CHECKPOINT_EVERY == 0:
+            write_checkpoint(self._store, committed)
+        checkpoint = committed.seq - committed.seq % CHECKPOINT_EVERY
+        hint = {"seq": committed.seq, "checkpoint": checkpoint}
+        documents.write_hint(self._store, layout.LATEST, hint)
         return committed
 
     def _start(self, hint: _Hint, at: int | None) -> FolderState:
@@ -255,11 +253,10 @@ class ManifestLog:
         return parse_entry(document, f"{self._store.uri}{layout.manifest_key(seq)}")
 
     def _record(self, seq: int) -> SnapshotRecord:
-        """The record that an entry published; `ManifestCorrupt` if there is none."""
         document = self._log.document(seq)
         entry = None if document is None else self._parsed(seq, document)
         if not isinstance(entry, Publish | Replace):
-            raise corrupt(
+            raise documents.corrupt(
                 f"{self._store.uri}{layout.manifest_key(seq)}",
                 "no publication, though a checkpoint has one" if entry else "nothing",
             )
@@ -285,20 +282,8 @@ class ManifestLog:
                 hint="nothing was published by this run since; run again to begin the folder anew",
             )
 
-    def _refuse_gap(self, state: FolderState, hint: _Hint) -> None:
-        if state.seq < hint.seq:
-            missing = f"{self._store.uri}{layout.manifest_key(state.next_seq)}"
-            raise corrupt(missing, f"nothing, though {layout.LATEST} knows of entry {hint.seq}")
-
     def _read_hint(self) -> _Hint:
-        return read_hint(self._store, layout.LATEST, _Hint) or _Hint()
-
-    def _help_readers(self, state: FolderState) -> None:
-        if state.seq % CHECKPOINT_EVERY == 0:
-            write_checkpoint(self._store, state)
-        checkpoint = state.seq - state.seq % CHECKPOINT_EVERY
-        hint = {"seq": state.seq, "checkpoint": checkpoint}
-        write_hint(self._store, layout.LATEST, hint)
+        return documents.read_hint(self._store, layout.LATEST, _Hint) or _Hint()
 
     def _contended(self, races: int) -> CommitContended:
         return CommitContended(

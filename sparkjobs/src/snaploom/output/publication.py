@@ -8,28 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from snaploom.errors import (
-    FolderNotWritable,
-    Interrupted,
-    ObjectNotFound,
-    PublicationError,
-    RunRevoked,
-    SnaploomError,
-    StorageError,
-)
+from snaploom import errors
 from snaploom.files.objectstore import STORE_FAILURES, ObjectInfo, ObjectStore, refuse_links
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.report import CheckResult, Exclusion, JoinMeasure, SourceSnapshot
-from snaploom.output import layout
+from snaploom.output import layout, manifest
 from snaploom.output.entries import Entry, FileRecord, ModelNode, Publish, SnapshotRecord
 from snaploom.output.folder import CrashPoint, Folder, Run
 from snaploom.output.gc import Garbage, GarbageKind, collect_garbage, find_garbage
-from snaploom.output.manifest import (
-    CommitOutcomeUnknown,
-    store_merged_model,
-    store_model,
-    store_schema,
-)
 from snaploom.output.state import FolderState
 
 _log = logging.getLogger(__name__)
@@ -118,7 +104,7 @@ class Work:
             self.promoted.append(key)  # before the move: an interrupted one is removed as well
             try:
                 self.store.move_if_absent(info.key, key)
-            except ObjectNotFound:
+            except errors.ObjectNotFound:
                 refuse_revoked(self.folder.log.read(), self.run)
                 raise
             files.append(FileRecord(path=key, bytes=info.size))
@@ -165,7 +151,7 @@ class Work:
         except STORE_FAILURES as error:
             self._leave(error)
 
-    def _leave(self, error: StorageError | FolderNotWritable) -> None:
+    def _leave(self, error: errors.StorageError | errors.FolderNotWritable) -> None:
         _warn_of_files(self.run, error)
 
     def _settle(self) -> bool:
@@ -184,7 +170,7 @@ class Work:
             if any(not layout.is_data_file(part) for part in name.split("/")):
                 continue
             if "/" in name:
-                raise PublicationError(
+                raise errors.PublicationError(
                     "the writer left a file in a subfolder of staging",
                     found=name,
                     expected="files directly below the folder it was given",
@@ -204,14 +190,14 @@ def remove_staged(store: ObjectStore, run: Run, prefix: str) -> None:
         _warn_of_files(run, error)
 
 
-def _warn_of_files(run: Run, error: StorageError | FolderNotWritable) -> None:
+def _warn_of_files(run: Run, error: errors.StorageError | errors.FolderNotWritable) -> None:
     _log.warning("run %s leaves files for snaploom gc: %s", run.run_id, error.message)
 
 
 def refuse_revoked(state: FolderState, run: Run) -> None:
     """Raise `RunRevoked` for a run that may not commit any more."""
     if run.run_id in state.revoked:
-        raise RunRevoked(
+        raise errors.RunRevoked(
             f"run {run.run_id} was taken for dead and revoked by another run",
             found="a revocation in the manifest log",
             hint="run again; nothing was published by this run since, and nothing is lost",
@@ -219,8 +205,8 @@ def refuse_revoked(state: FolderState, run: Run) -> None:
 
 
 def _is_definite(failure: BaseException) -> bool:
-    unknown = (CommitOutcomeUnknown, Interrupted)
-    return isinstance(failure, SnaploomError) and not isinstance(failure, unknown)
+    unknown = (manifest.CommitOutcomeUnknown, errors.Interrupted)
+    return isinstance(failure, errors.SnaploomError) and not isinstance(failure, unknown)
 
 
 # Publication of one snapshot at a time that has no live one, by one entry of the log.
@@ -326,14 +312,14 @@ def publish(
         for item in leftovers:
             _log.warning("%s%s: %s", folder.store.uri, item.key, item.why)
         files = work.promote(staged)
-        schema_hash = store_schema(folder.store, result.schema)
-        model_hash = store_model(folder.store, target.model)
+        schema_hash = manifest.store_schema(folder.store, result.schema)
+        model_hash = manifest.store_model(folder.store, target.model)
         draft = Draft(run, target, result, files, schema_hash, model_hash)
         state = work.commit(lambda state: draft.entry(state, work, revalidate))
         if not work.is_committed(state):
             work.discard()
             return AlreadyPublished(state.live[target.time])
-        store_merged_model(folder.store, state)
+        manifest.store_merged_model(folder.store, state)
         return Published(state.live[target.time], result, work.remarks, leftovers)
 
 

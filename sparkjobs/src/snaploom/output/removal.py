@@ -27,13 +27,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import chain
 
-from snaploom.errors import (
-    FolderNotOurs,
-    FolderRemoved,
-    ManifestCorrupt,
-    ObjectAlreadyExists,
-    ObjectNotFound,
-)
+from snaploom import errors
 from snaploom.files.objectstore import TEMPORARY_PREFIX, ObjectInfo, ObjectStore
 from snaploom.output import layout
 from snaploom.output.documents import (
@@ -85,7 +79,7 @@ def remove_folder(store: ObjectStore, owner: FolderOwner, run: Run) -> Removal:
     if notice is None:
         try:
             folder = open_folder(store)
-        except FolderNotOurs:
+        except errors.FolderNotOurs:
             if any(chain(_data(store), _entries(store))):
                 raise
             # Nobody ever published here, or a removal got as far as this; others' files stay.
@@ -115,7 +109,7 @@ def remove_folder(store: ObjectStore, owner: FolderOwner, run: Run) -> Removal:
 def _notice(store: ObjectStore, owner: FolderOwner) -> bytes | None:
     try:
         notice = get_bounded(store, layout.REMOVAL, HINT)
-    except ObjectNotFound:
+    except errors.ObjectNotFound:
         return None
     name = f"{store.uri}{layout.REMOVAL}"
     document = parse_versioned(notice, name, HINT)
@@ -138,7 +132,7 @@ def _begin(folder: Folder, owner: FolderOwner, run: Run) -> bytes:
     notice = json.dumps(document).encode() + b"\n"
     try:
         store.put_if_absent(layout.REMOVAL, notice)
-    except ObjectAlreadyExists:
+    except errors.ObjectAlreadyExists:
         notice = _notice(store, owner) or notice
     if _first_entry(store) != first:
         # Removed and begun anew since we looked: it is the folder of a successor.
@@ -152,13 +146,13 @@ def _first_entry(store: ObjectStore) -> bytes:
     """The first entry of the log, which distinguishes a folder from a later one in its place."""
     try:
         return get_bounded(store, layout.manifest_key(1), ENTRY)
-    except ObjectNotFound:
+    except errors.ObjectNotFound:
         return b""
 
 
 def _refuse_other(store: ObjectStore, found: FolderOwner, owner: FolderOwner) -> None:
     if found.is_another(owner):
-        raise FolderNotOurs(
+        raise errors.FolderNotOurs(
             f"{store.uri} is the folder of another output and stays",
             found=str(found),
             expected=str(owner),
@@ -166,8 +160,8 @@ def _refuse_other(store: ObjectStore, found: FolderOwner, owner: FolderOwner) ->
         )
 
 
-def _finished(store: ObjectStore) -> FolderRemoved:
-    return FolderRemoved(
+def _finished(store: ObjectStore) -> errors.FolderRemoved:
+    return errors.FolderRemoved(
         f"{store.uri} was removed by another run",
         found="no notice of this removal any more",
         hint="nothing is left to do; what may be there now is another output's",
@@ -199,7 +193,7 @@ class _Removing:
             writers = (layout.run_of(info.key) for info in _data(self.store))
             run_ids = {run_id for run_id in writers if run_id is not None}
             log.commit(lambda state: self._revocation(state, run_ids))
-        except (ManifestCorrupt, FolderRemoved):
+        except (errors.ManifestCorrupt, errors.FolderRemoved):
             self._refuse_finished()
             if is_begun:  # a part of the log is gone, so that this was done before
                 return
@@ -218,7 +212,7 @@ class _Removing:
         """Stop if another removal ended: a folder that is begun anew reuses names of entries."""
         try:
             found = get_bounded(self.store, layout.REMOVAL, HINT)
-        except ObjectNotFound:
+        except errors.ObjectNotFound:
             found = b""
         if found != self.notice:
             raise _finished(self.store)
@@ -263,7 +257,6 @@ def _entries(store: ObjectStore) -> list[ObjectInfo]:
 
 
 def _record(store: ObjectStore) -> list[ObjectInfo]:
-    """Objects of the folder besides data and log, the marker last."""
     listed = list(store.list("metadata/"))
     documents = [info for info in listed if _is_document(info.key)]
     checkpoints = [

@@ -243,7 +243,6 @@ def _judge(
     infos: list[ObjectInfo],
     staged: set[str],
 ) -> Proven | str:
-    """The snapshot in a partition, or the reason why none is proven."""
     time = time_of(settings, partition)
     if time is None:
         return f"its name has no time in the format {settings.timestamp_format}"

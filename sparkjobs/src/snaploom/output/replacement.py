@@ -7,19 +7,10 @@ from dataclasses import dataclass
 
 from snaploom.errors import PublicationError, SnapshotChanged
 from snaploom.models.common import format_instant
+from snaploom.output import publication
 from snaploom.output.entries import FileRecord, Replace, SnapshotRecord, TombstoneRecord
 from snaploom.output.folder import Folder, Run
 from snaploom.output.manifest import store_model, store_schema
-from snaploom.output.publication import (
-    LEFTOVER_GRACE,
-    Draft,
-    Published,
-    Revalidate,
-    SnapshotTarget,
-    Work,
-    Written,
-    refuse_revoked,
-)
 from snaploom.output.state import FolderState, tombstone_of
 
 # Replacement of the live version of a snapshot by other files with the same rows (rules P2, P20).
@@ -52,7 +43,7 @@ def replace_version(
     write: Callable[[str], Rewrite],
     *,
     message: str = "",
-    leftover_grace: int = LEFTOVER_GRACE,
+    leftover_grace: int = publication.LEFTOVER_GRACE,
 ) -> Replaced:
     """Replace the live version of a snapshot, exactly once, by files with the same rows.
 
@@ -77,12 +68,18 @@ def replace_version(
         Exception: any error of `write`.
     """
     state = folder.read()
-    refuse_revoked(state, run)
+    publication.refuse_revoked(state, run)
     refuse_changed(state, version)
-    work = Work(folder, run, version.time, version.partition)
+    work = publication.Work(folder, run, version.time, version.partition)
     with work.cleaning_up():
         rewrite, staged = work.stage(write)
-        _refuse_other_rows(version, rewrite)
+        if rewrite.rows != version.rows:
+            raise PublicationError(
+                f"the rewritten files of snapshot {format_instant(version.time)} are not published",
+                found=f"{rewrite.rows:,} rows in them",
+                expected=f"the {version.rows:,} rows of the snapshot",
+                hint="the snapshot is as it was; check that nobody changed its files",
+            )
         work.clear_partition(leftover_grace)
         draft = _Draft(run, version, rewrite, work.promote(staged), message)
         committed = work.commit(draft.entry)
@@ -98,7 +95,7 @@ class _Draft:
     message: str
 
     def entry(self, state: FolderState) -> Replace:
-        refuse_revoked(state, self.run)
+        publication.refuse_revoked(state, self.run)
         refuse_changed(state, self.version)
         seq, now = state.next_seq, self.run.clock()
         record = self.version.model_copy(
@@ -137,16 +134,6 @@ def refuse_changed(state: FolderState, version: SnapshotRecord) -> None:
     )
 
 
-def _refuse_other_rows(version: SnapshotRecord, rewrite: Rewrite) -> None:
-    if rewrite.rows != version.rows:
-        raise PublicationError(
-            f"the rewritten files of snapshot {format_instant(version.time)} are not published",
-            found=f"{rewrite.rows:,} rows in them",
-            expected=f"the {version.rows:,} rows of the snapshot",
-            hint="the snapshot is as it was; check that nobody changed its files",
-        )
-
-
 # Restatement: a corrected version of a snapshot takes the place of the live one (rule P20).
 
 RESTATED = "RESTATED"
@@ -156,13 +143,13 @@ RESTATED = "RESTATED"
 def restate(
     folder: Folder,
     run: Run,
-    target: SnapshotTarget,
-    write: Callable[[str], Written],
-    revalidate: Revalidate,
+    target: publication.SnapshotTarget,
+    write: Callable[[str], publication.Written],
+    revalidate: publication.Revalidate,
     *,
     reason: str = "",
-    leftover_grace: int = LEFTOVER_GRACE,
-) -> Published[Written]:
+    leftover_grace: int = publication.LEFTOVER_GRACE,
+) -> publication.Published[publication.Written]:
     """Replace the live version of a snapshot by a corrected one, exactly once.
 
     Args:
@@ -182,7 +169,7 @@ def restate(
         Exception: any error of `write` and `revalidate`.
     """
     state = folder.read()
-    refuse_revoked(state, run)
+    publication.refuse_revoked(state, run)
     version = state.live.get(target.time)
     if version is None:
         raise SnapshotChanged(
@@ -191,17 +178,17 @@ def restate(
             expected="a published snapshot",
             hint="'snaploom snapshots' lists them; 'snaploom run' publishes what is due",
         )
-    work = Work(folder, run, target.time, version.partition)
+    work = publication.Work(folder, run, target.time, version.partition)
     with work.cleaning_up():
         result, staged = work.stage(write)
         work.clear_partition(leftover_grace)
         files = work.promote(staged)
         schema_hash = store_schema(folder.store, result.schema)
         model_hash = store_model(folder.store, target.model)
-        draft = Draft(run, target, result, files, schema_hash, model_hash)
+        draft = publication.Draft(run, target, result, files, schema_hash, model_hash)
 
         def entry(state: FolderState) -> Replace:
-            refuse_revoked(state, run)
+            publication.refuse_revoked(state, run)
             refuse_changed(state, version)
             seq, now = state.next_seq, run.clock()
             record = draft.record(seq, now).model_copy(
@@ -224,4 +211,4 @@ def restate(
             )
 
         state = work.commit(entry)
-        return Published(state.live[target.time], result, work.remarks)
+        return publication.Published(state.live[target.time], result, work.remarks)

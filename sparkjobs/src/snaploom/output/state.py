@@ -455,16 +455,13 @@ class _Folding:
         if (
             version is None
             or version.seq != ended.published_seq
-            or self._record(version).files != ended.files
+            or (self._new.get(version.seq) or self._records.live(version)).files != ended.files
         ):
             raise _contradiction(entry, f"it ends {format_instant(ended.time)}, which is not live")
         if ended.seq != entry.seq:
             raise _contradiction(entry, "its tombstone names another entry")
         del self._versions[ended.time]
         self._ended.append(Ended.of(ended))
-
-    def _record(self, version: Version) -> SnapshotRecord:
-        return self._new.get(version.seq) or self._records.live(version)
 
     def _configure(self, entry: Configure) -> None:
         if self._state.settings not in (None, entry.settings):

@@ -22,6 +22,7 @@ from urllib.parse import unquote
 from snaploom.errors import PublicationError, RunRevoked, SnaploomError
 from snaploom.files.objectstore import ObjectStore, refuse_links
 from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos, format_instant
+from snaploom.output import icebergtable, manifest
 from snaploom.output.documents import corrupt, rebased
 from snaploom.output.entries import (
     Entry,
@@ -33,25 +34,6 @@ from snaploom.output.entries import (
     TombstoneRecord,
 )
 from snaploom.output.history import with_partition
-from snaploom.output.icebergtable import (
-    COMMIT,
-    RUN_ID,
-    SNAPSHOT_TIME,
-    VERSIONS,
-    IcebergTable,
-    TableChange,
-    TableLibrary,
-    TableVersion,
-    refuse_foreign_places,
-)
-from snaploom.output.manifest import (
-    CommitContended,
-    CommitOutcomeUnknown,
-    ManifestLog,
-    read_schema,
-    store_model,
-    store_schema,
-)
 from snaploom.output.state import FolderState
 from snaploom.output.tablehistory import (
     CHANGES,
@@ -83,15 +65,15 @@ class TableCommits:
     """The table of one output, beside its log."""
 
     store: ObjectStore
-    log: ManifestLog
-    library: TableLibrary | None
+    log: manifest.ManifestLog
+    library: icebergtable.TableLibrary | None
     """Makes versions of the table; None where nothing is going to be published."""
     reached: Callable[[], None] = lambda: None
     """Called when the table's commit is there and the log does not know it; for tests."""
 
     def begin(self, settings: FolderSettings) -> None:
         """Make a missing table before any run can be revoked; `PublicationError` if impossible."""
-        table = IcebergTable(self.store)
+        table = icebergtable.IcebergTable(self.store)
         if table.read() is None:
             column = with_partition(_NO_COLUMNS, settings)
             name = settings.partition_field_name
@@ -109,10 +91,12 @@ class TableCommits:
         return rebased(lambda: self._attempt(build), self._contended)
 
     def _attempt(self, build: Callable[[FolderState], Entry | None]) -> FolderState | None:
-        table = IcebergTable(self.store)
+        table = icebergtable.IcebergTable(self.store)
         version = table.read()
         if version is None:
-            raise corrupt(f"{self.store.uri}{VERSIONS}", "no table, though one was begun")
+            raise corrupt(
+                f"{self.store.uri}{icebergtable.VERSIONS}", "no table, though one was begun"
+            )
         state = self.catch_up()
         entry = build(state)
         if entry is None:
@@ -131,8 +115,8 @@ class TableCommits:
         is_there = isinstance(entry, Tombstone) or Meant(entry, "").is_version_of(state)
         return state if is_there else None
 
-    def _contended(self, races: int) -> CommitContended:
-        return CommitContended(
+    def _contended(self, races: int) -> manifest.CommitContended:
+        return manifest.CommitContended(
             f"other writers took {races} versions in a row of the table in {self.store.uri}",
             found="a lost race at every attempt",
             expected="few writers at a time to one table",
@@ -146,7 +130,7 @@ class TableCommits:
             ManifestCorrupt: the meaning of a commit is missing.
         """
         state = self.log.read()
-        version = IcebergTable(self.store).read()
+        version = icebergtable.IcebergTable(self.store).read()
         if version is None:
             return state
         due: list[Meant] = []
@@ -161,7 +145,7 @@ class TableCommits:
 
     def revoke(self, run_ids: frozenset[str], now: EpochNanos) -> None:
         """Keep runs from publishing any more, before the log does; completes the log first."""
-        IcebergTable(self.store).revoke(run_ids, now // NANOS_PER_MILLISECOND)
+        icebergtable.IcebergTable(self.store).revoke(run_ids, now // NANOS_PER_MILLISECOND)
         self.catch_up()
 
     def forget(self, ended: Collection[TombstoneRecord], now: EpochNanos) -> None:
@@ -174,12 +158,11 @@ class TableCommits:
             remove_lists(self.store, self.library, LISTS_MARGIN)
 
     def _follow(self) -> FolderState:
-        """State after the table commit, which holds even if the log commit fails."""
         self.reached()
         try:
             return self.catch_up()
         except SnaploomError as error:
-            raise CommitOutcomeUnknown(
+            raise manifest.CommitOutcomeUnknown(
                 f"the table in {self.store.uri} has the commit, and the log does not: "
                 f"{error.message}",
                 hint="run again: what was published is recognised",
@@ -187,8 +170,8 @@ class TableCommits:
 
     def _put(
         self,
-        table: IcebergTable,
-        version: TableVersion,
+        table: icebergtable.IcebergTable,
+        version: icebergtable.TableVersion,
         state: FolderState,
         entry: Publish | Replace | Tombstone,
     ) -> bool:
@@ -196,23 +179,23 @@ class TableCommits:
         settings = state.settings
         assert settings is not None  # a folder is configured before anything is published
         schema = self._schema(entry, settings)
-        change = TableChange(
+        change = icebergtable.TableChange(
             schema=schema,
             field_name=settings.partition_field_name,
             added=_added(entry),
             ended=_ended(entry),
             summary={
-                RUN_ID: entry.run_id,
-                SNAPSHOT_TIME: " ".join(map(format_instant, _times(entry))),
-                COMMIT: store_meaning(self.store, entry),
+                icebergtable.RUN_ID: entry.run_id,
+                icebergtable.SNAPSHOT_TIME: " ".join(map(format_instant, _times(entry))),
+                icebergtable.COMMIT: store_meaning(self.store, entry),
             },
         )
-        refuse_foreign_places(self.store)
+        icebergtable.refuse_foreign_places(self.store)
         refuse_links(self.store, [file.path for files in change.added.values() for file in files])
         changed = library.changed(self.store.uri, version.number, change)
         return changed is not None and table.put(version.number + 1, changed)
 
-    def _library(self) -> TableLibrary:
+    def _library(self) -> icebergtable.TableLibrary:
         if self.library is None:
             raise PublicationError(
                 f"{self.store.uri} is an Iceberg table, which this command does not write to",
@@ -223,14 +206,16 @@ class TableCommits:
     def _schema(self, entry: Publish | Replace | Tombstone, settings: FolderSettings) -> str:
         if isinstance(entry, Tombstone):
             return ""
-        return with_partition(read_schema(self.store, entry.snapshot.schema_hash), settings)
+        return with_partition(
+            manifest.read_schema(self.store, entry.snapshot.schema_hash), settings
+        )
 
     def _entry(self, meant: Meant, state: FolderState) -> Entry | None:
         entry = meant.on_top_of(state)
         if isinstance(entry, Publish | Replace):
             # They are there, unless `metadata/` was lost.
-            store_schema(self.store, meant.schema)
-            store_model(self.store, entry.model)
+            manifest.store_schema(self.store, meant.schema)
+            manifest.store_model(self.store, entry.model)
         if entry is not None:
             _log.debug("entry %d follows the table", entry.seq)
         return entry

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from snaploom.errors import ObjectNotFound, PublicationError
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos, format_instant
-from snaploom.output import layout
+from snaploom.output import icebergtable, layout
 from snaploom.output.documents import (
     MANIFEST_FORMAT,
     MEANING,
@@ -29,18 +29,6 @@ from snaploom.output.entries import (
     TombstoneRecord,
     entry_from,
 )
-from snaploom.output.icebergtable import (
-    COMMIT,
-    EARLIER,
-    VERSIONS,
-    IcebergTable,
-    TableLibrary,
-    TableVersion,
-    next_document,
-    number_of,
-    refuse_foreign_places,
-    version_key,
-)
 from snaploom.output.manifest import put_content, read_schema
 from snaploom.output.state import FolderState, tombstone_of
 
@@ -51,7 +39,7 @@ CHANGES = (Publish, Replace, Tombstone)
 """Entries that change what readers see, and so are a commit of the table first."""
 
 
-def commits_of(store: ObjectStore, version: TableVersion) -> Iterator[str]:
+def commits_of(store: ObjectStore, version: icebergtable.TableVersion) -> Iterator[str]:
     """Hashes of all commits of ours in the table, newest first; else `ManifestCorrupt`."""
     for made in version.history():
         yield made.commit
@@ -95,7 +83,7 @@ class TableHistory:
 
 def table_history(store: ObjectStore) -> TableHistory:
     """History of the output by its table, read only; `ManifestCorrupt` if incomplete."""
-    version = IcebergTable(store).read()
+    version = icebergtable.IcebergTable(store).read()
     commits = () if version is None else commits_of(store, version)
     live: dict[EpochNanos, tuple[SnapshotRecord, str]] = {}
     files: set[str] = set()
@@ -207,7 +195,7 @@ def forget(store: ObjectStore, ended: Collection[TombstoneRecord], now: int) -> 
         SnapshotsHeld: a tag or another branch shows one.
         CommitOutcomeUnknown, FolderNotWritable: as `IcebergTable.put`.
     """
-    table = IcebergTable(store)
+    table = icebergtable.IcebergTable(store)
     files = frozenset(file.path for one in ended for file in one.files)
     while (version := table.read()) is not None:
         forgotten = _before_last_ending(store, version, files)
@@ -222,36 +210,36 @@ def forget(store: ObjectStore, ended: Collection[TombstoneRecord], now: int) -> 
     return False
 
 
-def remove_lists(store: ObjectStore, library: TableLibrary, margin: int) -> None:
+def remove_lists(store: ObjectStore, library: icebergtable.TableLibrary, margin: int) -> None:
     """Remove lists no version needs that are `margin` nanoseconds older than the newest version."""
-    version = IcebergTable(store).read()
-    put = None if version is None else store.head(version_key(version.number))
+    version = icebergtable.IcebergTable(store).read()
+    put = None if version is None else store.head(icebergtable.version_key(version.number))
     if version is None or put is None:
         return
-    refuse_foreign_places(store)
+    icebergtable.refuse_foreign_places(store)
     needed = library.lists(store.uri, version.number)
     if needed is None:
         return
     store.delete(
         info.key
-        for info in list(store.list(VERSIONS))
+        for info in list(store.list(icebergtable.VERSIONS))
         if info.key.endswith(".avro")
-        and info.key.removeprefix(VERSIONS) not in needed
+        and info.key.removeprefix(icebergtable.VERSIONS) not in needed
         and info.modified < put.modified - margin
     )
 
 
 def forgetful_document(
-    version: TableVersion,
+    version: icebergtable.TableVersion,
     uri: str,
     forgotten: Collection[Mapping[str, JsonValue]],
     page: str,
     now: int,
 ) -> Mapping[str, JsonValue]:
     """Next version without some snapshots, naming their page; `now` in milliseconds since 1970."""
-    gone = {number_of(one) for one in forgotten}
+    gone = {icebergtable.number_of(one) for one in forgotten}
     before = version.document
-    document = dict(next_document(version, uri, {EARLIER: page}, now))
+    document = dict(icebergtable.next_document(version, uri, {icebergtable.EARLIER: page}, now))
     for key in ("snapshots", "statistics", "partition-statistics"):
         listed = before.get(key)
         if isinstance(listed, list):
@@ -265,7 +253,7 @@ def forgetful_document(
 
 
 def _before_last_ending(
-    store: ObjectStore, version: TableVersion, files: frozenset[str]
+    store: ObjectStore, version: icebergtable.TableVersion, files: frozenset[str]
 ) -> list[Mapping[str, JsonValue]]:
     lineage = version.lineage()
     for snapshot in lineage:
@@ -284,10 +272,12 @@ def _ended_by(meant: Meant) -> Iterator[str]:
 
 
 def _refuse_held(
-    store: ObjectStore, version: TableVersion, forgotten: Collection[Mapping[str, JsonValue]]
+    store: ObjectStore,
+    version: icebergtable.TableVersion,
+    forgotten: Collection[Mapping[str, JsonValue]],
 ) -> None:
-    gone = {number_of(one) for one in forgotten}
-    kept = {number_of(one) for one in version.lineage()} - gone
+    gone = {icebergtable.number_of(one) for one in forgotten}
+    kept = {icebergtable.number_of(one) for one in version.lineage()} - gone
     named = version.document.get("refs")
     refs = named if isinstance(named, dict) else {}
     held = sorted(name for name, one in refs.items() if name != MAIN and _id(one) not in kept)
@@ -303,8 +293,8 @@ def _refuse_held(
 
 def _commit(snapshot: Mapping[str, JsonValue]) -> str:
     summary = snapshot.get("summary")
-    return str(summary.get(COMMIT, "")) if isinstance(summary, dict) else ""
+    return str(summary.get(icebergtable.COMMIT, "")) if isinstance(summary, dict) else ""
 
 
 def _id(value: JsonValue) -> JsonValue:
-    return number_of(value) if isinstance(value, dict) else None
+    return icebergtable.number_of(value) if isinstance(value, dict) else None

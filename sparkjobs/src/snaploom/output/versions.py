@@ -67,19 +67,15 @@ class VersionChoice:
         record = state.live[self.time]
         live = newest.versions.get(self.time)
         if live is None or live.seq != record.seq:
-            _refuse_removed(folder, record)
+            for file in record.files:
+                if folder.store.head(file.path) is None:
+                    raise ObjectNotFound(
+                        f"files of this version of {format_instant(record.time)} are removed",
+                        found=f"no {file.path}",
+                        expected="a version that is live, or ended less than `readerGrace` ago",
+                        hint="compare other versions; 'snaploom snapshots' shows which have ended",
+                    )
         return record
-
-
-def _refuse_removed(folder: Folder, record: SnapshotRecord) -> None:
-    for file in record.files:
-        if folder.store.head(file.path) is None:
-            raise ObjectNotFound(
-                f"files of this version of {format_instant(record.time)} are removed",
-                found=f"no {file.path}",
-                expected="a version that is live, or ended less than `readerGrace` ago",
-                hint="compare other versions; 'snaploom snapshots' shows which have ended",
-            )
 
 
 # Meaning of `at`, `between` and `manifest` of `snaploom.read`.

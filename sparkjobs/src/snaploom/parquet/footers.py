@@ -67,7 +67,6 @@ _TYPES = {
 @dataclass(frozen=True, slots=True)
 class _Leaf:
     type: int
-    """Number of its physical type."""
     size: int
     """Bytes of a value; 0 for any."""
     repetitions: int
@@ -239,7 +238,6 @@ SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 END = 8
 """Bytes at the end of a file: the length of its footer, and the format's mark."""
 _MAGIC = b"PAR1"
-"""The mark, unless the footer is encrypted."""
 
 ReadLast = Callable[[int], bytes]
 """Reads so many bytes at the end of a file; raises an `OSError` where it cannot."""

@@ -34,12 +34,10 @@ _DICTIONARIES = frozenset({_PLAIN_DICTIONARY, _RLE_DICTIONARY})
 _STRUCT_OF = {_DATA: 5, _INDEX: 6, _DICTIONARY: 7, _DATA_V2: 8}
 _ENCODING_AT = {_DATA: 2, _DICTIONARY: 2, _DATA_V2: 4}
 _TEXTS = frozenset({6, 7})
-"""Types of columns: texts, and texts of one length."""
 
 _CODECS = {
     0: "", 1: "snappy", 2: "gzip", 3: "lzo", 4: "brotli", 5: "lz4", 6: "zstd", 7: "lz4_raw",
 }  # fmt: skip
-"""Arrow's names of Parquet's codecs."""
 
 
 class PagesInvalid(StructInvalid):

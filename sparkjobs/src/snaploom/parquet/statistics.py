@@ -275,7 +275,6 @@ def _counts(
 def _bounds(
     metadata: pq.FileMetaData, groups: Iterable[_Group], data_type: str
 ) -> tuple[tuple[Value, Value], ...] | None:
-    """Least and greatest value by group; None unless every group with values proves its own."""
     if data_type in ("float", "double"):
         return None
     found: list[tuple[Value, Value]] = []

@@ -80,7 +80,6 @@ def _bundle(
 
 
 def _reached(names: Iterable[str], sources: Mapping[str, DataSource]) -> tuple[DataSource, ...]:
-    """The sources, and those that virtual ones read, ordered by name."""
     return tuple(sources[name] for name in sorted(reads_of(sources).reached(names)))
 
 

@@ -173,7 +173,6 @@ _EFFECTS = (
     ("spec.run", "how and when jobs run; rows stay as they are"),
     ("metadata", ""),
 )  # fmt: skip
-"""Effect of a change, by the beginning of its path; the first that fits."""
 
 
 def effect_of(path: str) -> str:
@@ -398,19 +397,15 @@ class DataComparison:
         if len(rows.columns) > _TEXT_COLUMNS:
             yield f"~ {len(rows.columns) - _TEXT_COLUMNS} more columns: -o json lists all"
         for sample in rows.samples:
-            yield from _sample_lines(sample)
+            key = ", ".join(f"{name} = {_shown(value)}" for name, value in sample.key)
+            yield f"{_SIGNS[sample.change]} row {key}"
+            for value in sample.values:
+                yield f"    {value.path}: {_shown(value.before)} -> {_shown(value.after)}"
+            if sample.omitted:
+                yield f"    {sample.omitted} more columns differ"
 
 
 _SIGNS = {RowChange.ADDED: "+", RowChange.REMOVED: "-", RowChange.CHANGED: "~"}
-
-
-def _sample_lines(sample: RowSample) -> Iterator[str]:
-    key = ", ".join(f"{name} = {_shown(value)}" for name, value in sample.key)
-    yield f"{_SIGNS[sample.change]} row {key}"
-    for value in sample.values:
-        yield f"    {value.path}: {_shown(value.before)} -> {_shown(value.after)}"
-    if sample.omitted:
-        yield f"    {sample.omitted} more columns differ"
 
 
 def _shown(value: str | None) -> str:

@@ -213,7 +213,6 @@ def _removal_lines(removing: Iterable[Removal]) -> Iterator[str]:
 
 
 def _unforeseen_lines(unforeseen: Iterable[Unforeseen]) -> Iterator[str]:
-    """One line for all sources of which the same is not foreseen."""
     by_message: dict[str, list[str]] = {}
     for one in unforeseen:
         by_message.setdefault(one.message, []).append(one.source)

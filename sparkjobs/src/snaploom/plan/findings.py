@@ -198,19 +198,16 @@ class PriorityRepairs:
         if raised not in self._left:
             if len(self._left) == self._limit:
                 return ()
-            self._left[raised] = self._tied_with(raised)
+            links = tuple(
+                replace(link, anti_priority=self._value) if link.name in raised else link
+                for link in self._graph.links
+            )
+            tree = plan_tree(replace(self._graph, links=links))
+            self._left[raised] = {tie.source for tie in (*tree.ties, *tree.ties_below)}
         left = self._left[raised]
         if tie.source in left or not left < self._tied:
             return ()
         return tuple(RaiseAntiPriority(name, self._value) for name in sorted(raised))
-
-    def _tied_with(self, raised: frozenset[str]) -> set[str]:
-        links = tuple(
-            replace(link, anti_priority=self._value) if link.name in raised else link
-            for link in self._graph.links
-        )
-        tree = plan_tree(replace(self._graph, links=links))
-        return {tie.source for tie in (*tree.ties, *tree.ties_below)}
 
 
 # Findings about a join tree: ties, sources out of reach, depth.
@@ -225,9 +222,6 @@ TOO_DEEP = "SL304"
 """The tree is deeper than maxDepth."""
 NEVER_USED = "SL308"
 """A relationship could join sources of the output, and joins none in the tree."""
-NO_UNIQUE_TREE = frozenset({AMBIGUOUS, UNREACHABLE})
-"""When every error is one of these, the caller raises `NoUniqueJoinTree`."""
-
 LISTED = 20
 """Members of a list that a message shows before the number of the others."""
 

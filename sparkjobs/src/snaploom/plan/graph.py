@@ -190,8 +190,6 @@ def _network(vertices: Iterable[str], links: Iterable[Link]) -> nx.Graph:
 
 
 class _Pruned:
-    """Successors of each node, on a way of joins from the root."""
-
     def __init__(self, graph: JoinGraph) -> None:
         self._graph = graph
         self._entered: set[Part] = set()
@@ -199,7 +197,6 @@ class _Pruned:
         self._grouped = {name: vertex for name, vertex in graph.vertices.items() if vertex.group_by}
 
     def following(self, node: str | Part) -> Iterator[str | Part]:
-        """The parts that lead on from a source, or the sources that a part leads to."""
         network, vertices = self._graph.network, self._graph.vertices
         if isinstance(node, Part):
             link = self._graph.link[node.relationship]

@@ -257,8 +257,6 @@ def publishing_times(snapshots: Iterable[PlannedSnapshot]) -> tuple[EpochNanos, 
 
 @dataclass
 class _SnapshotPlanner:
-    """Decides the candidates of one run."""
-
     output: OutputDataset
     tree: JoinTree
     offered: Mapping[str, SourceSnapshots]
@@ -283,7 +281,6 @@ class _SnapshotPlanner:
         )
 
     def plan(self) -> tuple[PlannedSnapshot, ...]:
-        """Every candidate with its decision, in the order of working off."""
         mode = self.output.spec.output_folder.snapshot_catchup_mode
         candidates = {candidate.time: candidate for candidate in self._candidates()}
         decided = self._decide(candidates)
@@ -315,7 +312,6 @@ class _SnapshotPlanner:
         )
 
     def findings(self, snapshots: Iterable[PlannedSnapshot]) -> tuple[Finding, ...]:
-        """Warnings and errors about the candidates to publish."""
         times = sorted(s.time for s in snapshots if s.action is Action.PUBLISH)
         live = (snapshot.time for snapshot in self.published.held)
         return (*partition_clashes(self.output, times, live), *self._open_interval(times))

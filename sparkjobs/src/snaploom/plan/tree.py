@@ -223,8 +223,6 @@ class _Offer:
 
 
 class _Search:
-    """The tree as far as it is decided, layer by layer."""
-
     def __init__(self, graph: JoinGraph) -> None:
         root = JoinNode(0, graph.root.field_name, graph.root.source, "", -1, "", 0)
         self.graph = graph

@@ -31,15 +31,9 @@ from snaploom.output.folder import Folder, Run
 from snaploom.output.leaseholder import OpenLease
 from snaploom.plan.bundle import Bundle
 from snaploom.policy.pods import allowances_of
+from snaploom.run import declarations
 from snaploom.run.clusterobjects import ClusterLease, ConfigMapPlace, ConfigMapReport, connect
 from snaploom.run.clusterwork import Work, delete_index, delete_output, refresh_index, weave
-from snaploom.run.declarations import (
-    BundleFile,
-    read_bundle_file,
-    refuse_invalid,
-    report_exit_code,
-    unstarted_report,
-)
 from snaploom.run.joblog import JobLog, Owner, RunIdentity, error_lines, finding_lines
 from snaploom.run.reports.record import RunningReport
 from snaploom.run.reports.writer import FileReport, ReportSink, ReportWriter
@@ -84,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     log = JobLog.of(os.environ, asked.run_id)
     with signal_handlers() as interruption:
         try:
-            bundle_file = read_bundle_file(asked.bundle)
+            bundle_file = declarations.read_bundle_file(asked.bundle)
             owner = bundle_file.owner
             log = JobLog.of(os.environ, asked.run_id, owner)
             sink = _sink(asked.report, owner, identity)
@@ -110,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if report.message:
             log.write(f"error {report.output}: {report.message}", reason=report.reason)
         writer.finish(report)
-    return report_exit_code(report)
+    return declarations.report_exit_code(report)
 
 
 def _action(text: str) -> RunAction:
@@ -164,13 +158,13 @@ def _started(owner: Owner, moment: EpochNanos) -> Report:
 
 
 def _carried_out(
-    bundle_file: BundleFile, uid: str, action: RunAction, work: Work, owner: Owner
+    bundle_file: declarations.BundleFile, uid: str, action: RunAction, work: Work, owner: Owner
 ) -> Report:
     """Carry out a Bundle; also a failure is a Report."""
     try:
         bundle = bundle_file.parse(uid)
         if action is RunAction.RUN:
-            for finding in refuse_invalid(bundle, work.allow):
+            for finding in declarations.refuse_invalid(bundle, work.allow):
                 work.log("\n".join(finding_lines([finding])))
         return DOINGS[action, owner.kind](bundle, work)
     except SnaploomError as error:
@@ -187,7 +181,7 @@ def _carried_out(
 
 def _ended_by(error: SnaploomError, work: Work) -> Report:
     running = work.running.report
-    end = unstarted_report(running.output, work.started, error)
+    end = declarations.unstarted_report(running.output, work.started, error)
     names = ("phase", "findings", "message", "reason", "retryable")
     update = {name: getattr(end, name) for name in names}
     return running.model_copy(

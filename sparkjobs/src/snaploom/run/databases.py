@@ -69,7 +69,6 @@ def _is_cached(jar: DriverJar) -> bool:
 
 
 def _keep(fetched: Path, target: Path) -> None:
-    """Move into the cache, as a whole."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         written = target.with_name(f".{target.name}-{os.getpid()}")

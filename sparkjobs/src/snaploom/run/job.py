@@ -31,7 +31,6 @@ class JobGroup:
     """
 
     def __init__(self, memory: MemoryLimit | None = None) -> None:
-        """No group yet; `memory` is this process's container."""
         self._spark: SparkSession | None = None
         self._names: dict[int, str] = {}
         self._memory = memory or MemoryLimit()

@@ -18,21 +18,7 @@ from snaploom.models.findings import Finding, InvalidDeclarations
 from snaploom.models.report import Report
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.policy.variables import LOG_FORMAT_VARIABLE
-from snaploom.run.runevents import (
-    EmitEvent,
-    Event,
-    FilesCollected,
-    IndexFollowed,
-    JoinPlanned,
-    LeaseAwaited,
-    OfOutput,
-    RunEstimated,
-    RunPlanned,
-    SnapshotLeftOut,
-    SnapshotPublished,
-    SnapshotStarted,
-    Warned,
-)
+from snaploom.run import runevents
 
 # The identity of a run in a cluster, from its submitter: the run, and its resource.
 
@@ -82,31 +68,31 @@ class EventLines:
         self._place = ""
         self._outputs: dict[str, EventLines] = {}
 
-    def line(self, event: Event) -> str | None:
+    def line(self, event: runevents.Event) -> str | None:
         """The line of an event; None for one that has none."""
         match event:
-            case OfOutput(output, inner):
+            case runevents.OfOutput(output, inner):
                 line = self._outputs.setdefault(output, EventLines()).line(inner)
                 return of_output(output, inner, line)
-            case RunPlanned(output, snapshots, joins):
+            case runevents.RunPlanned(output, snapshots, joins):
                 return (
                     f"{output}: {_number(snapshots, 'snapshot')} due, {_number(joins, 'join')} each"
                 )
-            case SnapshotStarted(number, snapshots, time):
+            case runevents.SnapshotStarted(number, snapshots, time):
                 self._place = f"snapshot {number} of {snapshots}"
                 return f"{self._place}: {format_instant(time)}"
-            case JoinPlanned(number, joins, field_name) if number == joins:
+            case runevents.JoinPlanned(number, joins, field_name) if number == joins:
                 return (
                     f"{self._place}: {_number(joins, 'join')} planned, last {field_name}; weaving"
                 )
         return outcome_line(event)
 
 
-def writing_lines(write: Callable[[str], None]) -> EmitEvent:
+def writing_lines(write: Callable[[str], None]) -> runevents.EmitEvent:
     """Takes events, and writes the line of each that has one."""
     lines = EventLines()
 
-    def emit(event: Event) -> None:
+    def emit(event: runevents.Event) -> None:
         line = lines.line(event)
         if line is not None:
             write(line)
@@ -114,34 +100,34 @@ def writing_lines(write: Callable[[str], None]) -> EmitEvent:
     return emit
 
 
-def of_output(output: str, event: Event, line: str | None) -> str | None:
+def of_output(output: str, event: runevents.Event, line: str | None) -> str | None:
     """A line of one of several outputs; what is planned and estimated names it already."""
-    if line is None or isinstance(event, RunPlanned | RunEstimated):
+    if line is None or isinstance(event, runevents.RunPlanned | runevents.RunEstimated):
         return line
     return f"{output}: {line}"
 
 
-def outcome_line(event: Event) -> str | None:
+def outcome_line(event: runevents.Event) -> str | None:
     """The line of an event that reports an outcome; None for the others."""
     match event:
-        case OfOutput(output, inner):
+        case runevents.OfOutput(output, inner):
             return of_output(output, inner, outcome_line(inner))
-        case SnapshotPublished(report):
+        case runevents.SnapshotPublished(report):
             return f"published {report.time}: {report.rows:,} rows in {report.seconds:.1f} s"
-        case SnapshotLeftOut(outcome, is_failure) if is_failure:
+        case runevents.SnapshotLeftOut(outcome, is_failure) if is_failure:
             return f"failed {outcome.time} ({outcome.reason.value})\n{outcome.message}"
-        case RunEstimated(output, estimate):
+        case runevents.RunEstimated(output, estimate):
             return f"{output}: {estimate}"
-        case LeaseAwaited(holder):
+        case runevents.LeaseAwaited(holder):
             return f"waiting for run {holder}, which is at work on this output"
-        case FilesCollected(collected):
+        case runevents.FilesCollected(collected):
             return (
                 f"removed {_number(collected.files, 'file')} of deleted and replaced snapshots, "
                 f"{collected.bytes:,} bytes"
             )
-        case IndexFollowed(label, done):
+        case runevents.IndexFollowed(label, done):
             return f"{label}: {'; '.join(done) or 'up to date'}"
-        case Warned(message):
+        case runevents.Warned(message):
             return f"warning: {message}"
     return None
 
@@ -182,17 +168,6 @@ def _number(count: int, noun: str) -> str:
 LOGGER = "snaploom"
 """Parent of the loggers of all our modules, and of nobody else's."""
 
-AREAS: Mapping[str, str] = {
-    "snaploom.output": "The folder of an output: its log, what is published, replaced and removed",
-    "snaploom.sources": "Listing and reading sources",
-    "snaploom.engine": "Weaving",
-    "snaploom.spark": "Settings of Spark and of its JVM",
-    "snaploom.run": "What a run does around it",
-    "snaploom.skipping": "Skipping indexes: in sessions of users, and while they are built",
-    "snaploom.plugins": "Formats and services of others: Xskipper, OpenSearch",
-}
-"""One named logger for each area, with its subject; modules log below the one of theirs."""
-
 
 def silence_py4j() -> None:
     """Keep py4j from printing tracebacks when Spark's JVM goes away; our error reports it.
@@ -208,16 +183,16 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 class _EventHandler(logging.Handler):
-    def __init__(self, emit_event: EmitEvent) -> None:
+    def __init__(self, emit_event: runevents.EmitEvent) -> None:
         super().__init__(logging.WARNING)
         self._emit_event = emit_event
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._emit_event(Warned(without_secrets(record.getMessage())))
+        self._emit_event(runevents.Warned(without_secrets(record.getMessage())))
 
 
 @contextmanager
-def warnings_as_events(emit_event: EmitEvent) -> Iterator[None]:
+def warnings_as_events(emit_event: runevents.EmitEvent) -> Iterator[None]:
     """Emit what our modules log as warnings or errors as events, during the block."""
     logger, handler = logging.getLogger(LOGGER), _EventHandler(emit_event)
     propagated, logger.propagate = logger.propagate, False

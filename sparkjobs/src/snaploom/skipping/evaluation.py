@@ -11,31 +11,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from snaploom.errors import SkippingError
+from snaploom.skipping.core import predicates
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.core.filetable import FileTable, Mask, nulls_column, values_column
-from snaploom.skipping.core.predicates import (
-    And,
-    Comparison,
-    Constant,
-    Contains,
-    EndsWith,
-    In,
-    IsNotNull,
-    IsNull,
-    Leaf,
-    Or,
-    Predicate,
-    Residue,
-    StartsWith,
-    Unknown,
-    conjuncts,
-    normal_form,
-    predicate_text,
-)
 from snaploom.skipping.core.terms import Term
 from snaploom.skipping.indexes.base import index_type
 
-_LEAVES = (Comparison, In, Residue, StartsWith, Contains, EndsWith, IsNull, IsNotNull)
+_LEAVES = (
+    predicates.Comparison,
+    predicates.In,
+    predicates.Residue,
+    predicates.StartsWith,
+    predicates.Contains,
+    predicates.EndsWith,
+    predicates.IsNull,
+    predicates.IsNotNull,
+)
 
 
 @dataclass(frozen=True)
@@ -68,12 +59,14 @@ class Evaluation:
         return int(len(self.keep) - np.count_nonzero(self.keep))
 
 
-def evaluate(predicate: Predicate, definition: SkippingDefinition, files: FileTable) -> Evaluation:
+def evaluate(
+    predicate: predicates.Predicate, definition: SkippingDefinition, files: FileTable
+) -> Evaluation:
     """Decide for each row of the table whether its file may hold a row that the condition keeps."""
     evaluator = _Evaluator(definition, files)
     keep = np.ones(files.count, dtype=np.bool_)
     clauses = []
-    for part in conjuncts(normal_form(predicate)):
+    for part in predicates.conjuncts(predicates.normal_form(predicate)):
         needed, report = evaluator.clause(part)
         keep &= needed
         clauses.append(report)
@@ -85,24 +78,24 @@ class _Evaluator:
     definition: SkippingDefinition
     files: FileTable
 
-    def clause(self, predicate: Predicate) -> tuple[Mask, ClauseReport]:
+    def clause(self, predicate: predicates.Predicate) -> tuple[Mask, ClauseReport]:
         match predicate:
-            case And(parts) | Or(parts):
+            case predicates.And(parts) | predicates.Or(parts):
                 return self._joined(predicate, parts)
-            case Constant(is_true):
+            case predicates.Constant(is_true):
                 return self._reported(predicate, np.full(self.files.count, is_true))
-            case Unknown(_, reason):
+            case predicates.Unknown(_, reason):
                 why = reason or "the condition is not understood"
                 return self._reported(predicate, self._all(), unserved=(why,))
             case leaf if isinstance(leaf, _LEAVES):
                 return self._leaf(leaf)
             case _:
-                raise TypeError(f"not in normal form: {predicate_text(predicate)}")
+                raise TypeError(f"not in normal form: {predicates.predicate_text(predicate)}")
 
     def _joined(
-        self, predicate: Predicate, parts: Sequence[Predicate]
+        self, predicate: predicates.Predicate, parts: Sequence[predicates.Predicate]
     ) -> tuple[Mask, ClauseReport]:
-        is_and = isinstance(predicate, And)
+        is_and = isinstance(predicate, predicates.And)
         keep, reports = np.full(self.files.count, is_and), []
         # One mask at a time: conditions may have thousands of parts, and tables a million rows.
         for part in parts:
@@ -113,7 +106,7 @@ class _Evaluator:
         unserved = dict.fromkeys(reason for report in reports for reason in report.unserved)
         return self._reported(predicate, keep, tuple(served), tuple(unserved), tuple(reports))
 
-    def _leaf(self, leaf: Leaf) -> tuple[Mask, ClauseReport]:
+    def _leaf(self, leaf: predicates.Leaf) -> tuple[Mask, ClauseReport]:
         candidates = [index for index in self.definition.indexes if leaf.term in index.terms]
         usable = [index for index in candidates if index.enabled and self.definition.enabled]
         keep, served = self._all(), []
@@ -129,7 +122,7 @@ class _Evaluator:
             unserved.append(_no_index(leaf.term, self.definition.indexes))
         return self._reported(leaf, keep, tuple(served), tuple(unserved))
 
-    def _answer(self, index: IndexDefinition, leaf: Leaf) -> Mask | str:
+    def _answer(self, index: IndexDefinition, leaf: predicates.Leaf) -> Mask | str:
         try:
             return self._needed(index, leaf)
         except KeyError as absent:
@@ -140,12 +133,12 @@ class _Evaluator:
             # Types come from anywhere; a query of a user never fails by one (rule S14).
             return f"it failed with {type(failure).__name__}: {failure}"
 
-    def _needed(self, index: IndexDefinition, leaf: Leaf) -> Mask | str:
+    def _needed(self, index: IndexDefinition, leaf: predicates.Leaf) -> Mask | str:
         position = index.terms.index(leaf.term)
-        if isinstance(leaf, IsNull):
+        if isinstance(leaf, predicates.IsNull):
             return self._has_rows(nulls_column(index.index_id, position))
         some_value = self._has_rows(values_column(index.index_id, position))
-        if isinstance(leaf, IsNotNull):
+        if isinstance(leaf, predicates.IsNotNull):
             return some_value
         kind = index_type(index.type)
         answer = kind.may_match(index, self.files, leaf)
@@ -176,14 +169,14 @@ class _Evaluator:
 
     def _reported(
         self,
-        predicate: Predicate,
+        predicate: predicates.Predicate,
         keep: Mask,
         served_by: tuple[str, ...] = (),
         unserved: tuple[str, ...] = (),
         parts: tuple[ClauseReport, ...] = (),
     ) -> tuple[Mask, ClauseReport]:
         dropped = int(len(keep) - np.count_nonzero(keep))
-        text = predicate_text(predicate)
+        text = predicates.predicate_text(predicate)
         return keep, ClauseReport(text, served_by, dropped, unserved, parts)
 
 

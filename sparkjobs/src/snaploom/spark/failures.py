@@ -12,14 +12,7 @@ from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from snaploom.errors import (
-    FolderNotWritable,
-    Interrupted,
-    SnaploomError,
-    SourceError,
-    SourceNotReadable,
-    SourceSchemaInvalid,
-)
+from snaploom import errors
 from snaploom.policy.fileformats import NULL_TEXT
 
 # Spark's failures as errors of Snaploom: one line, no stack trace, and a fix.
@@ -62,8 +55,7 @@ _EXCEPTION_NAME = re.compile(r"^(?:(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): )
 @dataclass(frozen=True, slots=True)
 class _Rule:
     pattern: re.Pattern[str]
-    """The pattern; its groups `found` and `expected`, if any, become those of the error."""
-    error: type[SnaploomError]
+    error: type[errors.SnaploomError]
     hint: str
     expected: str | None = None
     message: str | None = None
@@ -72,7 +64,7 @@ class _Rule:
 
 def _rule(
     pattern: str,
-    error: type[SnaploomError],
+    error: type[errors.SnaploomError],
     hint: str,
     expected: str | None = None,
     message: str | None = None,
@@ -94,20 +86,20 @@ _OTHER_TYPE = "a column of a file has a type that cannot be read as the declared
 _RULES = (
     _rule(
         r"No space left on device|Read-only file system|Disk quota exceeded",
-        FolderNotWritable,
+        errors.FolderNotWritable,
         "make room, or make the folder (and Spark's scratch folder) writable, and run again",
         "folders that take writes, with room for the data",
         "a folder refuses writes",
     ),
     _rule(
         r"\b(?:PSQLException|SQL\w*Exception|JdbcSQL\w+): ",
-        SourceNotReadable,
+        errors.SourceNotReadable,
         "the database did not answer a read that it had begun: look at it, and run again",
         "a table that stays, and a database that answers, while it is read",
     ),
     _rule(
         r"(?m)Class \S+FileSystem not found|No FileSystem for scheme|software[./]amazon[./]\S+$",
-        SourceNotReadable,
+        errors.SourceNotReadable,
         "add the jars of its client to Spark's classpath, in the version of Spark's own Hadoop; "
         "s3: needs hadoop-aws, spark-hadoop-cloud and Amazon's SDK",
         "a scheme that this Spark can read and write",
@@ -115,21 +107,21 @@ _RULES = (
     ),
     _rule(
         r"AccessDeniedException|Status Code: 40[13]|SignatureDoesNotMatch|InvalidAccessKeyId",
-        SourceNotReadable,
+        errors.SourceNotReadable,
         "check the credentials in the environment of the process, and their permissions",
         "credentials that the store accepts",
         "the store refuses Spark's credentials",
     ),
     _rule(
         r"\[FAILED_READ_FILE\.PARQUET_COLUMN_DATA_TYPE_MISMATCH\]",
-        SourceSchemaInvalid,
+        errors.SourceSchemaInvalid,
         _TYPE_HINT,
         "files whose columns have the declared types",
     ),
     _rule(
         r"Cannot convert Avro (?P<found>field '[^']{0,300}' to SQL field "
         r"[^(]{1,300}\(avroType = .{1,300}\))",
-        SourceSchemaInvalid,
+        errors.SourceSchemaInvalid,
         _TYPE_HINT,
         "files whose columns have the declared types",
         _OTHER_TYPE,
@@ -137,13 +129,13 @@ _RULES = (
     _rule(
         r"ORC does not support type conversion from file type (?P<found>.+) \(\d+\) "
         r"to reader type (?P<expected>.+) \(\d+\)",
-        SourceSchemaInvalid,
+        errors.SourceSchemaInvalid,
         _TYPE_HINT,
         message=_OTHER_TYPE,
     ),
     _rule(
         r"ClassCastException: (?P<found>\S.*) is not a group",
-        SourceSchemaInvalid,
+        errors.SourceSchemaInvalid,
         _TYPE_HINT,
         "files whose columns have the declared types",
         _OTHER_TYPE,
@@ -151,21 +143,21 @@ _RULES = (
     _rule(
         r"CSV header does not conform to the schema.*\n\s*Header: (?P<found>.*)\n"
         r"\s*Schema: (?P<expected>.*)",
-        SourceSchemaInvalid,
+        errors.SourceSchemaInvalid,
         _HEADER_HINT,
         message="the header of a CSV file names other columns than the schema has",
     ),
     _rule(
         r"Number of column in CSV header .*\n\s*(?P<found>Header length: \d+), "
         r"(?P<expected>schema size: \d+)",
-        SourceSchemaInvalid,
+        errors.SourceSchemaInvalid,
         _HEADER_HINT,
         message="the header of a CSV file names more or fewer columns than the schema has",
     ),
     _rule(
         r"(?P<found>Unexpected character \(.{1,10} \(code 65279[^)]{0,20}\)\)|"
         r"position is negative)",
-        SourceNotReadable,
+        errors.SourceNotReadable,
         "JSON in UTF-16 or UTF-32 needs formatOptions encoding, and in lines it may not begin with "
         "a byte order mark: convert the files to UTF-8, such as by `iconv -f UTF-16 -t UTF-8`",
         "JSON in UTF-8, or in the character set of formatOptions encoding",
@@ -174,7 +166,7 @@ _RULES = (
     _rule(
         r"(?P<found>Cannot parse the (?:field name '[^']{0,300}' and the )?value .{1,300}? "
         r"(?:of the JSON token type VALUE_STRING to target|as target) .{1,300})",
-        SourceNotReadable,
+        errors.SourceNotReadable,
         "declare the column as string in schemaFields, and cast it by a fieldTransformer, which "
         "gives NULL for a text that is no number; or write numbers without quotes; formatOptions "
         "mode: PERMISSIVE gives NULL for a value that does not fit",
@@ -183,7 +175,7 @@ _RULES = (
     ),
     _rule(
         r"\[MALFORMED_RECORD_IN_PARSING\b(?s:.*)\n(?P<found>.+)",
-        SourceNotReadable,
+        errors.SourceNotReadable,
         "correct the file, or format, formatOptions or schemaFields; formatOptions mode: "
         'PERMISSIVE gives NULL for a value that does not fit; of CSV, nullValue: "" takes an empty '
         "value in quotes for NULL",
@@ -194,54 +186,54 @@ _RULES = (
         r"\[(?:FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|MALFORMED_RECORD|MALFORMED_CSV_RECORD|"
         r"UNABLE_TO_INFER_SCHEMA|INVALID_JSON_RECORD)|is not a Parquet file|"
         r"Malformed ORC file|Not an Avro data file|Could not read file",
-        SourceNotReadable,
+        errors.SourceNotReadable,
         "the file is missing, truncated or not of the declared format: write it again, or take it "
         "out of sourceUriGlobs",
         "whole files of the declared format",
     ),
     _rule(
         r"\[MALFORMED_CHARACTER_CODING\]",
-        SourceNotReadable,
+        errors.SourceNotReadable,
         "give formatOptions encoding the character set of the files, or write them in UTF-8",
         "files in the character set of formatOptions encoding",
         "a file is not text of the character set that is declared for it",
     ),
     _rule(
         r"\[PATH_NOT_FOUND\]|FileNotFoundException|NoSuchFileException",
-        SourceNotReadable,
+        errors.SourceNotReadable,
         "a file vanished after it was listed: run again once the source is at rest",
         "files that stay while they are read",
     ),
     _rule(
         r"\[(?:AVRO_|KAFKA_)?DATA_SOURCE_NOT_(?:FOUND|ENABLED)\]",
-        SourceSchemaInvalid,
+        errors.SourceSchemaInvalid,
         "name a format that this Spark has: parquet, orc, csv, json, avro, text, or the class of "
         "one in its jars",
         "a format that this Spark can read",
     ),
     _rule(
         r"\[COLUMN_ALREADY_EXISTS|duplicate field\(s\).*case-insensitive",
-        SourceSchemaInvalid,
+        errors.SourceSchemaInvalid,
         "rename one of the columns; names are compared ignoring case",
         "names that differ in more than case",
         "two columns have the same name",
     ),
     _rule(
         r"\[CANNOT_MERGE_",
-        SourceSchemaInvalid,
+        errors.SourceSchemaInvalid,
         "write the files with one type, or declare them as two sources",
         "types of which one holds all values of the other",
         "files give one column types that have nothing in common",
     ),
     _rule(
         r"\[AMBIGUOUS_",
-        SourceSchemaInvalid,
+        errors.SourceSchemaInvalid,
         "qualify the column with the alias of its source",
         "names that mean one column",
     ),
     _rule(
         r"\[(?:BINARY_|INTERVAL_)?ARITHMETIC_OVERFLOW|ArithmeticException: \w+ overflow",
-        SourceError,
+        errors.SourceError,
         "compute in a wider type, such as CAST(a AS DECIMAL(38, 0)) * b, or use try_add, "
         "try_subtract, try_multiply, which give NULL where the result does not fit; of sum() and "
         "conv(), widen what goes in; a key needs a castDataType that holds the result, too",
@@ -250,34 +242,34 @@ _RULES = (
     ),
     _rule(
         r"\[(?:CAST_OVERFLOW|NUMERIC_)",
-        SourceError,
+        errors.SourceError,
         "cast to a wider type, such as BIGINT, DOUBLE or DECIMAL(38, 6), or use try_cast, which "
         "gives NULL where a value does not fit",
         "values that the type of the cast holds",
     ),
     _rule(
         r"\[(?:CAST_|CANNOT_PARSE_|INVALID_FORMAT\.MISMATCH_INPUT)",
-        SourceError,
+        errors.SourceError,
         "correct the values or the type, or use try_cast, try_to_timestamp, try_to_date or "
         "try_to_number, which give NULL for a text that cannot be read",
         "values that are written as the type or the format wants them",
     ),
     _rule(
         r"\[(?:INTERVAL_DIVIDED|DIVIDE|REMAINDER)_BY_ZERO",
-        SourceError,
+        errors.SourceError,
         "divide by nullif(b, 0), or use try_divide, of remainders try_mod: both give NULL for zero",
         "a divisor other than zero",
     ),
     _rule(
         r"\[INVALID_ARRAY_INDEX|\[INVALID_INDEX_OF_ZERO",
-        SourceError,
+        errors.SourceError,
         "ask size() first, or use get(a, i), which counts from 0, or try_element_at(a, i), which "
         "counts from 1: both give NULL where there is no element",
         "an index within the array",
     ),
     _rule(
         r"\[(?:INVALID_FRACTION|DATETIME_)",
-        SourceError,
+        errors.SourceError,
         "correct the values, or leave out by CASE WHEN those that are no part of a date; "
         "try_make_timestamp gives NULL for them",
         "parts of a date and time of the years 1 to 9999",
@@ -285,19 +277,19 @@ _RULES = (
     _rule(
         r"\[(?:UNRESOLVED_|TABLE_OR_VIEW_NOT_FOUND|PARSE_|DATATYPE_MISMATCH|MISSING_AGGREGATION|"
         r"MISSING_GROUP_BY|UNSUPPORTED_|INVALID_|WRONG_NUM_ARGS|NOT_A_|GROUP_BY_|NESTED_AGG)",
-        SourceSchemaInvalid,
+        errors.SourceSchemaInvalid,
         "correct the query or the expression for this schema",
         "a query over columns that there are, of types that fit",
     ),
     _rule(
         r"\[SPARK_JOB_CANCELLED\]|cancelled job group|part of cancelled|"
         r"SparkContext was shut down|InterruptedException",
-        Interrupted,
+        errors.Interrupted,
         "run again; nothing was published",
     ),
     _rule(
         r"OutOfMemoryError|GC overhead limit",
-        SnaploomError,
+        errors.SnaploomError,
         "give the driver or the executors more memory",
         "enough memory for the data",
     ),
@@ -306,12 +298,12 @@ _RULES = (
 
 def translate(
     error: Exception, *, resource: str | None = None, path: str | None = None
-) -> SnaploomError:
+) -> errors.SnaploomError:
     """The error of Snaploom for a failure of Spark; never raises.
 
     An error of Snaploom is returned as it is; `resource` is the one at work, when it is known.
     """
-    if isinstance(error, SnaploomError):
+    if isinstance(error, errors.SnaploomError):
         return error
     chain = tuple(_messages(error)) or ("",)
     text = "\n".join(chain).replace(NULL_TEXT, "(empty)")
@@ -334,7 +326,7 @@ def translate(
                 expected=groups.get("expected", rule.expected),
                 hint=rule.hint,
             )
-    return SnaploomError(
+    return errors.SnaploomError(
         condense(chain[-1] if isinstance(error, Py4JJavaError) else chain[0]),
         resource=resource,
         path=path,
@@ -378,7 +370,6 @@ def _detail(chain: tuple[str, ...], match: re.Match[str], text: str) -> str | No
 
 
 def _messages(error: Exception) -> Iterator[str]:
-    """The message of each exception of the chain, outermost first, stack traces left out."""
     if isinstance(error, Py4JJavaError):
         messages = _java_messages(error.java_exception)
     else:

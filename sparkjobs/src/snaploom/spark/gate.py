@@ -64,7 +64,6 @@ def _classes() -> dict[str, tuple[Determinism, str]]:
 _CLASSES = MappingProxyType(
     {name: shown for name, shown in _classes().items() if name not in _OF_CONVERSIONS}
 )
-"""Display names of classes, by simple name."""
 
 
 def varying_uses(uses: Iterable[Use]) -> Iterator[tuple[Determinism, str]]:

@@ -21,23 +21,9 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from snaploom.errors import (
-    FolderNotOurs,
-    FolderNotWritable,
-    ObjectNotFound,
-    SnaploomError,
-    StorageError,
-)
+from snaploom import errors
+from snaploom.files import objectstore
 from snaploom.files.listed import ListedFile
-from snaploom.files.objectstore import (
-    TEMPORARY_PREFIX,
-    ObjectInfo,
-    absent,
-    check_key,
-    check_prefix,
-    exists_already,
-    too_large,
-)
 from snaploom.files.stores import StoreOpener, UnsupportedStore
 from snaploom.models.common import NANOS_PER_MICROSECOND, EpochNanos
 from snaploom.policy.addresses import hadoop_uri
@@ -60,7 +46,6 @@ _REFUSALS = (
     "org.apache.hadoop.hdfs.protocol.NSQuotaExceededException",
     "org.apache.hadoop.hdfs.server.namenode.SafeModeException",
 )
-"""Exceptions by which a file system refuses a write."""
 
 
 def hadoop_stores(spark: SparkSession | None = None) -> StoreOpener:
@@ -117,7 +102,7 @@ class HadoopObjectStore:
                 hint="add the jar of its client to the classpath of Spark",
             ) from None
         except PySparkException as error:  # PySpark's form of an IllegalArgumentException
-            raise StorageError(
+            raise errors.StorageError(
                 f"{uri} cannot be reached",
                 found=str(error).splitlines()[0],
                 expected="a host that this machine knows",
@@ -126,7 +111,7 @@ class HadoopObjectStore:
         self._uri = str(self._root.toString()).rstrip("/") + "/"
         with self._translated("", writing=create):
             if self._files.exists(self._root) and self._files.getFileStatus(self._root).isFile():
-                raise FolderNotOurs(
+                raise errors.FolderNotOurs(
                     "a file is where the folder should be",
                     found=self._uri,
                     expected="a folder, or nothing yet",
@@ -156,14 +141,14 @@ class HadoopObjectStore:
         """Read a whole file, or one byte more than it may have."""
         content = self._read(key, 0, None if limit is None else limit + 1)
         if limit is not None and len(content) > limit:
-            raise too_large(f"{self._uri}{key}", len(content), limit)
+            raise objectstore.too_large(f"{self._uri}{key}", len(content), limit)
         return content
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
         """Read a part of a file."""
         return self._read(key, start, length)
 
-    def head(self, key: str) -> ObjectInfo | None:
+    def head(self, key: str) -> objectstore.ObjectInfo | None:
         """Ask the name node."""
         path = self._path(key)
         try:
@@ -172,12 +157,12 @@ class HadoopObjectStore:
                 if status.isDirectory():
                     return None
                 return _info(key, int(status.getLen()), int(status.getModificationTime()))
-        except ObjectNotFound:
+        except errors.ObjectNotFound:
             return None
 
-    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+    def list(self, prefix: str) -> Iterator[objectstore.ObjectInfo]:
         """Walk directories, each listed by one request."""
-        check_prefix(prefix)
+        objectstore.check_prefix(prefix)
         waiting = [self._uri + prefix]
         while waiting:
             for found in self._listed(waiting.pop()):
@@ -192,7 +177,7 @@ class HadoopObjectStore:
         parents: set[str] = set()
         for key in keys:
             path = self._path(key)
-            with suppress(ObjectNotFound), self._translated(key, writing=True):
+            with suppress(errors.ObjectNotFound), self._translated(key, writing=True):
                 self._files.delete(path, False)
             parents.add(key.rpartition("/")[0])
         for parent in parents:
@@ -202,14 +187,14 @@ class HadoopObjectStore:
         """Rename to the new name, which fails when it is taken."""
         origin, path = self._path(source), self._path(target)
         if self.head(source) is None:
-            raise absent(f"{self._uri}{source}")
+            raise objectstore.absent(f"{self._uri}{source}")
         with self._translated(target, writing=True):
             self._in_directory(path, lambda: self._rename(origin, path, "NONE"))
         self._remove_empty(source.rpartition("/")[0])
 
     def prune(self, prefix: str) -> None:
         """Remove empty directories, deepest first."""
-        check_prefix(prefix)
+        objectstore.check_prefix(prefix)
         folders = [prefix]
         for folder in folders:  # it grows under way
             listed = self._listed(self._uri + folder)
@@ -219,7 +204,7 @@ class HadoopObjectStore:
         self._remove_empty(prefix.rstrip("/").rpartition("/")[0])
 
     def _path(self, key: str) -> JavaObject:
-        check_key(key)
+        objectstore.check_key(key)
         # The three parts of a Path as they are: parsed from one text, a colon would make a scheme.
         root = self._root.toUri()
         path = f"{root.getPath().rstrip('/')}/{key}"
@@ -240,7 +225,7 @@ class HadoopObjectStore:
 
     @contextmanager
     def _temporary(self, data: bytes) -> Iterator[JavaObject]:
-        key = f"{TEMPORARY_PREFIX}{secrets.token_hex(16)}"
+        key = f"{objectstore.TEMPORARY_PREFIX}{secrets.token_hex(16)}"
         path = self._path(key)
         try:
             with self._translated(key, writing=True):
@@ -281,7 +266,7 @@ class HadoopObjectStore:
         try:
             with self._translated(folder.removeprefix(self._uri), writing=False):
                 listed = list(describe(self._jvm, self._files.listStatus(path)))
-        except ObjectNotFound:
+        except errors.ObjectNotFound:
             return []
         # A file of this name lists itself.
         return [found for found in listed if found.uri.startswith(folder)]
@@ -312,39 +297,39 @@ class HadoopObjectStore:
             raise _failure(error, f"{self._uri}{key}", writing) from None
         except PySparkException as error:  # PySpark's form of an IllegalArgumentException
             reason = str(error).splitlines()[0]
-            raise StorageError(
+            raise errors.StorageError(
                 f"{self._uri}{key} cannot be used",
                 found=reason,
                 expected="a key that Hadoop takes",
                 hint="rename the file, or check the URI",
             ) from None
         except Py4JError as error:
-            raise StorageError(
+            raise errors.StorageError(
                 f"Spark stopped while {self._uri}{key} was used",
                 expected="a session of Spark that runs",
                 hint="run again; what was published stays, and nothing is half published",
             ) from error
 
 
-def _info(key: str, length: int, modified: int) -> ObjectInfo:
-    return ObjectInfo(key, length, EpochNanos(modified * _NANOS_PER_MILLI), None)
+def _info(key: str, length: int, modified: int) -> objectstore.ObjectInfo:
+    return objectstore.ObjectInfo(key, length, EpochNanos(modified * _NANOS_PER_MILLI), None)
 
 
-def _failure(error: Py4JJavaError, place: str, writing: bool) -> SnaploomError:
+def _failure(error: Py4JJavaError, place: str, writing: bool) -> errors.SnaploomError:
     # HDFS forbids to look below a file, rather than to find nothing there.
     if _is(error, *_ABSENT) or "(is not a directory)" in str(error.java_exception):
-        return absent(place)
+        return objectstore.absent(place)
     if _is(error, _TAKEN):
-        return exists_already(place)
+        return objectstore.exists_already(place)
     if writing and _is(error, *_REFUSALS):
-        return FolderNotWritable(
+        return errors.FolderNotWritable(
             f"{place} refuses writes",
             found=_sentence(error),
             expected="a folder that this user may write to, with room for the data",
             hint="check permissions, quotas, and that the name node has left its safe mode",
         )
     verb = "writing" if writing else "reading"
-    return StorageError(
+    return errors.StorageError(
         f"{verb} {place} failed",
         found=_sentence(error),
         expected="a store that answers",

@@ -34,7 +34,6 @@ _PACKAGES = (
     "py4j.reflection",
     "scala",
 )
-"""Packages that we and PySpark look classes up in."""
 
 
 def is_connect(session: object) -> bool:
@@ -140,7 +139,6 @@ _STATUS = re.compile(
     r"(?: isEmptyDirectory=\w+ eTag=(?P<etag>\S+))?"
 )
 _ETAG = re.compile(r"\} isEmptyDirectory=\w+ eTag=(\S+)")
-"""The ETag, at the end of the text of S3A's file status."""
 
 
 def open_path(client: HadoopClient, uri: str) -> tuple[JavaObject, JavaObject]:
@@ -213,8 +211,11 @@ class FileEnds:
         path = self._jvm.org.apache.hadoop.fs.Path(hadoop_uri(file.uri))
         try:
             # With its length and this read policy, S3's client asks for these bytes only.
+            store = file.uri.partition("://")[2].partition("/")[0]
+            if store not in self._file_systems:
+                self._file_systems[store] = file_system_of(self._client, file.uri)
             opened = (
-                self._file_system(file.uri)
+                self._file_systems[store]
                 .openFile(path)
                 .opt("fs.option.openfile.length", str(file.length))
                 .opt("fs.option.openfile.read.policy", "random")
@@ -228,12 +229,6 @@ class FileEnds:
                 stream.close()
         except Py4JError as error:
             raise OSError(f"{file.uri} cannot be read: {error}") from error
-
-    def _file_system(self, uri: str) -> JavaObject:
-        store = uri.partition("://")[2].partition("/")[0]
-        if store not in self._file_systems:
-            self._file_systems[store] = file_system_of(self._client, uri)
-        return self._file_systems[store]
 
 
 # Settings that the engine needs in the session it is given, each with its reason (rule W4).

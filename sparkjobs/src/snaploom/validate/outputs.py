@@ -35,7 +35,6 @@ from snaploom.sources.registry import declared
 
 _URI = re.compile(r"\s*+([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)")
 _URI_MARK = "://"
-"""The mark of every URI that names a server."""
 _PORT = re.compile(r":[0-9]*$")
 
 
@@ -168,7 +167,6 @@ def _readable(output: OutputDataset) -> Findings:
 
 
 def _table(output: OutputDataset) -> Iterator[Finding]:
-    """Settings that an Iceberg table needs, lacks, or declares in another way."""
     folder = output.spec.output_folder
     if folder.data_format is not DataFormat.ICEBERG:
         return
@@ -261,8 +259,6 @@ def overlap_findings(outputs: Iterable[OutputDataset]) -> tuple[Finding, ...]:
 
 
 class _Placed(NamedTuple):
-    """An output, with its compared properties."""
-
     folder: str
     rank: tuple[str, str, str]
     """Order of precedence; times are text of one form, so that they are compared as such."""
@@ -348,8 +344,6 @@ def dependence_findings(
 
 
 class _Folders:
-    """Outputs by their folders, found by the files that somebody reads."""
-
     def __init__(self, outputs: Iterable[OutputDataset], sources: Mapping[str, DataSource]) -> None:
         self._sources, self._reads = sources, reads_of(sources)
         self._names: defaultdict[str, set[str]] = defaultdict(set)
@@ -359,7 +353,6 @@ class _Folders:
         self._sorted = sorted(self._names)
 
     def read_by(self, output: OutputDataset) -> set[str]:
-        """Names of the outputs that an output reads."""
         sources = self._reads.reached(output.spec.data_model.sources)
         globs = (glob for name in sources for glob in declared(self._sources[name]).globs)
         folders = {folder for glob in globs for folder in self._read_at(glob)}

@@ -40,7 +40,6 @@ _PARAMETERS: dict[tuple[str, str], tuple[Callable[[str], bool], str]] = {
     ("BLOOM_FILTER", "ndv"): (_whole, "a whole number above 0"),
     ("BLOOM_FILTER", "fpp"): (_share, "a number between 0 and 1, such as 0.01"),
 }
-"""Parameters whose values can be judged without data."""
 
 
 def index_findings(resource: SkippingIndex, scope: Scope) -> Findings:

@@ -127,7 +127,6 @@ def _chosen(resources: Mapping[str, _Kind], about: Collection[str]) -> dict[str,
 
 
 def _tree(output: OutputDataset, scope: Scope, faulty: frozenset[str]) -> tuple[Finding, ...]:
-    """Findings about the join tree; none while its parts have faults of their own."""
     model = output.spec.data_model
     names = [used.name for used in model.data_relationships]
     known = all(name in scope.relationships for name in names)

@@ -5,7 +5,6 @@ import pytest
 
 from snaploom.skipping.spark.relations.fingerprint import (
     SETTINGS,
-    column_types,
     columns,
     differences,
     evaluation_differences,
@@ -182,7 +181,7 @@ TYPES = {
 
 @pytest.mark.parametrize(("given", "expected"), TYPES.items())
 def test_column_types_are_catalog_strings(given: str, expected: str) -> None:
-    assert column_types(header(dataSchema=schema(c=given))) == {'["c"]': expected}
+    assert columns(header(dataSchema=schema(c=given))).types == {'["c"]': expected}
 
 
 def test_column_types_reach_into_structs_and_name_hidden_meanings() -> None:
@@ -192,7 +191,7 @@ def test_column_types_reach_into_structs_and_name_hidden_meanings() -> None:
     fixed = field("f", "string", __CHAR_VARCHAR_TYPE_STRING="char(5)")
     free = field("v", "string", __CHAR_VARCHAR_TYPE_STRING="varchar(5)")
     fields = [field("s", inner), field("r", array), fixed, free]
-    found = column_types(header(dataSchema={"type": "struct", "fields": fields}))
+    found = columns(header(dataSchema={"type": "struct", "fields": fields})).types
     assert found['["s","x"]'] == "bigint"
     assert found['["s","k"]'].startswith("string collate")
     assert found['["r"]'] == "array<int>"

@@ -65,15 +65,12 @@ class KeptOptions:
             name="--where", help="SQL over partition columns that chooses files; omitted, all."
         ),
     ] = ""
-    """Which files."""
     mode: Annotated[
         RefreshMode, Parameter(name="--mode", help="What refreshes look at.", show_default=True)
     ] = RefreshMode.AUTO
-    """Refresh mode."""
     form: Annotated[
         ParquetForm, Parameter(name="--form", help="Form of the store.", show_default=True)
     ] = ParquetForm.NATIVE
-    """Form of the store."""
     footer_key_label: Annotated[
         str,
         Parameter(
@@ -82,15 +79,12 @@ class KeptOptions:
             "parameter: `'price MIN_MAX(key_label = prices)'`.",
         ),
     ] = ""
-    """Key of the footers."""
     plaintext_footer: Annotated[
         bool, Parameter(name="--plaintext-footer", help="Leave footers readable without a key.")
     ] = False
-    """Whether footers stay readable without a key."""
     if_not_exists: Annotated[
         bool, Parameter(name="--if-not-exists", help="An index that exists is no fault.")
     ] = False
-    """Whether an index that exists is left as it is."""
 
 
 DEFAULT_KEPT = KeptOptions()
@@ -281,7 +275,6 @@ def _keep(
     done: str,
     act: Callable[[IndexStore, str], object],
 ) -> int:
-    """Runs an operation on the store of an index only, without Spark."""
     place = place_of(target, options)
     store = find_index(place, by_hadoop)
     with put_back_when_interrupted(place.label):

@@ -56,7 +56,6 @@ class IndexProgress:
     """Shows files done; `update` may be called from any thread, the rest from the main thread."""
 
     def __init__(self, console: Console) -> None:
-        """Nothing is shown until the first update."""
         self._console = console
         self._updates: SimpleQueue[tuple[str, int, int]] = SimpleQueue()
         self._tasks: dict[str, TaskID] = {}
@@ -80,26 +79,20 @@ class IndexProgress:
         while not self._updates.empty():
             label, done, files = self._updates.get()
             if self._console.is_terminal:
-                self._move(label, done, files)
+                if label not in self._tasks:
+                    self._tasks[label] = self._progress.add_task(label, total=files)
+                    self._progress.start()
+                self._progress.update(self._tasks[label], completed=done, total=files)
             else:
-                self._print(label, done, files)
+                part = _PARTS * done // files if files else _PARTS
+                if part > self._parts.get(label, 0):
+                    self._parts[label] = part
+                    self._console.print(f"{label}: {done} of {files} files read", markup=False)
 
     def close(self) -> None:
         """Show the rest, and leave the terminal as it was."""
         self.show()
         self._progress.stop()
-
-    def _move(self, label: str, done: int, files: int) -> None:
-        if label not in self._tasks:
-            self._tasks[label] = self._progress.add_task(label, total=files)
-            self._progress.start()
-        self._progress.update(self._tasks[label], completed=done, total=files)
-
-    def _print(self, label: str, done: int, files: int) -> None:
-        part = _PARTS * done // files if files else _PARTS
-        if part > self._parts.get(label, 0):
-            self._parts[label] = part
-            self._console.print(f"{label}: {done} of {files} files read", markup=False)
 
 
 # Runs index commands with progress and interruption.
@@ -205,12 +198,10 @@ class PlaceOptions:
     format: Annotated[
         str, Parameter(name="--format", help="Format of the files.", show_default=True)
     ] = "parquet"
-    """Spark's name of the format."""
     option: Annotated[
         tuple[str, ...],
         Parameter(name="--option", help="Option of Spark's reader, as `name=value`."),
     ] = ()
-    """Options of the reader."""
     location: Annotated[
         str | None,
         Parameter(
@@ -219,13 +210,9 @@ class PlaceOptions:
             "`--conf spark.snaploom.skipping.locations=...`.",
         ),
     ] = None
-    """Folder of indexes."""
     conf: Conf = ()
-    """Settings of the session."""
     kms: Kms = None
-    """Key management service."""
     allow: Allow = ()
-    """See `Allow`."""
 
 
 DEFAULT_PLACE = PlaceOptions()

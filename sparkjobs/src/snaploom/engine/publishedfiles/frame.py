@@ -28,8 +28,6 @@ _FAILED = "!"
 
 
 class _Facade(Protocol):
-    """The Java object; see `Facade.java`."""
-
     def frame(
         self,
         session: JavaObject,
@@ -100,7 +98,6 @@ class _Files:
         self._files = files
 
     def apply(self, positions: str) -> str:
-        """`java.util.function.Function.apply`."""
         try:
             return "\n".join(self._line(int(at)) for at in positions.split("\n"))
         except SnaploomError as error:
@@ -110,6 +107,4 @@ class _Files:
         return "/".join(f"{length} {name}" for name, length in self._files(position))
 
     class Java:
-        """Py4J's protocol to pass this as a Java object."""
-
         implements = ("java.util.function.Function",)

@@ -40,20 +40,11 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from snaploom.errors import IndexNotPossible, StatementInvalid
+from snaploom.plugins.flint import values
 from snaploom.plugins.flint.client import OpenSearchClient
 from snaploom.plugins.flint.documents import EVERYTHING, read_pages
 from snaploom.plugins.flint.options import OpenSearchOptions, parse_options
 from snaploom.plugins.flint.segments import Action, Write, write_all
-from snaploom.plugins.flint.values import (
-    DOCUMENT_ID,
-    Query,
-    arrow_schema_of,
-    mapping_of_schema,
-    query_of,
-    row_of,
-    schema_of,
-    written,
-)
 
 NAME = "flint"
 SETTINGS_PREFIX = "spark.datasource.flint."
@@ -78,7 +69,7 @@ class FlintDataSource(DataSource):
         """The schema of the mapping."""
         index, options = self._parsed()
         with OpenSearchClient(options) as client:
-            return schema_of(client.mapping(index).get("properties", {}))
+            return values.schema_of(client.mapping(index).get("properties", {}))
 
     def reader(self, schema: StructType) -> FlintReader:
         """Return the reader of the index."""
@@ -118,8 +109,8 @@ class FlintReader(DataSourceReader):
         self._index = index
         self._options = options
         self._schema = schema
-        self._arrow = arrow_schema_of(schema)
-        self._query: Query = EVERYTHING
+        self._arrow = values.arrow_schema_of(schema)
+        self._query: values.Query = EVERYTHING
 
     def partitions(self) -> list[ShardPartition]:
         """One for each shard."""
@@ -130,11 +121,11 @@ class FlintReader(DataSourceReader):
         """The rows of a shard, a page a batch."""
         if not isinstance(partition, ShardPartition):
             raise TypeError(f"not a partition of {NAME}: {type(partition).__name__}")
-        fields = [name for name in self._schema.fieldNames() if name != DOCUMENT_ID]
+        fields = [name for name in self._schema.fieldNames() if name != values.DOCUMENT_ID]
         with OpenSearchClient(self._options) as client:
             pages = read_pages(client, self._index, self._query, fields, partition.shard)
             for page in pages:
-                rows = [row_of(hit, self._schema) for hit in page]
+                rows = [values.row_of(hit, self._schema) for hit in page]
                 yield pa.RecordBatch.from_pylist(rows, self._arrow)
 
 
@@ -145,7 +136,7 @@ class FilteringFlintReader(FlintReader):
         """Search for possible matches; Spark evaluates every filter all the same."""
         with OpenSearchClient(self._options) as client:
             properties = client.mapping(self._index).get("properties", {})
-        self._query = query_of(filters, self._schema, properties)
+        self._query = values.query_of(filters, self._schema, properties)
         return filters
 
 
@@ -159,7 +150,7 @@ class FlintWriter(DataSourceArrowWriter):
     def __init__(self, index: str, options: OpenSearchOptions, schema: StructType) -> None:
         self._index = index
         self._options = options
-        self._properties = mapping_of_schema(schema)
+        self._properties = values.mapping_of_schema(schema)
         self._job = secrets.token_hex(8)
         if options.id_name and options.id_name not in schema.fieldNames():
             raise IndexNotPossible(
@@ -199,7 +190,9 @@ class FlintWriter(DataSourceArrowWriter):
                 number += 1
 
     def _write(self, row: Mapping[str, Any], made_up: str) -> Write:
-        document = {name: written(name, value) for name, value in row.items() if value is not None}
+        document = {
+            name: values.written(name, value) for name, value in row.items() if value is not None
+        }
         name = self._options.id_name
         if not name:
             return Write(Action.INDEX, document, made_up)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -307,14 +307,6 @@ def file_uri(path: str) -> str:
         return f"{scheme}://{_quoted(rest)}"
     authority, slash, inside = rest[2:].partition("/")
     return f"{scheme}://{authority}{slash}{_quoted(inside)}"
-
-
-def file_of_uri(uri: str) -> str:
-    """The Hadoop path of a file that Flint wrote."""
-    scheme, separator, rest = uri.partition("://")
-    if not separator:
-        return unquote(uri)
-    return f"{scheme}:{unquote(rest)}" if rest.startswith("/") else f"{scheme}://{unquote(rest)}"
 
 
 def _quoted(path: str) -> str:

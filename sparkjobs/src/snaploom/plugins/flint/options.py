@@ -58,11 +58,13 @@ class OpenSearchOptions:
     """Options of a client. Printing them shows no password."""
 
     host: str = "localhost"
+    """Host name or address."""
     port: int = 9200
     """Port; -1 for the protocol's own."""
     scheme: str = "http"
     """`http` or `https`."""
     auth: Auth = Auth.NOAUTH
+    """How to authenticate."""
     region: str = "us-west-2"
     """Region, for SIGV4."""
     service: str = "es"

@@ -190,7 +190,6 @@ class RowWriter:
         definition: SkippingDefinition,
         shown: tuple[ShownIndex, ...],
     ) -> None:
-        """Name the segments; nothing is written yet."""
         self._client = client
         self._index = index
         self._own_index = own_index
@@ -211,7 +210,10 @@ class RowWriter:
         self._rows[kind] += rows.num_rows
         self._seen[kind] |= ids & self._ids
         if kind == WHOLE:
-            self._write_whole(rows)
+            documents = whole_documents(rows, self._shown, WHOLE + self._token, self._written_at)
+            creates = (Write(Action.CREATE, one, _flint_id(one)) for one in documents)
+            taken = write_all(self._client, self._index, creates, RefreshPolicy.NONE)
+            write_documents(self._client, self._index, self._spares(taken))
         else:
             self._write_partial(rows)
 
@@ -224,12 +226,6 @@ class RowWriter:
                 kept = tuple(sorted(self._seen[kind]))
                 segments.append(Segment(kind + self._token, self._rows[kind], 0, indexes=kept))
         return segments
-
-    def _write_whole(self, rows: pa.Table) -> None:
-        documents = whole_documents(rows, self._shown, WHOLE + self._token, self._written_at)
-        creates = (Write(Action.CREATE, one, _flint_id(one)) for one in documents)
-        taken = write_all(self._client, self._index, creates, RefreshPolicy.NONE)
-        write_documents(self._client, self._index, self._spares(taken))
 
     def _spares(self, taken: Iterable[Write]) -> Iterator[Write]:
         """Rows whose id another document has, under random ids."""

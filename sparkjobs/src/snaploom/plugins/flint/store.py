@@ -12,28 +12,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
 
+from snaploom import errors
 from snaploom.confidential import remember_secret
-from snaploom.errors import (
-    IndexAlreadyExists,
-    IndexBusy,
-    IndexNotPossible,
-    SkippingError,
-    StatementInvalid,
-)
 from snaploom.models.common import EpochNanos
 from snaploom.output.documents import rebased
+from snaploom.plugins.flint import documents
 from snaploom.plugins.flint.client import Json, OpenSearchClient, field_at
-from snaploom.plugins.flint.documents import (
-    ROW_MAPPING,
-    Hit,
-    ShownIndex,
-    flint_fields,
-    kept_columns,
-    mapping_of,
-    metadata_of,
-    read_hits,
-    shown_indexes,
-)
 from snaploom.plugins.flint.metadata import (
     FILE_PATH,
     OWN,
@@ -86,7 +70,7 @@ _OWN_MAPPING: Json = {
     "properties": {
         "index": {"type": "keyword"},
         "document": {"type": "object", "enabled": False},
-        OWN: ROW_MAPPING,
+        OWN: documents.ROW_MAPPING,
     },
 }
 
@@ -191,7 +175,7 @@ class OpenSearchIndexStore:
         files = assemble(parts, state.definition)
         # With the columns of all indexes, unknown ones too, the rows are whole.
         names = [name for name, _ in IDENTITY_FIELDS]
-        names += kept_columns(state.definition.indexes)
+        names += documents.kept_columns(state.definition.indexes)
         rows = pa.table({name: files.column(name) for name in names})
         written = self.write_rows([rows], state.definition)
         gone = removed_paths(parts)
@@ -215,8 +199,8 @@ class OpenSearchIndexStore:
         is_put = self._client.put(OWN_INDEX, self._key, source, found) or self._holds(document)
         return (before, after) if is_put else None
 
-    def _contended(self, races: int) -> IndexBusy:
-        return IndexBusy(
+    def _contended(self, races: int) -> errors.IndexBusy:
+        return errors.IndexBusy(
             f"other writers took {races} states in a row in {self.uri}", hint="run again"
         )
 
@@ -258,30 +242,30 @@ class OpenSearchIndexStore:
         if OWN not in self._client.mapping(self._name).get("properties", {}):
             raise self._made_by_others()
 
-    def _made_by_others(self) -> IndexAlreadyExists:
-        return IndexAlreadyExists(
+    def _made_by_others(self) -> errors.IndexAlreadyExists:
+        return errors.IndexAlreadyExists(
             f"the index {self._name} of OpenSearch was made by somebody else",
             found="documents without the field " + OWN,
             expected="an index of Snaploom, or none",
             hint="delete it, or keep this index elsewhere",
         )
 
-    def _prepare(self, definition: SkippingDefinition) -> tuple[ShownIndex, ...]:
+    def _prepare(self, definition: SkippingDefinition) -> tuple[documents.ShownIndex, ...]:
         """Create both indexes, or add fields; returns those indexes that Flint's form shows.
 
         A field that has another type already (of an index that was dropped) cannot be shown.
         """
         if definition.footer_key_label or any(one.key_label for one in definition.indexes):
-            raise IndexNotPossible(
+            raise errors.IndexNotPossible(
                 "an index in OpenSearch cannot be encrypted by Snaploom",
                 hint="encrypt the disks of OpenSearch, or keep the index in a Parquet store",
             )
         self._find_name(definition)
         self._client.create_index(OWN_INDEX, _OWN_MAPPING)
-        fields: Json = {FILE_PATH: {"type": "keyword"}, OWN: ROW_MAPPING}
-        shown = shown_indexes(definition)
+        fields: Json = {FILE_PATH: {"type": "keyword"}, OWN: documents.ROW_MAPPING}
+        shown = documents.shown_indexes(definition)
         for one in shown:
-            fields.update(mapping_of(one))
+            fields.update(documents.mapping_of(one))
         if self._client.create_index(self._name, {"dynamic": "false", "properties": fields}):
             return shown
         there = self._client.mapping(self._name).get("properties", {})
@@ -292,14 +276,14 @@ class OpenSearchIndexStore:
             for one in shown
             if all(
                 found is None or found.get("type") == field["type"]
-                for name, field in mapping_of(one).items()
+                for name, field in documents.mapping_of(one).items()
                 for found in [field_at(there, name)]
             )
         )
         missing = {
             name: field
             for one in fitting
-            for name, field in mapping_of(one).items()
+            for name, field in documents.mapping_of(one).items()
             if field_at(there, name) is None
         }
         if missing:
@@ -333,24 +317,24 @@ class OpenSearchIndexStore:
         try:
             shown = self._prepare(after.definition)
             self._fold(after, after.definition, shown)
-            metadata = metadata_of(after, shown, self._name, self._form)
+            metadata = documents.metadata_of(after, shown, self._name, self._form)
             self._client.put_mapping(self._name, {"_meta": render_metadata(metadata)})
-        except SkippingError as error:
+        except errors.SkippingError as error:
             _log.warning("readers of Flint see an older state of %s: %s", self.uri, error.message)
 
     def _fold(
         self,
         state: StoredState,
         definition: SkippingDefinition,
-        shown: tuple[ShownIndex, ...],
+        shown: tuple[documents.ShownIndex, ...],
     ) -> None:
         if not any(segment.merges for segment in state.segments):
             return
         files = self.open(state)
         names = [name for name, _ in IDENTITY_FIELDS]
-        names += kept_columns([one.index for one in shown])
+        names += documents.kept_columns([one.index for one in shown])
         rows = pa.table({name: files.column(name) for name in names})
-        fields = {row["path"]: flint_fields(row, shown) for row in rows.to_pylist()}
+        fields = {row["path"]: documents.flint_fields(row, shown) for row in rows.to_pylist()}
         hits = self._listed(self._name, {"exists": {"field": FILE_PATH}})
         folded = (
             Write(Action.UPDATE, fields[path], hit.document_id)
@@ -365,7 +349,7 @@ class OpenSearchIndexStore:
         query = {"term": {f"{OWN}.is_spare": True}}
         spare = [
             hit
-            for hit in read_hits(self._client, self._name, query)
+            for hit in documents.read_hits(self._client, self._name, query)
             if _is_ours(hit) and hit.source[OWN]["segment"] in needed
         ]
         wanted = {document_id(file_uri(str(hit.source[OWN].get("path")))): hit for hit in spare}
@@ -385,15 +369,17 @@ class OpenSearchIndexStore:
             (Write(Action.DELETE, document_id=h.document_id) for h in done),
         )
 
-    def _listed(self, index: str, query: Json) -> list[Hit]:
+    def _listed(self, index: str, query: Json) -> list[documents.Hit]:
         if not index or not self._client.exists(index):
             return []
         self._client.refresh(index)
         fields = [f"{OWN}.segment", f"{OWN}.path"]
-        return [hit for hit in read_hits(self._client, index, query, fields) if _is_ours(hit)]
+        return [
+            hit for hit in documents.read_hits(self._client, index, query, fields) if _is_ours(hit)
+        ]
 
 
-def _is_ours(hit: Hit) -> bool:
+def _is_ours(hit: documents.Hit) -> bool:
     own = hit.source.get(OWN)
     return isinstance(own, dict) and isinstance(own.get("segment"), str)
 
@@ -433,7 +419,7 @@ class OpenSearchBase:
             return []
         self._client.refresh(OWN_INDEX)
         query = {"bool": {"must_not": [{"exists": {"field": f"{OWN}.segment"}}]}}
-        hits = read_hits(self._client, OWN_INDEX, query, ["index"])
+        hits = documents.read_hits(self._client, OWN_INDEX, query, ["index"])
         return [self._store(name) for name in sorted(hit.document_id for hit in hits)]
 
     def _store(self, key: str) -> OpenSearchIndexStore:
@@ -444,7 +430,7 @@ def open_opensearch_base(uri: str, keys: ParquetKeys | None) -> OpenSearchBase:
     """Open the base at a URI, else `StatementInvalid`; `keys` are unused: nothing is encrypted."""
     parts = urlsplit(uri)
     if not parts.hostname or parts.username is not None or parts.path.strip("/"):
-        raise StatementInvalid(
+        raise errors.StatementInvalid(
             "this is no place in OpenSearch",
             found="no host, a user, or a path",
             expected="opensearch://host:port?option=value, without a user or a path",
@@ -455,7 +441,7 @@ def open_opensearch_base(uri: str, keys: ParquetKeys | None) -> OpenSearchBase:
     password_variable = options.pop(PASSWORD_VARIABLE, PASSWORD)
     form = options.pop("form", FlintForm.TODAY.value).upper()
     if form not in set(FlintForm):
-        raise StatementInvalid(
+        raise errors.StatementInvalid(
             "form has no such value",
             found=form,
             expected="TODAY or SEED",
@@ -473,7 +459,7 @@ def open_opensearch_base(uri: str, keys: ParquetKeys | None) -> OpenSearchBase:
 def _variable(name: str) -> str:
     value = os.environ.get(name, "")
     if not value:
-        raise StatementInvalid(
+        raise errors.StatementInvalid(
             "auth basic needs a user, and an environment variable for it is not set",
             expected=name,
             hint="set it where queries and jobs run",

@@ -60,22 +60,18 @@ def schema_of(properties: Mapping[str, Any], outer: str = "") -> StructType:
         whole = f"{outer}{name}"
         kind = str(field.get("type", "object"))
         if kind in ("object", "nested"):
-            inner = _inner_schema(whole, field)
+            if not field.get("properties"):
+                raise IndexNotPossible(
+                    f"the mapping does not contain the fields of {whole}",
+                    found="an object without properties",
+                    hint="give a schema",
+                )
+            inner = schema_of(field["properties"], f"{whole}.")
             data_type: DataType = ArrayType(inner) if kind == "nested" else inner
         else:
             data_type = SIMPLE[type_of(whole, field)]
         fields.append(StructField(name, data_type, True, TEXT if kind == "text" else None))
     return StructType(fields)
-
-
-def _inner_schema(name: str, field: Mapping[str, Any]) -> StructType:
-    if not field.get("properties"):
-        raise IndexNotPossible(
-            f"the mapping does not contain the fields of {name}",
-            found="an object without properties",
-            hint="give a schema",
-        )
-    return schema_of(field["properties"], f"{name}.")
 
 
 def mapping_of_schema(schema: StructType, outer: str = "") -> dict[str, object]:
@@ -352,7 +348,6 @@ def _comparison(one: Filter, name: str, kind: str) -> Query | None:
 def _kind(
     attribute: tuple[str, ...], schema: StructType, properties: Mapping[str, Any]
 ) -> str | None:
-    """The type of a column, where schema and mapping agree about it and omit nothing."""
     data_type = _column_type(attribute, schema)
     field = _plain_field(attribute, properties)
     if data_type is None or field is None or not set(field) <= _HARMLESS:

@@ -11,15 +11,7 @@ from urllib.parse import unquote_to_bytes
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from snaploom.plugins.xskipper import layout
-from snaploom.plugins.xskipper.javastream import (
-    DECIMAL,
-    StreamInvalid,
-    TypedValue,
-    read_bloom,
-    read_bounds,
-    read_values,
-)
+from snaploom.plugins.xskipper import javastream, layout
 from snaploom.plugins.xskipper.layout import BLOOM, MIN_MAX, SPARK_VERSION, VALUE_LIST, StoredIndex
 from snaploom.skipping.core.terms import Value, arrow_type
 
@@ -233,7 +225,7 @@ def decode(column: pa.Array, index: StoredIndex, calendar: Calendar) -> Decoded:
         case layout.MIN_MAX if is_java:
             return _old(column, index, _both_bounds)
         case layout.VALUE_LIST if is_java:
-            return _old(column, index, read_values)
+            return _old(column, index, javastream.read_values)
         case layout.MIN_MAX if pa.types.is_struct(column.type):
             return _bounds(column, index, calendar)
         case layout.VALUE_LIST if _is_list(column.type):
@@ -306,32 +298,32 @@ def _blooms(column: pa.Array) -> Decoded:
     reason = ""
     for data in column.to_pylist():
         try:
-            filters.append(None if data is None else read_bloom(data))
-        except StreamInvalid as error:
+            filters.append(None if data is None else javastream.read_bloom(data))
+        except javastream.StreamInvalid as error:
             filters.append(None)
             reason = str(error)
     kept = pa.array(filters, pa.large_binary())
     return Decoded(None, {KNOWN: kept.is_valid(), PRESENT: kept.is_valid(), FILTER: kept}, reason)
 
 
-def _both_bounds(data: bytes) -> list[TypedValue]:
-    minimum, maximum = read_bounds(data)
+def _both_bounds(data: bytes) -> list[javastream.TypedValue]:
+    minimum, maximum = javastream.read_bounds(data)
     if minimum is None and maximum is None:
         return []
     if minimum is None or maximum is None:
-        raise StreamInvalid("it has one bound only")
+        raise javastream.StreamInvalid("it has one bound only")
     return [minimum, maximum]
 
 
 def _old(
-    column: pa.Array, index: StoredIndex, read: Callable[[bytes], list[TypedValue]]
+    column: pa.Array, index: StoredIndex, read: Callable[[bytes], list[javastream.TypedValue]]
 ) -> Decoded:
-    found: list[list[TypedValue] | None] = []
+    found: list[list[javastream.TypedValue] | None] = []
     reason = ""
     for data in column.to_pylist():
         try:
             found.append([] if data is None else read(data))
-        except StreamInvalid as error:
+        except javastream.StreamInvalid as error:
             found.append(None)
             reason = str(error)
     types = {name for row in found if row for name, _ in row}
@@ -355,7 +347,7 @@ def _one_type(types: set[str], values: Sequence[Sequence[Value] | None]) -> str 
     if len(types) != 1:
         return None
     (only,) = types
-    if only != DECIMAL:
+    if only != javastream.DECIMAL:
         return only
     exponents = [
         value.as_tuple().exponent

@@ -109,7 +109,13 @@ def plan_import(
             refused.append(f"{stored.label}: {reason}")
             continue
         parameters = _parameters(stored, position, metadata)
-        definition = _definition(stored, term, parameters, index_ids(len(taken)))
+        definition = IndexDefinition(
+            index_id=index_ids(len(taken)),
+            type=_OWN_NAMES[stored.name],
+            terms=(term,),
+            parameters=parameters,
+            key_label=stored.key_label,
+        )
         try:
             index_type(definition.type).check(definition)
         except IndexNotPossible as error:
@@ -205,18 +211,6 @@ def _parameters(
         longest = pc.max(lengths).as_py() or 0
         return (("limit", str(min(max(longest, DEFAULT_LIMIT), MOST))),)
     return ()
-
-
-def _definition(
-    stored: StoredIndex, term: Term, parameters: tuple[tuple[str, str], ...], index_id: str
-) -> IndexDefinition:
-    return IndexDefinition(
-        index_id=index_id,
-        type=_OWN_NAMES[stored.name],
-        terms=(term,),
-        parameters=parameters,
-        key_label=stored.key_label,
-    )
 
 
 def _matched(metadata: StoredMetadata, listing: pa.Table) -> tuple[pa.Table, pa.Array]:
@@ -403,7 +397,6 @@ def _store_definition(
 
 
 def _refuse_nothing(metadata: StoredMetadata, imported: Imported) -> None:
-    """Refuse an import without any known file: the index would skip nothing."""
     if imported.rows.num_rows:
         return
     raise IndexNotPossible(

@@ -19,33 +19,21 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from snaploom.errors import (
-    IndexNotPossible,
-    NotAPlainFile,
-    ObjectAlreadyExists,
-    ObjectNotFound,
-    ObjectTooLarge,
-)
-from snaploom.files.objectstore import ObjectInfo, ObjectStore
+from snaploom import errors
+from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos
 from snaploom.models.skippingindex import IndexState
 from snaploom.plugins.xskipper.names import below_base
 from snaploom.plugins.xskipper.storewriter import XskipperDirectory
 from snaploom.plugins.xskipper.translation import layout_of
+from snaploom.skipping.core import filetable
 from snaploom.skipping.core.definition import SkippingDefinition
-from snaploom.skipping.core.filetable import (
-    IDENTITY_FIELDS,
-    FileTable,
-    field_column,
-    nulls_column,
-    values_column,
-)
 from snaploom.skipping.formats.parquetfiles import ParquetKeys
 from snaploom.skipping.indexes.base import index_type
 from snaploom.skipping.indexes.bloomfilter import ITEMS, VALUES
@@ -155,7 +143,7 @@ class XskipperIndexStore:
         """Write removed paths natively."""
         return self._native.write_removed(paths, definition)
 
-    def open(self, state: StoredState) -> FileTable:
+    def open(self, state: StoredState) -> filetable.FileTable:
         """The rows of a state, from the native store."""
         return self._native.open(state)
 
@@ -178,7 +166,16 @@ class XskipperIndexStore:
             definition = state.definition
             if definition is None or not _has_directory(definition) or self._is_written(state):
                 return
-            self._claim(definition)
+            with suppress(errors.ObjectAlreadyExists):
+                self._base.put_if_absent(f"{_place(definition)}/{OWNER}", self._owner)
+            owner = self._owner_of(definition)
+            if owner != self._owner:
+                raise errors.IndexNotPossible(
+                    "the directory of this table belongs to another skipping index",
+                    found=f"{self._base.uri}{(owner or b'nobody').decode('ascii', 'replace')}",
+                    expected=f"{self._base.uri}{self._owner.decode()}",
+                    hint="drop and vacuum the other index, or keep this one in the NATIVE form",
+                )
             directory = self._directory(definition)
             directory.write([rows_of(self._native.open(state), definition)], definition)
             self._base.put(self._mark, _digest(state))
@@ -186,7 +183,7 @@ class XskipperIndexStore:
     def _is_written(self, state: StoredState) -> bool:
         try:
             return self._base.get(self._mark, _LONGEST_MARK) == _digest(state)
-        except (ObjectNotFound, ObjectTooLarge, NotAPlainFile):
+        except (errors.ObjectNotFound, errors.ObjectTooLarge, errors.NotAPlainFile):
             return False
 
     def _remove(self, definition: SkippingDefinition | None) -> None:
@@ -200,36 +197,24 @@ class XskipperIndexStore:
             _log.warning("%s/%s is left: it is another index's", self._base.uri, _place(definition))
         self._base.delete([self._mark])
 
-    def _claim(self, definition: SkippingDefinition) -> None:
-        """Make the directory this index's own; raises `IndexNotPossible` if it is another's."""
-        with suppress(ObjectAlreadyExists):
-            self._base.put_if_absent(f"{_place(definition)}/{OWNER}", self._owner)
-        owner = self._owner_of(definition)
-        if owner != self._owner:
-            raise IndexNotPossible(
-                "the directory of this table belongs to another skipping index",
-                found=f"{self._base.uri}{(owner or b'nobody').decode('ascii', 'replace')}",
-                expected=f"{self._base.uri}{self._owner.decode()}",
-                hint="drop and vacuum the other index, or keep this one in the NATIVE form",
-            )
-
     def _owner_of(self, definition: SkippingDefinition) -> bytes | None:
         try:
             return self._base.get(f"{_place(definition)}/{OWNER}", _LONGEST_MARK)
-        except ObjectNotFound:
+        except errors.ObjectNotFound:
             return None
 
     def _directory(self, definition: SkippingDefinition) -> XskipperDirectory:
-        return XskipperDirectory(_Below(self._base, f"{_place(definition)}/"), self._keys)
+        return XskipperDirectory(self._base, self._keys, f"{_place(definition)}/")
 
 
-def rows_of(files: FileTable, definition: SkippingDefinition) -> pa.Table:
+def rows_of(files: filetable.FileTable, definition: SkippingDefinition) -> pa.Table:
     """All columns of every index for the files."""
-    names = [name for name, _ in IDENTITY_FIELDS]
+    names = [name for name, _ in filetable.IDENTITY_FIELDS]
     for index in definition.indexes:
-        names += [values_column(index.index_id), nulls_column(index.index_id)]
+        names += [filetable.values_column(index.index_id), filetable.nulls_column(index.index_id)]
         names += [
-            field_column(index.index_id, field) for field in index_type(index.type).fields(index)
+            filetable.field_column(index.index_id, field)
+            for field in index_type(index.type).fields(index)
         ]
     return pa.table({name: files.column(name) for name in names})
 
@@ -258,49 +243,6 @@ def _digest(state: StoredState) -> bytes:
         state.segments,
     )
     return hashlib.sha256(repr(facts).encode()).hexdigest().encode()
-
-
-class _Below:
-    """A folder of an object store as an object store."""
-
-    def __init__(self, store: ObjectStore, prefix: str) -> None:
-        self._store = store
-        self._prefix = prefix
-
-    @property
-    def uri(self) -> str:
-        return f"{self._store.uri}{self._prefix}"
-
-    def put_if_absent(self, key: str, data: bytes) -> None:
-        self._store.put_if_absent(self._prefix + key, data)
-
-    def put(self, key: str, data: bytes) -> None:
-        self._store.put(self._prefix + key, data)
-
-    def get(self, key: str, limit: int | None = None) -> bytes:
-        return self._store.get(self._prefix + key, limit)
-
-    def get_range(self, key: str, start: int, length: int) -> bytes:
-        return self._store.get_range(self._prefix + key, start, length)
-
-    def head(self, key: str) -> ObjectInfo | None:
-        found = self._store.head(self._prefix + key)
-        return None if found is None else self._named(found)
-
-    def list(self, prefix: str) -> Iterator[ObjectInfo]:
-        return map(self._named, self._store.list(self._prefix + prefix))
-
-    def delete(self, keys: Iterable[str]) -> None:
-        self._store.delete(self._prefix + key for key in keys)
-
-    def move_if_absent(self, source: str, target: str) -> None:
-        self._store.move_if_absent(self._prefix + source, self._prefix + target)
-
-    def prune(self, prefix: str) -> None:
-        self._store.prune(self._prefix + prefix)
-
-    def _named(self, info: ObjectInfo) -> ObjectInfo:
-        return replace(info, key=info.key.removeprefix(self._prefix))
 
 
 XSKIPPER = XskipperForm()

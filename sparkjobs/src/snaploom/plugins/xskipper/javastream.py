@@ -228,7 +228,6 @@ _FILTER_UID = 0x83037740_76CEABF6 - (1 << 64)
 """Java's computed UID of the class in Spark 3.0."""
 _BITS_TYPE = "Lorg/apache/spark/util/sketch/BitArray;"
 _BLOCK = 1024
-"""Java fills blocks of so many bytes."""
 _SHORT_BLOCK_MOST = 255
 _HEADER = struct.Struct(">iii")
 _VERSION = 1
@@ -310,7 +309,6 @@ _PREFIX = b"".join([
     ),
     bytes([NULL]),
 ])  # fmt: skip
-"""Everything before the block data."""
 
 
 # Values of version 0: Java objects of the reference's metadata classes, with boxed values.

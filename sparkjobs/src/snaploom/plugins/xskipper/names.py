@@ -101,11 +101,6 @@ def _clash(name: str, other: str) -> IndexNotPossible:
 _COS = "cos"
 
 
-def object_name(path: str, modified: int) -> str:
-    """Name of a file, by its Hadoop path and time in milliseconds since 1970."""
-    return f"{bare_path(path)}#{modified}"
-
-
 def split_object_name(name: str) -> tuple[str, int] | None:
     """Path and modification time in ms; None for a name of another form."""
     path, mark, text = name.rpartition("#")

@@ -8,6 +8,7 @@ file (a refresh that was killed between two forms) are left out, too: it stays u
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -54,6 +55,8 @@ class StoredMetadata:
     """Unread parts with reasons, for people; no values in it."""
 
 
+_PART = re.compile(r"(?![_.])[^/]*")
+
 MOST_BYTES = 2 * 1024 * 1024 * 1024
 """Bytes of all part files of a store that is read."""
 
@@ -61,14 +64,14 @@ MOST_PARTS = 100_000
 """Part files of a store: the reference writes one for 50,000 files."""
 
 
-def part_keys(store: ObjectStore) -> list[str]:
-    """Keys of the part files, in order; hidden files and folders are none."""
-    keys = (info.key for info in store.list("") if info.is_plain)
-    parts = (key for key in keys if "/" not in key and not key.startswith(("_", ".")))
+def part_keys(store: ObjectStore, folder: str = "") -> list[str]:
+    """Keys of the part files below a prefix, in order; hidden files and folders are none."""
+    keys = (info.key for info in store.list(folder) if info.is_plain)
+    parts = (key for key in keys if _PART.fullmatch(key, len(folder)))
     found = sorted(islice(parts, MOST_PARTS + 1))
     if len(found) > MOST_PARTS:
         raise IndexUnreadable(
-            f"{store.uri} is no metadata store",
+            f"{store.uri}{folder} is no metadata store",
             found=f"more than {MOST_PARTS:,} files",
             expected="a folder with a few Parquet files in it",
             hint="check the location",
@@ -76,7 +79,9 @@ def part_keys(store: ObjectStore) -> list[str]:
     return found
 
 
-def read_directory(store: ObjectStore, keys: ParquetKeys | None) -> StoredMetadata:
+def read_directory(
+    store: ObjectStore, keys: ParquetKeys | None, folder: str = ""
+) -> StoredMetadata:
     """Read a whole store.
 
     Raises:
@@ -86,13 +91,13 @@ def read_directory(store: ObjectStore, keys: ParquetKeys | None) -> StoredMetada
     """
     parts: list[StoredMetadata] = []
     room = MOST_BYTES
-    for key in part_keys(store):
+    for key in part_keys(store, folder):
         data = _content(store, key, room)
         room -= len(data)
         parts.append(read_part(data, f"{store.uri}{key}", keys))
     if not parts:
         raise IndexNotFound(
-            f"there is no metadata store at {store.uri}",
+            f"there is no metadata store at {store.uri}{folder}",
             expected="a folder with Parquet files in it",
             hint="name the folder of one table, not the base path of several",
         )

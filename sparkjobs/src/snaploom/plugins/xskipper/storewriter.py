@@ -12,20 +12,7 @@ import pyarrow.parquet as pq
 
 from snaploom.errors import IndexUnreadable, KeyUnavailable, ObjectTooLarge
 from snaploom.files.objectstore import ObjectStore
-from snaploom.plugins.xskipper.columns import (
-    FILTER,
-    KNOWN,
-    MAXIMUM,
-    MINIMUM,
-    MODIFIED,
-    PATH,
-    PRESENT,
-    SET,
-    partition_column,
-    row_column,
-    store_type,
-    to_store,
-)
+from snaploom.plugins.xskipper import columns
 from snaploom.plugins.xskipper.javastream import write_bloom
 from snaploom.plugins.xskipper.layout import (
     BLOOM,
@@ -77,7 +64,25 @@ def write_part(
         StreamInvalid: a bloom is no filter of version 1.
     """
     sink = io.BytesIO()
-    table = _table(rows, layout)
+    modified = rows[columns.MODIFIED].cast(pa.large_string())
+    names = pc.binary_join_element_wise(
+        rows[columns.PATH], modified, pa.scalar("#", pa.large_string())
+    )
+    fields = [pa.field(OBJECT_NAME, pa.large_string(), nullable=False)]
+    arrays = [names]
+    for position, (name, data_type) in enumerate(layout.partitions):
+        values = _column(rows, columns.partition_column(position))
+        fields.append(pa.field(virtual_name(name), columns.store_type(data_type)))
+        arrays.append(columns.to_store(values, data_type))
+    for position, index in enumerate(layout.indexes):
+        stored = _stored(rows, position, index)
+        fields.append(pa.field(index.column, stored.type))
+        arrays.append(stored)
+    footer = {
+        ROW_METADATA: dump_schema(write_layout(layout)).encode(),
+        SPARK_VERSION: CALENDAR_VERSION,
+    }
+    table = pa.table(arrays, schema=pa.schema(fields, metadata=footer))
     with pq.ParquetWriter(
         sink,
         table.schema.remove_metadata(),
@@ -104,34 +109,14 @@ def _repeated(layout: Layout) -> list[str]:
 
 def _complete(rows: pa.Table, position: int, index: StoredIndex) -> pa.Array:
     def part(name: str) -> pa.ChunkedArray:
-        return rows[row_column(position, name)]
+        return rows[columns.row_column(position, name)]
 
-    parts = [SET] if index.name == VALUE_LIST else [MINIMUM, MAXIMUM]
-    whole = pc.invert(part(PRESENT))
+    parts = [columns.SET] if index.name == VALUE_LIST else [columns.MINIMUM, columns.MAXIMUM]
+    whole = pc.invert(part(columns.PRESENT))
     held = part(parts[0]).is_valid()
     for name in parts[1:]:
         held = pc.and_(held, part(name).is_valid())
-    return pc.and_(part(KNOWN), pc.or_(whole, held)).combine_chunks()
-
-
-def _table(rows: pa.Table, layout: Layout) -> pa.Table:
-    modified = rows[MODIFIED].cast(pa.large_string())
-    names = pc.binary_join_element_wise(rows[PATH], modified, pa.scalar("#", pa.large_string()))
-    fields = [pa.field(OBJECT_NAME, pa.large_string(), nullable=False)]
-    arrays = [names]
-    for position, (name, data_type) in enumerate(layout.partitions):
-        values = _column(rows, partition_column(position))
-        fields.append(pa.field(virtual_name(name), store_type(data_type)))
-        arrays.append(to_store(values, data_type))
-    for position, index in enumerate(layout.indexes):
-        stored = _stored(rows, position, index)
-        fields.append(pa.field(index.column, stored.type))
-        arrays.append(stored)
-    footer = {
-        ROW_METADATA: dump_schema(write_layout(layout)).encode(),
-        SPARK_VERSION: CALENDAR_VERSION,
-    }
-    return pa.table(arrays, schema=pa.schema(fields, metadata=footer))
+    return pc.and_(part(columns.KNOWN), pc.or_(whole, held)).combine_chunks()
 
 
 def _column(rows: pa.Table, name: str) -> pa.Array:
@@ -141,17 +126,17 @@ def _column(rows: pa.Table, name: str) -> pa.Array:
 
 def _stored(rows: pa.Table, position: int, index: StoredIndex) -> pa.Array:
     def part(name: str) -> pa.Array:
-        return _column(rows, row_column(position, name))
+        return _column(rows, columns.row_column(position, name))
 
     data_type = index.data_type or ""
     if index.name == BLOOM:
-        filters = part(FILTER).to_pylist()
+        filters = part(columns.FILTER).to_pylist()
         return pa.array([each and write_bloom(each) for each in filters], pa.large_binary())
-    absent = pc.invert(part(PRESENT))
+    absent = pc.invert(part(columns.PRESENT))
     if index.name == VALUE_LIST:
         # A file without a value has a NULL, never an empty list.
-        sets = pc.if_else(absent, None, part(SET))
-        values = to_store(pc.list_flatten(sets), data_type)
+        sets = pc.if_else(absent, None, part(columns.SET))
+        values = columns.to_store(pc.list_flatten(sets), data_type)
         lengths = pc.fill_null(pc.list_value_length(sets), 0).cast(pa.int64())
         offsets = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(lengths)])
         return pa.LargeListArray.from_arrays(
@@ -160,7 +145,9 @@ def _stored(rows: pa.Table, position: int, index: StoredIndex) -> pa.Array:
             type=pa.large_list(pa.field("element", values.type)),
             mask=sets.is_null(),
         )
-    bounds = [to_store(part(name), data_type) for name in (MINIMUM, MAXIMUM)]
+    bounds = [
+        columns.to_store(part(name), data_type) for name in (columns.MINIMUM, columns.MAXIMUM)
+    ]
     return pa.StructArray.from_arrays(
         bounds,
         fields=[pa.field("min", bounds[0].type), pa.field("max", bounds[1].type)],
@@ -175,11 +162,14 @@ PART_ROWS = 50_000
 
 
 class XskipperDirectory:
-    """One store."""
+    """One store, below a key prefix that is empty or ends in `/`."""
 
-    def __init__(self, store: ObjectStore, keys: ParquetKeys | None = None) -> None:
+    def __init__(
+        self, store: ObjectStore, keys: ParquetKeys | None = None, folder: str = ""
+    ) -> None:
         self._store = store
         self._keys = keys
+        self._folder = folder
 
     def read(self) -> StoredMetadata:
         """Read the whole store.
@@ -189,7 +179,7 @@ class XskipperDirectory:
             IndexUnreadable: it is damaged, corrupt, or of a newer version.
             KeyUnavailable: it is encrypted, and a key is unavailable.
         """
-        return read_directory(self._store, self._keys)
+        return read_directory(self._store, self._keys, self._folder)
 
     def write(self, pieces: Iterable[pa.Table], definition: SkippingDefinition) -> Written:
         """Replace the store by rows in version 4; `check_exportable` accepts the definition.
@@ -217,16 +207,17 @@ class XskipperDirectory:
 
     def remove(self) -> None:
         """Delete every part file."""
-        self._store.delete(part_keys(self._store))
+        self._store.delete(part_keys(self._store, self._folder))
 
     def _replace(self, encoded: list[bytes], layout: Layout) -> None:
-        old = part_keys(self._store)
+        old = part_keys(self._store, self._folder)
         is_alike = all(self._same_columns(key, layout) for key in old)
         if not is_alike:
             self._store.delete(old)
         token = secrets.token_hex(16)
         for number, data in enumerate(encoded):
-            self._store.put_if_absent(f"part-{number:05d}-{token}-c000.snappy.parquet", data)
+            name = f"part-{number:05d}-{token}-c000.snappy.parquet"
+            self._store.put_if_absent(self._folder + name, data)
         if is_alike:
             self._store.delete(old)
 

@@ -9,13 +9,7 @@ from enum import StrEnum
 
 from pydantic import JsonValue
 
-from snaploom.errors import (
-    IndexNotFound,
-    IndexNotPossible,
-    IndexUnreadable,
-    SnaploomError,
-    TargetNotIndexable,
-)
+from snaploom import errors
 from snaploom.files.stores import StoreOpener
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.datasource import DataSource
@@ -31,16 +25,8 @@ from snaploom.skipping.core.definition import SkippingDefinition
 from snaploom.skipping.formats.parquetfiles import SETTING, ParquetKeys, open_keys
 from snaploom.skipping.lifecycle.declaration import Declaration
 from snaploom.skipping.lifecycle.description import Description, is_there
+from snaploom.skipping.statements import syntax
 from snaploom.skipping.statements.parser import parse_subject
-from snaploom.skipping.statements.syntax import (
-    PathName,
-    Properties,
-    StorePlace,
-    Subject,
-    TableName,
-    declaration_of_resource,
-    place_of_store,
-)
 from snaploom.skipping.stores.catalog import IndexBase, open_base
 from snaploom.skipping.stores.port import IndexStore
 from snaploom.sources.registry import declared
@@ -73,10 +59,10 @@ class IndexAction(StrEnum):
 class IndexedPlace:
     """Indexed files, and the place of their index."""
 
-    subject: Subject
-    store: StorePlace
+    subject: syntax.Subject
+    store: syntax.StorePlace
     declaration: Declaration | None = None
-    settings: Properties = ()
+    settings: syntax.Properties = ()
     """Settings of the Spark session, which win over those of `run`."""
     run: RunSettings = field(default_factory=RunSettings)
     """How jobs run, from a resource."""
@@ -148,7 +134,7 @@ def find_index(place: IndexedPlace, others: StoreOpener | None = None) -> IndexS
         IndexNotPossible: the name stands for several tables.
     """
     base = open_base(place.store.location, keys_of(place), others)
-    if isinstance(place.subject, PathName):
+    if isinstance(place.subject, syntax.PathName):
         store = base.index(hadoop_path(place.subject.path))
         if is_there(store):
             return store
@@ -156,7 +142,7 @@ def find_index(place: IndexedPlace, others: StoreOpener | None = None) -> IndexS
         stores = _of_table(base, place.subject)
         if stores:
             return stores[0]
-    raise IndexNotFound(
+    raise errors.IndexNotFound(
         "there is no skipping index",
         found=f"nothing about {place.subject.label} in {base.uri}",
         hint="create it, or name another location; `snaploom index list` shows what is there",
@@ -182,11 +168,11 @@ def _definition(store: IndexStore) -> SkippingDefinition | None:
     """The declaration; None where it is damaged, which may well be about another table."""
     try:
         return store.read().definition
-    except IndexUnreadable:
+    except errors.IndexUnreadable:
         return None
 
 
-def _of_table(base: IndexBase, name: TableName) -> list[IndexStore]:
+def _of_table(base: IndexBase, name: syntax.TableName) -> list[IndexStore]:
     wanted = [part.casefold() for part in name.parts]
     found = {}
     for store in base.indexes():
@@ -195,7 +181,7 @@ def _of_table(base: IndexBase, name: TableName) -> list[IndexStore]:
         if table.casefold().split(".")[-len(wanted) :] == wanted:
             found[table] = store
     if len(found) > 1:
-        raise IndexNotPossible(
+        raise errors.IndexNotPossible(
             "several indexed tables have this name",
             found=", ".join(sorted(found)),
             expected="one of them",
@@ -215,7 +201,7 @@ def index_names(declarations: Declarations) -> tuple[str, ...]:
 
 
 def place_of_resource(
-    declarations: Declarations, name: str, settings: Properties = ()
+    declarations: Declarations, name: str, settings: syntax.Properties = ()
 ) -> IndexedPlace:
     """Files and place of a SkippingIndex.
 
@@ -229,7 +215,7 @@ def place_of_resource(
 
 
 def place_of_bundle(
-    bundle: Bundle, settings: Properties = (), allow: Allowances = NO_ALLOWANCES
+    bundle: Bundle, settings: syntax.Properties = (), allow: Allowances = NO_ALLOWANCES
 ) -> IndexedPlace:
     """Files and place of the SkippingIndex of a Bundle.
 
@@ -239,8 +225,8 @@ def place_of_bundle(
     index = bundle.index
     return IndexedPlace(
         subject=_subject(index, bundle),
-        store=place_of_store(index),
-        declaration=declaration_of_resource(index),
+        store=syntax.place_of_store(index),
+        declaration=syntax.declaration_of_resource(index),
         settings=settings,
         run=index.spec.run,
         allow=allow,
@@ -266,16 +252,18 @@ def places_on_publish(
     for name in indexes_on_publish(declarations, output):
         try:
             places.append(place_of_resource(declarations, name))
-        except SnaploomError as error:
+        except errors.SnaploomError as error:
             warn(f"SkippingIndex/{name} will not be refreshed: {error.message}")
     return tuple(places)
 
 
-def _subject(index: SkippingIndex, bundle: Bundle) -> Subject:
+def _subject(index: SkippingIndex, bundle: Bundle) -> syntax.Subject:
     target = index.spec.target
     if target.path is not None:
         path = target.path
-        return PathName(path.format, path.uri.rstrip("/") or "/", _pairs(path.options.items()))
+        return syntax.PathName(
+            path.format, path.uri.rstrip("/") or "/", _pairs(path.options.items())
+        )
     if target.table is not None:
         return parse_subject(target.table.name)
     if target.data_source is not None:
@@ -283,7 +271,7 @@ def _subject(index: SkippingIndex, bundle: Bundle) -> Subject:
     return published_files(bundle.target_output)
 
 
-def published_files(output: OutputDataset) -> PathName:
+def published_files(output: OutputDataset) -> syntax.PathName:
     """The published files of an output.
 
     Files that are staged hide from Spark behind a dot; those of crashed runs are indexed in vain.
@@ -291,13 +279,13 @@ def published_files(output: OutputDataset) -> PathName:
     folder = output.spec.output_folder
     uri = f"{folder.folder_uri.rstrip('/')}/{layout.DATA.rstrip('/')}"
     options = READ_OPTIONS[folder.data_format]
-    return PathName(FORMAT_NAMES[folder.data_format], uri, _pairs(options.items()))
+    return syntax.PathName(FORMAT_NAMES[folder.data_format], uri, _pairs(options.items()))
 
 
-def _of_source(index: SkippingIndex, source: DataSource) -> PathName:
+def _of_source(index: SkippingIndex, source: DataSource) -> syntax.PathName:
     files = declared(source).files
     if files is None:
-        raise TargetNotIndexable(
+        raise errors.TargetNotIndexable(
             "only files can be indexed, and this source has none of its own",
             resource=index.identity,
             path="spec.target.dataSource",
@@ -307,7 +295,7 @@ def _of_source(index: SkippingIndex, source: DataSource) -> PathName:
         )
     folders = {_fixed(glob) for glob in files.source_uri_globs}
     if len(folders) > 1:
-        raise TargetNotIndexable(
+        raise errors.TargetNotIndexable(
             "the files of this source begin in several folders",
             resource=index.identity,
             path="spec.target.dataSource",
@@ -316,7 +304,7 @@ def _of_source(index: SkippingIndex, source: DataSource) -> PathName:
             hint="declare one index for each, with target.path",
         )
     folder = folders.pop()
-    return PathName(files.format, folder, _pairs(files.format_options.items()))
+    return syntax.PathName(files.format, folder, _pairs(files.format_options.items()))
 
 
 def _fixed(glob: str) -> str:
@@ -327,5 +315,5 @@ def _fixed(glob: str) -> str:
     return glob[: glob.rfind("/", 0, wildcard.start())] or "/"
 
 
-def _pairs(items: Iterable[tuple[str, str]]) -> Properties:
+def _pairs(items: Iterable[tuple[str, str]]) -> syntax.Properties:
     return tuple(sorted(items))

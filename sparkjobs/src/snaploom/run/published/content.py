@@ -92,7 +92,6 @@ class _Checker:
         self._root_key = root_key
 
     def faults(self, record: SnapshotRecord) -> Iterator[Fault]:
-        """Faults of a snapshot; one that cannot be read is looked at file by file."""
         try:
             schema = struct_from(read_schema(self._store, record.schema_hash))
         except (SourceSchemaInvalid, StorageError) as error:

@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from snaploom.errors import (
-    CheckFailed,
-    HistoryIncompatible,
-    Interrupted,
-    LeaseNotObtained,
-    PublicationError,
-    RowsMultiplied,
-    SnaploomError,
-    SnapshotMissing,
-    SourceError,
-    StorageError,
-)
+from snaploom import errors
 from snaploom.models.common import EpochNanos, format_instant
 from snaploom.models.datasource import DataSource
 from snaploom.models.findings import Finding, InvalidDeclarations
@@ -92,7 +81,6 @@ class Observations:
         return _seen(source.name, listing, None if schema is None else schema[1])
 
     def _below(self, source: DataSource) -> SeenSource | None:
-        """The source whose snapshots this one has."""
         listing = self._listings.get(source.name)
         below = declared(source).snapshots_of
         return None if below is None or listing is None else _seen(below, listing, None)
@@ -151,8 +139,8 @@ class RunRecord:
         self._published: list[SnapshotReport] = []
         self._skipped: list[Unpublished] = []
         self._failed: list[Unpublished] = []
-        self._stopped_by: SnaploomError | None = None
-        self._cause: type[SnaploomError] | None = None
+        self._stopped_by: errors.SnaploomError | None = None
+        self._cause: type[errors.SnaploomError] | None = None
         self.registered: RegisteredTable | None = None
         """The catalog table, once it is up to date."""
         self.collected: CollectedFiles | None = None
@@ -216,7 +204,7 @@ class RunRecord:
         planned: PlannedSnapshot,
         reason: SnapshotReason,
         message: str,
-        cause: type[SnaploomError],
+        cause: type[errors.SnaploomError],
         *,
         resource: str = "",
         path: str = "",
@@ -230,15 +218,15 @@ class RunRecord:
     def give_up(
         self,
         remaining: Sequence[PlannedSnapshot],
-        error: SnaploomError,
+        error: errors.SnaploomError,
         reason: SnapshotReason | None = None,
     ) -> None:
         """The first of the remaining snapshots failed, or the run is to end; the rest is left.
 
         `remaining` are the snapshots that were due and are not done, the failed one first.
         """
-        if isinstance(error, Interrupted | LeaseNotObtained):
-            is_interrupted = isinstance(error, Interrupted)
+        if isinstance(error, errors.Interrupted | errors.LeaseNotObtained):
+            is_interrupted = isinstance(error, errors.Interrupted)
             left = SnapshotReason.INTERRUPTED if is_interrupted else SnapshotReason.LEASE_HELD
             self.stop(error)
             for planned in remaining:
@@ -255,7 +243,7 @@ class RunRecord:
         for planned in remaining[1:]:
             self.leave_out(planned, SnapshotReason.EARLIER_FAILURE, f"after: {error.message}")
 
-    def stop(self, error: SnaploomError) -> None:
+    def stop(self, error: errors.SnaploomError) -> None:
         """The run ends early, for a reason that is not one snapshot's."""
         self._stopped_by = error
         self._cause = type(error)
@@ -313,7 +301,7 @@ class RunRecord:
         )
 
     def _phase(self) -> RunPhase:
-        if isinstance(self._stopped_by, Interrupted):
+        if isinstance(self._stopped_by, errors.Interrupted):
             return RunPhase.INTERRUPTED
         return RunPhase.FAILED if self._stopped_by or self._failed else RunPhase.SUCCEEDED
 
@@ -345,18 +333,18 @@ def _unpublished(
     )
 
 
-_REASONS: tuple[tuple[type[SnaploomError], SnapshotReason], ...] = (
-    (RowsMultiplied, SnapshotReason.ROWS_MULTIPLIED),
-    (HistoryIncompatible, SnapshotReason.HISTORY_INCOMPATIBLE),
-    (SnapshotMissing, SnapshotReason.SNAPSHOT_MISSING),
-    (CheckFailed, SnapshotReason.CHECK_FAILED),
-    (SourceError, SnapshotReason.SOURCE_FAILED),
-    (PublicationError, SnapshotReason.PUBLICATION_FAILED),
-    (StorageError, SnapshotReason.PUBLICATION_FAILED),
+_REASONS: tuple[tuple[type[errors.SnaploomError], SnapshotReason], ...] = (
+    (errors.RowsMultiplied, SnapshotReason.ROWS_MULTIPLIED),
+    (errors.HistoryIncompatible, SnapshotReason.HISTORY_INCOMPATIBLE),
+    (errors.SnapshotMissing, SnapshotReason.SNAPSHOT_MISSING),
+    (errors.CheckFailed, SnapshotReason.CHECK_FAILED),
+    (errors.SourceError, SnapshotReason.SOURCE_FAILED),
+    (errors.PublicationError, SnapshotReason.PUBLICATION_FAILED),
+    (errors.StorageError, SnapshotReason.PUBLICATION_FAILED),
 )
 
 
-def reason_of(error: SnaploomError) -> SnapshotReason:
+def reason_of(error: errors.SnaploomError) -> SnapshotReason:
     """Why a snapshot failed, in the Report's words."""
     return next(
         (reason for kind, reason in _REASONS if isinstance(error, kind)), SnapshotReason.FAILED

@@ -72,7 +72,15 @@ def _size(document: JsonValue) -> int:
 
 def _reductions(document: Object, left_out: dict[str, str]) -> Iterator[None]:
     """Leave out more and more; each step halves something, so that there are few."""
-    yield from _without_details(document, left_out)
+    snapshots = [cast(Object, snapshot) for snapshot in _list(document, "snapshots")]
+    done = 0
+    while done < len(snapshots):
+        upto = done + max(1, (len(snapshots) - done) // 2)
+        for snapshot in snapshots[done:upto]:
+            snapshot.update({name: [] for name in _DETAILS})
+        done = upto
+        left_out["details"] = f"snapshots: details of the oldest {done} of {len(snapshots)}"
+        yield
     lengths = {name: len(_list(document, name)) for name in _LISTS}
     sizes = {name: _size(_list(document, name)) for name in _LISTS if lengths[name]}
     while sizes:
@@ -93,18 +101,6 @@ def _reductions(document: Object, left_out: dict[str, str]) -> Iterator[None]:
     document["message"] = str(document["message"])[:SHORTENED_MESSAGE]
     left_out["message"] = f"message: all but {SHORTENED_MESSAGE} characters"
     yield
-
-
-def _without_details(document: Object, left_out: dict[str, str]) -> Iterator[None]:
-    snapshots = [cast(Object, snapshot) for snapshot in _list(document, "snapshots")]
-    done = 0
-    while done < len(snapshots):
-        upto = done + max(1, (len(snapshots) - done) // 2)
-        for snapshot in snapshots[done:upto]:
-            snapshot.update({name: [] for name in _DETAILS})
-        done = upto
-        left_out["details"] = f"snapshots: details of the oldest {done} of {len(snapshots)}"
-        yield
 
 
 def _list(document: Object, name: str) -> list[JsonValue]:
@@ -231,7 +227,10 @@ class ReportWriter:
             try:
                 self._sink.write(report)
             except ReportNotWritten as error:
-                self._log_failure(error)
+                text = str(error)
+                if text != self._logged:
+                    self._logged = text
+                    self._log(f"warning {text}")
                 if not error.retryable:
                     return
                 doubled = max(self._patience.first_pause, 2 * pause)
@@ -252,9 +251,3 @@ class ReportWriter:
                 self._changed.wait(left)
             self._changed.wait_for(lambda: self._is_ending or self._newest != self._written)
             return None if self._newest == self._written else self._newest
-
-    def _log_failure(self, error: ReportNotWritten) -> None:
-        text = str(error)
-        if text != self._logged:
-            self._logged = text
-            self._log(f"warning {text}")

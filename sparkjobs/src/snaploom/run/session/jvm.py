@@ -20,16 +20,7 @@ from pyspark.java_gateway import launch_gateway
 from snaploom.errors import SnaploomError
 from snaploom.localfiles import private_folder
 from snaploom.policy.variables import DEBUG_VARIABLE
-from snaploom.run.session.classarchive import (
-    CLASS_PATH,
-    DEFAULT_JAVA,
-    JARS,
-    JAVA_SETTINGS,
-    JAVA_VARIABLES,
-    archive_options,
-    options_of_small_work,
-    spark_home,
-)
+from snaploom.run.session import classarchive
 
 # The memory limit of this process's container, and the processes that the kernel killed for it.
 
@@ -102,12 +93,12 @@ def start_context(name: str, settings: Mapping[str, str], *, is_small: bool = Fa
         temporary = _temporary_files(settings)
     options = (
         temporary,
-        settings.get(DEFAULT_JAVA, ""),
-        options_of_small_work(home, settings) if is_small else "",
-        archive_options(home, settings),
+        settings.get(classarchive.DEFAULT_JAVA, ""),
+        classarchive.options_of_small_work(home, settings) if is_small else "",
+        classarchive.archive_options(home, settings),
     )
     if any(options):
-        conf.set(DEFAULT_JAVA, " ".join(filter(None, options)))
+        conf.set(classarchive.DEFAULT_JAVA, " ".join(filter(None, options)))
     if os.environ.get(DEBUG_VARIABLE):
         gateway = SparkContext._gateway or launched(conf)
         SparkContext(conf=conf, gateway=gateway).setLogLevel("WARN")
@@ -133,7 +124,7 @@ def launched(conf: SparkConf, printed: IO[str] | IO[bytes] | None = None) -> Jav
     Raises:
         PySparkException, OSError: it does not start.
     """
-    for name, separator in ((JARS, ","), (CLASS_PATH, os.pathsep)):
+    for name, separator in ((classarchive.JARS, ","), (classarchive.CLASS_PATH, os.pathsep)):
         if conf.get(name, ""):
             conf.set(name, _absolute(conf.get(name, ""), separator))
     if conf.get(_LOCAL_FOLDERS, ""):
@@ -153,7 +144,6 @@ def launched(conf: SparkConf, printed: IO[str] | IO[bytes] | None = None) -> Jav
 
 
 def _private(folders: str) -> str:
-    """Private folders in folders for blocks of rows that somebody has chosen."""
     return ",".join(str(private_folder(each.strip())) for each in folders.split(",") if each)
 
 
@@ -180,7 +170,7 @@ def _variables(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def _home() -> Path:
-    found = spark_home(os.environ)
+    found = classarchive.spark_home(os.environ)
     if found is None:
         raise _not_started("no Spark beside this Python")
     return found
@@ -188,8 +178,8 @@ def _home() -> Path:
 
 def _temporary_files(settings: Mapping[str, str]) -> str:
     """The option that has Java write temporary files where only this user can read them."""
-    texts = [settings.get(name, "") for name in JAVA_SETTINGS]
-    texts += [os.environ.get(name, "") for name in JAVA_VARIABLES]
+    texts = [settings.get(name, "") for name in classarchive.JAVA_SETTINGS]
+    texts += [os.environ.get(name, "") for name in classarchive.JAVA_VARIABLES]
     if any(_TEMPORARY in text for text in texts):
         return ""
     folder = str(private_folder()).replace("\\", "\\\\").replace('"', '\\"')

@@ -152,7 +152,6 @@ class SnapshotsAhead:
             remove_staged(self._folder.store, self._run.writer, self._staging.pop())
 
     def _members(self, first: PlannedSnapshot, inputs: SnapshotInputs) -> list[_Member]:
-        """A snapshot and those after it that one job can weave with it."""
         members = [_Member(first, inputs)]
         most = self._most(members[0])
         if most == 1:
@@ -280,7 +279,6 @@ class SnapshotsAhead:
 
 
 def _others(planned: PlannedSnapshot) -> tuple[tuple[str, EpochNanos], ...]:
-    """Field name and time of each source but the root."""
     return tuple(sorted(one for one in planned.sources if one[0] != ROOT_FIELD))
 
 

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from snaploom.engine.keys import components
 from snaploom.engine.write import count_written, read_files, under_schema, write_frame
 from snaploom.errors import IndexNotPossible, PublicationError
-from snaploom.files.objectstore import ObjectInfo, ObjectStore
+from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos
 from snaploom.models.outputdataset import DataCompression, OutputDataset
 from snaploom.output import layout
@@ -78,7 +78,8 @@ class Shaping:
         """
         if not self._is_wanted:
             return
-        woven = self._woven(uri)
+        listed = self._store.list(self._key(self.place(uri)))
+        woven = [info for info in listed if layout.is_data_file(info.key.rpartition("/")[2])]
         size = sum(info.size for info in woven)
         wanted = balanced(size, self._target)
         if not rows or (self._clustering is None and len(woven) == wanted):
@@ -122,10 +123,6 @@ class Shaping:
                 expected=error.expected,
                 hint=error.hint,
             ) from error
-
-    def _woven(self, uri: str) -> list[ObjectInfo]:
-        listed = self._store.list(self._key(self.place(uri)))
-        return [info for info in listed if layout.is_data_file(info.key.rpartition("/")[2])]
 
     def _key(self, uri: str) -> str:
         return uri.removeprefix(self._store.uri)
@@ -201,7 +198,6 @@ class ValuelessColumns:
 
 
 def _below(place: spark.DataType | None, name: str) -> spark.DataType | None:
-    """The type of a field of a struct, or of the structs in a list."""
     within = place.elementType if isinstance(place, spark.ArrayType) else place
     if not isinstance(within, spark.StructType):
         return None

@@ -235,7 +235,6 @@ class Sharing:
 
 
 def _newest_visit(prepared: Prepared) -> list[Visit]:
-    """Sources of the newest published snapshot; empty when nothing is published."""
     state = prepared.state
     return [
         {source.field_name: parse_instant(source.time) for source in record.sources}
@@ -246,7 +245,6 @@ def _newest_visit(prepared: Prepared) -> list[Visit]:
 def _names_after(
     due: Sequence[PlannedSnapshot], kept: Sequence[Mapping[int, int]]
 ) -> Mapping[EpochNanos, frozenset[int]]:
-    """By snapshot, what those that are woven after it share."""
     later: frozenset[int] = frozenset()
     found: dict[EpochNanos, frozenset[int]] = {}
     for planned, names in zip(reversed(due), reversed(kept), strict=True):

@@ -231,7 +231,6 @@ def _record_outcome(
     woven: WovenSnapshot,
     coming: Sequence[EpochNanos],
 ) -> MissingField | None:
-    """Record how a snapshot ended; a missing field whose mode is ERROR is left to the caller."""
     record, outcome = run.record, woven.outcome
     if isinstance(outcome, MissingField):
         is_restated = run.job.options.selection.restated is not None

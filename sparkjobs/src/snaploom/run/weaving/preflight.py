@@ -181,7 +181,6 @@ def begin(
 
 
 def _record_unwoven(planned: PlannedRun, record: RunRecord) -> tuple[PlannedSnapshot, ...]:
-    """Record what is skipped, and what fails before anything is woven; the latter is returned."""
     snapshots = planned.plan.snapshots or ()
     for one in snapshots:
         if one.action is Action.SKIP:

@@ -9,16 +9,10 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from snaploom.engine import schemachecks
 from snaploom.engine.expectations import Expectations
 from snaploom.engine.fold import Weave
 from snaploom.engine.rowcounts import Weaving
-from snaploom.engine.schemachecks import (
-    MESSAGE_LENGTH,
-    MissingField,
-    SchemaOutcome,
-    check_schemas,
-    refuse_unwritable,
-)
 from snaploom.errors import CheckInvalid, HistoryIncompatible, SourceError
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
@@ -169,7 +163,7 @@ def _outcome(
     others = {one.field_name: one for one in bundle.output.spec.data_model.other_data_sources}
     relationships = {one.name: one for one in bundle.data_relationships}
     try:
-        outcome = check_schemas(tree, reading, others, relationships)
+        outcome = schemachecks.check_schemas(tree, reading, others, relationships)
         if outcome.stop is not None:
             return _stopped(planned, outcome.stop)
         # Reading begins with the comparison of declared types, also where no join needs a field.
@@ -188,21 +182,21 @@ def _reads(planned: PlannedSnapshot) -> Iterator[ReadSource]:
 
 
 def _exclusions(
-    tree: JoinTree, reading: Reading, outcome: SchemaOutcome
+    tree: JoinTree, reading: Reading, outcome: schemachecks.SchemaOutcome
 ) -> Iterator[ExcludedSource]:
     """Exclusions of a snapshot; unknown where they depend on a source without a known schema."""
     silent: set[str] = set()
     for node in tree.joins:
         if node.field_name not in reading or node.parent in silent:
             silent.add(node.field_name)
-    warned = {warning[:MESSAGE_LENGTH] for warning in outcome.warnings}
+    warned = {warning[: schemachecks.MESSAGE_LENGTH] for warning in outcome.warnings}
     for one in outcome.excluded:
         if one.reason is ExclusionReason.PARENT_EXCLUDED and one.field_name in silent:
             continue
         yield ExcludedSource(one.field_name, one.reason, one.message in warned, one.message)
 
 
-def _stopped(planned: PlannedSnapshot, stop: MissingField) -> PlannedSnapshot:
+def _stopped(planned: PlannedSnapshot, stop: schemachecks.MissingField) -> PlannedSnapshot:
     reason = SnapshotReason(stop.reason.value)
     if stop.mode.skips:
         return replace(_skipped(planned, reason, stop.message), warn=stop.mode.warns)
@@ -253,7 +247,7 @@ class OutputForecast:
             relationships = {one.name: one for one in self._bundle.data_relationships}
             woven = Weaving(Weave(self._tree, frames, relationships)).frame
             Expectations(output, woven)
-            refuse_unwritable(woven.schema, output.spec.output_folder.data_format)
+            schemachecks.refuse_unwritable(woven.schema, output.spec.output_folder.data_format)
             self._woven[key] = woven.schema.json()
         others = [one for one in self._schemas.items() if one[0] != time]
         refuse_conflicts(output, others, time, self._woven[key])

@@ -11,7 +11,7 @@ versions until `gc` has removed the old files, as all readers do that list folde
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from pyspark.sql import Row, SparkSession
@@ -68,16 +68,15 @@ class TableRegistration:
         """
         with translated(self._output.identity):
             versions = history.newest_side(state, self._documents)
-            self._make(self._schema(state, versions))
+            merged = history.merged_schema(state, self._documents, tuple(versions))
+            self._make(struct_from(merged).toNullable())
             wanted = {version.partition: version for version in versions}
             known = {row[0] for row in self._sql(f"SHOW PARTITIONS {self._table}")}
-            self._drop(sorted(known - wanted.keys()))
+            for some in _batches(sorted(known - wanted.keys())):
+                listed = ", ".join(f"PARTITION ({self._described(name)})" for name in some)
+                self._sql(f"ALTER TABLE {self._table} DROP IF EXISTS {listed}")
             self._add([wanted[name] for name in sorted(wanted.keys() - known)])
         return RegisteredTable(name=self._name, partitions=len(wanted), sequence=state.seq)
-
-    def _schema(self, state: FolderState, versions: Iterable[Version]) -> StructType:
-        merged = history.merged_schema(state, self._documents, tuple(versions))
-        return struct_from(merged).toNullable()
 
     def _make(self, schema: StructType) -> None:
         if self._spark.catalog.tableExists(self._table):
@@ -114,11 +113,6 @@ class TableRegistration:
             expected="no table of this name, or the one of this folder",
             hint="choose another name, or drop the table",
         )
-
-    def _drop(self, partitions: Sequence[str]) -> None:
-        for some in _batches(partitions):
-            listed = ", ".join(f"PARTITION ({self._described(name)})" for name in some)
-            self._sql(f"ALTER TABLE {self._table} DROP IF EXISTS {listed}")
 
     def _add(self, versions: Sequence[Version]) -> None:
         for some in _batches(versions):
@@ -165,7 +159,6 @@ def drop_registered(spark: SparkSession, output: OutputDataset, uri: str) -> Unr
 
 
 def _owner(spark: SparkSession, table: str) -> str:
-    """URI of the folder that a table was made for; empty where Snaploom did not make it."""
     listed = spark.sql(f"SHOW TBLPROPERTIES {table}").collect()
     return next((str(row[1]) for row in listed if row[0] == _OWNER), "")
 

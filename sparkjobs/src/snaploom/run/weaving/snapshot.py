@@ -15,6 +15,7 @@ from time import monotonic
 
 from pyspark.sql.types import StructType
 
+from snaploom.engine import rowcounts
 from snaploom.engine.expectations import (
     Expectations,
     check_warnings,
@@ -22,13 +23,6 @@ from snaploom.engine.expectations import (
     unmatched_warnings,
 )
 from snaploom.engine.fold import Weave
-from snaploom.engine.rowcounts import (
-    TASK_PATIENCE,
-    RowCounts,
-    Weaving,
-    await_tasks,
-    null_key_warnings,
-)
 from snaploom.engine.schemachecks import MissingField
 from snaploom.engine.subtrees import FoldedSubtree, sampled
 from snaploom.engine.write import count_written, read_files, write_frame
@@ -36,18 +30,11 @@ from snaploom.errors import SnaploomError, SourceChanged
 from snaploom.models.common import ROOT_FIELD, format_instant
 from snaploom.models.outputdataset import DataCompression
 from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot
+from snaploom.output import publication
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import Folder, Run
 from snaploom.output.layout import content_hash
 from snaploom.output.manifest import model_nodes
-from snaploom.output.publication import (
-    AlreadyPublished,
-    Published,
-    Revalidate,
-    SnapshotTarget,
-    WriteResult,
-    publish,
-)
 from snaploom.output.replacement import restate
 from snaploom.output.state import FolderState
 from snaploom.plan.plan import PlannedSnapshot
@@ -72,7 +59,7 @@ for so long is written to all the time."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written(WriteResult):
+class Written(publication.WriteResult):
     """The files of a snapshot in staging, with facts that its record does not keep."""
 
     notes: tuple[str, ...]
@@ -81,8 +68,8 @@ class Written(WriteResult):
 
 
 Publish = Callable[
-    [Folder, Run, SnapshotTarget, Callable[[str], Written], Revalidate],
-    Published[Written] | AlreadyPublished,
+    [Folder, Run, publication.SnapshotTarget, Callable[[str], Written], publication.Revalidate],
+    publication.Published[Written] | publication.AlreadyPublished,
 ]
 """Puts a woven snapshot into the folder: as a new one, or in place of one."""
 
@@ -91,7 +78,7 @@ Publish = Callable[
 class WovenSnapshot:
     """Result of weaving one snapshot."""
 
-    outcome: Published[Written] | AlreadyPublished | MissingField
+    outcome: publication.Published[Written] | publication.AlreadyPublished | MissingField
     """Its publication; or the field whose absence fails or skips the snapshot, before anything was
     written."""
     seconds: float = 0.0
@@ -119,7 +106,7 @@ class SnapshotWeaver:
             run, folder, sharing, () if is_ordered else due, self._inputs.inputs
         )
         self._publish: Publish = (
-            publish
+            publication.publish
             if options.selection.restated is None
             else partial(restate, reason=options.reason)
         )
@@ -152,20 +139,17 @@ class SnapshotWeaver:
                         raise
                     warnings.append(f"woven again: {changed.resource}: {changed.message}")
                     _log.info("%s: %s", name, changed)
-                    self._list_again()
+                    with self._reading:
+                        self._has_changed = True
+                        self._run.prepared.sources.list_again()
+                        self._sharing.forget()
+                        self._ahead.forget()
         seconds = monotonic() - started - turn.seconds + self._ahead.seconds(planned.time)
         return replace(woven, seconds=seconds, warnings=(*warnings, *woven.warnings))
 
     def close(self) -> None:
         """Remove what was woven for snapshots that had no turn."""
         self._ahead.forget()
-
-    def _list_again(self) -> None:
-        with self._reading:
-            self._has_changed = True
-            self._run.prepared.sources.list_again()
-            self._sharing.forget()
-            self._ahead.forget()
 
     def _look_again(self, inputs: SnapshotInputs, *, had_moment: bool = False) -> None:
         """Make sure that what a snapshot is woven from has not changed since it was listed."""
@@ -183,10 +167,12 @@ class SnapshotWeaver:
         had_moment = self._has_changed
         if had_moment:  # what changes all the time is found before it is woven once more
             self._look_again(inputs)
-        target = SnapshotTarget(planned.time, planned.partition, plan.hash, model_nodes(plan.tree))
+        target = publication.SnapshotTarget(
+            planned.time, planned.partition, plan.hash, model_nodes(plan.tree)
+        )
         write = partial(self._stage, planned, inputs, turn, had_moment)
         outcome = self._publish(self._folder, self._run.writer, target, write, self._contradictions)
-        if isinstance(outcome, AlreadyPublished):
+        if isinstance(outcome, publication.AlreadyPublished):
             return WovenSnapshot(outcome)
         self._history.store_merged(self._folder)
         self._sharing.leave(outcome.result.remembered)
@@ -200,7 +186,6 @@ class SnapshotWeaver:
         had_moment: bool,
         uri: str,
     ) -> Written:
-        """Write a snapshot below a URI, look at its sources again, and await its turn."""
         try:
             with translated():
                 written = self._write(planned, inputs, uri)
@@ -248,7 +233,7 @@ class SnapshotWeaver:
         ratios = {name: other.warn_null_key_ratio for name, other in self._others.items()}
         silent = {name for name, other in self._others.items() if other.warn_no_match is False}
         of_joins = (
-            *null_key_warnings(counts.joins, ratios),
+            *rowcounts.null_key_warnings(counts.joins, ratios),
             *low_match_warnings(self._run.output, counts.joins),
             *unmatched_warnings(weave, counts.joins, frozenset(silent)),
         )
@@ -294,11 +279,11 @@ class SnapshotWeaver:
         state: FolderState,
         compression: DataCompression,
         uri: str,
-    ) -> tuple[StructType, RowCounts, tuple[CheckResult, ...]]:
+    ) -> tuple[StructType, rowcounts.RowCounts, tuple[CheckResult, ...]]:
         spark, output = self._run.spark, self._run.output
         folder = output.spec.output_folder
         subtrees = self._sharing.subtrees(planned.time, weave, inputs.used)
-        weaving = Weaving(weave, self._join_planned, subtrees)
+        weaving = rowcounts.Weaving(weave, self._join_planned, subtrees)
         woven = weaving.frame.schema
         self._history.compare(output, state, planned.time, woven.json())
         try:
@@ -322,7 +307,7 @@ class SnapshotWeaver:
         except BaseException:
             weaving.drop()
             # Tasks outlive the job that failed; what they write must not come after the cleaning.
-            await_tasks(spark, TASK_PATIENCE)
+            rowcounts.await_tasks(spark, rowcounts.TASK_PATIENCE)
             raise
         return schema, counts, checks
 
@@ -333,8 +318,7 @@ class SnapshotWeaver:
         state: FolderState,
         compression: DataCompression,
         uri: str,
-    ) -> tuple[StructType, RowCounts, tuple[CheckResult, ...]]:
-        """Go on with a snapshot that was woven together with others."""
+    ) -> tuple[StructType, rowcounts.RowCounts, tuple[CheckResult, ...]]:
         self._history.compare(self._run.output, state, planned.time, ahead.woven_schema.json())
         shaping = self._shaping(compression, ahead.woven_schema)
         place = shaping.place(uri)

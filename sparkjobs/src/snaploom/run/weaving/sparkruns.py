@@ -14,20 +14,14 @@ from snaploom.models.common import now
 from snaploom.models.report import Report
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.plan import followed
+from snaploom.run import runevents
 from snaploom.run.indexes.indexrequests import IndexedPlace
 from snaploom.run.indexes.jobs import follow_publication
 from snaploom.run.job import POOL, Job, JobGroup, run_in_group
 from snaploom.run.joblog import warnings_as_events
 from snaploom.run.runevents import (
     Begin,
-    EmitEvent,
-    Event,
-    OfOutput,
-    TasksDone,
-    Warned,
-    run_interruptibly,
     run_listeners,
-    signal_handlers,
 )
 from snaploom.run.session.providers import OpenedSession
 from snaploom.run.session.spark import configured, translated
@@ -90,7 +84,7 @@ def weave_in_session(
         warnings_as_events(emit),
         run_listeners(os.environ, emit, lambda: interruption.is_requested) as begin,
     ):
-        return run_interruptibly(work, interruption, watch.cancel, watch.tick)
+        return runevents.run_interruptibly(work, interruption, watch.cancel, watch.tick)
 
 
 def _weave_one(
@@ -104,9 +98,9 @@ def _weave_one(
     name, follower = bundle.output.name, begin(bundle)
     own = replace(job, group=JobGroup())
     if job.options.parallel > 1:
-        own = replace(own, emit=lambda event: job.emit(OfOutput(name, event)))
+        own = replace(own, emit=lambda event: job.emit(runevents.OfOutput(name, event)))
 
-    def emit(event: Event) -> None:
+    def emit(event: runevents.Event) -> None:
         own.emit(event)
         follower.take(event)
 
@@ -123,9 +117,7 @@ def _weave_one(
 
 
 class _Watch:
-    """The main thread's view of running work: progress and cancellation."""
-
-    def __init__(self, emit: EmitEvent, on_tick: Callable[[], None]) -> None:
+    def __init__(self, emit: runevents.EmitEvent, on_tick: Callable[[], None]) -> None:
         self._emit = emit
         self._on_tick = on_tick
         self._is_cancelled = False
@@ -147,7 +139,9 @@ class _Watch:
         if not self._is_cancelled:
             self._is_cancelled = True
             self._emit(
-                Warned("interrupted: stopping and cleaning up; interrupt again to leave at once")
+                runevents.Warned(
+                    "interrupted: stopping and cleaning up; interrupt again to leave at once"
+                )
             )
         for job in self._jobs:
             job.group.cancel()
@@ -156,7 +150,7 @@ class _Watch:
         for job in self._jobs:
             progress = job.group.progress()
             if progress.total:
-                job.emit(TasksDone(progress.done, progress.total))
+                job.emit(runevents.TasksDone(progress.done, progress.total))
         self._on_tick()
 
 
@@ -171,7 +165,7 @@ def plan_in_session(
         SnaploomError: what preflight finds, as `prepare` raises it.
         Interrupted: somebody pressed Ctrl-C.
     """
-    with signal_handlers() as interruption:
+    with runevents.signal_handlers() as interruption:
         job = Job(now=request.moment, clock=now, emit=lambda event: None, interruption=interruption)
 
         def work() -> PlannedRun:
@@ -189,10 +183,10 @@ def plan_in_session(
         return run_in_group(work, job.group, interruption)
 
 
-def _warn_of_other_settings(first: Bundle, other: Bundle, emit: EmitEvent) -> None:
+def _warn_of_other_settings(first: Bundle, other: Bundle, emit: runevents.EmitEvent) -> None:
     if configured(first.output.spec.run) != configured(other.output.spec.run):
         emit(
-            Warned(
+            runevents.Warned(
                 f"{other.output.name} is woven with the Spark settings of {first.output.name}, "
                 "since one session serves all; run it by itself to use its own"
             )

@@ -47,7 +47,16 @@ def is_hashable(data_type: str) -> bool:
 def xxhash64_of(values: pa.Array, data_type: str) -> pa.Array:
     """Spark's `xxhash64` (int64) of each value of a hashable type; NULL where it is NULL."""
     if is_text(data_type):
-        hashes = _of_bytes(values)
+        offsets, data = byte_buffers(values)
+        lengths = np.diff(offsets)
+        order = np.argsort(-lengths, kind="stable")
+        single = order[:_FEW][lengths[order[:_FEW]] > _LONG]
+        order = order[len(single) :]
+        hashes = np.empty(len(values), dtype=np.uint64)
+        hashes[order] = _of_sorted(data, offsets[:-1][order], lengths[order])
+        for row in single.tolist():
+            content = data[offsets[row] : offsets[row + 1]].tobytes()
+            hashes[row] = np.uint64(xxhash64(content, "binary") % 2**64)
     elif data_type in _HALVES:
         hashes = _avalanche(_with_half(_start(4), _bits(values, data_type)))
     else:
@@ -64,20 +73,6 @@ def _bits(values: pa.Array, data_type: str) -> UInt64s:
     keys = keys_of(values, data_type)
     bits = np.asarray(keys, dtype=np.int64).view(np.uint64)
     return bits & np.uint64(0xFFFF_FFFF) if data_type in _HALVES else bits
-
-
-def _of_bytes(items: pa.LargeBinaryArray) -> UInt64s:
-    offsets, data = byte_buffers(items)
-    lengths = np.diff(offsets)
-    order = np.argsort(-lengths, kind="stable")
-    single = order[:_FEW][lengths[order[:_FEW]] > _LONG]
-    order = order[len(single) :]
-    hashes = np.empty(len(items), dtype=np.uint64)
-    hashes[order] = _of_sorted(data, offsets[:-1][order], lengths[order])
-    for row in single.tolist():
-        content = data[offsets[row] : offsets[row + 1]].tobytes()
-        hashes[row] = np.uint64(xxhash64(content, "binary") % 2**64)
-    return hashes
 
 
 def _of_sorted(data: npt.NDArray[np.uint8], starts: Int64s, lengths: Int64s) -> UInt64s:

@@ -97,7 +97,21 @@ class BloomFilterIndex:
         check_parameters(definition, _PARAMETERS)
         false_positives(definition)
         _items(definition)
-        _check_items(definition)
+        text, data_type = definition.parameter(ITEMS, HASHES), definition.term.data_type
+        if text not in (HASHES, VALUES):
+            raise IndexNotPossible(
+                f"parameter {ITEMS} of {definition.label} is not possible",
+                found=text,
+                expected=f"{HASHES} or {VALUES}",
+                hint="choose a number in these bounds",
+            )
+        if text == VALUES and data_type not in (*INTEGER_BITS, "string", "binary"):
+            raise IndexNotPossible(
+                f"{definition.label} cannot hold values",
+                found=data_type,
+                expected="a column of integers or text",
+                hint=f"leave {ITEMS} out: hashes are of any type",
+            )
 
     def fields(self, definition: IndexDefinition) -> Mapping[str, pa.DataType]:
         """The filter in Spark's own serialised form."""
@@ -192,24 +206,6 @@ def false_positives(definition: IndexDefinition) -> float:
 
 def _puts_values(definition: IndexDefinition) -> bool:
     return definition.parameter(ITEMS, HASHES) == VALUES
-
-
-def _check_items(definition: IndexDefinition) -> None:
-    text, data_type = definition.parameter(ITEMS, HASHES), definition.term.data_type
-    if text not in (HASHES, VALUES):
-        raise IndexNotPossible(
-            f"parameter {ITEMS} of {definition.label} is not possible",
-            found=text,
-            expected=f"{HASHES} or {VALUES}",
-            hint="choose a number in these bounds",
-        )
-    if text == VALUES and data_type not in (*INTEGER_BITS, "string", "binary"):
-        raise IndexNotPossible(
-            f"{definition.label} cannot hold values",
-            found=data_type,
-            expected="a column of integers or text",
-            hint=f"leave {ITEMS} out: hashes are of any type",
-        )
 
 
 def _items(definition: IndexDefinition) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from snaploom.errors import IndexNotPossible
 from snaploom.skipping.core.definition import IndexDefinition
-from snaploom.skipping.core.terms import Term, arrow_type
+from snaploom.skipping.core.terms import arrow_type
 
 SUPPORTED = (
     "boolean, tinyint, smallint, int, bigint, float, double, decimal, date, timestamp, "
@@ -30,7 +30,14 @@ def check_terms(
             hint="declare one index for each column" if count == 1 else "name both columns",
         )
     for term in definition.terms:
-        _check_type(definition, term, types)
+        kept_as = arrow_type(term.data_type)
+        if kept_as is None or (types is not None and term.data_type.split("(")[0] not in types):
+            raise IndexNotPossible(
+                f"{definition.type} cannot be kept about {term.label} of type {term.data_type}",
+                found=term.data_type,
+                expected=SUPPORTED if types is None else ", ".join(sorted(types)),
+                hint="index an expression of a supported type over it, or one of its fields",
+            )
 
 
 def check_parameters(definition: IndexDefinition, names: Collection[str]) -> None:
@@ -58,14 +65,3 @@ def integer_parameter(
         expected=f"a whole number from {least} to {most}",
         hint=f"the default is {default}",
     )
-
-
-def _check_type(definition: IndexDefinition, term: Term, types: Collection[str] | None) -> None:
-    kept_as = arrow_type(term.data_type)
-    if kept_as is None or (types is not None and term.data_type.split("(")[0] not in types):
-        raise IndexNotPossible(
-            f"{definition.type} cannot be kept about {term.label} of type {term.data_type}",
-            found=term.data_type,
-            expected=SUPPORTED if types is None else ", ".join(sorted(types)),
-            hint="index an expression of a supported type over it, or one of its fields",
-        )

@@ -10,17 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from snaploom.skipping.core import predicates
 from snaploom.skipping.core.filetable import FileTable, Mask, field_column
-from snaploom.skipping.core.predicates import (
-    Comparison,
-    Contains,
-    EndsWith,
-    In,
-    Leaf,
-    Operator,
-    Residue,
-    StartsWith,
-)
 from snaploom.skipping.core.terms import Value
 from snaploom.skipping.core.valueorder import (
     Int64s,
@@ -155,22 +146,22 @@ def kept_lists(files: FileTable, index_id: str, field: str, data_type: str) -> K
 
 # Common parts of index types: kept columns as keys, and leaves decided on them.
 
-_NUMPY: dict[Operator, Callable[[Int64s, np.int64], Mask]] = {
-    Operator.EQ: np.equal,
-    Operator.NE: np.not_equal,
-    Operator.LT: np.less,
-    Operator.LE: np.less_equal,
-    Operator.GT: np.greater,
-    Operator.GE: np.greater_equal,
+_NUMPY: dict[predicates.Operator, Callable[[Int64s, np.int64], Mask]] = {
+    predicates.Operator.EQ: np.equal,
+    predicates.Operator.NE: np.not_equal,
+    predicates.Operator.LT: np.less,
+    predicates.Operator.LE: np.less_equal,
+    predicates.Operator.GT: np.greater,
+    predicates.Operator.GE: np.greater_equal,
 }
 
-_ARROW: dict[Operator, Callable[[pa.Array, pa.Scalar], pa.Array]] = {
-    Operator.EQ: pc.equal,
-    Operator.NE: pc.not_equal,
-    Operator.LT: pc.less,
-    Operator.LE: pc.less_equal,
-    Operator.GT: pc.greater,
-    Operator.GE: pc.greater_equal,
+_ARROW: dict[predicates.Operator, Callable[[pa.Array, pa.Scalar], pa.Array]] = {
+    predicates.Operator.EQ: pc.equal,
+    predicates.Operator.NE: pc.not_equal,
+    predicates.Operator.LT: pc.less,
+    predicates.Operator.LE: pc.less_equal,
+    predicates.Operator.GT: pc.greater,
+    predicates.Operator.GE: pc.greater_equal,
 }
 
 
@@ -194,33 +185,33 @@ def as_mask(values: pa.Array) -> Mask:
     return mask
 
 
-def compare(keys: Keys, operator: Operator, key: int | bytes) -> Mask:
+def compare(keys: Keys, operator: predicates.Operator, key: int | bytes) -> Mask:
     """For each key, whether `key op literal` holds."""
     if isinstance(keys, np.ndarray):
         return _NUMPY[operator](keys, np.int64(cast(int, key)))
     return as_mask(_ARROW[operator](keys, pa.scalar(key, pa.large_binary())))
 
 
-def holds(leaf: Leaf, keys: Keys, data_type: str) -> Mask | None:
+def holds(leaf: predicates.Leaf, keys: Keys, data_type: str) -> Mask | None:
     """For each value (its key), whether a leaf is TRUE; None for a leaf that concerns no values.
 
     Raises:
         ValueError: a literal is none of that type.
     """
     match leaf:
-        case Comparison(_, operator, value):
+        case predicates.Comparison(_, operator, value):
             return compare(keys, operator, key_of(value, data_type))
-        case In(_, values, is_negated):
+        case predicates.In(_, values, is_negated):
             found = _is_in(keys, values, data_type)
             return ~found if is_negated else found
-        case Residue() if isinstance(keys, np.ndarray):
+        case predicates.Residue() if isinstance(keys, np.ndarray):
             return _is_residue(keys, leaf)
-        case StartsWith(_, prefix, is_negated) if is_text(data_type):
+        case predicates.StartsWith(_, prefix, is_negated) if is_text(data_type):
             found = as_mask(pc.starts_with(keys, pattern=prefix))
             return ~found if is_negated else found
-        case EndsWith(_, suffix) if is_text(data_type):
+        case predicates.EndsWith(_, suffix) if is_text(data_type):
             return as_mask(pc.ends_with(keys, pattern=suffix))
-        case Contains(_, piece) if is_text(data_type):
+        case predicates.Contains(_, piece) if is_text(data_type):
             return as_mask(pc.match_substring(keys, pattern=piece))
         case _:
             return None
@@ -232,13 +223,13 @@ def successor(prefix: bytes) -> bytes | None:
     return shortened[:-1] + bytes([shortened[-1] + 1]) if shortened else None
 
 
-def past(keys: Int64s, leaf: Residue) -> Int64s:
+def past(keys: Int64s, leaf: predicates.Residue) -> Int64s:
     """Distance of each key from the last start of the leaf's residues."""
     distance: Int64s = np.mod(np.mod(keys, leaf.modulus) - leaf.first, leaf.modulus)
     return distance
 
 
-def _is_residue(keys: Int64s, leaf: Residue) -> Mask:
+def _is_residue(keys: Int64s, leaf: predicates.Residue) -> Mask:
     found = past(keys, leaf) < leaf.count
     if leaf.low is not None:
         found &= keys >= leaf.low

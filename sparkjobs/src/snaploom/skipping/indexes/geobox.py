@@ -12,15 +12,10 @@ from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.filetable import FileTable, Mask
 from snaploom.skipping.core.predicates import Leaf
 from snaploom.skipping.core.terms import arrow_type
+from snaploom.skipping.indexes import minmax
 from snaploom.skipping.indexes.base import Feed, FooterColumn, ProvedFields, pack, unpack
 from snaploom.skipping.indexes.checks import check_parameters, check_terms
 from snaploom.skipping.indexes.footerproofs import only_where
-from snaploom.skipping.indexes.minmax import (
-    BoundsBuilder,
-    footer_bounds,
-    kept_bounds,
-    may_hold_between,
-)
 
 SIDES = (("south", "north"), ("west", "east"))
 """Fields of the least and greatest latitude, and of the least and greatest longitude."""
@@ -32,7 +27,7 @@ class GeoBoxBuilder:
     """Collects the box of one file."""
 
     def __init__(self, data_types: Sequence[str]) -> None:
-        self._builders = [BoundsBuilder(data_type) for data_type in data_types]
+        self._builders = [minmax.BoundsBuilder(data_type) for data_type in data_types]
 
     def add(self, columns: Sequence[pa.Array]) -> None:
         """Add a batch of latitudes and longitudes."""
@@ -85,7 +80,7 @@ class GeoBox:
     ) -> ProvedFields:
         """The box, where the footer proves all its sides."""
         latitudes, longitudes = (
-            footer_bounds(column, term.data_type)
+            minmax.footer_bounds(column, term.data_type)
             for column, term in zip(columns, definition.terms, strict=True)
         )
         proved = latitudes.files & longitudes.files
@@ -96,8 +91,8 @@ class GeoBox:
     def may_match(self, definition: IndexDefinition, files: FileTable, leaf: Leaf) -> Mask | None:
         """Whether a coordinate inside the box makes the leaf TRUE."""
         low, high = SIDES[definition.terms.index(leaf.term)]
-        bounds = kept_bounds(files, definition.index_id, low, high, leaf.term.data_type)
-        return may_hold_between(bounds, leaf)
+        bounds = minmax.kept_bounds(files, definition.index_id, low, high, leaf.term.data_type)
+        return minmax.may_hold_between(bounds, leaf)
 
     def unserved(self, definition: IndexDefinition, leaf: Leaf) -> str:
         """Reason why the leaf is not answered."""

@@ -14,14 +14,7 @@ from snaploom.errors import IndexNotFound, IndexNotPossible
 from snaploom.models.skippingindex import Index, IndexState, RefreshMode
 from snaploom.skipping.core.definition import IndexDefinition, SkippingDefinition
 from snaploom.skipping.indexes.base import index_type
-from snaploom.skipping.lifecycle.declaration import (
-    IndexableTarget,
-    Progress,
-    check_form,
-    define_indexes,
-    nothing_kept,
-    parameters_in,
-)
+from snaploom.skipping.lifecycle import declaration
 from snaploom.skipping.lifecycle.machine import (
     USUAL,
     Timing,
@@ -66,25 +59,13 @@ class Altered:
     """Number of the next index id afterwards."""
 
 
-def find_index(definition: SkippingDefinition, index_type_name: str, label: str) -> str:
-    """Id of an index by its type and columns (`a, b`) or expression, else `IndexNotFound`."""
-    for index in definition.indexes:
-        if index.label == f"{index_type_name}({label})":
-            return index.index_id
-    raise IndexNotFound(
-        f"{definition.target.uri} has no index {index_type_name}({label})",
-        expected=", ".join(index.label for index in definition.indexes),
-        hint="name one of those; `snaploom index describe` shows them",
-    )
-
-
 def alter(
     store: IndexStore,
-    target: IndexableTarget,
+    target: declaration.IndexableTarget,
     alteration: Alteration,
     *,
     acting_for: str = "",
-    progress: Progress = silent,
+    progress: declaration.Progress = silent,
     timing: Timing = USUAL,
 ) -> StoredState:
     """Change a skipping index, in one commit; none if nothing changes.
@@ -132,7 +113,7 @@ def alter(
 def plan_alteration(
     definition: SkippingDefinition,
     alteration: Alteration,
-    target: IndexableTarget,
+    target: declaration.IndexableTarget,
     next_index: int,
 ) -> Altered:
     """Plan an alteration without doing it.
@@ -152,16 +133,18 @@ def plan_alteration(
         parameters = alteration.parameters.get(index.index_id)
         wanted = index.parameters
         if parameters is not None:
-            wanted = parameters_in(definition.form, index.type, parameters)
+            wanted = declaration.parameters_in(definition.form, index.type, parameters)
         if wanted != index.parameters:
             altered = replace(altered, index_id=f"i{next_index}", parameters=wanted)
             index_type(altered.type).check(altered)
             next_index += 1
             to_build.append(altered)
         kept.append(altered)
-    added = define_indexes(alteration.add, target, next_index, kept, form=definition.form)
+    added = declaration.define_indexes(
+        alteration.add, target, next_index, kept, form=definition.form
+    )
     if not kept and not added:
-        raise nothing_kept("drop the whole skipping index")
+        raise declaration.nothing_kept("drop the whole skipping index")
     if alteration.where:
         target.list_files(alteration.where)  # refuses what chooses rows rather than files
     properties = dict(definition.properties)
@@ -182,7 +165,7 @@ def plan_alteration(
         owner=definition.owner if alteration.owner is None else alteration.owner,
         properties=tuple(sorted(properties.items())),
     )
-    check_form(after)
+    declaration.check_form(after)
     return Altered(after, (*to_build, *added), next_index + len(added))
 
 
@@ -193,9 +176,9 @@ def _changed(state: StoredState, planned: Altered) -> StoredState:
 def _build(
     store: IndexStore,
     state: StoredState,
-    target: IndexableTarget,
+    target: declaration.IndexableTarget,
     planned: Altered,
-    progress: Progress,
+    progress: declaration.Progress,
 ) -> list[Segment]:
     if state.refreshed_at == NEVER or not planned.to_build:
         return []

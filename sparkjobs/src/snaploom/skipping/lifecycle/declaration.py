@@ -294,8 +294,23 @@ def define_indexes(
     """
     found: list[IndexDefinition] = []
     for number, index in enumerate(declared, next_index):
-        definition = _define(index, target, f"i{number}", form)
-        _refuse_repetition(definition, (*present, *found))
+        definition = IndexDefinition(
+            index_id=f"i{number}",
+            type=index.type,
+            terms=_terms(index, target),
+            parameters=parameters_in(form, index.type, index.parameters),
+            key_label=index.key_label or "",
+        )
+        index_type(index.type).check(definition)
+        if index.type == "PARTITION":
+            _refuse_unpartitioned(definition, target)
+        for other in (*present, *found):
+            if (other.type, other.terms) == (definition.type, definition.terms):
+                raise IndexNotPossible(
+                    f"{definition.label} is declared already",
+                    found=f"{other.index_id} {other.label}",
+                    hint="alter its parameters, or drop it first",
+                )
         found.append(definition)
     return tuple(found)
 
@@ -306,20 +321,6 @@ def resolve_again(term: Term, target: IndexableTarget) -> Term:
     if names is None:
         return target.expression(term.label)
     return target.column(".".join(_quoted(name) for name in names))
-
-
-def _define(index: Index, target: IndexableTarget, index_id: str, form: str) -> IndexDefinition:
-    definition = IndexDefinition(
-        index_id=index_id,
-        type=index.type,
-        terms=_terms(index, target),
-        parameters=parameters_in(form, index.type, index.parameters),
-        key_label=index.key_label or "",
-    )
-    index_type(index.type).check(definition)
-    if index.type == "PARTITION":
-        _refuse_unpartitioned(definition, target)
-    return definition
 
 
 def _terms(index: Index, target: IndexableTarget) -> tuple[Term, ...]:
@@ -338,16 +339,6 @@ def _refuse_unpartitioned(definition: IndexDefinition, target: IndexableTarget) 
             expected=", ".join(partitions) or "a target with partition columns",
             hint="use MIN_MAX or VALUE_SET for columns of the files themselves",
         )
-
-
-def _refuse_repetition(definition: IndexDefinition, others: Sequence[IndexDefinition]) -> None:
-    for other in others:
-        if (other.type, other.terms) == (definition.type, definition.terms):
-            raise IndexNotPossible(
-                f"{definition.label} is declared already",
-                found=f"{other.index_id} {other.label}",
-                hint="alter its parameters, or drop it first",
-            )
 
 
 def _quoted(name: str) -> str:

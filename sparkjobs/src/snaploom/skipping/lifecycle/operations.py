@@ -9,12 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from snaploom.errors import (
-    IndexAlreadyExists,
-    IndexNotFound,
-    IndexUnreadable,
-    SkippingError,
-)
+from snaploom import errors
 from snaploom.files.objectstore import STORE_FAILURES
 from snaploom.models.skippingindex import IndexState, RefreshMode
 from snaploom.skipping.lifecycle.declaration import (
@@ -79,7 +74,7 @@ def create(
             if if_not_exists:
                 return None
             owner = state.definition.owner if state.definition else ""
-            raise IndexAlreadyExists(
+            raise errors.IndexAlreadyExists(
                 f"{target.target.uri} has a skipping index already",
                 found=f"{store.uri}, owned by {owner}" if owner else store.uri,
                 expected="no index",
@@ -186,7 +181,7 @@ def confirm(
         return None
     try:
         changes = compare(listing.list_files(definition.where), store.open(state))
-    except IndexUnreadable:
+    except errors.IndexUnreadable:
         return None
     checked = _note_check(store, state, timing) if changes.is_empty else None
     if checked is None:
@@ -231,7 +226,7 @@ def vacuum(store: IndexStore, *, acting_for: str = "", timing: Timing = USUAL) -
 
     def admit(state: StoredState) -> None:
         if state.phase is not IndexState.DELETED or state.definition is None:
-            raise IndexNotFound(
+            raise errors.IndexNotFound(
                 f"there is no dropped skipping index in {store.uri}",
                 found=f"state {state.phase.value}",
                 hint="drop it first",
@@ -263,7 +258,7 @@ def recover(store: IndexStore, *, timing: Timing = USUAL) -> StoredState:
         message = ""
         try:
             store.open(running.started)
-        except IndexUnreadable as error:
+        except errors.IndexUnreadable as error:
             message = f"the rows were given up: {error.message}"
 
         def build(state: StoredState) -> StoredState:
@@ -348,8 +343,8 @@ def _build(
     return [*segments, *written], sum(segment.rows for segment in written)
 
 
-def _nothing_indexed(target: IndexableTarget, files: int) -> SkippingError:
-    return SkippingError(
+def _nothing_indexed(target: IndexableTarget, files: int) -> errors.SkippingError:
+    return errors.SkippingError(
         f"none of the {files} files could be indexed",
         found=_reasons(target),
         expected="files that can be read, and that nobody changes meanwhile",
@@ -371,5 +366,5 @@ def _sweep(store: IndexStore, state: StoredState, timing: Timing) -> None:
     """Remove unneeded rows; the next operation tries again when it fails."""
     try:
         store.sweep(state, timing.ago(timing.grace_seconds))
-    except (SkippingError, *STORE_FAILURES) as error:
+    except (errors.SkippingError, *STORE_FAILURES) as error:
         _log.warning("cannot sweep %s: %s", store.uri, error.message)

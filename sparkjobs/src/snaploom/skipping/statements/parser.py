@@ -8,13 +8,7 @@ from itertools import islice
 
 from snaploom.errors import StatementInvalid
 from snaploom.models.skippingindex import Index
-from snaploom.skipping.statements.columns import (
-    FIXED,
-    PROPERTIES,
-    REFRESH_MODES,
-    indexes_of,
-    value_as_kept,
-)
+from snaploom.skipping.statements import columns
 from snaploom.skipping.statements.syntax import (
     AlterIndex,
     AnalyzeIndex,
@@ -139,7 +133,7 @@ def parse_subject(text: str) -> Subject:
 def parse_indexes(text: str, types: Collection[str] = ()) -> tuple[Index, ...]:
     """Parse a list of indexes: `price MIN_MAX, lower(carrier) VALUE_SET(50)`."""
     cursor = Cursor(f"({text})")
-    indexes = indexes_of(cursor, is_seed_form=False, types=types)
+    indexes = columns.indexes_of(cursor, is_seed_form=False, types=types)
     cursor.end()
     return indexes
 
@@ -156,10 +150,10 @@ def _create(cursor: Cursor, types: Collection[str]) -> CreateIndex:
         cursor.expect("FOR", "COLUMNS")
     elif not cursor.token.is_sign("("):
         cursor.refuse("( or FOR COLUMNS (")
-    indexes = indexes_of(cursor, is_seed_form, types)
+    indexes = columns.indexes_of(cursor, is_seed_form, types)
     where = _where(cursor) if cursor.takes("WHERE") else ""
     others = "" if where else "WHERE, "
-    properties = _properties(cursor, PROPERTIES) if cursor.token.upper == "WITH" else ()
+    properties = _properties(cursor, columns.PROPERTIES) if cursor.token.upper == "WITH" else ()
     cursor.end("" if properties else f"{others}WITH or ")
     return CreateIndex(subject, indexes, where, properties, if_not_exists)
 
@@ -180,16 +174,16 @@ def _show(cursor: Cursor) -> ShowIndexes:
 
 def _refresh(cursor: Cursor, subject: Subject) -> RefreshIndex:
     mode = cursor.token.upper
-    if mode in REFRESH_MODES:
+    if mode in columns.REFRESH_MODES:
         cursor.advance()
     else:
         mode = ""
-    cursor.end("" if mode else f"{', '.join(REFRESH_MODES)} or ")
+    cursor.end("" if mode else f"{', '.join(columns.REFRESH_MODES)} or ")
     return RefreshIndex(subject, mode)
 
 
 def _alter(cursor: Cursor, subject: Subject) -> AlterIndex:
-    properties = _properties(cursor, PROPERTIES.keys() - FIXED)
+    properties = _properties(cursor, columns.PROPERTIES.keys() - columns.FIXED)
     cursor.end()
     return AlterIndex(subject, properties)
 
@@ -238,7 +232,6 @@ def _parts(cursor: Cursor, what: str) -> tuple[Token, ...]:
 
 
 def _where(cursor: Cursor) -> str:
-    """The condition's text: up to WITH outside parentheses, or the end."""
     first = last = cursor.token
     depth = 0
     while cursor.token.kind is not TokenKind.END and not cursor.token.is_sign(";"):
@@ -269,11 +262,11 @@ def _properties(cursor: Cursor, names: Collection[str]) -> Properties:
         # The peer lets the sign be left out.
         cursor.takes_sign("=")
         value = cursor.token
-        kept = value_as_kept(
+        kept = columns.value_as_kept(
             key, cursor.value(f"a value of {key}: a text, a number, true or false")
         )
         if kept is None:
-            expected = " or ".join(PROPERTIES[key])
+            expected = " or ".join(columns.PROPERTIES[key])
             raise cursor.error(f"{key} cannot have this value", expected, value)
         properties[key] = kept
         if not cursor.takes_sign(","):
@@ -284,7 +277,7 @@ def _properties(cursor: Cursor, names: Collection[str]) -> Properties:
 def _unknown_property(
     cursor: Cursor, token: Token, key: str, names: Collection[str]
 ) -> StatementInvalid:
-    if key in FIXED:
+    if key in columns.FIXED:
         return cursor.error(
             "this is decided when an index is created", f"one of {', '.join(sorted(names))}", token
         )

@@ -88,7 +88,6 @@ class FolderBase:
     """A folder of an object store with one folder for each index (rule S24)."""
 
     def __init__(self, store: ObjectStore, keys: ParquetKeys | None = None) -> None:
-        """Wrap the store of the base; `keys` are for encrypted indexes."""
         self._store = store
         self._keys = keys
         self._opened: dict[str, IndexStore] = {}

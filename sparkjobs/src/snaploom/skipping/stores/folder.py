@@ -24,15 +24,7 @@ from urllib.parse import urlencode
 
 import pyarrow as pa
 
-from snaploom.errors import (
-    IndexNotPossible,
-    IndexUnreadable,
-    NotAPlainFile,
-    ObjectAlreadyExists,
-    ObjectNotFound,
-    ObjectTooLarge,
-    StorageError,
-)
+from snaploom import errors
 from snaploom.extras import load_registered
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos, now
@@ -164,12 +156,12 @@ class FolderIndexStore:
         name = f"{self.uri}segments/{segment.name}"
         try:
             data = self._store.get(f"{self._folder}segments/{segment.name}", LONGEST_SEGMENT)
-        except ObjectNotFound as error:
-            raise IndexUnreadable(
+        except errors.ObjectNotFound as error:
+            raise errors.IndexUnreadable(
                 f"{name} is missing", hint="refresh the index with mode FULL"
             ) from error
-        except (ObjectTooLarge, NotAPlainFile) as error:
-            raise IndexUnreadable(
+        except (errors.ObjectTooLarge, errors.NotAPlainFile) as error:
+            raise errors.IndexUnreadable(
                 f"{name} is damaged",
                 found=error.message,
                 expected="a file of Snaploom's",
@@ -184,9 +176,9 @@ class FolderIndexStore:
             try:
                 self._store.put_if_absent(key, file.data)
                 break
-            except ObjectAlreadyExists:
+            except errors.ObjectAlreadyExists:
                 break  # nobody else knows the name: an earlier attempt did it, its answer was lost
-            except StorageError as error:
+            except errors.StorageError as error:
                 if attempt == PUT_ATTEMPTS - 1:
                     raise
                 _log.warning("no answer to the write of %s: %s", key, error.message)
@@ -258,7 +250,7 @@ def _variables(credentials: Credentials) -> tuple[str, str]:
         return user.variable, password.variable
     declared = credentials.from_environment
     if declared is None:
-        raise IndexNotPossible(
+        raise errors.IndexNotPossible(
             "user and password of OpenSearch are read from environment variables",
             found="credentials in the declaration itself",
             expected="credentials.fromEnvironment or credentials.fromSecret",
@@ -304,7 +296,7 @@ def store_form(name: str) -> StoreForm:
     """The form of that name; `IndexNotPossible` if it is not registered here."""
     form = registered_forms().get(name)
     if form is None:
-        raise IndexNotPossible(
+        raise errors.IndexNotPossible(
             f"the form {name} of a store is not registered here",
             found=name,
             expected=", ".join(("NATIVE", *registered_forms())),

@@ -257,7 +257,6 @@ class StateLog:
         return found
 
     def _listed(self) -> StoredState:
-        """The newest state by listing; another one may have been pruned since."""
         keys = [info.key.rpartition("/")[2] for info in self._store.list(self._folder)]
         number = max(map(_number, keys), default=0)
         return (self._state(number) or replace(NOTHING, version=number - 1)) if number else NOTHING

@@ -138,7 +138,6 @@ class _Files:
     """Files of one piece, with the facts known before their rows are read."""
 
     table: pa.Table
-    """Identity columns, as they were listed."""
     footers: Footers | None
     """Of Parquet files, where an index may be proved by them."""
     partitions: Int64s | None

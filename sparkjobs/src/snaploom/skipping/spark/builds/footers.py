@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from snaploom.parquet import statistics
 from snaploom.parquet.batches import (
     FILES_OF_A_BATCH,
     FailedFooter,
@@ -20,14 +21,6 @@ from snaploom.parquet.batches import (
     ParsedFooters,
 )
 from snaploom.parquet.footers import END, footer_bytes, local_footer_bytes, parse_footer
-from snaploom.parquet.statistics import (
-    ABSENT,
-    depends_on_zone,
-    leaf_statistics,
-    readable_leaf,
-    same_name,
-    trusted_leaf,
-)
 from snaploom.skipping.core.columnhashes import is_hashable, xxhash64_of
 from snaploom.skipping.core.definition import IndexDefinition
 from snaploom.skipping.core.terms import Term, arrow_type
@@ -118,7 +111,7 @@ class DirectReader:
         metadata = parse_footer(end)
         source = pq.ParquetFile(file, metadata=metadata, buffer_size=_BUFFER, pre_buffer=False)
         leaves = [
-            readable_leaf(
+            statistics.readable_leaf(
                 metadata, term.names, term.data_type, is_case_sensitive=self.is_case_sensitive
             )
             for term in self.terms.values()
@@ -146,7 +139,9 @@ class DirectReader:
             found = [
                 position
                 for position in range(values.type.num_fields)
-                if same_name(values.type.field(position).name, name, self.is_case_sensitive)
+                if statistics.same_name(
+                    values.type.field(position).name, name, self.is_case_sensitive
+                )
             ]
             if len(found) != 1:
                 return None
@@ -334,7 +329,7 @@ class FooterReader:
     def leaves(self, metadata: pq.FileMetaData) -> Sequence[int | None]:
         """Leaf of each term in footers with one schema, writer and notes, by `trusted_leaf`."""
         return [
-            trusted_leaf(
+            statistics.trusted_leaf(
                 metadata, term.names, term.data_type, is_case_sensitive=self.is_case_sensitive
             )
             for term in self.terms
@@ -389,7 +384,7 @@ class _Found:
 
     def _take(self, parsed: ParsedFooters, places: Sequence[int]) -> None:
         metadata = parsed.metadata
-        leaves, zoned = self._reader.leaves(metadata), depends_on_zone(metadata)
+        leaves, zoned = self._reader.leaves(metadata), statistics.depends_on_zone(metadata)
         rows, zones = self._columns[_ROWS], self._columns[_ZONED]
         for file in parsed.files:
             place = places[file.place]
@@ -420,11 +415,11 @@ _NOTHING = (None, None, None, None)
 def _proved(
     metadata: pq.FileMetaData, term: FooterTerm, leaf: int | None, file: FileFooter
 ) -> Sequence[object]:
-    if leaf == ABSENT:
+    if leaf == statistics.ABSENT:
         return _NOTHING if term.has_default else (0, file.rows, None, None)
     if leaf is None:
         return _NOTHING
-    found = leaf_statistics(metadata, leaf, term.data_type, file.rows, file.groups)
+    found = statistics.leaf_statistics(metadata, leaf, term.data_type, file.rows, file.groups)
     if found is None:
         return _NOTHING
     if not found.bounds:

@@ -78,7 +78,14 @@ class Collecting:
         for batch in batches:
             files = batch.column(FILE).to_numpy(zero_copy_only=False)
             starts = [0, *(np.flatnonzero(files[1:] != files[:-1]) + 1).tolist(), len(files)]
-            arrays = self._arrays(batch)
+            types = {
+                name: pa.int64()
+                if index_type(feeding.definition.type).feed(feeding.definition) is Feed.HASHES
+                else arrow_type(term.data_type)
+                for feeding in self.feedings
+                for name, term in zip(feeding.columns, feeding.definition.terms, strict=True)
+            }
+            arrays = {name: as_kept(batch.column(name), kind) for name, kind in types.items()}
             for start, stop in pairwise(starts):
                 if start == stop:
                     continue
@@ -93,16 +100,6 @@ class Collecting:
             emitted.take(current)
         if emitted.rows:
             yield emitted.batch()
-
-    def _arrays(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
-        types = {
-            name: pa.int64()
-            if index_type(feeding.definition.type).feed(feeding.definition) is Feed.HASHES
-            else arrow_type(term.data_type)
-            for feeding in self.feedings
-            for name, term in zip(feeding.columns, feeding.definition.terms, strict=True)
-        }
-        return {name: as_kept(batch.column(name), kind) for name, kind in types.items()}
 
 
 def as_kept(values: pa.Array, kind: pa.DataType) -> pa.Array:

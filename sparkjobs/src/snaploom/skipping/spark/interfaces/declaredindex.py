@@ -280,7 +280,6 @@ def _of_indexes(
     wanted: Sequence[IndexDefinition],
     declared: Sequence[Index],
 ) -> tuple[Alteration, list[str]]:
-    """Indexes to add, to drop and to rebuild; `declared` are the sources of `wanted`."""
     known = {_identity(index): index for index in present}
     wishes = {_identity(index): index for index in wanted}
     added = [

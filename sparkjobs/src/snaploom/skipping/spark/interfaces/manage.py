@@ -35,18 +35,7 @@ from snaploom.skipping.lifecycle.description import Description, describe, is_th
 from snaploom.skipping.lifecycle.interchange import ImportResult, Written, interchange
 from snaploom.skipping.lifecycle.machine import require_owner
 from snaploom.skipping.lifecycle.operations import RefreshResult, silent
-from snaploom.skipping.spark.interfaces.declaredindex import (
-    Application,
-    apply,
-    base_of_properties,
-    find_metadata,
-    in_place,
-    known_keys,
-    known_locations,
-    nowhere,
-    plan_application,
-    refuse_keyless,
-)
+from snaploom.skipping.spark.interfaces import declaredindex
 from snaploom.skipping.spark.optimizer.requests import LOCATIONS
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget
 from snaploom.skipping.spark.targets.targetfiles import file_listing_of
@@ -134,7 +123,9 @@ class SkippingIndexes:
         warn_of_unasked(target, alteration.add)
         return alter(store, target, alteration, acting_for=self.acting_for, progress=self.progress)
 
-    def plan(self, subject: Subject, declaration: Declaration, place: StorePlace) -> Application:
+    def plan(
+        self, subject: Subject, declaration: Declaration, place: StorePlace
+    ) -> declaredindex.Application:
         """Plan `apply`.
 
         Raises:
@@ -145,9 +136,11 @@ class SkippingIndexes:
         target = self.target(subject)
         declaration, base = self._placed(declaration, place)
         refuse_problems(declaration, target)
-        return plan_application(base.index(target.target.uri), target, declaration)
+        return declaredindex.plan_application(base.index(target.target.uri), target, declaration)
 
-    def apply(self, subject: Subject, declaration: Declaration, place: StorePlace) -> Application:
+    def apply(
+        self, subject: Subject, declaration: Declaration, place: StorePlace
+    ) -> declaredindex.Application:
         """Bring an index to its declaration, and refresh stale rows; returns the steps done.
 
         Raises:
@@ -160,8 +153,8 @@ class SkippingIndexes:
         refuse_problems(declaration, target)
         warn_of_unasked(target, declaration.indexes)
         store = base.index(target.target.uri)
-        application = plan_application(store, target, declaration)
-        apply(store, target, application, self.progress)
+        application = declaredindex.plan_application(store, target, declaration)
+        declaredindex.apply(store, target, application, self.progress)
         return application
 
     def describe(
@@ -271,7 +264,7 @@ class SkippingIndexes:
             IndexNotPossible: it is about another table, or no row in it can be taken over.
         """
         target = self.target(subject)
-        metadata = find_metadata(self.spark, target.target, directory, self.keys)
+        metadata = declaredindex.find_metadata(self.spark, target.target, directory, self.keys)
         where = place or StorePlace(self.location)
         if is_opensearch(self._location(where)) or where.form != NATIVE:
             raise IndexNotPossible(
@@ -328,20 +321,20 @@ class SkippingIndexes:
         """Folders that may have indexes."""
         if self.location:
             return (self.location,)
-        return known_locations(self.spark)
+        return declaredindex.known_locations(self.spark)
 
     @property
     def keys(self) -> ParquetKeys | None:
         """Keys of encrypted indexes: as given to `enable`, else of the session's setting."""
-        return known_keys(self.spark)
+        return declaredindex.known_keys(self.spark)
 
     def _base(self, location: str) -> IndexBase:
         return open_base(location, self.keys, hadoop_stores(self.spark))
 
     def _placed(self, declaration: Declaration, place: StorePlace) -> tuple[Declaration, IndexBase]:
         location = self._location(place)
-        placed = in_place(declaration, location)
-        refuse_keyless(placed, self.keys)
+        placed = declaredindex.in_place(declaration, location)
+        declaredindex.refuse_keyless(placed, self.keys)
         base = self._base(location)
         if placed.form not in WITHOUT_OTHERS and not isinstance(base, FolderBase):
             raise IndexNotPossible(
@@ -364,7 +357,7 @@ class SkippingIndexes:
     def _location(self, place: StorePlace) -> str:
         location = place.location or next(iter(self.locations), "")
         if not location:
-            raise nowhere()
+            raise declaredindex.nowhere()
         return location
 
     def _store(self, uri: str, table: str = "") -> IndexStore:
@@ -377,7 +370,7 @@ class SkippingIndexes:
             store = self._base(location).index(uri)
             if is_there(store):
                 return store
-        of_properties = base_of_properties(self.spark, table) if table else ""
+        of_properties = declaredindex.base_of_properties(self.spark, table) if table else ""
         # A user who may alter a table names a folder by this, and no server that is asked.
         if of_properties and not is_opensearch(of_properties):
             locations = (*locations, of_properties)
@@ -385,7 +378,7 @@ class SkippingIndexes:
             if is_there(store):
                 return store
         if not locations:
-            raise nowhere()
+            raise declaredindex.nowhere()
         raise IndexNotFound(
             "there is no skipping index",
             found=f"nothing about {uri} in {', '.join(locations)}",

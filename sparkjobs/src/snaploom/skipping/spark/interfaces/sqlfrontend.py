@@ -22,22 +22,8 @@ from snaploom.skipping.lifecycle.description import Description
 from snaploom.skipping.spark.interfaces.declaredindex import forget_locations, remember_locations
 from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
 from snaploom.skipping.spark.targets.sparktarget import SparkTarget
+from snaploom.skipping.statements import syntax
 from snaploom.skipping.statements.parser import parse
-from snaploom.skipping.statements.syntax import (
-    AlterIndex,
-    AnalyzeIndex,
-    CreateIndex,
-    DescribeIndex,
-    DropIndex,
-    RecoverIndex,
-    RefreshIndex,
-    ShowIndexes,
-    Statement,
-    VacuumIndex,
-    alteration_of_statement,
-    declaration_of_statement,
-    place_of_statement,
-)
 
 DESCRIPTION_COLUMNS = ("indexed_col_name", "data_type", "skip_type")
 LIST_COLUMNS = (
@@ -98,32 +84,34 @@ def _original(spark: SparkSession) -> Callable[..., DataFrame]:
     return spark.sql if wrapped is None else wrapped
 
 
-def _carried_out(spark: SparkSession, indexes: SkippingIndexes, statement: Statement) -> DataFrame:
+def _carried_out(
+    spark: SparkSession, indexes: SkippingIndexes, statement: syntax.Statement
+) -> DataFrame:
     match statement:
-        case CreateIndex():
+        case syntax.CreateIndex():
             indexes.create(
                 statement.subject,
-                declaration_of_statement(statement),
-                place_of_statement(statement),
+                syntax.declaration_of_statement(statement),
+                syntax.place_of_statement(statement),
                 ignore_if_exists=statement.if_not_exists,
             )
-        case RefreshIndex():
+        case syntax.RefreshIndex():
             mode = RefreshMode(statement.mode) if statement.mode else None
             indexes.refresh(statement.subject, mode)
-        case AlterIndex():
-            indexes.alter(statement.subject, alteration_of_statement(statement))
-        case DropIndex():
+        case syntax.AlterIndex():
+            indexes.alter(statement.subject, syntax.alteration_of_statement(statement))
+        case syntax.DropIndex():
             indexes.drop(statement.subject)
-        case VacuumIndex():
+        case syntax.VacuumIndex():
             indexes.vacuum(statement.subject)
-        case RecoverIndex():
+        case syntax.RecoverIndex():
             indexes.recover(statement.subject)
-        case DescribeIndex():
+        case syntax.DescribeIndex():
             return described(spark, indexes.describe(statement.subject))
-        case AnalyzeIndex():
+        case syntax.AnalyzeIndex():
             analyze = cast(Analyze, plugged(STATEMENTS, "ANALYZE", "ANALYZE SKIPPING INDEX"))
             return _frame(spark, *analyze(indexes.target(statement.subject)))
-        case ShowIndexes():
+        case syntax.ShowIndexes():
             found = indexes.list()
             return listed(spark, found, statement.namespace, is_extended=statement.is_extended)
     return _frame(spark, (), ())

@@ -15,6 +15,7 @@ from snaploom.errors import SkippingError
 from snaploom.skipping.core.filetable import Listing, tags_of_dropped
 from snaploom.skipping.core.predicates import normal_form, predicate_text
 from snaploom.skipping.formats.parquetfiles import ParquetKeys, open_keys
+from snaploom.skipping.spark.optimizer import usage
 from snaploom.skipping.spark.optimizer.judgement import (
     IndexJudge,
     Judged,
@@ -25,12 +26,6 @@ from snaploom.skipping.spark.optimizer.judgement import (
 from snaploom.skipping.spark.optimizer.requests import FORGOTTEN, Request, SkippingSettings
 from snaploom.skipping.spark.optimizer.translation import catalyst
 from snaploom.skipping.spark.optimizer.translation.conditions import indexed_conditions
-from snaploom.skipping.spark.optimizer.usage import (
-    Counting,
-    IndexOutcome,
-    RelationOutcome,
-    UsageRecorder,
-)
 from snaploom.skipping.spark.relations import fingerprint
 from snaploom.skipping.stores.catalog import IndexCatalog, open_base, with_above
 from snaploom.spark.hadoopstore import hadoop_stores
@@ -119,12 +114,12 @@ class Decider:
     """Answers the requests of one Spark application; safe to use from several threads."""
 
     def __init__(self) -> None:
-        self.counting = Counting()
-        self.recorder = UsageRecorder()
+        self.counting = usage.Counting()
+        self.recorder = usage.UsageRecorder()
         self._catalogs = IndexCatalogs(self._warn_once)
         self._judge = IndexJudge()
         self._listings: RecentlyUsed[str, Listing] = RecentlyUsed(LISTINGS_KEPT)
-        self._traces: dict[str, list[RelationOutcome]] = {}
+        self._traces: dict[str, list[usage.RelationOutcome]] = {}
         self._warned: set[str] = set()
         self._lock = threading.Lock()
 
@@ -167,9 +162,9 @@ class Decider:
             return None
 
     @contextmanager
-    def tracing(self, name: str) -> Iterator[list[RelationOutcome]]:
+    def tracing(self, name: str) -> Iterator[list[usage.RelationOutcome]]:
         """Collect what is decided for sessions whose setting `TRACE` has this name."""
-        outcomes: list[RelationOutcome] = []
+        outcomes: list[usage.RelationOutcome] = []
         with self._lock:
             self._traces[name] = outcomes
         try:
@@ -194,7 +189,7 @@ class Decider:
         for each in judged:
             if each.keep is not None:
                 keep &= each.keep
-        outcome = RelationOutcome(
+        outcome = usage.RelationOutcome(
             name=request.name,
             mode=str(request.header.get("mode", "")),
             files=len(listing),
@@ -248,7 +243,7 @@ class Decider:
         for problem in (each.problem for each in judged if each.problem is not None):
             self._warn_once(f"the skipping index {problem.uri} is not used: {problem.message}")
         judged += [
-            Judged(IndexOutcome(problem.uri, "", unused=(problem.message,)))
+            Judged(usage.IndexOutcome(problem.uri, "", unused=(problem.message,)))
             for problem in found.problems
         ]
         if is_traced:
@@ -257,7 +252,7 @@ class Decider:
         return judged, reasons, predicate_text(predicate) if is_traced else ""
 
     def _record(
-        self, judged: Sequence[Judged], outcome: RelationOutcome, settings: SkippingSettings
+        self, judged: Sequence[Judged], outcome: usage.RelationOutcome, settings: SkippingSettings
     ) -> None:
         if settings.is_usage_recorded:
             for each in judged:
@@ -277,8 +272,7 @@ class Decider:
             _log.warning("%s", message)
 
 
-def _idle(catalog: IndexCatalog, targets: Sequence[str]) -> list[IndexOutcome]:
-    """Existing indexes that no query uses, with the reason; damaged ones are known already."""
+def _idle(catalog: IndexCatalog, targets: Sequence[str]) -> list[usage.IndexOutcome]:
     outcomes = []
     for uri in dict.fromkeys(above for target in targets for above in with_above(target)):
         for base in catalog.bases:
@@ -289,7 +283,7 @@ def _idle(catalog: IndexCatalog, targets: Sequence[str]) -> list[IndexOutcome]:
                 continue
             reason = why_idle(state)
             if reason:
-                outcomes.append(IndexOutcome(store.uri, uri, unused=(reason,)))
+                outcomes.append(usage.IndexOutcome(store.uri, uri, unused=(reason,)))
     return outcomes
 
 

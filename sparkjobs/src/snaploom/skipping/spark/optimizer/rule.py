@@ -67,22 +67,24 @@ def install(
     rule = JavaRule(spark)
     gateway = cast(JavaGateway, spark.sparkContext._gateway)
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-    rule.install(spark._jsparkSession, _Callback(decider), _Callback(concerns), settings)
+    asked, concerned = _Callback(decider), _Callback(concerns)
+    rule.facade.install(spark._jsparkSession, asked, concerned, list(settings))
 
 
 def uninstall(spark: SparkSession) -> None:
     """Let a session, and all sessions of its family, read all files again."""
-    JavaRule(spark).uninstall(spark._jsparkSession)
+    JavaRule(spark).facade.uninstall(spark._jsparkSession)
 
 
 def is_installed(spark: SparkSession) -> bool:
     """Whether queries of this session ask."""
-    return JavaRule(spark).is_installed(spark._jsparkSession)
+    return JavaRule(spark).facade.isInstalled(spark._jsparkSession)
 
 
 def errors(spark: SparkSession) -> tuple[int, str | None]:
     """Number of failed decisions in this JVM, and the last message."""
-    return JavaRule(spark).failures()
+    facade = JavaRule(spark).facade
+    return facade.failures(), facade.lastFailure()
 
 
 class _Callback:

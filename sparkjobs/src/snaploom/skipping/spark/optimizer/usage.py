@@ -46,7 +46,9 @@ class IndexOutcome:
     """Outcome of one skipping index."""
 
     uri: str
+    """Where it is kept."""
     target: str
+    """Target of the index."""
     labels: tuple[str, ...] = ()
     """Its indexes: `MIN_MAX(price)`."""
     unused: tuple[str, ...] = ()
@@ -61,6 +63,7 @@ class IndexOutcome:
     dropped_bytes: int = 0
     """Their size."""
     seconds: float = 0.0
+    """Seconds that asking it took."""
     clauses: tuple[ClauseOutcome, ...] = ()
     """Part by part; only when explaining."""
 
@@ -76,9 +79,11 @@ class RelationOutcome:
     files: int = 0
     """Files that would be read without skipping."""
     bytes: int = 0
+    """Their size."""
     kept_files: int = 0
     kept_bytes: int = 0
     seconds: float = 0.0
+    """Seconds that the decision took."""
     condition: str = ""
     """Condition on each row; only when explaining."""
     indexes: tuple[IndexOutcome, ...] = ()
@@ -140,6 +145,7 @@ class IndexUse:
 
     target: str
     times: int = 0
+    """How often it was used."""
     dropped_files: int = 0
     """Files that it proved are not needed, summed over its uses."""
     last_used: EpochNanos = NEVER
@@ -303,7 +309,12 @@ class UsageRecorder:
             return
         self._reads.put(_Read(store, index, relation, self._clock()))
         if self._thread is None:
-            self._start()
+            with self._starting:
+                if self._thread is None:
+                    thread = threading.Thread(target=self._run, name="snaploom-usage", daemon=True)
+                    thread.start()
+                    self._thread = thread
+                    atexit.register(self.close)
         elif self._reads.qsize() > MOST_WAITING:
             self._awake.set()
 
@@ -325,14 +336,6 @@ class UsageRecorder:
         if thread is not None and thread is not threading.current_thread():
             thread.join(PATIENCE_SECONDS)
         atexit.unregister(self.close)
-
-    def _start(self) -> None:
-        with self._starting:
-            if self._thread is None:
-                thread = threading.Thread(target=self._run, name="snaploom-usage", daemon=True)
-                thread.start()
-                self._thread = thread
-                atexit.register(self.close)
 
     def _count(self, read: _Read) -> None:
         store = read.store

@@ -103,6 +103,15 @@ _SECRET = re.compile("secret|password|token|credential|key", re.IGNORECASE)
 def fingerprint(header: Header) -> ReaderFingerprint:
     """Fingerprint of the relation of a request, as far as values depend on it."""
     file_format = format_of(str(header["format"]))
+    zone = str(header.get("zone", ""))
+    session_zone = _object(header, "settings").get(TIME_ZONE) or zone
+    found = {
+        **_object(header, "evaluation"),
+        JVM_ZONE: zone,
+        TIME_ZONE: session_zone,
+    }
+    if header.get("isOneEvaluation") is False:
+        found["settings"] = "changed after the query was planned"
     return ReaderFingerprint(
         format=str(header["format"]),
         options=tuple(
@@ -114,7 +123,10 @@ def fingerprint(header: Header) -> ReaderFingerprint:
         ),
         settings=_settings(header, file_format),
         schema=_schema(header, file_format),
-        evaluation=_evaluation(header),
+        evaluation=tuple(
+            (name, _unreadable(str(value)) if _SECRET.search(name) else str(value))
+            for name, value in sorted(found.items())
+        ),
     )
 
 
@@ -150,11 +162,6 @@ def columns(header: Header) -> Columns:
         return found
     corrupt = (_corrupt_record(header),)
     return replace(found, terms=tuple(term for term in found.terms if term.names != corrupt))
-
-
-def column_types(header: Header) -> Mapping[str, str]:
-    """Type by key of term, for every column and field of the relation of a request."""
-    return columns(header).types
 
 
 def unusable(header: Header) -> str:
@@ -258,22 +265,6 @@ def _is_part(part: object, whole: object) -> bool:
                 _is_part(value, whole[name]) for name, value in part.items()
             )
     return part == whole
-
-
-def _evaluation(header: Header) -> tuple[tuple[str, str], ...]:
-    zone = str(header.get("zone", ""))
-    session_zone = _object(header, "settings").get(TIME_ZONE) or zone
-    found = {
-        **_object(header, "evaluation"),
-        JVM_ZONE: zone,
-        TIME_ZONE: session_zone,
-    }
-    if header.get("isOneEvaluation") is False:
-        found["settings"] = "changed after the query was planned"
-    return tuple(
-        (name, _unreadable(str(value)) if _SECRET.search(name) else str(value))
-        for name, value in sorted(found.items())
-    )
 
 
 def _unreadable(value: str) -> str:

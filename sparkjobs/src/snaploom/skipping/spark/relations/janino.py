@@ -100,11 +100,11 @@ class JavaRule:
 
     def __init__(self, spark: SparkSession) -> None:
         gateway = cast(JavaGateway, spark.sparkContext._gateway)
-        self._facade = cast(_Facade, new_instance(gateway, java_class(spark, "Facade")))
+        self.facade = cast(_Facade, new_instance(gateway, java_class(spark, "Facade")))
 
     def describe(self, frame: JavaObject, settings: Sequence[str] = ()) -> list[str]:
         """Headers (JSON) of the relations of files in a Java DataFrame, without filters."""
-        headers = self._facade.describe(frame, list(settings))
+        headers = self.facade.describe(frame, list(settings))
         # Iterating a list of Java ends with an exception of Java, which takes a hundred calls.
         return [headers[position] for position in range(len(headers))]
 
@@ -116,7 +116,7 @@ class JavaRule:
         Raises:
             IllegalArgumentException: the frame reads no or several relations of files.
         """
-        return unpacked(self._facade.listing(frame, list(settings)))
+        return unpacked(self.facade.listing(frame, list(settings)))
 
     def serialise(self, frame: JavaObject) -> str:
         """JSON `[{"expression": ..., "type": ...}, ...]` of a Java DataFrame's columns.
@@ -128,29 +128,13 @@ class JavaRule:
             IllegalArgumentException: the frame reads no or several relations of files, or is no
                 projection.
         """
-        return self._facade.serialise(frame)
-
-    def install(
-        self, session: JavaObject, decider: object, concerns: object, settings: Sequence[str]
-    ) -> None:
-        """Put the rule into a Java session; both functions are `java.util.function.Function`."""
-        self._facade.install(session, decider, concerns, list(settings))
-
-    def uninstall(self, session: JavaObject) -> None:
-        """Switch the rule off for a Java session and those of its family."""
-        self._facade.uninstall(session)
-
-    def is_installed(self, session: JavaObject) -> bool:
-        """Whether the rule is on for a Java session."""
-        return self._facade.isInstalled(session)
+        return self.facade.serialise(frame)
 
     def footers(
         self, session: JavaObject, paths: Sequence[str], lengths: Sequence[int], first: int
     ) -> list[bytes | str]:
         """Ends of Parquet files, from their footers on, or errors; `first` bytes are read first."""
-        packed = self._facade.footers(
-            session, "\n".join(paths), "\n".join(map(str, lengths)), first
-        )
+        packed = self.facade.footers(session, "\n".join(paths), "\n".join(map(str, lengths)), first)
         found: list[bytes | str] = []
         at = 0
         while at < len(packed):
@@ -162,12 +146,8 @@ class JavaRule:
 
     def states(self, session: JavaObject, paths: Sequence[str]) -> list[list[str]]:
         """Length, time and perhaps tag of files without line breaks; empty where there is none."""
-        lines = self._facade.states(session, "\n".join(paths))
+        lines = self.facade.states(session, "\n".join(paths))
         return [line.split("\t") if line else [] for line in lines.split("\n")[:-1]]
-
-    def failures(self) -> tuple[int, str | None]:
-        """Number of failed decisions in this JVM, and the last message."""
-        return self._facade.failures(), self._facade.lastFailure()
 
 
 _PACKED = "packed:"

@@ -165,7 +165,6 @@ def _described(folders: Iterable[_Folder]) -> RelationFiles:
 
 
 def _look(folder: _Folder, paths: list[str], facts: FileFacts) -> str:
-    """Add the facts about a folder's files; returns the URI of an empty one."""
     empty = ""
     prefix = f"file:{folder.path}/"
     opened = os.open(folder.path, os.O_RDONLY)

@@ -351,7 +351,7 @@ class SparkTarget:
 
     def _footer_terms(self, indexes: Sequence[IndexDefinition]) -> dict[str, FooterTerm]:
         """Terms that Parquet footers may prove: columns inside the files, matched by name."""
-        is_by_id = self._setting("spark.sql.parquet.fieldId.read.enabled") == "true"
+        is_by_id = str(self._session.conf.get("spark.sql.parquet.fieldId.read.enabled")) == "true"
         if not format_of(self._target.format).has_footers or is_by_id:
             return {}
         partitions = {name for name, _ in self.partition_columns}
@@ -362,9 +362,6 @@ class SparkTarget:
                 has_default = names[0] in self._columns.defaulted
                 found[term.key] = FooterTerm(names, term.data_type, has_default)
         return found
-
-    def _setting(self, name: str) -> str:
-        return str(self._session.conf.get(name))
 
 
 def _fields(schema: object) -> list[Mapping[str, object]]:

@@ -489,7 +489,6 @@ def _text_of(call: Call, term: Term, value: bytes, negated: bool) -> Predicate:
 
 
 def _like_many(call: Call, columns: _Scope, negated: bool) -> Predicate:
-    """LIKE ANY and LIKE ALL, whose patterns are not children."""
     patterns = call.arguments.get("patterns")
     if not isinstance(patterns, list) or not all(isinstance(each, str) for each in patterns):
         return _unknown(call, negated, "the patterns are not shown")
@@ -524,7 +523,6 @@ _CONDITIONS = (
     *("And", "Or", "Not", "EqualNullSafe", "IsNull", "IsNotNull", "IsNaN", "In", "InSet"),
     *_OPERATORS,
 )
-"""Expressions that are surely boolean."""
 
 _HANDLERS: Mapping[str, Callable[[Call, _Scope, bool], Predicate]] = {
     "And": _and,

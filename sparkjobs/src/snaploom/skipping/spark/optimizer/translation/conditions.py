@@ -24,15 +24,8 @@ from snaploom.skipping.core.predicates import (
     Unknown,
 )
 from snaploom.skipping.core.terms import Term, Value
+from snaploom.skipping.spark.optimizer.translation import preimages
 from snaploom.skipping.spark.optimizer.translation.casts import number_of
-from snaploom.skipping.spark.optimizer.translation.preimages import (
-    Holds,
-    IsNull,
-    branches_of,
-    days_of,
-    has_branches,
-    step,
-)
 from snaploom.skipping.spark.optimizer.translation.spans import Span, Spans, compared, demanded
 from snaploom.skipping.spark.optimizer.translation.subjects import term_of
 from snaploom.skipping.spark.relations.expressions import (
@@ -115,8 +108,8 @@ class Surroundings:
 
     columns: Columns
     """The relation's columns as they are now."""
-    holds: Holds
-    is_null: IsNull
+    holds: preimages.Holds
+    is_null: preimages.IsNull
 
 
 def implied(
@@ -132,7 +125,7 @@ def implied(
             return _of_beginning(child, operator, value, around.columns)
         case Call("StringTrimRight", _, (child,)):
             return _of_beginning(child, operator, value, around.columns)
-    written = days_of(subject, operator, value, around.columns.type_of)
+    written = preimages.days_of(subject, operator, value, around.columns.type_of)
     if written is not None:
         subject, spans, data_type = written
         found = _within(subject, spans, data_type, around, MOST_STEPS)
@@ -145,7 +138,6 @@ def implied(
 def _within(
     subject: Expression, spans: Spans, data_type: str, around: Surroundings, steps: int
 ) -> Predicate | None:
-    """Condition on the columns of an expression to be one of some numbers; None if unknown."""
     for left in range(steps, 0, -1):
         names = names_of(subject)
         if names is not None:
@@ -165,7 +157,7 @@ def _within(
                 )
             case Call("Greatest" | "Least" as name, _, parts):
                 return _extreme_within(name, parts, spans, data_type, around, left - 1)
-        branches = branches_of(subject, data_type, around.holds, around.is_null)
+        branches = preimages.branches_of(subject, data_type, around.holds, around.is_null)
         if branches:
             return Or(
                 tuple(
@@ -173,7 +165,7 @@ def _within(
                     for each in branches
                 )
             )
-        moved = step(subject, spans, data_type, around.columns.type_of)
+        moved = preimages.step(subject, spans, data_type, around.columns.type_of)
         if moved is None:
             return None
         subject, spans, data_type = moved
@@ -210,7 +202,7 @@ def _extreme_within(
     others = (
         Or((around.is_null(part, data_type), _needed(part, limit, data_type, around, steps)))
         for part in parts
-        if not has_branches(part)
+        if not preimages.has_branches(part)
     )
     return And((one, *others))
 

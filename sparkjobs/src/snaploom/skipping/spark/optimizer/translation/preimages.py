@@ -144,7 +144,6 @@ _PATTERNS: Mapping[str, re.Pattern[str]] = {
     "yyyy/MM/dd": re.compile(f"{_YEAR}/{_MONTH}/{_DAY}"),
     "yyyyMMdd": re.compile(f"{_YEAR}{_MONTH}{_DAY}"),
 }
-"""Parsers of text by Spark's format."""
 _EARLIEST = 1600
 """Years before may be those of another calendar, by Spark's settings."""
 
@@ -476,4 +475,3 @@ _RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("LastDay", "NextDay"), _month_end),
     **dict.fromkeys(_WEEKS, _day_of_week),
 }
-"""By Catalyst class."""

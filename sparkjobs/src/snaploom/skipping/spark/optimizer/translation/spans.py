@@ -13,15 +13,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
-from snaploom.skipping.core.predicates import (
-    LARGEST_MODULUS,
-    Comparison,
-    Constant,
-    Operator,
-    Or,
-    Predicate,
-    Residue,
-)
+from snaploom.skipping.core import predicates
 from snaploom.skipping.core.predicates import And as Both
 from snaploom.skipping.core.terms import Term, Value
 from snaploom.types.schemas import INTEGER_BITS
@@ -88,27 +80,29 @@ class Spans:
         return replace(self, spans=(*self.spans, *(span for span in others if not span.is_empty)))
 
 
-def compared(operator: Operator, value: Value, data_type: str) -> Spans | None:
+def compared(operator: predicates.Operator, value: Value, data_type: str) -> Spans | None:
     """Numbers for which `number operator value` is TRUE, edges included; None if unknown."""
     if isinstance(value, bytes | bool):
         return None
-    if operator is Operator.NE:
+    if operator is predicates.Operator.NE:
         unit = unit_of(data_type)
         if unit is None:
             return None
         return Spans((Span(high=Fraction(value) - unit), Span(low=Fraction(value) + unit)))
-    goes_up = operator in (Operator.GT, Operator.GE)
+    goes_up = operator in (predicates.Operator.GT, predicates.Operator.GE)
     if isinstance(value, float) and not math.isfinite(value):
         everything = Spans((Span(),), has_nan=True)
-        if math.isnan(value) and operator is Operator.EQ:
+        if math.isnan(value) and operator is predicates.Operator.EQ:
             return Spans((), has_nan=True)
-        if operator in (Operator.LT, Operator.LE) and not math.isnan(value):
+        if operator in (predicates.Operator.LT, predicates.Operator.LE) and not math.isnan(value):
             return Spans((Span(),))
         return everything
     bound = Fraction(value)
-    if operator is Operator.EQ:
+    if operator is predicates.Operator.EQ:
         return Spans((Span(bound, bound),))
-    edge = unit_of(data_type) if operator in (Operator.LT, Operator.GT) else None
+    edge = (
+        unit_of(data_type) if operator in (predicates.Operator.LT, predicates.Operator.GT) else None
+    )
     bound += (edge or 0) * (1 if goes_up else -1)
     span = Span(low=bound) if goes_up else Span(high=bound)
     return Spans((span,), has_nan=goes_up)
@@ -208,7 +202,7 @@ def unit_of(data_type: str) -> Fraction | None:
     return Fraction(1) if data_type in COUNTED_BITS else None
 
 
-def demanded(term: Term, spans: Spans) -> Predicate | None:
+def demanded(term: Term, spans: Spans) -> predicates.Predicate | None:
     """Condition that a column lies in one of some spans; None if it has no form."""
     if any(span == Span() for span in spans.spans):
         return None
@@ -217,11 +211,11 @@ def demanded(term: Term, spans: Spans) -> Predicate | None:
     if len(found) < len(parts):
         return None
     if spans.has_nan and term.data_type in ("float", "double"):
-        found.append(Comparison(term, Operator.EQ, math.nan))
-    return Or(tuple(found)) if found else Constant(is_true=False)
+        found.append(predicates.Comparison(term, predicates.Operator.EQ, math.nan))
+    return predicates.Or(tuple(found)) if found else predicates.Constant(is_true=False)
 
 
-def _demanded(term: Term, span: Span) -> Predicate | None:
+def _demanded(term: Term, span: Span) -> predicates.Predicate | None:
     unit = unit_of(term.data_type)
     if unit is None and term.data_type not in ("float", "double"):
         return None
@@ -231,7 +225,7 @@ def _demanded(term: Term, span: Span) -> Predicate | None:
     high = None if span.high is None else math.floor(span.high / unit)
     least, most = _units(term.data_type)
     if (low is not None and low > most) or (high is not None and high < least):
-        return Constant(is_true=False)
+        return predicates.Constant(is_true=False)
     low = None if low is None or low <= least else low
     high = None if high is None or high >= most else high
     between = _between(
@@ -247,18 +241,18 @@ def _demanded(term: Term, span: Span) -> Predicate | None:
 
 def _repeated(
     term: Term, period: Period, unit: Fraction, low: int | None, high: int | None
-) -> Predicate | None:
+) -> predicates.Predicate | None:
     """Condition that a column's value is in a period, in units of its type, as keys are."""
     modulus = period.distance / unit
-    if modulus.denominator != 1 or modulus > LARGEST_MODULUS:
+    if modulus.denominator != 1 or modulus > predicates.LARGEST_MODULUS:
         return None
     first = math.ceil(period.start / unit)
     count = math.floor((period.start + period.length) / unit) - first + 1
     if count <= 0:
-        return Constant(is_true=False)
+        return predicates.Constant(is_true=False)
     if count >= modulus:
         return None
-    return Residue(term, int(modulus), first % int(modulus), count, low, high)
+    return predicates.Residue(term, int(modulus), first % int(modulus), count, low, high)
 
 
 def _units(data_type: str) -> tuple[int, int]:
@@ -287,12 +281,12 @@ def _floats(span: Span, data_type: str) -> tuple[Value | None, Value | None]:
     )
 
 
-def _between(term: Term, low: Value | None, high: Value | None) -> Predicate | None:
+def _between(term: Term, low: Value | None, high: Value | None) -> predicates.Predicate | None:
     if low is None and high is None:
         return None
-    parts: list[Predicate] = []
+    parts: list[predicates.Predicate] = []
     if low is not None:
-        parts.append(Comparison(term, Operator.GE, low))
+        parts.append(predicates.Comparison(term, predicates.Operator.GE, low))
     if high is not None:
-        parts.append(Comparison(term, Operator.LE, high))
+        parts.append(predicates.Comparison(term, predicates.Operator.LE, high))
     return Both(tuple(parts)) if len(parts) > 1 else parts[0]
