@@ -131,8 +131,8 @@ the comparison (`same file`, and `sameFile` in JSON), always of path, length and
 | files in | also compared |
 |---|---|
 | a local disk, a mounted volume | inode and change time |
-| a store whose Hadoop client lists tags (`EtagSource`: S3A, ABFS) | the tag, if both the index and \
-the query's listing have it |
+| a store whose Hadoop client lists tags (`EtagSource`: S3A, ABFS) | the tag, if both the index \
+and the query's listing have it |
 | HDFS | the number that the name node gave the file, if the listing has it |
 | other stores, HDFS behind `viewfs` | nothing |
 
@@ -140,10 +140,10 @@ Local files are compared whenever a query runs, also when a frame is collected a
 frame keeps Spark's listing: read the folder again after files in it were replaced.
 
 Without the additional comparison, a rewritten file of the same length whose time is set back looks
-unchanged; so does a file on HDFS that is truncated, appended to its old length and set back. Refresh
-with mode FULL after such a change. Copied folders, restored backups and changed permissions count as
-changes until the next refresh. Mounts that renumber inodes (some FUSE drivers) make indexes useless:
-read the store by its own scheme there."""
+unchanged; so does a file on HDFS that is truncated, appended to its old length and set back.
+Refresh with mode FULL after such a change. Copied folders, restored backups and changed permissions
+count as changes until the next refresh. Mounts that renumber inodes (some FUSE drivers) make
+indexes useless: read the store by its own scheme there."""
 
 
 def _statements() -> list[str]:
