@@ -115,7 +115,7 @@ def absences(
     between: tuple[Time, Time] | None = None,
     manifest: int | None = None,
 ) -> tuple[history.Absence, ...]:
-    """Why fields of an output are NULL in whole snapshots: left out, or not declared then.
+    """Return why fields are NULL in whole snapshots: left out, or not declared then.
 
     Args:
         folder: URI or absolute path of the output's folder.
@@ -244,7 +244,7 @@ class _Selection:
         )
 
     def _identity(self, versions: Sequence[Version]) -> str:
-        """Which versions these are: a range of one state's, or those of one schema in it."""
+        """Return a name of these versions: a range of one state's, or those of one schema in it."""
         ends = [(each.seq, each.created_at) for each in (versions[0], versions[-1])]
         schemas = sorted({version.schema_hash for version in versions})
         return f"{self._state.seq} {ends} {len(versions)} {schemas}"

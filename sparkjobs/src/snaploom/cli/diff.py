@@ -94,11 +94,11 @@ def diff(
 ) -> int:
     """Show what the declarations would change in plan, schema and history; nothing is run.
 
-    What retention would delete depends on what the next run publishes: where snapshotAutoDelete has
+    Deletions by retention depend on what the next run publishes: where snapshotAutoDelete has
     rules, the sources are listed for it, as `plan` does.
 
     Ends with 0 where all stays the same and with 1 where something differs, as `kubectl diff` does.
-    What a run would refuse is marked with `!`.
+    Changes that a run would refuse are marked with `!`.
 
     With `--data`, rows of two versions of snapshots are matched by `rootKey` and compared column by
     column; both are read, or woven for a dry run, and nothing is written.
@@ -192,9 +192,9 @@ def contract(
     newest snapshot, keys, checks, service levels and sources. It is printed as YAML, and as JSON
     with `-o json`.
 
-    With `--check`, a contract is compared with the declarations and with what is published. What
-    it promises and is not so is marked with `!` and ends with 1; what it does not mention is marked
-    with `+`. Text of people, such as descriptions and teams, is not compared.
+    With `--check`, a contract is compared with the declarations and with what is published. Broken
+    promises are marked with `!` and end with 1; parts that it does not mention are marked with `+`.
+    Text of people, such as descriptions and teams, is not compared.
     """
     declarations = project.read(file, allow)
     (bundle,), warnings = runnable_bundles(declarations, [name])

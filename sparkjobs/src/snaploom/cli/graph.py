@@ -175,7 +175,7 @@ def page(
     loads nothing: it can be opened from disk, sent by mail, or put on any web server.
 
     Data is not looked at: pages come from declarations and from what the output folder's manifest
-    records. What is doubtful is on the page and printed. A folder that cannot be read is a finding
+    records. Doubtful things are on the page and printed. A folder that cannot be read is a finding
     on its page, and ends the command with 1.
     """
     _refuse_page_confusion(place, file, all_)

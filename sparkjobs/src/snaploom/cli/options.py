@@ -169,7 +169,7 @@ def refuse_request(
         path: the argument.
         found: its value.
         expected: values that are valid.
-        hint: how to correct it.
+        hint: a correction.
     """
     finding = make_finding("SL191", message, path=path, found=found, expected=expected, hint=hint)
     return InvalidDeclarations([finding])
@@ -180,7 +180,7 @@ def refuse_unlisted_strict(option: str, instead: str) -> None:
 
     Args:
         option: with which it is given.
-        instead: what to do for the same purpose.
+        instead: another way to the same purpose.
 
     Raises:
         InvalidDeclarations: always.
@@ -199,8 +199,8 @@ def time_of(text: str, option: str, hint: str) -> EpochNanos:
 
     Args:
         text: as it was given.
-        option: which one.
-        hint: what to do where nothing can be guessed.
+        option: its name.
+        hint: advice where nothing can be guessed.
 
     Raises:
         InvalidDeclarations: it is not a time.

@@ -96,7 +96,7 @@ def show_plans(plans: Sequence[Planned], declarations: Declarations, form: Outpu
 def sampling_elsewhere(
     declarations: Declarations, names: Sequence[str], sample: float | None, to: str | None
 ) -> Elsewhere | None:
-    """How the output that is sampled is sent to another folder; None where nothing is sampled.
+    """Return the redirection of the sampled output to another folder; None without a sample.
 
     Raises:
         InvalidDeclarations: only one of both options, several outputs, no `rootKey`, or a folder
@@ -183,8 +183,8 @@ def backfill(
 ) -> int:
     """Publish what is due in a span of snapshot times, and nothing else.
 
-    Prints an estimate first, from what is published. What is published stays so whenever it
-    is stopped; the same command goes on where it ended.
+    Prints an estimate first, from what is published. Published snapshots stay when it is stopped;
+    the same command continues.
     """
     if estimate and strict:
         refuse_unlisted_strict("--estimate", "run 'snaploom plan --strict', which lists the root")

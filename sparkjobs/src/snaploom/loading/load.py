@@ -47,7 +47,7 @@ class Located:
     at: Position
 
     def position(self, path: str) -> Position:
-        """Where a field path stands; the nearest place above it when it does not exist."""
+        """Return the position of a field path; the nearest one above it when it does not exist."""
         return position_of(self.node, self.at, split_path(path))
 
 

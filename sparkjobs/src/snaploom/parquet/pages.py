@@ -51,13 +51,13 @@ class Column:
     """A footer's metadata of a column of one row group."""
 
     start: int
-    """Where its pages begin."""
+    """Offset of its first page."""
     end: int
-    """Where they end."""
+    """Offset behind its last page."""
     is_text: bool
     """Whether its values have lengths of their own."""
     codec: str
-    """How its pages are packed, as Arrow calls it; empty for not at all."""
+    """Compression of its pages, as Arrow calls it; empty for none."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Page:
     kind: int
     """0 and 3: data; 2: dictionary; 1: index."""
     start: int
-    """Where its content begins."""
+    """Offset of its content."""
     packed: int
     """Bytes of the content."""
     unpacked: int
@@ -75,7 +75,7 @@ class Page:
     values: int
     """Number of values, NULLs among them."""
     encoding: int
-    """How they are encoded."""
+    """Encoding of its values."""
 
 
 @dataclass(frozen=True)

@@ -368,7 +368,7 @@ def format_faults(
 
 @dataclass(frozen=True)
 class FormatPlace:
-    """Where a resource declares a format and its options."""
+    """Fields in which a resource declares a format and its options."""
 
     resource: str
     """`Kind/name`; empty where no resource declares it."""
@@ -381,12 +381,12 @@ class FormatPlace:
 
 
 def source_place(resource: str) -> FormatPlace:
-    """Where a DataSource declares them."""
+    """Return the fields of a DataSource."""
     return FormatPlace(resource, "spec.hdfsLike.format", "spec.hdfsLike.formatOptions")
 
 
 def target_place(resource: str) -> FormatPlace:
-    """Where a SkippingIndex declares them."""
+    """Return the fields of a SkippingIndex."""
     return FormatPlace(resource, "spec.target.path.format", "spec.target.path.options")
 
 

@@ -109,7 +109,7 @@ class Pages:
         """Write the pages, as `snaploom page --to FOLDER`; returns the files.
 
         Args:
-            folder: where to; made where it is not there.
+            folder: destination; created if missing.
 
         Raises:
             ArgumentInvalid: a file of another origin is in the way.

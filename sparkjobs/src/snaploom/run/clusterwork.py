@@ -44,7 +44,7 @@ class Work:
     """Context that all actions share."""
 
     started: EpochNanos
-    """When the run began."""
+    """Start time of the run."""
     interruption: Interruption
     """Whether somebody asked to stop."""
     running: RunningReport
@@ -54,7 +54,7 @@ class Work:
     log: Callable[[str], None]
     """Takes lines for people."""
     lease: OpenLease = ClaimLease
-    """Where runs of one folder learn of each other."""
+    """Store of leases, by which runs of one folder see each other."""
     allow: Allowances = NO_ALLOWANCES
     """Entries that declarations may use beyond the built-in lists."""
 
@@ -159,7 +159,7 @@ def facts_of(description: Description, report: IndexReport | None = None) -> Ind
 
     Args:
         description: of the index.
-        report: what was done to it.
+        report: changes to it.
     """
     coverage, state = description.coverage, description.state
     newest = max(state.refreshed_at, state.checked_at)

@@ -36,7 +36,7 @@ from snaploom.sources.databases.drivers import DRIVER_JAR_BY_NAME, DriverJar
 # Fetches the jar of a JDBC driver: from a named repository of Maven's layout, or as Spark does.
 
 FETCH_SECONDS = 60.0
-"""How long a repository may be silent."""
+"""Seconds for which a repository may be silent."""
 MOST_JAR_BYTES = 512 * 1024 * 1024
 """Bytes of a driver's jar; that of DuckDB, the largest of ours, has 80 MB."""
 _PIECE = 1024 * 1024

@@ -322,8 +322,8 @@ def refuse_invalid(bundle: Bundle, allow: Allowances = NO_ALLOWANCES) -> tuple[F
     """Stop if anything about a Bundle is wrong; else the warnings about it.
 
     Args:
-        bundle: what the operator sent.
-        allow: what it may use beyond the built-in lists.
+        bundle: the operator's Bundle.
+        allow: entries allowed beyond the built-in lists.
 
     Raises:
         NoUniqueJoinTree: every error is an ambiguous or unreachable join tree.

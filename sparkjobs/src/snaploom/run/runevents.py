@@ -99,7 +99,7 @@ def estimate_of(state: FolderState, due: int) -> Estimate:
     between two publications of one run, which wove one right after the other.
 
     Args:
-        state: what is published.
+        state: state of the manifest.
         due: snapshots to publish.
     """
     known = sorted(state.snapshots, key=lambda record: record.created_at)[-_LOOKED_AT:]
@@ -166,7 +166,7 @@ class JoinPlanned:
 
 @dataclass(frozen=True)
 class TasksDone:
-    """How far Spark is with the snapshot."""
+    """Progress of Spark with the snapshot."""
 
     done: int
     tasks: int
@@ -186,7 +186,7 @@ class ManifestRead:
     """State of the folder after a publication of this run."""
 
     manifest: ManifestPointer
-    """Where the record is."""
+    """Location of the record."""
     newest: LatestSnapshot | None
     """The newest published snapshot."""
     published: tuple[PublishedSnapshot, ...]
@@ -281,7 +281,7 @@ def preflight_finding(error: SnaploomError, reason: str = "") -> Finding:
 Result = TypeVar("Result")
 
 TICK_SECONDS = 0.2
-"""How often the main thread looks up while it waits; people see movement, and it costs nothing."""
+"""Interval at which the waiting main thread looks up; people see movement, and it costs nothing."""
 SAME_REQUEST_SECONDS = 1.0
 """Signals within this time are one request: a terminal sends Ctrl-C to every process of its group,
 and launchers such as `uv run` pass on what their child has received already."""

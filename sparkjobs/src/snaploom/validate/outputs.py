@@ -44,7 +44,7 @@ _AZURE = (
     ".core.cloudapi.de", ".core.usgovcloudapi.net", ".core.windows.net", ".dfs.storage.azure.net",
     ".fabric.microsoft.com",
 )  # fmt: skip
-"""How hosts of Azure's stores end, by its documentation of endpoints and of OneLake."""
+"""Suffixes of hosts of Azure's stores, by its documentation of endpoints and of OneLake."""
 
 
 def place_findings(resource: Resource, allow: Allowances) -> tuple[Finding, ...]:
@@ -291,7 +291,7 @@ def _foremost(placed: list[_Placed]) -> list[_Placed]:
     They are sorted by their folders, so that one within a folder follows it.
     """
     above: list[int] = []
-    """Where the folders that the last one lies in are, the outermost first."""
+    """Positions of the folders that contain the last one, the outermost first."""
     outer = list(placed)
     """Of each, and the folders that it lies in, the first."""
     inner = list(placed)

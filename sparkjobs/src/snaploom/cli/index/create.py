@@ -65,7 +65,7 @@ class KeptOptions:
             name="--where", help="SQL over partition columns that chooses files; omitted, all."
         ),
     ] = ""
-    """Which files."""
+    """Files to index."""
     mode: Annotated[
         RefreshMode, Parameter(name="--mode", help="What refreshes look at.", show_default=True)
     ] = RefreshMode.AUTO

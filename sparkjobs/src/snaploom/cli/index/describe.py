@@ -233,7 +233,7 @@ def _facts(description: Description, definition: SkippingDefinition) -> list[tup
 
 
 def _age(seconds: float | None) -> str:
-    """How long ago rows and files were last seen to agree, without what is too fine to matter."""
+    """Return the time since rows and files were last seen to agree, rounded."""
     return (
         "" if seconds is None else f"{timedelta(seconds=int(max(seconds, 0)))} since it was checked"
     )

@@ -137,7 +137,7 @@ def declared_places(
     """The target and store of every named index.
 
     Args:
-        declarations: where they are.
+        declarations: files of the declarations.
         names: of the indexes; none for all.
         settings: of the Spark session.
 
@@ -196,7 +196,7 @@ Kms = Annotated[
 @Parameter(name="*")
 @dataclass(frozen=True)
 class PlaceOptions:
-    """How the files are read, where the index is, and where all that is declared."""
+    """Format of the files, location of the index, and the declarations of both."""
 
     file: Files | None = None
     """See `Files`."""

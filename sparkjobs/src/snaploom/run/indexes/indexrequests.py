@@ -76,13 +76,13 @@ class IndexedPlace:
     subject: Subject
     """Table or files."""
     store: StorePlace
-    """Where the index is kept."""
+    """Location of the index."""
     declaration: Declaration | None = None
     """Declaration by a resource; None without one."""
     settings: Properties = ()
     """Settings of the Spark session, which win over those of `run`."""
     run: RunSettings = field(default_factory=RunSettings)
-    """How jobs run, from a resource."""
+    """Settings of jobs, from a resource."""
     allow: Allowances = NO_ALLOWANCES
     """Entries that declarations may use beyond the built-in lists."""
 
@@ -153,7 +153,7 @@ def find_index(place: IndexedPlace, others: StoreOpener | None = None) -> IndexS
     """The store of the index of a path or table; of one that was dropped as well.
 
     Args:
-        place: what is indexed, and where.
+        place: the indexed files, and the location of the index.
         others: opens folders that only Hadoop's client knows.
 
     Raises:
@@ -233,7 +233,7 @@ def place_of_resource(
     """Files and place of a SkippingIndex.
 
     Args:
-        declarations: where it and what it refers to are.
+        declarations: files of it and of what it refers to.
         name: of the SkippingIndex.
         settings: of the Spark session, which win over those of `run.spark`.
 
@@ -254,7 +254,7 @@ def place_of_bundle(
     Args:
         bundle: of an index about which nothing is wrong.
         settings: of the Spark session, which win over those of `run.spark`.
-        allow: what it may use beyond the built-in lists.
+        allow: entries allowed beyond the built-in lists.
 
     Raises:
         TargetNotIndexable: what it refers to has no files of its own.
@@ -287,7 +287,7 @@ def places_on_publish(
     """Files and places of the indexes that follow an output; a fault of one stops no run.
 
     Args:
-        declarations: where they and what they refer to are.
+        declarations: files of them and of what they refer to.
         output: name of the OutputDataset.
         warn: takes a warning about each that is left out.
     """

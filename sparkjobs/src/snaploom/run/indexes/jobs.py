@@ -55,9 +55,9 @@ def in_session(
     """Do something with Spark in a thread of its own.
 
     Args:
-        run: how the session is made, from a resource.
-        settings: what was asked for on top, which wins.
-        allow: what the resource may ask for beyond the built-in lists.
+        run: settings of the session, from a resource.
+        settings: further settings, which take precedence.
+        allow: entries allowed beyond the built-in lists.
         work: takes the session, and a group into which it puts its jobs, so that they end with an
             interruption.
         on_tick: called several times a second from this thread.
@@ -98,7 +98,7 @@ def carry_out(
     """Carry out requests one after the other; the first failure ends it.
 
     Args:
-        requests: what to do; one session serves all, with the settings of the first.
+        requests: the operations; one session serves all, with the settings of the first.
         progress: called with the files done, from any thread.
         on_tick: called several times a second from this thread.
         interruption: from `signal_handlers`.
@@ -164,7 +164,7 @@ def follow_publication(
 ) -> None:
     """Bring the indexes of an output up to date with what a run published; never fails the run.
 
-    What cannot be refreshed is a warning: queries read the files that the index does not know.
+    A failed refresh is a warning: queries read the files that the index does not know.
     """
     if job.interruption.is_requested:
         return
@@ -333,9 +333,9 @@ def advise_files(
     """Estimate which indexes and which order would help; nothing is written.
 
     Args:
-        place: what is looked at, and where the index would be.
+        place: the files, and the location of an index.
         queries: SQL, or conditions over the columns; without any, some are drawn from the data.
-        files: how many to read.
+        files: number of files to read.
         seed: of what is drawn.
         report: takes a label, the number of files done and of all; from any thread.
         on_tick: called several times a second from this thread.
@@ -366,7 +366,7 @@ def sort_files(
     """Write files, clustered, as a new folder.
 
     Args:
-        place: what is read.
+        place: the files to read.
         folder: the new folder.
         request: the order.
         on_tick: called several times a second from this thread.

@@ -206,7 +206,7 @@ def remove_output(
         output: the OutputDataset that is deleted.
         clock: the time.
         check: called between files; raises to stop, and running again goes on.
-        allow: what its `run` may ask for beyond the built-in lists.
+        allow: entries allowed beyond the built-in lists.
 
     Raises:
         PublicationError: the folder is another's, or refuses.

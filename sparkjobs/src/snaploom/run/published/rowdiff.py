@@ -56,7 +56,7 @@ def compare_data(
         store: of the output's folder.
         moment: the instant for which a dry run is planned.
         interruption: from `signal_handlers`.
-        allow: what declarations may use beyond the built-in lists.
+        allow: entries allowed beyond the built-in lists.
         open_session: gives the session.
 
     Raises:

@@ -153,7 +153,7 @@ def sort_snapshots(
     compared. Indexes that follow the output are refreshed in the end.
 
     Args:
-        place: whose snapshots.
+        place: owner of the snapshots.
         request: the order.
         times: of the snapshots; empty for all that are live.
         report: takes a label, the number of files rewritten and of all; from any thread.

@@ -25,7 +25,7 @@ from snaploom.skipping.statements.syntax import Properties
 
 @dataclass(frozen=True)
 class PublishedPlace:
-    """Whose snapshots are sorted."""
+    """Output whose snapshots are sorted."""
 
     folder: str
     """URI or absolute path of the output's folder."""
@@ -40,7 +40,7 @@ class PublishedPlace:
 
     @property
     def run(self) -> RunSettings:
-        """How jobs run."""
+        """Return the settings of jobs."""
         return RunSettings() if self.output is None else self.output.spec.run
 
     @property
@@ -63,7 +63,7 @@ def place_of_output(
     """The folder of an output, or of the output that a SkippingIndex is about.
 
     Args:
-        declarations: where it is.
+        declarations: files of its declaration.
         name: of the OutputDataset or the SkippingIndex.
         settings: of the Spark session.
         warn: takes a warning about each index that is left out.

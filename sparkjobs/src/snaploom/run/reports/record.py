@@ -173,7 +173,7 @@ class RunRecord:
         """It is known what will be visited.
 
         Args:
-            plan: what was planned.
+            plan: the plan.
             due: number of snapshots to publish.
         """
         self._plan_hash = plan.hash
@@ -192,7 +192,7 @@ class RunRecord:
         Args:
             record: as the manifest has it.
             seconds: wall time of weaving and publishing.
-            warnings: what a person should know about it.
+            warnings: warnings about it.
             columns: its columns, and those that it was woven from.
         """
         report = SnapshotReport(
@@ -260,7 +260,7 @@ class RunRecord:
 
         Args:
             remaining: the snapshots that were due and are not done, the failed one first.
-            error: what went wrong.
+            error: the failure.
             reason: the same for machines; omitted, that of the kind of error.
         """
         if isinstance(error, Interrupted | LeaseNotObtained):
@@ -383,7 +383,7 @@ _REASONS: tuple[tuple[type[SnaploomError], SnapshotReason], ...] = (
 
 
 def reason_of(error: SnaploomError) -> SnapshotReason:
-    """Why a snapshot failed, in the Report's words."""
+    """Return why a snapshot failed, in the Report's words."""
     return next(
         (reason for kind, reason in _REASONS if isinstance(error, kind)), SnapshotReason.FAILED
     )

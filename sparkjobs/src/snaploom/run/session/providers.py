@@ -30,7 +30,7 @@ class OpenSession(Protocol):
         Args:
             name: of the piece of work.
             run: settings of the session.
-            allow: what they may ask for beyond the built-in lists.
+            allow: entries allowed beyond the built-in lists.
             is_small: whether little is read.
         """
         ...

@@ -6,8 +6,8 @@ they share is read, moved and sorted once. The proof is the same (`snaploom.engi
 each snapshot is counted for itself. Its files wait in staging until it has its turn; publication,
 checks, history and retention do not know of it.
 
-Whatever speaks against it, and whatever goes wrong with it, leads to snapshots that are woven one
-by one, where the error is that of one snapshot.
+Any obstacle or failure leads to snapshots that are woven one by one, where the error is that of one
+snapshot.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class WovenAhead:
     schema: StructType
     """Of its files."""
     counts: RowCounts
-    """What was counted while they were written."""
+    """Counts from while they were written."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class SnapshotsAhead:
         Args:
             run: the run.
             folder: of the output.
-            sharing: what the snapshots of the run have in common.
+            sharing: subtrees that the snapshots of the run have in common.
             due: the snapshots of the run, in the order of work; none where each is woven by itself.
             read: reads the sources of one.
         """
@@ -159,7 +159,7 @@ class SnapshotsAhead:
                 raise
 
     def seconds(self, time: EpochNanos) -> float:
-        """What is to be added to the time that a snapshot took: its share of a common job."""
+        """Return the time to add to that of a snapshot: its share of a common job."""
         return self._seconds.pop(time, 0.0)
 
     def forget(self) -> None:
@@ -293,7 +293,7 @@ class SnapshotsAhead:
 
 
 def _together(run: OutputRun, members: Sequence[_Member]) -> Weave:
-    """What several snapshots are woven from."""
+    """Return the inputs of several snapshots."""
     frames = {name: source.frame for name, source in members[0].inputs.used.items()}
     numbered = (
         member.root.withColumn(NUMBER, sf.lit(number)) for number, member in enumerate(members)

@@ -42,7 +42,7 @@ def dry_woven(
         bundle: the output, with everything that it refers to.
         time: of the snapshot.
         moment: the instant of planning.
-        allow: what declarations may use beyond the built-in lists.
+        allow: entries allowed beyond the built-in lists.
         check: called before the sources are read; whatever it raises comes out.
 
     Raises:

@@ -33,11 +33,11 @@ from snaploom.types.schemas import quote
 # Files of a size, with rows brought together (`targetFileSizeMiB`, `clusterBy`).
 
 _WOVEN = "_work/woven/"
-"""Where rows are before they are arranged: in staging, below a name that is no data."""
+"""Folder of rows before they are arranged: in staging, below a name that is no data."""
 
 
 class Shaping:
-    """How the files of one snapshot shall lie; nothing to do where the output declares none."""
+    """Declared layout of the files of one snapshot; nothing to do without one."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Shaping:
         self._clustering = self._resolved(output, schema) if self._folder.cluster_by else None
 
     def place(self, uri: str) -> str:
-        """Where the woven rows are to be written first.
+        """Return the folder to which the woven rows are written first.
 
         Args:
             uri: folder in which the files shall lie in the end.
@@ -194,7 +194,7 @@ class ValuelessColumns:
 
         Args:
             field_name: of the node.
-            found: what was read for it.
+            found: inputs that were read for it.
             published: the type of published rows; asked where a column may have no value.
         """
         node = self._nodes.get(field_name)

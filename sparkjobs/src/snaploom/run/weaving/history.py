@@ -30,7 +30,7 @@ def compare_structure(output: OutputDataset, state: FolderState, tree: JoinTree)
     """Compare the tree with everything that was ever published.
 
     Returns:
-        What a person should know: swaps, and contradictions that are published nevertheless.
+        Warnings: swaps, and contradictions that are published nevertheless.
 
     Raises:
         HistoryIncompatible: a field moved, or is grouped otherwise, and that is refused.
@@ -144,8 +144,8 @@ def delete_old_snapshots(
 
     Args:
         folder: where.
-        run: who deletes.
-        output: whose rules.
+        run: the run that deletes.
+        output: owner of the rules.
         now: the instant to which ages are measured, unless the store's clock is behind it.
         coming: snapshots that the run has still to publish.
 

@@ -45,7 +45,7 @@ def holding_lease(folder: Folder, run: Run, job: Job) -> Iterator[Callable[[], N
     """Hold the lease of a folder as long as the block lasts, where the job has leases.
 
     Yields:
-        What raises `LeaseNotObtained` when no further snapshot is to be begun.
+        Function that raises `LeaseNotObtained` when no further snapshot is to be begun.
 
     Raises:
         LeaseNotObtained: another run is at work.
@@ -77,9 +77,9 @@ def leave_to_others(
     Args:
         folder: where.
         due: the snapshots that were to be woven.
-        job: what the caller decided; what is to be restated is published, and due all the same.
+        job: decisions of the caller; a snapshot to restate is published, and due all the same.
         record: of the run.
-        error: why the run does not begin.
+        error: reason why the run does not begin.
     """
     left = due
     if isinstance(error, LeaseNotObtained) and job.options.selection.restated is None:
@@ -104,13 +104,13 @@ def weave_output(
 ) -> Report:
     """Weave and publish every snapshot of one output that is due.
 
-    Whatever goes wrong is in the Report; only faults of Snaploom itself are raised.
+    Failures are in the Report; only faults of Snaploom itself are raised.
 
     Args:
         spark: the session.
         bundle: the output, and what it refers to.
-        job: what the caller decided.
-        files: what was listed before there was a session.
+        job: decisions of the caller.
+        files: listings from before the session.
     """
     output = bundle.output
     run = Run(new_run_id(job.clock()), VERSION, job.clock, job.reached)

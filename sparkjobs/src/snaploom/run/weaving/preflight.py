@@ -63,7 +63,7 @@ def check_clock(bundle: Bundle, state: FolderState, present: EpochNanos) -> tupl
         present: the time of the clock.
 
     Returns:
-        What a person should know.
+        Warnings.
 
     Raises:
         ClockBehind: the clock is behind, and a source would be read at a wrong time.
@@ -116,7 +116,7 @@ def plan_listed(
     """Look into the folder of an output, list its sources, and plan a run.
 
     Args:
-        request: what is to be planned.
+        request: the run to plan.
         store: of the output's folder.
         list_source: lists the snapshots of a source, given by name.
         clock: the wall clock.
@@ -174,8 +174,8 @@ def begin(
 
     Args:
         planned: the run.
-        record: what becomes its Report.
-        options: what is asked of it.
+        record: basis of its Report.
+        options: options of the run.
         clock: the wall clock.
         emit: takes events.
 

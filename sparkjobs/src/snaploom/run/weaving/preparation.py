@@ -60,7 +60,7 @@ class Reading(Mapping[str, StructType]):
         """Nothing is read yet.
 
         Args:
-            steps: what the plan takes of each source.
+            steps: snapshots that the plan takes of each source.
             read: reads one; whatever it raises comes out of the look at a schema.
         """
         self._steps = {step.field_name: step for step in steps}
@@ -317,10 +317,10 @@ def prepare(
 
     Args:
         spark: the session.
-        request: what is to be planned.
+        request: the run to plan.
         observations: filled with what is observed.
         clock: the time at which files are listed.
-        files: what was listed before there was a session.
+        files: listings from before the session.
 
     Raises:
         NoUniqueJoinTree: the join tree is ambiguous or does not reach every source.
@@ -405,7 +405,7 @@ class OutputRun:
 
         Args:
             frames: by field name.
-            snapshots: how many the root's rows are of.
+            snapshots: number of snapshots in the root's rows.
         """
         bundle = self.prepared.bundle
         relationships = {one.name: one for one in bundle.data_relationships}

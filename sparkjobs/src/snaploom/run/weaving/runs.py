@@ -55,7 +55,7 @@ class FilesBeforeSpark:
 
         Args:
             run: settings of the session that is to come.
-            allow: what they may ask for beyond the built-in lists.
+            allow: entries allowed beyond the built-in lists.
         """
         self._run = run
         self._allow = allow
@@ -251,7 +251,7 @@ def planned_without_spark(
     """Plan a run.
 
     Args:
-        request: what is to be planned.
+        request: the run to plan.
         clock: the wall clock.
         files: of the sources; what is listed stays there.
         check: called before each source is listed; whatever it raises comes out.
@@ -311,7 +311,7 @@ def is_small(bundle: Bundle, due: Sequence[PlannedSnapshot], files: SourceFiles)
 
     Args:
         bundle: the output, and what it refers to.
-        due: what is to be woven.
+        due: snapshots to weave.
         files: of the sources; what is listed stays there.
     """
     total = 0

@@ -171,8 +171,8 @@ def plan_in_session(
     """Plan the run of one output; nothing is written.
 
     Args:
-        request: what is to be planned.
-        files: what was listed before there was a session.
+        request: the run to plan.
+        files: listings from before the session.
         opened: gives the session.
         foresee: whether the plan has the schemas of its candidates.
 

@@ -152,7 +152,7 @@ class Checksum:
     """Checksum of a set of rows, independent of their order."""
 
     rows: int
-    """How many there are."""
+    """Number of them."""
     total: int
     """Sum of the hashes of the rows."""
     mixed: int
@@ -204,7 +204,7 @@ class SortResult:
     """Result of sorting."""
 
     uri: str
-    """Where the files are."""
+    """Location of the files."""
     rewritten: Rewritten
     """The files."""
     notes: tuple[str, ...] = ()

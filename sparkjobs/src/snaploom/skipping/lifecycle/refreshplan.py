@@ -101,7 +101,7 @@ class RefreshPlan:
     mode: RefreshMode
     """FULL or INCREMENTAL."""
     reasons: tuple[str, ...]
-    """Why AUTO chose FULL; empty otherwise."""
+    """Reason why AUTO chose FULL; empty otherwise."""
     definition: SkippingDefinition
     """The definition afterwards."""
     changes: FileChanges

@@ -169,7 +169,7 @@ class StateLog:
         """Open the log below a key prefix; nothing is read yet.
 
         Args:
-            store: where the folder is.
+            store: store of the folder.
             folder: prefix of all keys; empty, or ending in `/`.
         """
         self._store = store

@@ -73,7 +73,7 @@ class Usage:
     why_not: Annotated[Mapping[Reason, Count], MaxLen(MOST_REASONS + 1)] = field(
         default_factory=dict
     )
-    """How often the index, or a part of it, was not used, by reason."""
+    """Number of times the index, or a part of it, was not used, by reason."""
 
     def __add__(self, other: Usage) -> Usage:
         """Sum of both."""
@@ -120,7 +120,7 @@ class UsageLog:
         """Open the log below a key prefix; nothing is read yet.
 
         Args:
-            store: where the folder is.
+            store: store of the folder.
             folder: prefix of all keys; empty, or ending in `/`.
         """
         self._store = store

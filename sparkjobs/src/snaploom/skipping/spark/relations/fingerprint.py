@@ -89,7 +89,7 @@ _PARQUET = {
     "spark.sql.legacy.parquet.int96RebaseModeInRead": "corrected",
 }
 _ORC_LEVEL = "orc.force.positional.evolution.level"
-"""How deep ORC looks for columns by position, where it does; 1 is that of only columns."""
+"""Depth to which ORC looks for columns by position, if it does; 1 is top-level columns."""
 _ORC = {
     _ORC_LEVEL: "1",
     f"spark.hadoop.{_ORC_LEVEL}": "1",

@@ -1,9 +1,8 @@
 """The files of a local folder as Spark reads them as one relation, listed without its JVM.
 
-Spark makes several Java objects of each file, and asks for its tag once more. What is listed here
-is exactly what Spark lists, or nothing is: whatever is in any way odd (links to folders, files
-beside folders, folders that are no partitions, names that Hadoop refuses or treats specially) is
-left to Spark.
+Spark makes several Java objects of each file, and asks for its tag once more. The listing is
+exactly Spark's, or absent: anything odd (links to folders, files beside folders, folders that are
+no partitions, names that Hadoop refuses or treats specially) is left to Spark.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class RelationFolder:
     uri: str
     """Without a final `/`."""
     files: int
-    """How many files the relation has there; none where those that are there are empty."""
+    """Number of files of the relation there; none if those that are there are empty."""
     sample: str
     """URI of one file there, of one that is not empty where there is one."""
 
@@ -47,7 +46,7 @@ class RelationFiles:
     """The files of a relation; at least one."""
 
     folders: tuple[RelationFolder, ...]
-    """Where they are, in their order."""
+    """Locations, in their order."""
     paths: pa.Array
     """As Hadoop's `Path` prints them (large_string)."""
     lengths: pa.Array
