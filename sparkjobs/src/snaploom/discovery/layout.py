@@ -220,7 +220,6 @@ def _is_always_any(pieces: Sequence[Piece], values: Sequence[str], index: int) -
 
 
 def _joined(pieces: Sequence[Piece], values: Sequence[str]) -> ParsedPath:
-    """Texts beside each other as one."""
     kept: list[Piece] = []
     texts: list[str] = []
     for piece, value in zip(pieces, values, strict=True):

@@ -146,8 +146,6 @@ def _sink(text: str, owner: Owner, identity: RunIdentity) -> ReportSink:
 
 
 def _in_cluster(owner: Owner, identity: RunIdentity) -> OpenLease:
-    """Leases in the namespace of a resource."""
-
     def lease(folder: Folder, run: Run) -> ClusterLease:
         return ClusterLease(folder.store.uri, owner, identity, run.clock)
 

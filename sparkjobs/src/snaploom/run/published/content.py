@@ -159,7 +159,6 @@ class _Checker:
         return read_files(self._spark, self._uris(files), self._format, schema)
 
     def _footer_schema(self, files: Sequence[str]) -> StructType:
-        """The merged schema of all files."""
         if self._format is DataFormat.PARQUET:
             refuse_foreign_types(self._store, files)
         options = {**READ_OPTIONS[self._format], "mergeSchema": "true", "__globPaths__": "false"}

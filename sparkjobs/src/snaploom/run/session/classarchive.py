@@ -101,7 +101,6 @@ def _is_jar(entry: str) -> bool:
 
 
 def _files(environment: Mapping[str, str]) -> Iterator[str]:
-    """Files with settings in Spark's own folder."""
     home = spark_home(environment)
     if home is None:
         yield "no Spark whose settings could be read"
@@ -194,7 +193,6 @@ def installed_files(java: Path, spark_home: Path) -> tuple[Path, ...]:
 
 
 def _has_chosen(settings: Mapping[str, str], environment: Mapping[str, str]) -> bool:
-    """Whether somebody else chose an archive, or none."""
     texts = [settings.get(name, "") for name in JAVA_SETTINGS]
     texts += [environment.get(name, "") for name in JAVA_VARIABLES]
     return any(option in text for text in texts for option in _CHOSEN)

@@ -293,7 +293,6 @@ class SnapshotsAhead:
 
 
 def _together(run: OutputRun, members: Sequence[_Member]) -> Weave:
-    """Return the inputs of several snapshots."""
     frames = {name: source.frame for name, source in members[0].inputs.used.items()}
     numbered = (
         member.root.withColumn(NUMBER, sf.lit(number)) for number, member in enumerate(members)

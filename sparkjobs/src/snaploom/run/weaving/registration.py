@@ -186,6 +186,5 @@ def _batches(members: Sequence[Member]) -> Iterator[Sequence[Member]]:
 
 
 def _text(value: str) -> str:
-    """A text in SQL."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

@@ -309,7 +309,6 @@ class SnapshotWeaver:
         compression: DataCompression,
         uri: str,
     ) -> tuple[StructType, RowCounts, tuple[CheckResult, ...]]:
-        """Weave a snapshot by itself."""
         spark, output = self._run.spark, self._run.output
         folder = output.spec.output_folder
         subtrees = self._sharing.subtrees(planned.time, weave, inputs.used)
