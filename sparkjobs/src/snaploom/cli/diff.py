@@ -71,7 +71,7 @@ def diff(
     ] = None,
     offline: Annotated[
         bool,
-        Parameter(help="Do not look at the sources for what retention deletes; without Spark."),
+        Parameter(help="Estimate deletions by retention without sources and Spark."),
     ] = False,
     data: Annotated[
         tuple[str, str] | None,

@@ -62,11 +62,11 @@ def graph(
     project: ProjectOptions = DEFAULT_PROJECT,
     at: Annotated[
         str | None,
-        Parameter(help="Draw what is published, as of the newest snapshot at this time or before."),
+        Parameter(help="Draw the newest published snapshot at this time or before."),
     ] = None,
     diff: Annotated[
         tuple[str, str] | None,
-        Parameter(help="Two times: draw how what is published then differs."),
+        Parameter(help="Two times: draw the difference of their snapshots."),
     ] = None,
     allow: Allow = (),
     output: Annotated[
@@ -235,7 +235,7 @@ def serve(
         Parameter(
             show_default=True,
             validator=Number(gte=0, lte=65_535),
-            help="Port to listen on; 0 takes any that is free.",
+            help="Port to listen on; 0 for any free one.",
         ),
     ] = 8765,
     allow: Allow = (),

@@ -47,7 +47,7 @@ def gc(
     grace: Annotated[
         timedelta | None,
         Parameter(
-            help="How long leftovers and deleted files stay: `90m`, `2h`, `1d`; omitted, the "
+            help="Time for which leftovers and deleted files stay: `90m`, `2h`, `1d`; omitted, the "
             "`readerGrace` of the output as of its last run."
         ),
     ] = None,
@@ -143,10 +143,8 @@ def repair(
     *,
     file: Files,
     project: ProjectOptions = DEFAULT_PROJECT,
-    yes: Annotated[
-        bool, Parameter(help="Write the manifest; without, only show what it would hold.")
-    ] = False,
-    dry_run: Annotated[bool, Parameter(help="Only show, whatever else is given.")] = False,
+    yes: Annotated[bool, Parameter(help="Write the manifest instead of only showing it.")] = False,
+    dry_run: Annotated[bool, Parameter(help="Only show the manifest, even with `--yes`.")] = False,
     output: Form = OutputForm.TEXT,
 ) -> int:
     """Make the manifest of an output anew from its files, when it is lost.

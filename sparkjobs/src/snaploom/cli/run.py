@@ -62,7 +62,7 @@ def plan(
     project: ProjectOptions = DEFAULT_PROJECT,
     now: Now = None,
     offline: Annotated[
-        bool, Parameter(help="Plan the join tree only; data is not looked at, Spark not started.")
+        bool, Parameter(help="Plan the join tree only, without data and Spark.")
     ] = False,
     strict: Strict = False,
     allow: Allow = (),
@@ -169,7 +169,7 @@ def backfill(
         str,
         Parameter(name="--from", help="Earliest snapshot time, ISO 8601 with `Z` or an offset."),
     ],
-    to: Annotated[str, Parameter(help="Snapshot times are before it.")],
+    to: Annotated[str, Parameter(help="End of the snapshot times, exclusive.")],
     limit: Limit = None,
     keep_going: KeepGoing = False,
     parallel_snapshots: ParallelSnapshots = 1,
@@ -218,9 +218,7 @@ def restate(
     time: Annotated[
         str, Parameter(help="Time of the published snapshot, as 'snaploom snapshots' shows it.")
     ],
-    reason: Annotated[
-        str, Parameter(help="Why, for people; kept in the manifest with the new version.")
-    ] = "",
+    reason: Annotated[str, Parameter(help="Reason, for people; kept in the manifest.")] = "",
     acknowledge_readers: Acknowledged = False,
     now: Now = None,
     allow: Allow = (),
@@ -265,14 +263,14 @@ def run(
     ] = None,
     to: Annotated[
         str | None,
-        Parameter(help="Folder for what is woven of a sample, as a URI or absolute path."),
+        Parameter(help="Folder of the sample, as a URI or absolute path."),
     ] = None,
     parallel: Annotated[
         int,
         Parameter(
             validator=Number(gte=1),
             show_default=True,
-            help="Outputs to weave at a time, in one Spark session that serves them alike.",
+            help="Outputs to weave at a time, in one Spark session.",
         ),
     ] = 1,
     parallel_snapshots: ParallelSnapshots = 1,

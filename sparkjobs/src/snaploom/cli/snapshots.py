@@ -51,7 +51,7 @@ Place = Annotated[
     ),
 ]
 AtManifest = Annotated[
-    int | None, Parameter(help="Sequence number to look at; omitted, the newest.")
+    int | None, Parameter(help="Sequence number of the manifest; omitted, the newest.")
 ]
 
 
@@ -301,9 +301,7 @@ def schema(
     to: Annotated[str | None, Parameter(help="Merged over the snapshots up to this time.")] = None,
     manifest: AtManifest = None,
     output: Form = OutputForm.TEXT,
-    folder: Annotated[
-        Path | None, Parameter(name="--dir", help="Where to write JSON Schemas.")
-    ] = None,
+    folder: Annotated[Path | None, Parameter(name="--dir", help="Folder for JSON Schemas.")] = None,
 ) -> int:
     """Print the schema of what an output has published, or the JSON Schemas of all kinds.
 

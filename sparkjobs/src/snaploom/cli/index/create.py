@@ -61,13 +61,11 @@ class KeptOptions:
 
     where: Annotated[
         str,
-        Parameter(
-            name="--where", help="SQL over partition columns that chooses files; omitted, all."
-        ),
+        Parameter(name="--where", help="SQL condition on partition columns that selects files."),
     ] = ""
     """Files to index."""
     mode: Annotated[
-        RefreshMode, Parameter(name="--mode", help="What refreshes look at.", show_default=True)
+        RefreshMode, Parameter(name="--mode", help="Scope of refreshes.", show_default=True)
     ] = RefreshMode.AUTO
     """Refresh mode."""
     form: Annotated[
@@ -88,7 +86,7 @@ class KeptOptions:
     ] = False
     """Whether footers stay readable without a key."""
     if_not_exists: Annotated[
-        bool, Parameter(name="--if-not-exists", help="An index that exists is no fault.")
+        bool, Parameter(name="--if-not-exists", help="Succeed if the index already exists.")
     ] = False
     """Whether an index that exists is left as it is."""
 
@@ -174,7 +172,7 @@ def _declaration(place: IndexedPlace, items: tuple[str, ...], kept: KeptOptions)
 def apply(
     names: Annotated[
         tuple[str, ...],
-        Parameter(name="INDEX", help="Names of SkippingIndexes; omitted, all of the files."),
+        Parameter(name="INDEX", help="Names of SkippingIndexes; omitted, all."),
     ] = (),
     /,
     *,
@@ -183,7 +181,7 @@ def apply(
     conf: Conf = (),
     kms: Kms = None,
     allow: Allow = (),
-    dry_run: Annotated[bool, Parameter(help="Show what would be done, and do nothing.")] = False,
+    dry_run: Annotated[bool, Parameter(help="Only show what would be done.")] = False,
     output: Form = OutputForm.TEXT,
 ) -> int:
     """Create or alter indexes until they are as declared, and refresh them by `refresh.mode`.
@@ -210,7 +208,7 @@ def refresh(
     *,
     mode: Annotated[
         RefreshMode | None,
-        Parameter(name="--mode", help="What to look at; omitted, as the index was declared."),
+        Parameter(name="--mode", help="Scope of the refresh; omitted, as declared."),
     ] = None,
     place: PlaceOptions = DEFAULT_PLACE,
     output: Form = OutputForm.TEXT,

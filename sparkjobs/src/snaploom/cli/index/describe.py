@@ -259,7 +259,7 @@ def describe(
     /,
     *,
     offline: Annotated[
-        bool, Parameter(help="Do not look at the files, so that Spark is not needed.")
+        bool, Parameter(help="Do not list the files, so that Spark is not needed.")
     ] = False,
     place: PlaceOptions = DEFAULT_PLACE,
     output: Form = OutputForm.TEXT,

@@ -176,7 +176,7 @@ Items = Annotated[
     tuple[str, ...],
     Parameter(
         name=["--index", "-i"],
-        help="What to keep, as in SQL: `'price MIN_MAX'`, `'lower(name) VALUE_SET(50)'`.",
+        help="Index to keep, as in SQL: `'price MIN_MAX'`, `'lower(name) VALUE_SET(50)'`.",
     ),
 ]
 Conf = Annotated[
