@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -26,8 +25,6 @@ SMALL = 60
 """Lines below which a module hardly deserves a file of its own."""
 MEDIAN = "median lines of a module"
 """Printed, and not held: merging modules raises it."""
-_DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-_HEADLESS = re.compile(r"Wh(?:at|o)")
 
 
 def numbers(root: Path) -> dict[str, float]:
@@ -41,7 +38,6 @@ def numbers(root: Path) -> dict[str, float]:
     trees = {name: ast.parse(text) for name, text in product.items()}
     lines = {name: text.count("\n") for name, text in product.items()}
     imports = sum(_import_lines(tree) for tree in trees.values())
-    docstrings = [text for tree in trees.values() for text in _docstrings(tree)]
     pages = [name for name in names if name.startswith("docs/") and name.endswith(".md")]
     modules = [count for name, count in lines.items() if not name.endswith("__init__.py")]
     return {
@@ -56,9 +52,6 @@ def numbers(root: Path) -> dict[str, float]:
         MEDIAN: statistics.median(modules),
         "largest module, lines": max(modules),
         f"modules under {SMALL} lines": sum(count < SMALL for count in modules),
-        "docstrings that open with What or Who, percent": _percent(
-            sum(bool(_HEADLESS.match(text)) for text in docstrings), len(docstrings)
-        ),
         "test files": len(tests),
         "test lines": sum(tests.values()),
         "test lines, support": sum(
@@ -83,12 +76,6 @@ def _import_lines(tree: ast.Module) -> int:
         for node in ast.walk(tree)
         if isinstance(node, ast.Import | ast.ImportFrom)
     )
-
-
-def _docstrings(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, _DOCUMENTED) and (text := ast.get_docstring(node)):
-            yield text
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -3,7 +3,8 @@
 `python .ci/lint/words.py [ROOT]`. Looked at are names of modules, functions, classes and variables,
 docstrings, comments and strings of Python files, the text of Markdown pages, and comments of YAML
 and the Makefile, of all files that git knows, or would add. Code in pages and names in backticks of
-pages are not looked at.
+pages are not looked at. A docstring of the product, also of an attribute, begins with a noun or a
+verb and not with a clause without a head ("What it does", "How long it takes").
 
 Prints a line `file:line: "word": what to write` for each fault. Ends with 0 when there is none,
 1 otherwise.
@@ -67,6 +68,8 @@ GERUNDS = frozenset({"finding", "rendering"})
 _FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")
 _PARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_PRODUCT = ("sparkjobs/src/", "operator/src/")
+_HEADLESS = re.compile(r'\s*"""(What|Who|Whose|Which|How|Why)\b')
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,8 @@ def faults(
             text = (root / name).read_text("utf-8")
         except (UnicodeDecodeError, FileNotFoundError):
             continue
+        if name.endswith(".py") and name.startswith(_PRODUCT):
+            yield from _headless(name, text)
         pieces = _PIECES.get(Path(name).suffix, _comments)(text)
         yield from sorted({fault for piece in pieces for fault in _in(name, *piece)}, key=_place)
 
@@ -104,6 +109,12 @@ def _in_path(name: str) -> Iterator[Fault]:
     yield from _in(name, 1, stem)
     if name.endswith(".py") and stem.endswith("ing") and stem not in GERUNDS:
         yield Fault(name, 1, stem, "a noun: what the module holds")
+
+
+def _headless(name: str, text: str) -> Iterator[Fault]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := _HEADLESS.match(line):
+            yield Fault(name, number, found[1], 'a noun or a verb: "Number of", "Return"')
 
 
 def _in(name: str, line: int, text: str) -> Iterator[Fault]:

@@ -15,10 +15,9 @@ def decisions_page() -> str:
     return "\n".join([
         "# Decisions\n",
         NOTE,
-        "Choices between alternatives, with their reasons; one page a decision. What holds today is "
-        "in the [rules](design/index.md), which link to the decisions behind them. A subject has one "
-        "number, that of its rule (`rule W7`); a decision is cited by the four digits of its file "
-        "(`decision 0035`).\n",
+        "Choices between alternatives, with their reasons. The [rules](design/index.md) state "
+        "what holds today, and link to the decisions behind them. Cite a decision by the four "
+        "digits of its file (`decision 0035`).\n",
         "".join(lines),
     ])  # fmt: skip
 

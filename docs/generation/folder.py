@@ -8,8 +8,17 @@ import re
 from generation.markdown import NOTE, block, table
 from generation.models import Sections, document_schema
 from snaploom.models.base import ApiModel, one_line
+from snaploom.models.report import Report
 from snaploom.output import layout
-from snaploom.output.entries import Claim, Configure, Publish, Replace, Revoke, Tombstone
+from snaploom.output.entries import (
+    Claim,
+    Configure,
+    EntryBase,
+    Publish,
+    Replace,
+    Revoke,
+    Tombstone,
+)
 
 ENTRIES: tuple[type[ApiModel], ...] = (Configure, Publish, Replace, Tombstone, Claim, Revoke)
 """Kinds of entries, in the order in which a folder meets them."""
@@ -17,7 +26,13 @@ ENTRIES: tuple[type[ApiModel], ...] = (Configure, Publish, Replace, Tombstone, C
 
 def folder_page() -> str:
     """The page."""
-    schemas = [document_schema(entry) for entry in ENTRIES]
+    sections = Sections(
+        *(document_schema(entry) for entry in ENTRIES),
+        has_bounds=False,
+        other=document_schema(Report),
+        page="report-json.md",
+        common=document_schema(EntryBase),
+    )
     rows = [
         [f"`{entry.model_fields['action'].default}`", f"[{entry.__name__}](#{_anchor(entry)})",
          one_line(entry.__doc__ or "")]
@@ -26,21 +41,20 @@ def folder_page() -> str:
     return "\n".join([
         "# The output folder\n",
         NOTE,
-        "What `outputFolder.folderUri` holds after a run. `snaploom.read` needs nothing else, and "
-        "nothing in it names the machine that wrote it: a folder can be copied as a whole.\n",
+        "Contents of `outputFolder.folderUri` after a run. `snaploom.read` needs nothing else, and "
+        "no file refers to the folder's location, so a folder can be copied as a whole.\n",
         block("text", _tree()),
         "`<run>` begins with the time at which the run started, as in "
         "`20200131T093000123Z-5be2a84c07d1`. Names of data files are never used twice.\n",
         "## The manifest log\n",
-        "`metadata/manifest/` is the truth: what it does not name is not published, whatever "
-        "files lie in `data/`. Each entry is one immutable JSON document, numbered from 1 without "
-        "gaps, written by put-if-absent. Folding them in order gives the state; a checkpoint is "
-        "such a state, saved to spare reading. An entry whose `format` is newer than the reader "
-        "knows is refused.\n",
+        "`metadata/manifest/` is authoritative: a file that it does not list is not published. "
+        "Each entry is one immutable JSON document, numbered from 1 without gaps and written by "
+        "put-if-absent. Folding them in order gives the state; checkpoints are such states. An "
+        "entry with a newer `format` than the reader knows is refused.\n",
         table(["`action`", "entry", "meaning"], rows),
         "## Entries\n",
         "Instants are text, ISO 8601 in UTC.\n",
-        Sections(*schemas, has_bounds=False).text(*(entry.__name__ for entry in ENTRIES)),
+        sections.text(EntryBase.__name__, *(entry.__name__ for entry in ENTRIES)),
     ])  # fmt: skip
 
 

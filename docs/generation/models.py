@@ -33,7 +33,12 @@ class Sections:
     """Sections of a page, one for every object that some models are made of."""
 
     def __init__(
-        self, *roots: Schema, has_bounds: bool = True, other: Schema | None = None, page: str = ""
+        self,
+        *roots: Schema,
+        has_bounds: bool = True,
+        other: Schema | None = None,
+        page: str = "",
+        common: Schema | None = None,
     ) -> None:
         """Collect the definitions.
 
@@ -42,12 +47,14 @@ class Sections:
             has_bounds: whether their bounds are of interest to the reader.
             other: a schema whose definitions have their sections on another page.
             page: that page.
+            common: a schema whose fields the roots repeat; only its own section shows them.
         """
         self._has_bounds = has_bounds
         self._page = page
         self._elsewhere = as_object((other or {}).get("$defs", {}))
+        self._common = str((common or {}).get("title", ""))
         self._definitions: Schema = {}
-        for root in roots:
+        for root in (*([common] if common else []), *roots):
             self._definitions |= as_object(root.get("$defs", {}))
             self._definitions[str(root["title"])] = root
 
@@ -98,12 +105,19 @@ class Sections:
             rows = [[f"`{value}`", one_line(str(meaning))] for value, meaning in meanings]
             return f"{head}\n{table(['value', 'meaning'], rows)}"
         rules = "".join(f"- {rule}\n" for rule in _rules(source))
-        fields = as_object(source.get("properties", {}))
+        fields = self._fields(name)
         if not fields:
             return f"{head}\nIt has no fields.\n"
         required = as_list(source.get("required", []))
         rows = [self._row(f, as_object(s), f in required) for f, s in fields.items()]
         return head + (f"\n{rules}" if rules else "") + f"\n{table(self._columns(), rows)}"
+
+    def _fields(self, name: str) -> Schema:
+        fields = as_object(as_object(self._definitions[name]).get("properties", {}))
+        if not self._common or name == self._common:
+            return fields
+        common = self._fields(self._common)
+        return {field: each for field, each in fields.items() if each != common.get(field)}
 
     def _columns(self) -> list[str]:
         bounds = ["bounds"] if self._has_bounds else []

@@ -101,9 +101,10 @@ _INSTALLING = """\
 
 `helm install` creates CRDs, ClusterRoles, Roles, bindings, a ValidatingWebhookConfiguration,
 Deployments, ServiceAccounts, Services, ConfigMaps, a Secret, and optional objects for monitoring
-and policies. Kubernetes requires that the installer has all the rights below, or `escalate` on roles.
-Without cluster-wide rights, set `crds.enabled: false`, `watchNamespaces`, `rbac.aggregate: false`
-and `admission.enabled: false`, after a cluster administrator has applied `snaploom crds`.
+and policies. Kubernetes requires that the installer has all the rights below, or `escalate` on
+roles. Without cluster-wide rights, set `crds.enabled: false`, `watchNamespaces`,
+`rbac.aggregate: false` and `admission.enabled: false`, after a cluster administrator has applied
+`snaploom crds`.
 """
 
 

@@ -125,32 +125,25 @@ def _types() -> list[str]:
 
 
 _SAME_FILE = """\
-An index speaks of a file only while the file is the one that was indexed. `snaploom index describe`
-shows by what that is known (`same file`, and `sameFile` in JSON):
+An index covers a file only while it is the file that was indexed. `snaploom index describe` shows
+the comparison (`same file`, and `sameFile` in JSON), always of path, length and modification time:
 
-| files in | compared |
+| files in | also compared |
 |---|---|
-| a local disk, a mounted volume | path, length, modification time in milliseconds, number of \
-the inode and time of its last change, which nobody can set |
-| a store whose Hadoop client lists tags (`EtagSource`: S3A, ABFS) | path, length, modification \
-time, and the tag where both the index and the query's listing have it |
-| HDFS | path, length, modification time, and the number that the name node gave the file when it \
-was created, where the listing has it |
-| other stores, HDFS behind `viewfs` | path, length, modification time |
+| a local disk, a mounted volume | inode and change time |
+| a store whose Hadoop client lists tags (`EtagSource`: S3A, ABFS) | the tag, if both the index \
+and the query's listing have it |
+| HDFS | the number that the name node gave the file, if the listing has it |
+| other stores, HDFS behind `viewfs` | nothing |
 
-Files on a local disk are looked at whenever a query runs, also when a frame is collected again. In
-other stores a frame goes by the listing that Spark made for it: read the folder anew after files in
-it were replaced.
+Local files are compared whenever a query runs, also when a frame is collected again. Elsewhere a
+frame keeps Spark's listing: read the folder again after files in it were replaced.
 
-Where there are only the last three, a file that is rewritten with the same length and whose time is
-set back by hand looks like the one before: refresh with mode FULL after such a change. On HDFS a
-file that is replaced (`-put -f`, `distcp`, a rename) has another number; one that is cut off and
-appended to until it has its old length keeps it, and looks like the one before if its time is set
-back too. Rows that an older Snaploom made about files on a local disk or HDFS lack what is in this
-table; the next refresh makes them anew. A copy of a folder, a restored backup or changed
-permissions count as a change: the files are read until the next refresh. A mount that gives other
-inode numbers each time it is mounted (some FUSE drivers) lets no index speak: read the store by its
-own scheme there."""
+Without the additional comparison, a rewritten file of the same length whose time is set back looks
+unchanged; so does a file on HDFS that is truncated, appended to its old length and set back.
+Refresh with mode FULL after such a change. Copied folders, restored backups and changed permissions
+count as changes until the next refresh. Mounts that renumber inodes (some FUSE drivers) make
+indexes useless: read the store by its own scheme there."""
 
 
 def _statements() -> list[str]:
@@ -213,10 +206,17 @@ def _sessions() -> list[str]:
         "and every setting `spark.sql.*` that differs from Spark's default are what they were when "
         "it was built, but for settings that cannot change a value:\n",
         table(
-            ["setting, or how its name begins", "decides"],
-            [[f"`{name}`", why] for name, why in fingerprint.HARMLESS_SETTINGS.items()],
+            ["decides", "settings, or how their names begin"],
+            [[why, ", ".join(names)] for why, names in _harmless_by_reason().items()],
         ),
     ]
+
+
+def _harmless_by_reason() -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {}
+    for name, why in fingerprint.HARMLESS_SETTINGS.items():
+        names.setdefault(why, []).append(f"`{name}`")
+    return names
 
 
 def _python() -> list[str]:

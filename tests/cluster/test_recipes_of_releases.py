@@ -185,6 +185,7 @@ RUN_HERE = {
 RUN_ELSEWHERE = {
     "uninstall.md": "test_operations_pages.py runs the others: pausing, and letting a resource go",
     "multi-tenancy.md": "test_operations_pages.py runs them on resources with every section",
+    "may-i-run-this.md": "by none: settings of a session of one's own, which tests/hostile has",
     "supply-chain.md": "test_supply_audit.py calls .ci/audit.py, which `make audit` calls, with "
     "advisories and bills of its own; the command of `make` is run by no test",
 }

@@ -41,6 +41,13 @@ def test_private_word_of_code_is_refused(tmp_path: Path, text: str, line: int, w
     assert found.startswith(f'sparkjobs/a.py:{line}: "{word}": write ')
 
 
+@pytest.mark.parametrize("text", ["def f():\n    {}", "class A:\n    {}", "x: int = 1\n{}"])
+def test_docstring_of_the_product_has_a_head(tmp_path: Path, text: str) -> None:
+    docstring = '"""How long it waits."""'
+    (found,) = reported(tmp_path, "sparkjobs/src/a.py", text.format(docstring))
+    assert found == 'sparkjobs/src/a.py:2: "How": write a noun or a verb: "Number of", "Return"'
+
+
 @pytest.mark.parametrize(
     "text", ["at = file.tell()", "mandear = essay = 1", "# stand-alone", "x = 'in the background'"]
 )

@@ -82,7 +82,7 @@ class Unparsable:
     findings: tuple[Finding, ...]
     status: ResourceStatus | None
     outdated: str = ""
-    """Why the CustomResourceDefinition of its kind is outdated; empty if it is not."""
+    """Reason why the CustomResourceDefinition of its kind is outdated; empty if it is not."""
     is_deleting: bool = False
     has_finalizer: bool = False
     """True if it has our finalizer."""
@@ -106,7 +106,7 @@ class ObservedResource:
     refusal: Refusal | None = None
     """The failure of the last action; None if it succeeded."""
     outdated: str = ""
-    """Why the CustomResourceDefinition of its kind is outdated; empty if it is not."""
+    """Reason why the CustomResourceDefinition of its kind is outdated; empty if it is not."""
 
     @property
     def uid(self) -> str:

@@ -65,7 +65,7 @@ class WorkQueue(Generic[Key]):
         """Keys that were added while they were processed, and when."""
         self._later: list[tuple[float, int, Key]] = []
         self._due: dict[Key, float] = {}
-        """When a delayed key is due; other entries of it in `_later` are outdated."""
+        """Time at which a delayed key is due; other entries of it in `_later` are outdated."""
         self._numbers = itertools.count()
         self._failures: dict[Key, int] = {}
         self._changed = asyncio.Event()

@@ -121,7 +121,7 @@ def _without_login(part: str) -> str:
 
 
 def _forms(secret: str) -> set[str]:
-    """How a secret may stand in a text: as it is, escaped, or encoded."""
+    """Return the forms of a secret in a text: as it is, escaped, or encoded."""
     data = secret.encode("utf-8", "surrogateescape")
     encoded = (base64.b64encode(data), base64.urlsafe_b64encode(data))
     return {

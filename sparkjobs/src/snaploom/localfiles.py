@@ -119,7 +119,7 @@ CACHE_VARIABLE = "XDG_CACHE_HOME"
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the caches of Snaploom are, whether there are any or not.
+    """Return the folder of Snaploom's caches, which need not exist.
 
     Args:
         environment: the process's.
@@ -142,7 +142,7 @@ def is_own_folder(folder: Path, depth: int) -> bool:
 
     Args:
         folder: holds what is code to a JVM.
-        depth: how many folders are looked at, this one and those around it.
+        depth: number of folders to look at, this one and those around it.
     """
     folders = (folder, *folder.parents)[depth - 1 :: -1]
     for each in folders:

@@ -1,9 +1,9 @@
 """Imports on demand: the one border that keeps Spark and other slow packages out of `import`.
 
 `snaploom --help`, `plan --offline` and runs with nothing due must not wait for Spark, nor
-`validate` for a parser of SQL that many declarations do without. What needs them is called as
-`ondemand.name(...)`: it is imported at that moment, and type checkers see the function itself.
-Every other module of the library imports at its top (ruff holds that), so that layers stay
+`validate` for a parser of SQL that many declarations do without. Functions that need them are
+called as `ondemand.name(...)`: it is imported at that moment, and type checkers see the function
+itself. Every other module of the library imports at its top (ruff holds that), so that layers stay
 checkable.
 """
 

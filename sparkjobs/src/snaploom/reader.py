@@ -115,7 +115,7 @@ def absences(
     between: tuple[Time, Time] | None = None,
     manifest: int | None = None,
 ) -> tuple[history.Absence, ...]:
-    """Why fields of an output are NULL in whole snapshots: left out, or not declared then.
+    """Return why fields are NULL in whole snapshots: left out, or not declared then.
 
     Args:
         folder: URI or absolute path of the output's folder.

@@ -394,7 +394,6 @@ async def authorization(client: ApiClient, path: str, method: str) -> dict[str, 
 
 @contextmanager
 def _translate_errors(request: Request) -> Iterator[None]:
-    """Raise connection errors as `ClusterError`."""
     try:
         yield
     except (ClientConnectorError, ConnectionTimeoutError) as error:

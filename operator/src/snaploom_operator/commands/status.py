@@ -148,7 +148,6 @@ def _order(view: NamespaceView) -> list[str]:
 
 
 def _children(view: NamespaceView, resource: AnyResource) -> Iterator[str]:
-    """The resources that a tree shows below a resource."""
     if isinstance(resource, OutputDataset | DataSource):
         yield from (ref.identity for ref in sorted(references_of(resource)))
     if isinstance(resource, OutputDataset):

@@ -162,7 +162,6 @@ def _conditions_only(
     now: EpochNanos,
     values: tuple[ConditionValue, ...],
 ) -> Decision:
-    """A decision that changes nothing but the conditions."""
     status = before if before is not None else ResourceStatus()
     conditions = next_conditions(status.conditions, values, generation, now)
     changed = {"observed_generation": generation, "conditions": conditions}

@@ -42,7 +42,7 @@ class Process(Generic[AnyParts]):
         self.ending = asyncio.Event()
         """Set when the process is to end."""
         self.failure: Exception | None = None
-        """Why it ended, if it failed."""
+        """Reason why it ended, if it failed."""
 
     def __copy__(self) -> Self:
         return self

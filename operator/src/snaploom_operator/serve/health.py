@@ -29,7 +29,7 @@ class AnswerCache(Generic[_Answer]):
     """Answers by key; those who ask for the same at once share one request.
 
     Args:
-        seconds: how long an answer counts, from when it was asked for.
+        seconds: validity of an answer, from the request on.
         most: answers that are held; beyond it the oldest is dropped.
         clock: monotonic seconds.
     """

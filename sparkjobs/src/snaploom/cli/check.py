@@ -50,7 +50,7 @@ def check(
     project: options.ProjectOptions = options.DEFAULT_PROJECT,
     files_only: Annotated[
         bool,
-        Parameter(help="Look at the manifest, and at names and sizes of files; start no Spark."),
+        Parameter(help="Check the manifest and names and sizes of files only, without Spark."),
     ] = False,
     snapshot: Annotated[
         tuple[str, ...],

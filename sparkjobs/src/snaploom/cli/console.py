@@ -1,4 +1,4 @@
-"""Where text goes: results to standard output, everything about them to standard error.
+"""Destinations of text: results to standard output, everything about them to standard error.
 
 Colours follow the terminal and NO_COLOR; with `-o json` standard output carries one document and
 nothing else, so that it can be piped.
@@ -149,7 +149,7 @@ def print_error(error: SnaploomError, place: Callable[[Finding], Finding] = lamb
     """An error for people, on standard error, in the form of a finding.
 
     Args:
-        error: what was raised.
+        error: the exception.
         place: adds file and line to what is about a declared resource.
     """
     console = message_console()

@@ -48,7 +48,7 @@ def diff(
     ] = None,
     offline: Annotated[
         bool,
-        Parameter(help="Do not look at the sources for what retention deletes; without Spark."),
+        Parameter(help="Estimate deletions by retention without sources and Spark."),
     ] = False,
     data: Annotated[
         tuple[str, str] | None,
@@ -71,11 +71,11 @@ def diff(
 ) -> int:
     """Show what the declarations would change in plan, schema and history; nothing is run.
 
-    What retention would delete depends on what the next run publishes: where snapshotAutoDelete has
+    Deletions by retention depend on what the next run publishes: where snapshotAutoDelete has
     rules, the sources are listed for it, as `plan` does.
 
     Ends with 0 where all stays the same and with 1 where something differs, as `kubectl diff` does.
-    What a run would refuse is marked with `!`.
+    Changes that a run would refuse are marked with `!`.
 
     With `--data`, rows of two versions of snapshots are matched by `rootKey` and compared column by
     column; both are read, or woven for a dry run, and nothing is written.

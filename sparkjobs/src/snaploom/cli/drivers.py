@@ -52,7 +52,7 @@ def install(
         ),
     ] = "",
     update: Annotated[
-        bool, Parameter(help="Take the version that this Snaploom knows, not that of the lock.")
+        bool, Parameter(help="Take this Snaploom's version instead of the locked one.")
     ] = False,
     unlisted: Annotated[
         bool,

@@ -37,11 +37,11 @@ def graph(
     project: options.ProjectOptions = options.DEFAULT_PROJECT,
     at: Annotated[
         str | None,
-        Parameter(help="Draw what is published, as of the newest snapshot at this time or before."),
+        Parameter(help="Draw the newest published snapshot at this time or before."),
     ] = None,
     diff: Annotated[
         tuple[str, str] | None,
-        Parameter(help="Two times: draw how what is published then differs."),
+        Parameter(help="Two times: draw the difference of their snapshots."),
     ] = None,
     allow: options.Allow = (),
     output: Annotated[

@@ -96,7 +96,7 @@ def build_app(arguments: Sequence[str] = ()) -> App:
     """The command line as an object; also what the reference pages are generated from.
 
     Args:
-        arguments: what it is to be called with. Where they name a command of ours, those of other
+        arguments: arguments of the call. Where they name a command of ours, those of other
             packages are not looked for: each installed package would be asked for its own.
     """
     app = App(

@@ -52,25 +52,25 @@ Now = Annotated[
 ]
 
 Limit = Annotated[
-    int | None, Parameter(validator=Number(gte=1), help="Snapshots to publish at most.")
+    int | None, Parameter(validator=Number(gte=1), help="Maximum number of snapshots to publish.")
 ]
 KeepGoing = Annotated[
     bool,
-    Parameter(help="Go on with the next snapshot when one fails; the exit code reports it."),
+    Parameter(help="Continue after a failed snapshot; the exit code reports it."),
 ]
 ParallelSnapshots = Annotated[
     int,
     Parameter(
         validator=Number(gte=1, lte=MOST_PARALLEL_SNAPSHOTS),
         show_default=True,
-        help="Snapshots of an output to weave at a time; they are published in their order.",
+        help="Snapshots of an output to weave at a time; published in order.",
     ),
 ]
 Strict = Annotated[
     bool,
     Parameter(
         negative="",
-        help="Fail where the root has no snapshot at all, as with `run.onEmptyRoot: Fail`; "
+        help="Fail if the root has no snapshot, as with `run.onEmptyRoot: Fail`; "
         "otherwise that is a warning.",
     ),
 ]
@@ -88,7 +88,7 @@ Allow = Annotated[
     tuple[str, ...],
     Parameter(
         name="--allow",
-        help="What these declarations may use beyond the built-in lists, as `LIST=ENTRY`: "
+        help="Entry to allow beyond the built-in lists, as `LIST=ENTRY`: "
         "`formats=xml2`, `options=csv.basePath`, `functions=NAME`, `sparkConf=KEY`. "
         "May be repeated.",
     ),
@@ -108,7 +108,7 @@ class ProjectOptions:
         tuple[str, ...],
         Parameter(
             name="--set",
-            help="Value of a variable, as `name=value`, before that of the project file. "
+            help="Value of a variable, as `name=value`; overrides the project file. "
             "May be repeated.",
         ),
     ] = ()
@@ -167,7 +167,7 @@ def refuse_request(
         path: the argument.
         found: its value.
         expected: values that are valid.
-        hint: how to correct it.
+        hint: a correction.
     """
     finding = make_finding("SL191", message, path=path, found=found, expected=expected, hint=hint)
     return InvalidDeclarations([finding])
@@ -178,7 +178,7 @@ def refuse_unlisted_strict(option: str, instead: str) -> None:
 
     Args:
         option: with which it is given.
-        instead: what to do for the same purpose.
+        instead: another way to the same purpose.
 
     Raises:
         InvalidDeclarations: always.
@@ -197,8 +197,8 @@ def time_of(text: str, option: str, hint: str) -> EpochNanos:
 
     Args:
         text: as it was given.
-        option: which one.
-        hint: what to do where nothing can be guessed.
+        option: its name.
+        hint: advice where nothing can be guessed.
 
     Raises:
         InvalidDeclarations: it is not a time.

@@ -37,7 +37,7 @@ def gc(
     grace: Annotated[
         timedelta | None,
         Parameter(
-            help="How long leftovers and deleted files stay: `90m`, `2h`, `1d`; omitted, the "
+            help="Time for which leftovers and deleted files stay: `90m`, `2h`, `1d`; omitted, the "
             "`readerGrace` of the output as of its last run."
         ),
     ] = None,

@@ -54,7 +54,7 @@ def plan(
     project: ProjectOptions = DEFAULT_PROJECT,
     now: Now = None,
     offline: Annotated[
-        bool, Parameter(help="Plan the join tree only; data is not looked at, Spark not started.")
+        bool, Parameter(help="Plan the join tree only, without data and Spark.")
     ] = False,
     strict: Strict = False,
     allow: Allow = (),
@@ -90,7 +90,7 @@ def show_plans(
 def sampling_elsewhere(
     declarations: Declarations, names: Sequence[str], sample: float | None, to: str | None
 ) -> Elsewhere | None:
-    """How the output that is sampled is sent to another folder; None where nothing is sampled.
+    """Return the redirection of the sampled output to another folder; None without a sample.
 
     Raises:
         InvalidDeclarations: only one of both options, several outputs, no `rootKey`, or a folder
@@ -159,7 +159,7 @@ def backfill(
         str,
         Parameter(name="--from", help="Earliest snapshot time, ISO 8601 with `Z` or an offset."),
     ],
-    to: Annotated[str, Parameter(help="Snapshot times are before it.")],
+    to: Annotated[str, Parameter(help="End of the snapshot times, exclusive.")],
     limit: Limit = None,
     keep_going: KeepGoing = False,
     parallel_snapshots: ParallelSnapshots = 1,
@@ -173,8 +173,8 @@ def backfill(
 ) -> int:
     """Publish what is due in a span of snapshot times, and nothing else.
 
-    Prints an estimate first, from what is published. What is published stays so whenever it
-    is stopped; the same command goes on where it ended.
+    Prints an estimate first, from what is published. Published snapshots stay when it is stopped;
+    the same command continues.
     """
     if estimate and strict:
         refuse_unlisted_strict("--estimate", "run 'snaploom plan --strict', which lists the root")
@@ -208,9 +208,7 @@ def restate(
     time: Annotated[
         str, Parameter(help="Time of the published snapshot, as 'snaploom snapshots' shows it.")
     ],
-    reason: Annotated[
-        str, Parameter(help="Why, for people; kept in the manifest with the new version.")
-    ] = "",
+    reason: Annotated[str, Parameter(help="Reason, for people; kept in the manifest.")] = "",
     acknowledge_readers: Acknowledged = False,
     now: Now = None,
     allow: Allow = (),
@@ -255,14 +253,14 @@ def run(
     ] = None,
     to: Annotated[
         str | None,
-        Parameter(help="Folder for what is woven of a sample, as a URI or absolute path."),
+        Parameter(help="Folder of the sample, as a URI or absolute path."),
     ] = None,
     parallel: Annotated[
         int,
         Parameter(
             validator=Number(gte=1),
             show_default=True,
-            help="Outputs to weave at a time, in one Spark session that serves them alike.",
+            help="Outputs to weave at a time, in one Spark session.",
         ),
     ] = 1,
     parallel_snapshots: ParallelSnapshots = 1,

@@ -44,7 +44,7 @@ At = Annotated[str | None, Parameter(help="Of the newest snapshot at this time o
 From = Annotated[str | None, Parameter(name="--from", help="Of the snapshots from this time on.")]
 To = Annotated[str | None, Parameter(help="Of the snapshots up to this time.")]
 AtManifest = Annotated[
-    int | None, Parameter(help="Sequence number to look at; omitted, the newest.")
+    int | None, Parameter(help="Sequence number of the manifest; omitted, the newest.")
 ]
 
 

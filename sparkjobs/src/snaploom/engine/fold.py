@@ -219,8 +219,8 @@ class Weave:
     """The included nodes' rows, by field name."""
     relationships: Mapping[str, DataRelationship]
     snapshots: int = 1
-    """How many snapshots the rows of the root are of; of several, each row has its number, from 0,
-    in a column `NUMBER` beside its own columns."""
+    """Number of snapshots in the rows of the root; of several, each row has its number, from 0, in
+    a column `NUMBER` beside its own columns."""
     nodes: tuple[JoinNode, ...] = field(init=False)
     """The included nodes, in breadth-first order."""
     keys: Mapping[int, JoinKey] = field(init=False)

@@ -39,7 +39,7 @@ POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class TaskProgress:
-    """How far the running jobs of a group are."""
+    """Progress of the running jobs of a group."""
 
     done: int
     total: int
@@ -120,7 +120,7 @@ measured with 20 small ones, a snapshot takes 4.0 s with all of them and 1.5 s w
 VALUE_LENGTH = 80
 """Characters of a sample key that an error shows."""
 _TOP = Point(0, is_out=True)
-"""Where the rows are as they are written."""
+"""Location of the rows as they are written."""
 
 
 @dataclass(frozen=True, slots=True)

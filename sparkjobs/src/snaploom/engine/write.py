@@ -45,7 +45,7 @@ def read_files(
 def column_metadata_of(
     session: SparkSession, uris: Sequence[str], data_format: DataFormat
 ) -> ColumnMetadata:
-    """Where the metadata of columns is kept, as the first file shows; only Parquet's has any."""
+    """Return the place of the columns' metadata, from the first file; only Parquet has any."""
     if data_format.of_files is not DataFormat.PARQUET or not uris:
         return ColumnMetadata.BOTH
     options = {**_LITERAL_PATHS, **_WHOLE_FILES}

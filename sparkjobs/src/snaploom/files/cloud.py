@@ -104,7 +104,7 @@ _HINTS: Mapping[str, str] = {
 }
 _REFUSALS = frozenset({401, 403})
 _METADATA_SERVICES = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
-"""Where clients look for credentials when the environment has none."""
+"""Places in which clients look for credentials when the environment has none."""
 
 _STATUS = re.compile(r"non-2xx status code: (\d{3})")
 _CODE = re.compile(r"<Code>([A-Za-z0-9.]{1,80})</Code>")

@@ -9,8 +9,8 @@ full disk as an untyped error, and follows links.
 Here no link below the root is followed by any operation, even when others change the folder
 meanwhile: each folder on the way to a name is opened by its own name in the one before (`openat`,
 `O_NOFOLLOW`), and the last step names a file in a folder that is open. The root itself may be a
-link: the user named it. What is no plain file (links, pipes, sockets, devices) is refused before it
-is opened, so that a pipe cannot make a reader wait.
+link: the user named it. Anything but a plain file (links, pipes, sockets, devices) is refused
+before it is opened, so that a pipe cannot make a reader wait.
 
 Unfinished writes live in one visible place (`TEMPORARY_PREFIX`), and errors keep their errno.
 Put-if-absent is a hard link of a finished temporary file: `link` fails when the name exists, so
@@ -60,8 +60,8 @@ NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS})
 """Errors of `link` on file systems that have no hard links (exFAT, some network mounts)."""
 
 RACES_WITH_PRUNING = 20
-"""How often a directory is made again when others remove it for being empty; two processes that
-collide need one or two rounds."""
+"""Number of attempts to create a directory when others remove it for being empty; two processes
+that collide need one or two rounds."""
 
 DEEPEST = 100
 """Folders inside each other below a listed one: Snaploom makes 6, a committer of Hadoop's 5 more.

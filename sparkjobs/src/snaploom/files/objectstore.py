@@ -21,8 +21,8 @@ from snaploom.models.common import EpochNanos
 # The port to object stores, and the proof at start-up that a store is safe to publish in.
 
 TEMPORARY_PREFIX = ".snaploom-tmp/"
-"""Where writes that are not finished, and the self-test, live. What is found here later was left
-by a process that died; it is ours, never data, and `snaploom gc` removes it."""
+"""Folder of unfinished writes and of the self-test. Files that are found here later were left by a
+process that died; they are ours, never data, and `snaploom gc` removes it."""
 
 STORE_FAILURES = (StorageError, FolderNotWritable)
 """Everything that a store raises: what best-effort work may survive. Not `SnaploomError`, which

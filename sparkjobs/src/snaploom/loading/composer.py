@@ -187,7 +187,7 @@ def scalar_at(node: Node, segments: Iterable[Segment]) -> Scalar | None:
 
 
 def position_of(node: Node, at: Position, segments: Iterable[Segment]) -> Position:
-    """Where a path stands: a scalar's own place, the key of anything larger.
+    """Return the position of a path: a scalar's own, the key of anything larger.
 
     Where the path leads to nothing (a field that is missing), the nearest that is there.
     """

@@ -44,7 +44,7 @@ _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 _GLOB_SPECIAL = re.compile(r"[*?\[\]{}\\]")
 _UP = re.compile(r"(?:\.{1,2}/+)+|\.{1,2}$")
 ALLOWED = "URIs, paths, names of resources and places, and times"
-"""Where variables may stand."""
+"""Fields in which variables may stand."""
 
 _Mark = TypeVar("_Mark", Variables, LocalPath)
 
@@ -55,7 +55,7 @@ class Surroundings:
 
     values: Names[str, str] = field(default_factory=dict)
     project: ProjectFile = field(default_factory=ProjectFile)
-    """Where variables are declared, for messages."""
+    """Place where variables are declared, for messages."""
     folder: str = ""
     """The file's own folder, absolute; empty for a document that is in no file."""
     is_partial: bool = False

@@ -473,7 +473,6 @@ def _count(number: object, noun: str) -> str:
 
 
 def _refined(details: ErrorDetails, loc: tuple[Segment, ...]) -> tuple[Segment, ...]:
-    """The second of two equal members rather than the list."""
     if details["type"] == "duplicate_member":
         return (*loc, int(details["ctx"]["second"]))
     return loc

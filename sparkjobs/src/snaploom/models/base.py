@@ -104,7 +104,7 @@ class Variables:
 
 
 class PathForm(StrEnum):
-    """How characters of a folder are written in a path."""
+    """Escaping of a folder's characters in a path."""
 
     PLAIN = "PLAIN"
     """As they are."""
@@ -119,7 +119,7 @@ class LocalPath:
     """Marks a text that may be a path relative to the file which declares it."""
 
     form: PathForm = PathForm.PLAIN
-    """How the folder of the file is written in front of it."""
+    """Escaping of the file's folder in front of it."""
     field: str = ""
     """A field beside it that decides whether it is a path at all; empty, it always is."""
     values: frozenset[str] = frozenset()
@@ -154,7 +154,7 @@ class CelRule:
 
 @dataclass(frozen=True)
 class ListType:
-    """How Kubernetes merges a list: `map` by keys, `set` of scalars, or `atomic` as a whole.
+    """Kubernetes' merge of a list: `map` by keys, `set` of scalars, or `atomic` as a whole.
 
     A `map` or `set` with two equal members is refused by the API server; the same is refused here.
     """

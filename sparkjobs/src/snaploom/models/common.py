@@ -288,7 +288,7 @@ class PathMissingMode(StrEnum):
 
 
 class Preference(StrEnum):
-    """Which snapshot to take when several qualify."""
+    """Choice between several snapshots that qualify."""
 
     NEWEST = "NEWEST"
     """The latest one."""
@@ -495,7 +495,7 @@ class Condition(ApiModel):
     observed_generation: Annotated[int, Ge(0)] | None = None
     """Generation of the spec that this was computed from."""
     last_transition_time: TimestampText
-    """When the status last changed."""
+    """Time of the last change of the status."""
     reason: Annotated[str, StringConstraints(min_length=1, max_length=1024)]
     """Stable CamelCase reason, documented in the reference."""
     message: MessageText = ""

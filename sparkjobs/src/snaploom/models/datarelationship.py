@@ -67,7 +67,7 @@ class KeyComponent(ApiModel):
 
 
 class Representation(ApiModel):
-    """How some sources write the key."""
+    """Representation of the key in some sources."""
 
     data_sources: Annotated[tuple[ResourceName, ...], MinLen(1), MaxLen(2000), Unique]
     """The sources that write it so."""
@@ -102,7 +102,7 @@ class DataRelationshipStatus(ResourceStatus):
 
 
 class DataRelationship(Resource):
-    """Which columns of different sources mean the same entity."""
+    """Columns of different sources that mean the same entity."""
 
     kind: Literal["DataRelationship"] = "DataRelationship"
     """Name of the kind."""

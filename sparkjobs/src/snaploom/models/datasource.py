@@ -44,7 +44,7 @@ References = Annotated[tuple[ResourceName, ...], MaxLen(64), Unique]
 
 
 class TimeFormat(StrEnum):
-    """How a column encodes the time of a snapshot."""
+    """Encoding of a snapshot's time in a column."""
 
     ISO8601_DATE = "ISO8601_DATE"
     """Text such as `2020-01-31`, or a date: midnight in `defaultTimezone`."""
@@ -74,7 +74,7 @@ class FromFieldValue(ApiModel):
     field_name: ColumnName
     """The field; either a column of the data or a capture of `sourceUriPrefix`."""
     time_format: TimeFormat
-    """How the field encodes the time."""
+    """Encoding of the time in the field."""
     time_pattern: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
     """Of PATTERN, such as `yyyyMMdd`, `yyyy-MM` or `YYYY-'W'ww` (the ISO week): units yyyy, MM, dd,
     DDD (day of the year), HH, mm, ss, YYYY and ww, each once and from the year down; letters stand
@@ -114,7 +114,7 @@ class FromReadTime(ApiModel):
 
 
 class SnapshotSettings(ApiModel):
-    """How the snapshots of a source are distinguished."""
+    """Distinction of a source's snapshots."""
 
     one_of: ClassVar[tuple[str, ...]] = ("fromFieldValue", "fromReadTime")
 
@@ -151,7 +151,7 @@ class HdfsLike(SourceModel):
     """Common beginning of all files, with captures `{NAME:TYPE}` (STRING, INTEGER, LONG or
     ISO8601_DATE_TIME) that become columns; `{{` and `}}` stand for braces."""
     snapshot: SnapshotSettings
-    """How snapshots are distinguished."""
+    """Distinction of snapshots."""
     schema_fields: Annotated[tuple[SchemaField, ...], MaxLen(2000), Atomic] | None = None
     """The schema; omitted, Spark infers it."""
     metadata_applicators: References = ()
@@ -224,7 +224,7 @@ class FromSecret(ApiModel):
 
 
 class Credentials(ApiModel):
-    """Where user name and password come from."""
+    """Source of user name and password."""
 
     one_of: ClassVar[tuple[str, ...]] = ("fromEnvironment", "fromSecret", "fromPlaintext")
 
@@ -273,7 +273,7 @@ class Jdbc(SourceModel):
     driver_class: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = None
     """Class of the driver, one of those that are known; omitted, the usual one."""
     credentials: Credentials | None = None
-    """Where user name and password come from; omitted for databases that know no users."""
+    """Source of user name and password; omitted for databases that know no users."""
     table_reference: Annotated[
         str, StringConstraints(min_length=1, max_length=1024), Variables("a table")
     ]
@@ -295,7 +295,7 @@ class Jdbc(SourceModel):
     """Visibility of concurrent writes; omitted, all reads of a run see the table at one moment
     where the database can do that (PostgreSQL), else the database's usual level."""
     snapshot: SnapshotSettings
-    """How snapshots are distinguished."""
+    """Distinction of snapshots."""
     schema_fields: Annotated[tuple[SchemaField, ...], MaxLen(2000), Atomic] | None = None
     """The schema; omitted, Spark infers it."""
     metadata_applicators: References = ()
@@ -419,7 +419,7 @@ class LastSeen(ApiModel):
     run: ShortText
     """The run."""
     at: TimestampText
-    """When it looked."""
+    """Time of the observation."""
     latest_snapshot: TimestampText | None = None
     """Newest snapshot that it saw."""
     snapshots: Annotated[int, Ge(0)] | None = None
@@ -438,7 +438,7 @@ class DataSourceStatus(ResourceStatus):
 
 
 class DataSource(Resource):
-    """Where data is, and how to distinguish its snapshots."""
+    """Location of data, and the distinction of its snapshots."""
 
     kind: Literal["DataSource"] = "DataSource"
     """Name of the kind."""

@@ -89,7 +89,7 @@ class Code:
     title: str
     """A few words, which no other code has."""
     severity: Severity | None
-    """How grave it is; None where the caller decides."""
+    """Severity; None where the caller decides."""
     meaning: str
     """The fault, for the reader who looks up the code."""
     fix: str

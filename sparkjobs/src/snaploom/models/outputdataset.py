@@ -84,7 +84,7 @@ UNWRITABLE = frozenset(
 
 
 class ColumnMetadata(StrEnum):
-    """Where metadata of columns is kept (rule W31)."""
+    """Place of the metadata of columns (rule W31)."""
 
     BOTH = "BOTH"
     """In files and manifest."""
@@ -102,7 +102,7 @@ class CatchupMode(StrEnum):
 
 
 class TimestampFormat(StrEnum):
-    """How the name of a partition's folder encodes its snapshot time."""
+    """Encoding of the snapshot time in the name of a partition's folder."""
 
     UNIX_MILLISECONDS = "UNIX_MILLISECONDS"
     """Whole milliseconds since 1970."""
@@ -118,13 +118,13 @@ class HivePartitioned(ApiModel):
     field_name: FieldName = "snapshot_epoch"
     """Name of the partition column."""
     timestamp_format: TimestampFormat = TimestampFormat.UNIX_MILLISECONDS
-    """How the name of the folder encodes the time."""
+    """Encoding of the time in the name of the folder."""
     output_timezone: TimeZoneName = "UTC"
     """Zone of ISO8601_DATE_TIME values."""
 
 
 class SnapshotFormat(ApiModel):
-    """How snapshots are laid out."""
+    """Layout of snapshots."""
 
     one_of: ClassVar[tuple[str, ...]] = ("hivePartitioned",)
 
@@ -147,7 +147,7 @@ class Tier(ApiModel):
 
 
 class SnapshotAutoDelete(ApiModel):
-    """Which published snapshots are deleted; each rule by itself, the latest never."""
+    """Rules for deleting published snapshots; each works by itself, and the latest is kept."""
 
     max_snapshot_age: Annotated[TimeOffset, LENGTH] = TimeOffset()
     """Snapshots whose time lies further back go; nothing given means no limit."""
@@ -173,7 +173,7 @@ class RegisterTable(ApiModel):
 
 
 class OutputFolder(ApiModel):
-    """Where and how snapshots are published."""
+    """Location and form of published snapshots."""
 
     cel_rules: ClassVar[tuple[CelRule, ...]] = (
         CelRule("self.folderUri.endsWith('/')", "folderUri must end with '/'"),
@@ -194,7 +194,7 @@ class OutputFolder(ApiModel):
     """Compression of the files; fixed by the first publication. Omitted: the folder's; a new folder
     gets `ZSTD` for PARQUET and ICEBERG, `SNAPPY` for AVRO and JSONL."""
     column_metadata: ColumnMetadata = ColumnMetadata.BOTH
-    """Where metadata of columns is kept."""
+    """Place of the metadata of columns."""
     target_file_size_mib: Annotated[int, Ge(1), Le(65536)] | None = Field(
         default=None, alias="targetFileSizeMiB"
     )
@@ -205,13 +205,14 @@ class OutputFolder(ApiModel):
     snapshot_catchup_mode: CatchupMode = CatchupMode.OLDEST_FIRST
     """Order in which a backlog is processed."""
     snapshot_format: SnapshotFormat
-    """How snapshots are laid out."""
+    """Layout of snapshots."""
     snapshot_auto_delete: SnapshotAutoDelete = SnapshotAutoDelete()
-    """Which published snapshots are deleted."""
+    """Rules for deleting published snapshots."""
     incompatible_schema: CheckMode = CheckMode.FAIL
     """Reaction to structure or types that contradict published snapshots (rule P27)."""
     reader_grace: Annotated[TimeOffset, LENGTH] = TimeOffset(hour=1)
-    """How long files of deleted snapshots stay for readers that still use them; omitted, 1 hour."""
+    """Time for which files of deleted snapshots stay for readers that still use them; omitted, 1
+    hour."""
     register_table: RegisterTable | None = None
     """A catalog table in which every published snapshot is registered."""
 
@@ -305,11 +306,11 @@ class IntervalRules(ApiModel):
     """The fields common to intervals of both forms."""
 
     preference: Preference = Preference.NEWEST
-    """Which snapshot of the root to take when an interval has several."""
+    """Choice between several snapshots of the root in an interval."""
     only_closed_intervals: bool = False
     """Whether intervals that have not ended yet wait; recommended with NEWEST."""
     max_snapshot_age: Annotated[TimeOffset, LENGTH] | None = None
-    """How far to look back from now; older intervals are not looked at (they are not deleted)."""
+    """Time to look back from now; older intervals are not looked at (they are not deleted)."""
     exclude_intervals: ExcludedIntervals = ()
     """Times for which nothing is published."""
 
@@ -347,7 +348,7 @@ class FromCron(IntervalRules):
 
 
 class SnapshotFilter(ApiModel):
-    """Which snapshots of the root become snapshots of the output: one an interval."""
+    """Snapshots of the root that become snapshots of the output: one an interval."""
 
     one_of: ClassVar[tuple[str, ...]] = ("fromInterval", "fromCron")
 
@@ -363,7 +364,7 @@ class RootDataSource(ApiModel):
     data_source: ResourceName
     """The DataSource."""
     snapshot_filter: SnapshotFilter
-    """Which of its snapshots become snapshots of the output."""
+    """Snapshots of the root that become snapshots of the output."""
     root_key: Columns = ()
     """Columns of the root that identify a row; checked to be unique, and never NULL, before each
     publication."""
@@ -386,20 +387,20 @@ class Transformations(ApiModel):
 
 
 class ChildSnapshot(ApiModel):
-    """Which snapshot of a source goes with one of the root."""
+    """Snapshot of a source that goes with one of the root."""
 
     preference: Preference = Preference.NEWEST
-    """Which snapshot to take when several lie in the window."""
+    """Choice between several snapshots in the window."""
     snapshot_missing_mode: MissingMode = MissingMode.ERROR
     """Reaction to a window without a snapshot."""
     time_before: Annotated[TimeOffset, LENGTH] = TimeOffset()
-    """How far the window reaches before the root's snapshot, inclusive."""
+    """Extent of the window before the root's snapshot, inclusive."""
     time_after: Annotated[TimeOffset, LENGTH] = TimeOffset()
-    """How far the window reaches after the root's snapshot, inclusive."""
+    """Extent of the window after the root's snapshot, inclusive."""
 
 
 class MatchedRows(ApiModel):
-    """How many rows must find a match in a source; counted before a snapshot is published."""
+    """Rows that must find a match in a source; counted before a snapshot is published."""
 
     at_least: Annotated[float, Ge(0), Le(1)]
     """Share of the rows that the source is joined to. A row with a NULL key finds no match; a
@@ -422,7 +423,7 @@ class OtherDataSource(ApiModel):
     transformations: Transformations = Transformations()
     """Transformations before it is joined."""
     snapshot: ChildSnapshot = ChildSnapshot()
-    """Which of its snapshots goes with one of the root."""
+    """Snapshot of the source that goes with one of the root."""
     warn_null_key_ratio: Annotated[float, Ge(0), Le(1)] | None = None
     """Share of left rows with a NULL key from which the run warns."""
     warn_no_match: bool | None = None
@@ -496,11 +497,11 @@ class OutputDatasetSpec(ApiModel):
     data_model: DataModel
     """The sources, and how they may be joined."""
     output_folder: OutputFolder
-    """Where and how snapshots are published."""
+    """Location and form of published snapshots."""
     checks: Annotated[tuple[Check, ...], MaxLen(256), ListType("map", keys=("name",))] = ()
     """Expectations about the woven rows."""
     run: RunSettings = RunSettings()
-    """How and when jobs run."""
+    """Settings and triggers of jobs."""
 
 
 class PlannedJoin(ApiModel):
@@ -549,11 +550,11 @@ class OutputDatasetStatus(ResourceStatus):
     snapshot_count: Annotated[int, Ge(0)] | None = None
     """Number of published snapshots."""
     next_run_time: TimestampText | None = None
-    """When the next run is due, by schedule or as a retry."""
+    """Time at which the next run is due, by schedule or as a retry."""
     realised: ShortText | None = None
     """Hash of the declarations that the last successful run worked on."""
     manifest: ManifestPointer | None = None
-    """Where the authoritative record is."""
+    """Location of the authoritative record."""
 
 
 class OutputDataset(Resource):

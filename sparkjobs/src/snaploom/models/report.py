@@ -45,11 +45,11 @@ class IndexFacts(ApiModel):
     state: IndexState
     """State of the index."""
     files: IndexedFiles | None = None
-    """How much of the target it covers; omitted when there is no index any more."""
+    """Coverage of the target; omitted when there is no index any more."""
     bytes: Annotated[int, Ge(0)] | None = None
     """Size of the index; omitted where its store does not report it."""
     last_refreshed: TimestampText | None = None
-    """When it was last refreshed."""
+    """Time of the last refresh."""
     done: Lines = ()
     """Actions on it, in a few words each; empty when there was nothing to do."""
     warnings: Lines = ()
@@ -78,7 +78,7 @@ class UnregisteredTable(ApiModel):
     is_dropped: bool = False
     """Whether it was dropped."""
     left: ShortText = ""
-    """Whose it is where it stays, since it was not made for this output; else empty."""
+    """Owner, if it stays because it was not created for this output; else empty."""
 
 
 class Removed(ApiModel):
@@ -105,7 +105,7 @@ Count = Annotated[int, Ge(0)]
 
 
 class ExclusionReason(StrEnum):
-    """Why a source is not part of a snapshot."""
+    """Reason why a source is not part of a snapshot."""
 
     PATH_MISSING = "PATH_MISSING"
     """No relationship leads to it from the root, and its `pathMissingMode` tolerates that."""
@@ -125,7 +125,7 @@ class Exclusion(ApiModel):
     field_name: ShortText
     """Field of the output that is absent."""
     reason: ExclusionReason
-    """Why it is absent."""
+    """Reason why it is absent."""
     message: ShortText = ""
     """Details for people."""
 
@@ -189,7 +189,7 @@ class LatestSnapshot(ApiModel):
     time: TimestampText
     """Snapshot time."""
     published_at: TimestampText
-    """When it was published."""
+    """Time of publication."""
     partition: ShortText
     """Folder below `data/`."""
     rows: Count
@@ -225,7 +225,7 @@ PublishedSnapshots = Annotated[tuple[PublishedSnapshot, ...], MaxLen(50), Atomic
 
 
 class SnapshotReason(StrEnum):
-    """Why a snapshot is published, left out, or failed."""
+    """Reason why a snapshot is published, left out, or failed."""
 
     NEW_SNAPSHOT = "NEW_SNAPSHOT"
     """The interval has no snapshot yet: it is published."""
@@ -304,7 +304,7 @@ class Unpublished(ApiModel):
     partition: ShortText
     """Folder it would have had."""
     reason: SnapshotReason
-    """Why."""
+    """Reason."""
     message: MessageText = ""
     """Details for people."""
     resource: ShortText = ""
@@ -314,7 +314,7 @@ class Unpublished(ApiModel):
 
 
 class RunPhase(StrEnum):
-    """How a run ended."""
+    """Outcome of a run."""
 
     RUNNING = "RUNNING"
     """It has not ended."""
@@ -327,7 +327,7 @@ class RunPhase(StrEnum):
 
 
 class ManifestPointer(ApiModel):
-    """Where the authoritative record of an output is."""
+    """Location of the authoritative record of an output."""
 
     uri: UriText
     """Folder of the output."""
@@ -339,7 +339,7 @@ class ManifestPointer(ApiModel):
 
 
 class Progress(ApiModel):
-    """How far a run is."""
+    """Progress of a run."""
 
     snapshot: Count
     """Number of the snapshot being woven, from 1."""
@@ -378,19 +378,19 @@ class Report(ApiModel):
     storage_run_id: ShortText = ""
     """Identity under which it writes: part of every file name and manifest entry; never reused."""
     attempt: Count | None = None
-    """Which attempt this is, as its submitter counts them."""
+    """Number of the attempt, as its submitter counts them."""
     phase: RunPhase
-    """How it ended."""
+    """Outcome."""
     started_at: TimestampText
-    """When it started."""
+    """Start time."""
     finished_at: TimestampText | None = None
-    """When it ended."""
+    """End time."""
     plan_hash: ShortText = ""
     """Hash of the join tree."""
     manifest: ManifestPointer | None = None
     """The output's manifest after the run."""
     progress: Progress | None = None
-    """How far it is, while it runs."""
+    """Progress, while it runs."""
     snapshots: Annotated[tuple[SnapshotReport, ...], MaxLen(100_000), Atomic] = ()
     """Snapshots it published, in the order of publication."""
     skipped: Annotated[tuple[Unpublished, ...], MaxLen(100_000), Atomic] = ()

@@ -42,7 +42,7 @@ class KeySelector(ApiModel):
 
 
 class EnvironmentSource(ApiModel):
-    """Where the value of an environment variable comes from."""
+    """Source of the value of an environment variable."""
 
     one_of: ClassVar[tuple[str, ...]] = ("secretKeyRef", "configMapKeyRef")
 
@@ -64,7 +64,7 @@ class EnvironmentVariable(ApiModel):
     value: Annotated[str, StringConstraints(max_length=8192)] | None = None
     """Its value; omitted together with `valueFrom`, the empty text."""
     value_from: EnvironmentSource | None = None
-    """Where its value comes from."""
+    """Source of its value."""
 
     @model_validator(mode="after")
     def _one_value(self) -> Self:
@@ -145,7 +145,7 @@ class Volume(ApiModel):
 
 
 class VolumeMount(ApiModel):
-    """Where a volume appears in the containers."""
+    """Mount of a volume in the containers."""
 
     name: ResourceName
     """Name of the volume."""
@@ -172,13 +172,13 @@ class Toleration(ApiModel):
     key: _Key | None = None
     """Key of the taint; omitted (with the operator Exists only), every one."""
     operator: Literal["Exists", "Equal"] = "Equal"
-    """How the value is compared."""
+    """Comparison of the value."""
     value: ShortText | None = None
     """Value of the taint."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     """Effect of the taint; omitted, every one."""
     toleration_seconds: Annotated[int, Ge(0), Le(31_536_000)] | None = None
-    """How long NoExecute is tolerated."""
+    """Time for which NoExecute is tolerated."""
 
     @model_validator(mode="after")
     def _key_or_every(self) -> Self:
@@ -216,7 +216,7 @@ class PodTemplate(ApiModel):
     volume_mounts: Annotated[
         tuple[VolumeMount, ...], MaxLen(64), ListType("map", keys=("mountPath",))
     ] = ()
-    """Where the volumes appear."""
+    """Mounts of the volumes."""
 
 
 # Running of jobs of a runnable kind: `spec.run`.
@@ -254,7 +254,7 @@ class Submitter(StrEnum):
 
 
 class Schedule(ApiModel):
-    """When runs are due."""
+    """Times at which runs are due."""
 
     cron: CronText
     """Five fields: minute, hour, day of month, month, day of week."""
@@ -265,7 +265,7 @@ class Schedule(ApiModel):
 
 
 class Freshness(ApiModel):
-    """How old the newest snapshot may become before the resource is no longer Ready."""
+    """Maximum age of the newest snapshot with which the resource is Ready."""
 
     max_age: Annotated[TimeOffset, LENGTH_NOT_ZERO]
     """Age limit; longer than nothing."""
@@ -277,7 +277,7 @@ class Freshness(ApiModel):
 
 
 class Retry(ApiModel):
-    """How failed runs are tried again."""
+    """Retries of failed runs."""
 
     limit: Annotated[int, Ge(0), Le(100)] = 3
     """Attempts after the first."""
@@ -288,7 +288,7 @@ class Retry(ApiModel):
 
 
 class HistoryLimit(ApiModel):
-    """How many finished runs are kept."""
+    """Number of finished runs to keep."""
 
     successful: Annotated[int, Ge(0), Le(100)] = 3
     """Successful ones."""
@@ -388,7 +388,7 @@ class SparkSettings(ApiModel):
     image: ShortText | None = None
     """Container image of driver and executors."""
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
-    """When to pull the image."""
+    """Policy for pulling the image."""
     image_pull_secrets: Annotated[tuple[ResourceName, ...], MaxLen(16), Atomic] = ()
     """Secrets for pulling the image."""
     spark_version: Annotated[str, StringConstraints(max_length=32)] | None = None
@@ -409,24 +409,24 @@ class SparkSettings(ApiModel):
 
 
 class RunSettings(ApiModel):
-    """How and when jobs of this resource run."""
+    """Settings and triggers of this resource's jobs."""
 
     suspend: bool = False
     """Whether no further run is started."""
     schedule: Schedule | None = None
-    """When runs are due; omitted, on changes and by hand only."""
+    """Times at which runs are due; omitted, on changes and by hand only."""
     concurrency_policy: ConcurrencyPolicy = ConcurrencyPolicy.FORBID
     """Reaction to a run that is due while another is in flight."""
     freshness: Freshness | None = None
-    """How old the newest snapshot may become."""
+    """Maximum age of the newest snapshot."""
     retry: Retry = Retry()
-    """How failed runs are tried again."""
+    """Retries of failed runs."""
     start_timeout_seconds: Seconds = 600
-    """How long a submitted run may take to start."""
+    """Maximum time for a submitted run to start."""
     active_deadline_seconds: Annotated[int, Ge(1), Le(31_536_000)] | None = None
-    """How long a run may take."""
+    """Maximum duration of a run."""
     history_limit: HistoryLimit = HistoryLimit()
-    """How many finished runs are kept."""
+    """Number of finished runs to keep."""
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
     """Treatment of published data when the resource is deleted."""
     checkpoint_uri: PlaceText | None = None
@@ -469,7 +469,7 @@ class Trigger(ApiModel):
 
 
 class CurrentPhase(StrEnum):
-    """How far the run in flight is."""
+    """Progress of the run in flight."""
 
     QUEUED = "Queued"
     """It waits for other runs to end."""
@@ -494,11 +494,11 @@ class CurrentRun(ApiModel):
     action: RunAction = RunAction.RUN
     """Action of the run."""
     phase: CurrentPhase
-    """How far it is."""
+    """Progress."""
     since: TimestampText
-    """When it entered the phase."""
+    """Time at which it entered the phase."""
     started_at: TimestampText
-    """When it was decided."""
+    """Time of the decision."""
     attempt: Annotated[int, Ge(0)] = 0
     """0 for the first attempt, counted up by retries."""
     trigger: Trigger = Trigger()
@@ -517,7 +517,7 @@ RunList = Annotated[tuple[ShortText, ...], MaxLen(20), Atomic]
 
 
 class LastPhase(StrEnum):
-    """How a run ended."""
+    """Outcome of a run."""
 
     SUCCEEDED = "Succeeded"
     """Everything that was due is done."""
@@ -539,7 +539,7 @@ class LastRun(ApiModel):
     action: RunAction = RunAction.RUN
     """Action of the run."""
     phase: LastPhase
-    """How it ended."""
+    """Outcome."""
     reason: ShortText = ""
     """Stable CamelCase reason of a failure."""
     retryable: bool = False
@@ -549,9 +549,9 @@ class LastRun(ApiModel):
     trigger: Trigger = Trigger()
     """Causes of the run."""
     started_at: TimestampText
-    """When it started."""
+    """Start time."""
     finished_at: TimestampText | None = None
-    """When it ended."""
+    """End time."""
     published: Annotated[int, Ge(0)] = 0
     """Snapshots that it published."""
     rows: Annotated[int, Ge(0)] = 0

@@ -368,7 +368,6 @@ def _read_fields(words: list[str], depth: int) -> list[JsonValue]:
 
 
 def _read_numbers(words: list[str]) -> list[int]:
-    """The numbers in parentheses, as in `decimal(10,2)`."""
     if not words or words[0] != "(":
         return []
     words.pop(0)

@@ -107,23 +107,23 @@ class RefreshMode(StrEnum):
 
 
 class RefreshTrigger(StrEnum):
-    """When a refresh is due."""
+    """Trigger of a refresh."""
 
     MANUAL = "MANUAL"
     """By hand only."""
     SCHEDULE = "SCHEDULE"
     """At the ticks of `run.schedule`."""
     ON_PUBLISH = "ON_PUBLISH"
-    """When the OutputDataset that is indexed has published."""
+    """After each publication of the indexed OutputDataset."""
 
 
 class Refresh(ApiModel):
-    """How the index follows its files."""
+    """Refreshes of the index."""
 
     mode: RefreshMode = RefreshMode.AUTO
     """Scope of a refresh."""
     trigger: RefreshTrigger = RefreshTrigger.MANUAL
-    """When a refresh is due."""
+    """Trigger of a refresh."""
 
 
 class ParquetForm(StrEnum):
@@ -145,7 +145,7 @@ class ParquetStore(ApiModel):
 
 
 class OpenSearchAuth(StrEnum):
-    """How to authenticate."""
+    """Method of authentication."""
 
     NOAUTH = "NOAUTH"
     """None."""
@@ -175,7 +175,7 @@ class OpenSearchStore(ApiModel):
     port: Annotated[int, Ge(1), Le(65535)] = 9200
     """Port."""
     auth: OpenSearchAuth = OpenSearchAuth.NOAUTH
-    """How to authenticate."""
+    """Method of authentication."""
     region: ShortText | None = None
     """Region, for SIGV4."""
     credentials: Credentials | None = None
@@ -204,7 +204,7 @@ class OpenSearchStore(ApiModel):
 
 
 class IndexStore(ApiModel):
-    """Where the index is kept."""
+    """Location of the index."""
 
     one_of: ClassVar[tuple[str, ...]] = ("parquet", "openSearch")
 
@@ -248,13 +248,13 @@ class SkippingIndexSpec(ApiModel):
     where: SqlText | None = None
     """Chooses files by partition columns or path; files outside are always read (rule S23)."""
     refresh: Refresh = Refresh()
-    """How the index follows its files."""
+    """Refreshes of the index."""
     store: IndexStore
-    """Where the index is kept."""
+    """Location of the index."""
     encryption: IndexEncryption | None = None
     """Encryption of the index as a whole."""
     run: RunSettings = RunSettings()
-    """How and when jobs run."""
+    """Settings and triggers of jobs."""
 
     @model_validator(mode="after")
     def _what_the_trigger_needs(self) -> Self:
@@ -303,7 +303,7 @@ class IndexState(StrEnum):
 
 
 class IndexedFiles(ApiModel):
-    """How much of the target the index covers."""
+    """Coverage of the target by the index."""
 
     indexed: Annotated[int, Ge(0)]
     """Files that the index knows as they are."""
@@ -319,17 +319,17 @@ class SkippingIndexStatus(ResourceStatus):
     state: IndexState | None = None
     """State of the index."""
     files: IndexedFiles | None = None
-    """How much of the target the index covers."""
+    """Coverage of the target by the index."""
     bytes: Annotated[int, Ge(0)] | None = None
     """Size of the index."""
     last_refreshed: TimestampText | None = None
-    """When it was last refreshed."""
+    """Time of the last refresh."""
     current_run: CurrentRun | None = None
     """The run in flight."""
     last_run: LastRun | None = None
     """The run that ended last."""
     next_run_time: TimestampText | None = None
-    """When the next run is due, by schedule or as a retry."""
+    """Time at which the next run is due, by schedule or as a retry."""
     realised: ShortText | None = None
     """Hash of the declarations that the last successful run worked on."""
 

@@ -84,7 +84,7 @@ class SnapshotRecord(ApiModel):
     run_id: RunId
     """Run that published it."""
     created_at: Moment
-    """When it was published, by the publisher's clock."""
+    """Time of publication, by the publisher's clock."""
     plan_hash: Line
     """Hash of the join tree."""
     schema_hash: Hash
@@ -106,7 +106,7 @@ class SnapshotRecord(ApiModel):
     replaces: Sequence | None = None
     """Entry that had published the version which this one corrects; None for a first version."""
     reason: str = ""
-    """Why it was corrected, for people."""
+    """Reason for the correction, for people."""
     files: tuple[FileRecord, ...] = ()
     """The files that hold it; no others do."""
     tool_version: Line
@@ -138,7 +138,7 @@ class TombstoneRecord(ApiModel):
     seq: Sequence
     """Entry that ended it."""
     rule: Name
-    """Why: the retention rule, or `REPLACED`."""
+    """Reason: the retention rule, or `REPLACED`."""
     deleted_at: Moment
     """Time by the clock of the run that ended it."""
     files: tuple[FileRecord, ...] = ()
@@ -193,7 +193,7 @@ class FolderSettings(ApiModel):
     partition_field_name: Name
     """Name of the partition column."""
     timestamp_format: Annotated[str, _one_of(TimestampFormat)]
-    """How snapshot times are written in partitions."""
+    """Format of snapshot times in partitions."""
     output_timezone: Line
     """Zone of the partitions' offsets; empty where the format has none."""
 
@@ -221,7 +221,7 @@ class EntryBase(ApiModel):
     run_id: RunId
     """Run that wrote it."""
     written_at: Moment
-    """When, by the writer's clock; only `seq` gives the order."""
+    """Time of writing, by the writer's clock; only `seq` gives the order."""
     tool_version: Line
     """Version of Snaploom."""
 
@@ -247,7 +247,7 @@ class Replace(EntryBase):
     model: DataModel = ()
     """The data model of the run, root first."""
     message: str = ""
-    """Why, for people."""
+    """Reason, for people."""
 
 
 class Tombstone(EntryBase):

@@ -315,12 +315,12 @@ def prepare_folder(
     Args:
         store: the folder.
         settings: fixed settings.
-        identity: whose folder it is.
+        identity: owner of the folder.
         run: the run that prepares it.
         open_names: settings that are as the folder has them, if it was begun.
         accept_root_change: whether another root is allowed.
         adopt_folder: whether another resource of the same name and namespace may have it.
-        reader_grace: how long readers may hold on to what they pinned; None leaves it as it is.
+        reader_grace: time for which readers may use a pinned entry; None leaves it as it is.
         is_repair: whether a folder that is not empty may be begun: somebody has looked at what is
             in it (`output.repair`).
         library: makes versions of the folder's table, where it has one.

@@ -1,7 +1,7 @@
 """Checks that a folder is complete: its log without a gap, its documents and its files.
 
 Nothing is changed, and nothing is believed that can be looked at: entries are read from the first
-one on, without the checkpoints. What is *in* the files is for those who can read them.
+one on, without the checkpoints. The content of files is for those who can read them.
 """
 
 from __future__ import annotations

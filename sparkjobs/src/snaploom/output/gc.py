@@ -119,7 +119,7 @@ def promised_grace(state: FolderState, present: EpochNanos) -> int:
 
 
 def ended_at(store: ObjectStore, seq: int, recorded: EpochNanos) -> int:
-    """When an entry that ended versions was written, by the store's clock if known (rule P18)."""
+    """Return when an entry that ended versions was written, by the store's clock (rule P18)."""
     info = store.head(layout.manifest_key(seq))
     return info.modified if info is not None else recorded
 
@@ -147,7 +147,7 @@ def _is_dead(item: Garbage, state: FolderState, run: Run) -> bool:
 
 
 def _last_signs(store: ObjectStore, infos: list[ObjectInfo]) -> dict[str, int]:
-    """When each run last wrote anything: a run whose first files are old may be busy still."""
+    """Return the last write of each run: a run whose first files are old may be busy still."""
     run_ids = {run_id for info in infos if (run_id := layout.run_of(info.key)) is not None}
     staging = [f"{layout.STAGING}{run_id}/" for run_id in sorted(run_ids)]
     staged = (info for place in staging for info in store.list(place))
@@ -313,7 +313,7 @@ class _Position(ApiModel):
     seq: Count
     """Of the entry that ended the last of them."""
     deleted_at: Nanos
-    """When that was, as recorded."""
+    """Recorded time of that."""
 
 
 def _position(store: ObjectStore, state: FolderState) -> int:

@@ -41,7 +41,7 @@ SETTING_PATHS = {
     "output": "metadata.name",
     "root": "spec.dataModel.rootDataSource.dataSource",
 }
-"""Where each setting stands in an OutputDataset."""
+"""Field of each setting in an OutputDataset."""
 
 
 def folder_settings(output: OutputDataset) -> FolderSettings:
@@ -136,7 +136,7 @@ class Absence:
     """Snapshot time, ISO 8601."""
     field_name: str
     reason: str
-    """Why, for machines: a reason of an exclusion, or `NOT_IN_MODEL`."""
+    """Reason, for machines: a reason of an exclusion, or `NOT_IN_MODEL`."""
     message: str
     """The same for people."""
 

@@ -161,7 +161,7 @@ class LeaseKeeper:
     Args:
         lease: of the folder.
         holder: id of the run.
-        terms: how long everything takes.
+        terms: times of the lease.
         clock: seconds that never go back, by which everything is decided.
         wait: waits for seconds, and raises when the run is to stop.
     """

@@ -14,9 +14,9 @@ Nobody waits for readers here: who asks for it deletes the resource. It is safe 
 - the notice is looked at again before every deletion: a removal that wakes up when another one has
   ended, and the folder was begun anew, stops.
 
-What Snaploom did not write stays and is reported. A process that is cut off from everything but the
-store may still put files into a folder that is gone; it cannot publish them. It takes away those
-of data again, and may leave a schema, which is nobody's and makes the folder look like another's.
+Other files stay and are reported. A process that is cut off from everything but the store may still
+put files into a folder that is gone; it cannot publish them. It takes away those of data again, and
+may leave a schema, which is nobody's and makes the folder look like another's.
 """
 
 from __future__ import annotations

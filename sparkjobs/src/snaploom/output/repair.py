@@ -55,7 +55,7 @@ class Proven:
     schema: str
     """As `StructType.json()` gives it."""
     created_at: EpochNanos
-    """When its last file was written, by the store's clock."""
+    """Time at which its last file was written, by the store's clock."""
 
 
 @dataclass(frozen=True)

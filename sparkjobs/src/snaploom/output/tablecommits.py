@@ -1,8 +1,8 @@
 """Publication in an Iceberg table: the table's commit first, the entry of our log after it.
 
-Readers of the table know nothing of our log, so that its commit is the publication. What an entry
-will contain is put beside the log before (`commits/<hash>.json`); the table's snapshot names it.
-From that the entry is written: by the run itself, or, when it died in between, by the next run
+Readers of the table know nothing of our log, so that its commit is the publication. The content of
+an entry is put beside the log before (`commits/<hash>.json`); the table's snapshot names it. From
+that the entry is written: by the run itself, or, when it died in between, by the next run
 (`catch_up`). Entries follow in the order of the table's history, so that the first commit found in
 the log, from the newest back, shows that all older ones are there too.
 

@@ -40,7 +40,7 @@ _SCHEMA, _ROWS, _GROUPS = 2, 3, 4
 """Fields of a footer: schema, number of rows, row groups."""
 _NEEDED = {_SCHEMA, _ROWS, _GROUPS}
 _ROWS_HEAD, _GROUPS_HEAD = 0x16, 0x19
-"""How both begin behind the field before: a long number, a list."""
+"""Beginning of both behind the field before: a long number, a list."""
 _STRUCT = 12
 _SHORT_LIST = 15
 """Members from which on a list has its length in a number of its own."""

@@ -53,7 +53,7 @@ class Column:
     is_text: bool
     """Whether its values have lengths of their own."""
     codec: str
-    """How its pages are packed, as Arrow calls it; empty for not at all."""
+    """Compression of its pages, as Arrow calls it; empty for none."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Structs of Thrift's compact protocol, of which footers and pages of Parquet files consist.
 
-They are walked before Arrow reads them, which takes as much memory as they claim. Whatever Arrow
-might take for something else, such as a field that is there twice, is refused.
+They are walked before Arrow reads them, which takes as much memory as they claim. Anything that
+Arrow might misread, such as a field that is there twice, is refused.
 """
 
 from __future__ import annotations

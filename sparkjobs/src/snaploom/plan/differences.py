@@ -300,7 +300,7 @@ class RowSample:
 
 @dataclass(frozen=True)
 class RowChanges:
-    """How many rows and columns differ, and some of them."""
+    """Numbers of rows and columns that differ, and some of them."""
 
     added: int
     """Rows whose key is only in the second, or in more of its rows."""

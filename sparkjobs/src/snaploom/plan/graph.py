@@ -124,7 +124,7 @@ class JoinGraph:
         return tuple(self.link[part.relationship] for part in parts)
 
     def hops(self) -> dict[str | Part, int]:
-        """How far every source within reach is from the root, and every part on the way.
+        """Return the distance from the root of every source within reach, and of parts on the way.
 
         A join is two hops: from a source to a relationship, and on to a source. The search is
         breadth first; what an arc needs prunes it.

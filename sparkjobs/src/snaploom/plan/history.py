@@ -136,7 +136,7 @@ def continued(structures: Iterable[Structure]) -> Structure:
 
 
 def structure_breaks(history: Iterable[tuple[EpochNanos, Structure]]) -> tuple[StructureBreak, ...]:
-    """Where the structures of some snapshots contradict each other, so that no reader mixes them.
+    """Return contradictions of the snapshots' structures, so that no reader mixes them.
 
     `history` is in any order; equal structures are the same object, or at least few.
     """
@@ -223,9 +223,9 @@ class PublishedNode:
     taken: str = ""
     """Time of the source's snapshot; empty where it was left out."""
     left_out: str = ""
-    """Why it was left out; empty where it was not."""
+    """Reason why it was left out; empty if it was not."""
     matched: str = ""
-    """How many rows found a match, for people."""
+    """Rows that found a match, for people."""
     change: Change = Change.SAME
     notes: tuple[str, ...] = ()
 

@@ -66,7 +66,7 @@ class IntervalSet:
     def of(intervals: Iterable[tuple[int, int]]) -> IntervalSet:
         """The union of inclusive intervals of milliseconds, in any order.
 
-        What lies beyond the calendar is cut off: "for ever" is often written as the largest number
+        Times beyond the calendar are cut off: "for ever" is often written as the largest number
         that there is.
 
         Raises:
@@ -136,7 +136,7 @@ NO_TIME = IntervalSet()
 # Intervals of the root and the one candidate of each (rule W15).
 
 NEVER = EpochNanos(LAST_INSTANT + 1)
-"""Where an interval ends whose end is beyond the calendar."""
+"""End of an interval whose end is beyond the calendar."""
 _MINUTE = 60 * NANOS_PER_SECOND
 MOST_CANDIDATES = 1_000_000
 """Candidates that an interval set may give: hourly ones for a century are fewer."""

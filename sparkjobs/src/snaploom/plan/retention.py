@@ -33,7 +33,7 @@ class HeldSnapshot(NamedTuple):
 
     time: EpochNanos
     created: EpochNanos
-    """When it was published."""
+    """Time of publication."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def not_worth_weaving(
 ) -> dict[EpochNanos, RetentionRule]:
     """The candidates that would be removed at once, by this run or by those that follow it now.
 
-    Runs are played through until nothing more is woven. What the first one removes can stand in the
+    Runs are played through until nothing more is woven. Removals by the first one can stand in the
     way of a candidate: the next run weaves that one then, and it takes the place of what the first
     one has woven. That is not worth weaving either.
     """

@@ -182,7 +182,7 @@ def local_instant(local: PlainDateTime, zone: str) -> EpochNanos:
 # Ticks of a cron expression, in the clock of a zone; daylight saving as Debian's cron has it.
 
 FURTHEST_SHIFT = timedelta(hours=25)
-"""How far apart the order of local times and that of instants may be: the widest change of a clock
+"""Maximum distance between the orders of local times and of instants: the widest change of a clock
 is a day (Pacific/Apia, 30 December 2011), and one hour more makes every comparison a plain one."""
 
 _MARGIN = TimeDelta(hours=25)
@@ -242,7 +242,7 @@ class CronTicks:
             return
 
     def _instants(self, time: datetime) -> tuple[EpochNanos, ...]:
-        """When the local clock shows a time that matches; in the order of instants."""
+        """Return instants, in order, at which the local clock shows a time that matches."""
         local = PlainDateTime(time.year, time.month, time.day, time.hour, time.minute)
         try:
             earlier = local.assume_tz(self.zone, disambiguation="earlier")

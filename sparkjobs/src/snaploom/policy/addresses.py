@@ -206,7 +206,7 @@ def job_rules(allow: Allowances) -> EndpointRules:
 
 
 def refusal_of_host(host: str, port: int, rules: EndpointRules) -> str:
-    """Why a host may not be named, as far as its text shows; empty where it may.
+    """Return why a host may not be named, as far as its text shows; empty if it may.
 
     An IPv6 address may have brackets or not.
     """
@@ -222,7 +222,7 @@ def refusal_of_host(host: str, port: int, rules: EndpointRules) -> str:
 
 
 def refusal_of_address(address: Address, rules: EndpointRules, host: str, port: int) -> str:
-    """Why an address may not be connected to; empty where it may.
+    """Return why an address may not be connected to; empty if it may.
 
     `host` is the name that was resolved to the address.
     """

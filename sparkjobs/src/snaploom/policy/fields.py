@@ -62,7 +62,7 @@ def texts_with(value: object, part: str, path: str = "") -> Iterator[tuple[str, 
 Findings = tuple[Finding, ...]
 
 _ANY_DAY = datetime(2000, 1, 1)
-"""Where to begin looking for a tick; any day would do."""
+"""Day from which a tick is looked for; any day would do."""
 
 
 def regex_findings(

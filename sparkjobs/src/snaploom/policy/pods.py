@@ -24,7 +24,7 @@ from snaploom.policy.variables import prefix_reason, variable_reason
 
 PATH = "spec.run.spark"
 BUNDLE_FOLDER = "/etc/snaploom/bundle"
-"""Where the driver finds the Bundle."""
+"""Path at which the driver finds the Bundle."""
 OUR_VOLUMES = "snaploom-"
 """Prefixes of the names of Snaploom's own volumes."""
 OUR_LABELS = ("snaploom.io/", "sparkoperator.k8s.io/", "spark-", "spark.operator/")

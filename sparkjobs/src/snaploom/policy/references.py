@@ -136,7 +136,7 @@ ShapedColumns = Callable[[DataSource, Mapping[str, FieldTransformer]], DeclaredC
 
 
 def no_names(kind: str) -> tuple[str, ...]:
-    """Where there are no resources but those that were given."""
+    """Return resolution without any resources but those that were given."""
     return ()
 
 
@@ -166,7 +166,7 @@ class Scope:
 
     @cached_property
     def reads(self) -> ReadGraph:
-        """Which sources read which."""
+        """Return the graph of sources that read each other."""
         return reads_of(self.sources)
 
     def columns_of(self, name: str) -> DeclaredColumns | None:
@@ -279,7 +279,7 @@ def undeclared_in_output(
     `parts` are the names of the path: fields of sources, `data`, and the column.
 
     Returns:
-        What would be right, and a hint; None where nothing is known to be wrong.
+        A correction, and a hint; None where nothing is known to be wrong.
     """
     model = output.spec.data_model
     by_field = {one.field_name.casefold(): one.data_source for one in model.other_data_sources}

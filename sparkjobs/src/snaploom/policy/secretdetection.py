@@ -91,8 +91,8 @@ _LONGEST_LOOKED_AT = 8192
 def names_a_login(url: str) -> bool:
     """Whether a user, a password or another secret stands in a JDBC URL, or may.
 
-    Whatever its form: before the host, as a parameter, or as a parameter whose name is written in
-    percent signs, which MySQL's driver decodes.
+    In any form: before the host, as a parameter, or as a parameter whose name is written in percent
+    signs, which MySQL's driver decodes.
     """
     return any(_names_a_login(text) for text in (url, unquote(url)))
 

@@ -86,7 +86,7 @@ class Allowed:
 
     title: str
     reason: str
-    """Why they are harmless."""
+    """Reason why they are harmless."""
     keys: tuple[str, ...]
     """Their names; one that ends in `.` stands for all below it."""
     form: re.Pattern[str] = _PLAIN
@@ -505,7 +505,7 @@ _UNJUDGED = "its effect has not been judged"
 
 
 def conf_reason(key: str, value: str, allow: Allowances = NO_ALLOWANCES) -> str:
-    """Why a setting is refused, for people and without its value; empty where it is allowed."""
+    """Return why a setting is refused, without its value; empty if it is allowed."""
     if not KEY.fullmatch(key):
         return "keys begin with 'spark.' and have letters, digits, '_', '-' and points"
     if "\0" in value:

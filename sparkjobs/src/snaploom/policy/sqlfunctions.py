@@ -1,7 +1,7 @@
 """Functions that SQL may call: every one of Spark's own, judged once.
 
-The list has all functions of Spark 4.1 to 4.3, each with the class that Spark has for it. What is
-not on it is refused, so a newer Spark's functions are refused until they are judged here; a test
+The list has all functions of Spark 4.1 to 4.3, each with the class that Spark has for it. Other
+functions are refused, so a newer Spark's functions are refused until they are judged here; a test
 compares the list with the registry of the Spark that runs.
 """
 
@@ -18,7 +18,7 @@ from snaploom.policy.sqltext import Token, TokenKind
 
 
 class Kind(StrEnum):
-    """Where a function may stand."""
+    """Places in which a function may stand."""
 
     VALUE = "VALUE"
     """Anywhere: it makes one value of the values of one row."""
@@ -57,7 +57,7 @@ class Function:
     kind: Kind
     determinism: Determinism
     refused: str
-    """Why it is refused, as a clause that follows "it"; empty when it may be called."""
+    """Reason why it is refused, as a clause that follows "it"; empty when it may be called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +409,7 @@ def builtin_name(name: str) -> str:
 
 
 def refusal_of(name: str, allow: Allowances) -> str:
-    """Why SQL may not call a function, as a clause; empty when it may.
+    """Return why SQL may not call a function, as a clause; empty when it may.
 
     `name` is as SQL calls it, with its schema in front.
     """
@@ -448,7 +448,7 @@ REASONS: Mapping[Determinism, str] = MappingProxyType(
         Determinism.ORDER: "it depends on the order in which Spark comes across rows",
     }
 )
-"""Why a result varies, as a clause."""
+"""Reason why a result varies, as a clause."""
 
 WORDS = frozenset(
     {

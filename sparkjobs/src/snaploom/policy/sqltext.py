@@ -32,7 +32,7 @@ class SqlRefused(ValueError):
         place = f" (line {line} of the SQL, column {column})" if line else ""
         super().__init__(f"{message}{place}")
         self.found = found
-        """What was found, for a finding; never longer than a few words."""
+        """Text that was found, for a finding; never longer than a few words."""
 
 
 class TokenKind(Enum):
@@ -261,7 +261,7 @@ def _refused(text: str, at: int, message: str, found: str) -> SqlRefused:
 
 
 class SqlForm(StrEnum):
-    """How a text is read."""
+    """Rules by which a text is read."""
 
     QUERY = "QUERY"
     EXPRESSION = "EXPRESSION"
@@ -277,7 +277,7 @@ class SqlText:
     text: str
     form: SqlForm
     dialect: str = SPARK
-    """Whose SQL it is, by sqlglot's name; of a condition it is the database's."""
+    """Dialect, by sqlglot's name; of a condition it is the database's."""
     added: tuple[str, ...] = ()
     """Functions that an administrator added to those that a condition may call."""
 
@@ -336,7 +336,7 @@ class SqlFacts:
 
 @dataclass(frozen=True, slots=True)
 class SqlFault:
-    """Why a text is no SQL that can be accepted."""
+    """Reason why a text is no acceptable SQL."""
 
     message: str
     found: str = ""

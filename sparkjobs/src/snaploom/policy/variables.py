@@ -11,7 +11,8 @@ DEBUG_VARIABLE = "SNAPLOOM_DEBUG"
 LOG_FORMAT_VARIABLE = "SNAPLOOM_LOG_FORMAT"
 """Form of a job's lines: `json`, one object a line, or `text`, the form without it."""
 URL_VARIABLE = "SNAPLOOM_LINEAGE_URL"
-"""Where lineage events go: the address of a server, or `file:///PATH`; none are emitted without."""
+"""Destination of lineage events: the address of a server, or `file:///PATH`; none are emitted
+without."""
 KEY_VARIABLE = "SNAPLOOM_LINEAGE_API_KEY"
 """The key that the server wants, if it wants one."""
 NAMESPACE_VARIABLE = "SNAPLOOM_LINEAGE_NAMESPACE"
@@ -91,7 +92,7 @@ _HARMLESS = ("SNAPLOOM_DEBUG", "SNAPLOOM_OPENSEARCH_PASSWORD", "SNAPLOOM_OPENSEA
 
 
 def variable_reason(name: str) -> str:
-    """Why a variable is refused; empty where it is allowed."""
+    """Return why a variable is refused; empty where it is allowed."""
     upper = name.upper()
     if upper in _HARMLESS:
         return ""
@@ -101,7 +102,7 @@ def variable_reason(name: str) -> str:
 
 
 def prefix_reason(prefix: str) -> str:
-    """Why the variables of an object may not begin like that; empty where they may.
+    """Return why an object's variables may not begin like that; empty if they may.
 
     The keys are not known, so that it counts what a prefix could become: `S` with the key
     `PARK_HOME` is `SPARK_HOME`.

@@ -95,7 +95,7 @@ class RegexVerdict:
     """Of each the number of its groups, or its fault; fewer than there are if the rest was not
     judged."""
     unjudged: RegexFault | None = None
-    """Why the rest was not judged."""
+    """Reason why the rest was not judged."""
 
 
 Verdict = SqlVerdict | RegexVerdict

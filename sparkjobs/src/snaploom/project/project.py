@@ -65,15 +65,14 @@ def load(
 
     Args:
         source: one of them, or several, which are one set of declarations.
-        allow: what they may use beyond the built-in lists, each `LIST=ENTRY`; besides what the
+        allow: entries allowed beyond the built-in lists, each `LIST=ENTRY`; besides what the
             environment variable SNAPLOOM_ALLOW allows.
         env: an environment of the project file, `snaploom.yaml`.
         variables: values of variables, before those of the project file.
 
     Raises:
-        InvalidDeclarations: `allow` names no list, or no entry. What is wrong with the
-            declarations is in `Project.findings`.
-        ArgumentInvalid: `source` is something else.
+        InvalidDeclarations: `allow` names no list, or no entry. Findings about the declarations are
+    in `Project.findings`. ArgumentInvalid: `source` is something else.
     """
     remember_environment(os.environ)
     single = isinstance(source, str | os.PathLike | Resource)
@@ -170,8 +169,8 @@ class Project:
             spark: somebody's session; omitted, that of this process, or a new one.
 
         Raises:
-            ArgumentInvalid: there is no such output, or `now` is no time. What else is wrong is
-                in the plan.
+            ArgumentInvalid: there is no such output, or `now` is no time. Other findings are in the
+        plan.
         """
         self._refuse_unknown([output])
         _refuse_below_one(limit, "limit")
@@ -240,16 +239,16 @@ class Project:
             now: time to plan for; omitted, the present.
             limit: snapshots to publish at most, of each output.
             keep_going: whether a snapshot that fails leaves the later ones their turn.
-            parallel: how many outputs are woven at a time.
-            parallel_snapshots: how many snapshots of an output are woven at a time, at most 16;
+            parallel: number of outputs to weave at a time.
+            parallel_snapshots: number of snapshots of an output to weave at a time, at most 16;
                 they are published in their order.
             strict: whether a root without any snapshot is a failure.
             spark: somebody's session; omitted, that of this process, or a new one.
-            progress: where lines about what happens go.
+            progress: destination of lines about the progress.
             raises: whether a failure is raised; otherwise it is in the result.
 
         Returns:
-            What came of the output; of several, in the order in which they were named.
+            Result of the output; of several, in the order in which they were named.
 
         Raises:
             InvalidDeclarations: something is wrong with an output.
@@ -291,12 +290,12 @@ class Project:
             end: snapshot times are before it.
             limit: snapshots to publish at most.
             keep_going: whether a snapshot that fails leaves the later ones their turn.
-            parallel_snapshots: how many snapshots are woven at a time, at most 16; they are
+            parallel_snapshots: number of snapshots to weave at a time, at most 16; they are
                 published in their order.
             strict: whether a root without any snapshot is a failure.
             now: time to plan for; omitted, the present.
             spark: somebody's session; omitted, that of this process, or a new one.
-            progress: where lines about what happens go.
+            progress: destination of lines about the progress.
             raises: whether a failure is raised; otherwise it is in the result.
 
         Raises:
@@ -363,7 +362,7 @@ class Project:
             reason: why, for people; kept in the manifest.
             now: time to plan for; omitted, the present.
             spark: somebody's session; omitted, that of this process, or a new one.
-            progress: where lines about what happens go.
+            progress: destination of lines about the progress.
             raises: whether a failure is raised; otherwise it is in the result.
 
         Raises:
@@ -458,7 +457,7 @@ class Project:
             files_only: look at the manifest, and at names and sizes of files; start no Spark.
             snapshots: times of the snapshots to read; omitted, every one that is live.
             spark: somebody's session; omitted, that of this process, or a new one.
-            progress: where lines about what happens go.
+            progress: destination of lines about the progress.
 
         Raises:
             ArgumentInvalid: as `run`, or no live snapshot has one of the times.

@@ -53,7 +53,7 @@ class _Written:
 
 
 class DataSource(_DataSource, _Written):
-    """Where data is, and how to distinguish its snapshots."""
+    """Location of data, and the distinction of its snapshots."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class MetadataApplicator(_MetadataApplicator, _Written):
             name: of the resource.
             field_selectors: the fields.
             fields_metadata: `spec.metadata`, which is attached to them.
-            behaviour: what happens to metadata that a field already has.
+            behaviour: treatment of metadata that a field already has.
             namespace: of the resource.
             labels: of the resource.
 
@@ -195,9 +195,9 @@ class OutputDataset(_OutputDataset, _Written):
         Args:
             name: of the resource.
             data_model: the sources, and how they may be joined.
-            output_folder: where and how snapshots are published.
+            output_folder: location and form of published snapshots.
             checks: expectations about the woven rows.
-            run: how and when jobs run.
+            run: settings and triggers of jobs.
             namespace: of the resource.
             labels: of the resource.
 
@@ -236,13 +236,13 @@ class SkippingIndex(_SkippingIndex, _Written):
         Args:
             name: of the resource.
             target: the files that are indexed.
-            indexes: what is kept about each file.
-            store: where the index is kept.
+            indexes: facts to keep about each file.
+            store: location of the index.
             enabled: whether queries use it.
             where: chooses files by partition columns or path.
-            refresh: how the index follows its files.
+            refresh: refreshes of the index.
             encryption: of the index as a whole.
-            run: how and when jobs run.
+            run: settings and triggers of jobs.
             namespace: of the resource.
             labels: of the resource.
 

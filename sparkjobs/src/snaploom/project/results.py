@@ -227,7 +227,7 @@ class Run:
 
     @property
     def cause(self) -> str:
-        """Why it is not ok; empty where it is."""
+        """Return why it is not ok; empty if it is."""
         if self.is_ok:
             return ""
         first = next(iter(self.failed), None)
@@ -352,7 +352,7 @@ class Diff:
     def svg(self) -> str:
         """The join trees before and after in one picture; empty where there are none.
 
-        What is new, gone, or not what it was is marked.
+        Additions, removals and changes are marked.
         """
         tree = self.comparison.tree
         return "" if tree is None else to_svg(published_picture(tree))
@@ -387,7 +387,7 @@ class Diff:
 
 @dataclass(frozen=True)
 class DataDiff:
-    """How two versions of snapshots differ, row by row."""
+    """Difference of two versions of snapshots, row by row."""
 
     comparison: DataComparison
     """Counts, columns and samples."""
@@ -399,7 +399,7 @@ class DataDiff:
 
     @property
     def rows(self) -> RowChanges:
-        """How many rows and columns differ, and some of them."""
+        """Return the numbers of rows and columns that differ, and some of them."""
         return self.comparison.rows
 
     @property
@@ -466,7 +466,7 @@ class Checked:
     faults: tuple[Fault, ...]
     """The faults."""
     snapshots: int
-    """How many were looked at."""
+    """Number that was looked at."""
 
     @property
     def is_ok(self) -> bool:

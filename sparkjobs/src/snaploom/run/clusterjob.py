@@ -112,7 +112,7 @@ def _action(text: str) -> RunAction:
 
 
 def _sink(text: str, owner: Owner, identity: RunIdentity) -> ReportSink:
-    """Where Reports go.
+    """Return the destination of Reports.
 
     Raises:
         InvalidDeclarations: neither of the two forms, or a ConfigMap that its owner cannot own.

@@ -228,7 +228,7 @@ class NoCluster(ReportNotWritten):
 
 @dataclass(frozen=True)
 class ConfigMapPlace:
-    """Where the ConfigMap is."""
+    """Location of the ConfigMap."""
 
     namespace: str
     name: str

@@ -53,7 +53,7 @@ class Work:
     log: Callable[[str], None]
     """Takes lines for people."""
     lease: OpenLease = ClaimLease
-    """Where runs of one folder learn of each other."""
+    """Store of leases, by which runs of one folder see each other."""
     allow: Allowances = NO_ALLOWANCES
     """Entries that declarations may use beyond the built-in lists."""
 

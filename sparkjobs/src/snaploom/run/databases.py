@@ -21,7 +21,7 @@ from snaploom.run.session.jvm import launched
 from snaploom.sources.databases.drivers import DriverJar
 
 FETCH_SECONDS = 60.0
-"""How long a repository may be silent."""
+"""Seconds for which a repository may be silent."""
 MOST_JAR_BYTES = 512 * 1024 * 1024
 """Bytes of a driver's jar; that of DuckDB, the largest of ours, has 80 MB."""
 _PIECE = 1024 * 1024

@@ -82,7 +82,7 @@ def write_lock(file: Path, jars: Mapping[str, DriverJar]) -> None:
 
 
 def cached_jar(jar: DriverJar) -> Path:
-    """Where the jar of a driver is kept on this machine, whether it is there or not.
+    """Return the path of a driver's jar on this machine, which need not exist.
 
     Raises:
         ArgumentInvalid: there is no folder for caches.
@@ -138,7 +138,7 @@ def verified_jar(jar: DriverJar, lock: Path) -> Path:
 
 
 def install_hint(jar: DriverJar) -> str:
-    """How the jar of a driver is installed, and what to think of before."""
+    """Return how to install the jar of a driver, and what to consider before."""
     if jar.is_known:
         return f"to fetch {jar.coordinates}, run: snaploom drivers install {jar.name}"
     return (

@@ -76,7 +76,7 @@ class JobGroup:
             return True
 
     def stopped(self) -> SparkStopped | None:
-        """Why nothing can be run any more; None while Spark is there."""
+        """Return why nothing can be run any more; None while Spark is running."""
         if not self._is_spark_gone:
             return None
         if self._memory.kills() > self._kills_before:
@@ -103,7 +103,7 @@ class JobGroup:
             raise stopped
 
     def progress(self) -> TaskProgress:
-        """How far the groups are; may be called from another thread."""
+        """Return the progress of the groups; may be called from another thread."""
         spark, done, total = self._spark, 0, 0
         if spark is not None:
             for name in tuple(self._names.values()):
@@ -150,8 +150,8 @@ class Job:
     """The Spark jobs of the work under way."""
     options: RunOptions = AS_DECLARED
     lease: OpenLease | None = None
-    """Where leases are kept; None for a run that need not know of others."""
+    """Store of leases; None for a run that need not know of others."""
     terms: LeaseTerms = TERMS
-    """How long everything about a lease takes."""
+    """Times of a lease."""
     reached: Callable[[CrashPoint], None] = lambda point: None
     """Called at every crash point; does nothing except in tests."""

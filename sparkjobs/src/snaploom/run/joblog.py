@@ -34,7 +34,7 @@ class RunIdentity:
     run_id: str
     uid: str
     attempt: int
-    """Which attempt this is, as its submitter counts them."""
+    """Number of the attempt, as its submitter counts them."""
 
     def sign(self, report: Report) -> Report:
         """The Report as one of this run."""
@@ -220,7 +220,7 @@ class JobLog:
     resource: str = ""
     """`Kind/namespace/name` of the resource, as the operator's lines have it."""
     stream: TextIO | None = None
-    """Where to; None for standard error."""
+    """Stream to write to; None for standard error."""
     clock: Callable[[], EpochNanos] = now
 
     @classmethod

@@ -161,7 +161,7 @@ class JoinPlanned:
 
 @dataclass(frozen=True)
 class TasksDone:
-    """How far Spark is with the snapshot."""
+    """Progress of Spark with the snapshot."""
 
     done: int
     tasks: int
@@ -273,7 +273,7 @@ def preflight_finding(error: SnaploomError, reason: str = "") -> Finding:
 Result = TypeVar("Result")
 
 TICK_SECONDS = 0.2
-"""How often the main thread looks up while it waits; people see movement, and it costs nothing."""
+"""Interval at which the waiting main thread looks up; people see movement, and it costs nothing."""
 SAME_REQUEST_SECONDS = 1.0
 """Signals within this time are one request: a terminal sends Ctrl-C to every process of its group,
 and launchers such as `uv run` pass on what their child has received already."""

@@ -1,6 +1,7 @@
 """Evaluation of a condition against all known facts about files.
 
-A file is dropped only on proof. What no index serves may be TRUE for any row, and has the reason.
+A file is dropped only on proof. A condition that no index serves may be TRUE for any row, and has
+the reason.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class ClauseReport:
     dropped: int
     """Rows of the table that only it would drop."""
     unserved: tuple[str, ...]
-    """Why indexes, or none, did not answer; empty where one did and none failed."""
+    """Reasons why indexes, or none, did not answer; empty where one did and none failed."""
     parts: tuple[ClauseReport, ...] = ()
 
 

@@ -34,7 +34,7 @@ class DatasetName:
     """The name of a dataset."""
 
     namespace: str
-    """Where it is, such as `s3://lake` or `postgres://db:5432`."""
+    """Location, such as `s3://lake` or `postgres://db:5432`."""
     name: str
     """Its name within the namespace, such as `raw/orders` or `shop.public.orders`."""
 
@@ -107,7 +107,7 @@ class DeclaredSource(ABC):
 
     @property
     def snapshot(self) -> SnapshotSettings | None:
-        """How its snapshots are distinguished; None where other sources decide that."""
+        """Return the distinction of its snapshots; None where other sources decide that."""
         return None
 
     @property
@@ -127,12 +127,12 @@ class DeclaredSource(ABC):
 
     @property
     def unknown_schema(self) -> str:
-        """Why columns and types are only known once data is read; empty where they are before."""
+        """Return why columns and types are unknown before data is read; empty if they are known."""
         return ""
 
     @property
     def credentials(self) -> Credentials | None:
-        """Where user name and password come from; None where it needs none."""
+        """Return the source of user name and password; None where it needs none."""
         return None
 
     @property

@@ -56,7 +56,7 @@ from snaploom.types.schemas import Struct, quote
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a column comes from."""
+    """Origin of a column."""
 
     column: str
     is_same: bool = True

@@ -52,7 +52,7 @@ _NUMBERS = (TimeFormat.UNIX_MILLISECONDS, TimeFormat.UNIX_SECONDS, TimeFormat.PA
 
 @dataclass(frozen=True)
 class _Reading:
-    """How values of one type leave Spark, become instants, and are asked for again."""
+    """Conversion of values of one type from Spark to instants and back to conditions."""
 
     raw: Column
     instant: Callable[[RawValue], EpochNanos]

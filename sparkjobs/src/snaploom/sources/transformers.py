@@ -233,7 +233,7 @@ def renamed(name: str, rename: Rename) -> str:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a change is declared, and whose columns it changes."""
+    """Place in which a change is declared, and the source whose columns it changes."""
 
     resource: str
     path: str
@@ -343,7 +343,7 @@ def _made(
 
 
 def _followed(columns: Columns, change: Transformer, selected: set[str]) -> tuple[str, ...]:
-    """Where the snapshot's field is after a change; a copy of it is a column like any other."""
+    """Return the snapshot field's place after a change; a copy is like any other column."""
     if not columns.snapshot_field or columns.snapshot_field[0] not in selected:
         return columns.snapshot_field
     top, *inner = columns.snapshot_field

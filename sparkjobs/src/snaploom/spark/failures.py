@@ -335,7 +335,7 @@ def translate(
 
 
 def _expression(text: str) -> str:
-    """Which part of a query failed, where Spark underlines it."""
+    """Return the part of a query that failed, if Spark underlines it."""
     match = _EXPRESSION.search(text)
     if match is None:
         return ""

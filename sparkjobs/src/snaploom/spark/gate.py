@@ -87,7 +87,7 @@ all that declarations ask for; a query cannot set anything."""
 MOST_NODES = 50_000
 """Parts of a text's tree: some six for each token that a text may have."""
 MOST_NAMED = 5
-"""How many things that a text may not have are named in one message."""
+"""Number of forbidden parts of a text that one message names."""
 
 _NOT_FOR_PEOPLE = re.compile(r"^\[[A-Z0-9_.]+\] |(?:^|(?<=\S))\s*+SQLSTATE: \w+\.?")
 

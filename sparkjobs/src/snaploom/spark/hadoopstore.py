@@ -30,8 +30,8 @@ from snaploom.policy.addresses import hadoop_uri
 from snaploom.spark.jvm import HadoopClient, client_of, describe
 
 RACES_WITH_PRUNING = 20
-"""How often a directory is made again when others remove it for being empty; two processes that
-collide need one or two rounds."""
+"""Number of attempts to create a directory when others remove it for being empty; two processes
+that collide need one or two rounds."""
 
 _CLOSING = ("dfs.client.block.write.locateFollowingBlock.initial.delay.ms", "20")
 """A file is closed when the name node knows of its last block, which takes a few milliseconds;

@@ -1,6 +1,6 @@
 """Kinds of nodes in Spark's trees that user SQL may make; all others are refused.
 
-Names are those of classes without Spark's package in front. What is not here either runs something
+Names are those of classes without Spark's package in front. Other expressions either run something
 (user functions, programs, calls by name), reads something (files, tables, variables), or cannot be
 the outcome of a query.
 """
@@ -248,22 +248,22 @@ OPTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
         for name in names.split()
     }
 )
-"""What the map of options may hold, in lower case, by function. Not here: whatever holds a path or
-a URL (`rowValidationXSDPath`, `avroSchemaUrl`), and what only files have."""
+"""Options that the map may hold, in lower case, by function. Not here: whatever holds a path or a
+URL (`rowValidationXSDPath`, `avroSchemaUrl`), and what only files have."""
 
 OPTIONS_PLACE: Mapping[str, int] = MappingProxyType(
     {name: 2 if name.startswith("from_") else 1 for name in OPTIONS}
 )
-"""Which argument of a function is its map of options, counted from 0."""
+"""Number of the argument that is a function's map of options, from 0."""
 
 TYPE_PLACE: Mapping[str, int] = MappingProxyType(
     {
         "from_csv": 1, "from_json": 1, "from_xml": 1, "try_variant_get": 2, "variant_get": 2,
     }
 )  # fmt: skip
-"""Which argument of a function is a data type as text, counted from 0. Spark takes JSON there too,
-in which a user-defined type is a class by its name: Spark makes an instance of it, and PySpark
-imports its module."""
+"""Number of the argument that is a data type as text, from 0. Spark takes JSON there too, in which
+a user-defined type is a class by its name: Spark makes an instance of it, and PySpark imports its
+module."""
 
 TYPES_OF_EXAMPLES = frozenset({"schema_of_csv", "schema_of_json", "schema_of_xml"})
 """Functions that may stand in place of a type: none of their results is JSON."""

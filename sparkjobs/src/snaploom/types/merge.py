@@ -219,7 +219,7 @@ def merge_schemas(schemas: Iterable[tuple[EpochNanos, str]]) -> MergedSchema:
 def conflicts_with(
     history: Iterable[tuple[EpochNanos, str]], time: EpochNanos, schema: str
 ) -> tuple[TypeConflict, ...]:
-    """Why a snapshot cannot be read together with those around it; empty when it can.
+    """Return why a snapshot cannot be read with those around it; empty if it can.
 
     Snapshots before and after it count as far as they can be read together themselves: what lies
     beyond an older break, which was published on purpose (rule P27), does not. A snapshot right at

@@ -109,7 +109,7 @@ _SIMPLE = re.compile(r"[A-Za-z][A-Za-z0-9_ (),.:-]{0,99}")
 _HALVES = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 """Halves of surrogate pairs, which no file can hold: escaped, or literally."""
 _DDL = re.compile(r"\s*+(?:[A-Za-z0-9_`]|$)")
-"""How DDL begins, and no object of JSON."""
+"""Beginning of DDL, and of no JSON object."""
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 
 

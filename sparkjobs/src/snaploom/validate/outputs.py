@@ -280,7 +280,7 @@ def _foremost(placed: list[_Placed]) -> list[_Placed]:
     They are sorted by their folders, so that one within a folder follows it.
     """
     above: list[int] = []
-    """Where the folders that the last one lies in are, the outermost first."""
+    """Positions of the folders that contain the last one, the outermost first."""
     outer = list(placed)
     """Of each, and the folders that it lies in, the first."""
     inner = list(placed)

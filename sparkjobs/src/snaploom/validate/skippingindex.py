@@ -215,7 +215,7 @@ def _where(resource: SkippingIndex, scope: Scope) -> Findings:
 def server_findings(resource: SkippingIndex, rules: EndpointRules) -> list[Finding]:
     """Faults of the server of an index, as far as its name shows.
 
-    What the name resolves to is judged where it is connected to.
+    The resolved address is judged when it is connected to.
     """
     cluster = resource.spec.store.open_search
     if cluster is None:

@@ -51,11 +51,11 @@ def validate(
         resources: of any kinds; references never leave a namespace.
         broken: identities (`Kind/name`) of resources that exist but could not be read; references
             to them are not reported.
-        missing_reference: what a reference to nothing is: an error on the command line; a warning
+        missing_reference: severity of a broken one: an error on the command line; a warning
             at admission, where resources arrive in any order (rule R15).
         about: identities of the resources to judge; None for all. The others are only referred to,
             which costs next to nothing.
-        allow: what declarations may use beyond the built-in lists.
+        allow: entries allowed beyond the built-in lists.
         judge_text: judges texts of SQL and regular expressions; at once, unless somebody else has.
         others: names of resources by kind that are there too, for guesses at what was meant.
     """

@@ -61,12 +61,10 @@ class KeptOptions:
 
     where: Annotated[
         str,
-        Parameter(
-            name="--where", help="SQL over partition columns that chooses files; omitted, all."
-        ),
+        Parameter(name="--where", help="SQL condition on partition columns that selects files."),
     ] = ""
     mode: Annotated[
-        RefreshMode, Parameter(name="--mode", help="What refreshes look at.", show_default=True)
+        RefreshMode, Parameter(name="--mode", help="Scope of refreshes.", show_default=True)
     ] = RefreshMode.AUTO
     form: Annotated[
         ParquetForm, Parameter(name="--form", help="Form of the store.", show_default=True)
@@ -83,7 +81,7 @@ class KeptOptions:
         bool, Parameter(name="--plaintext-footer", help="Leave footers readable without a key.")
     ] = False
     if_not_exists: Annotated[
-        bool, Parameter(name="--if-not-exists", help="An index that exists is no fault.")
+        bool, Parameter(name="--if-not-exists", help="Succeed if the index already exists.")
     ] = False
 
 
@@ -168,7 +166,7 @@ def _declaration(place: IndexedPlace, items: tuple[str, ...], kept: KeptOptions)
 def apply(
     names: Annotated[
         tuple[str, ...],
-        Parameter(name="INDEX", help="Names of SkippingIndexes; omitted, all of the files."),
+        Parameter(name="INDEX", help="Names of SkippingIndexes; omitted, all."),
     ] = (),
     /,
     *,
@@ -177,7 +175,7 @@ def apply(
     conf: Conf = (),
     kms: Kms = None,
     allow: Allow = (),
-    dry_run: Annotated[bool, Parameter(help="Show what would be done, and do nothing.")] = False,
+    dry_run: Annotated[bool, Parameter(help="Only show what would be done.")] = False,
     output: Form = OutputForm.TEXT,
 ) -> int:
     """Create or alter indexes until they are as declared, and refresh them by `refresh.mode`.
@@ -204,7 +202,7 @@ def refresh(
     *,
     mode: Annotated[
         RefreshMode | None,
-        Parameter(name="--mode", help="What to look at; omitted, as the index was declared."),
+        Parameter(name="--mode", help="Scope of the refresh; omitted, as declared."),
     ] = None,
     place: PlaceOptions = DEFAULT_PLACE,
     output: Form = OutputForm.TEXT,

@@ -233,7 +233,7 @@ def _facts(description: Description, definition: SkippingDefinition) -> list[tup
 
 
 def _age(seconds: float | None) -> str:
-    """How long ago rows and files were last seen to agree, without what is too fine to matter."""
+    """Return the time since rows and files were last seen to agree, rounded."""
     return (
         "" if seconds is None else f"{timedelta(seconds=int(max(seconds, 0)))} since it was checked"
     )
@@ -259,7 +259,7 @@ def describe(
     /,
     *,
     offline: Annotated[
-        bool, Parameter(help="Do not look at the files, so that Spark is not needed.")
+        bool, Parameter(help="Do not list the files, so that Spark is not needed.")
     ] = False,
     place: PlaceOptions = DEFAULT_PLACE,
     output: Form = OutputForm.TEXT,

@@ -130,7 +130,7 @@ def declared_places(
     """The target and store of every named index.
 
     Args:
-        declarations: where they are.
+        declarations: files of the declarations.
         names: of the indexes; none for all.
         settings: of the Spark session.
 
@@ -169,7 +169,7 @@ Items = Annotated[
     tuple[str, ...],
     Parameter(
         name=["--index", "-i"],
-        help="What to keep, as in SQL: `'price MIN_MAX'`, `'lower(name) VALUE_SET(50)'`.",
+        help="Index to keep, as in SQL: `'price MIN_MAX'`, `'lower(name) VALUE_SET(50)'`.",
     ),
 ]
 Conf = Annotated[
@@ -189,7 +189,7 @@ Kms = Annotated[
 @Parameter(name="*")
 @dataclass(frozen=True)
 class PlaceOptions:
-    """How the files are read, where the index is, and where all that is declared."""
+    """Format of the files, location of the index, and the declarations of both."""
 
     file: Files | None = None
     """See `Files`."""

@@ -91,7 +91,7 @@ def published_frame(
 class _Files:
     """Files as Java asks for them.
 
-    What is raised comes back as a text: Py4J would log it and lose the message in a traceback.
+    Exceptions come back as text: Py4J would log it and lose the message in a traceback.
     """
 
     def __init__(self, files: Callable[[int], Sequence[tuple[str, int]]]) -> None:

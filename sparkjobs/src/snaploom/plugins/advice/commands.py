@@ -45,13 +45,13 @@ def advise(
     ] = (),
     log: Annotated[
         Path | None,
-        Parameter(name="--log", help="File with one such query or condition a line."),
+        Parameter(name="--log", help="File with a query or condition on each line."),
     ] = None,
     files: Annotated[
-        int, Parameter(name="--files", help="How many files to read.", show_default=True)
+        int, Parameter(name="--files", help="Number of files to read.", show_default=True)
     ] = 64,
     seed: Annotated[
-        int, Parameter(name="--seed", help="Of what is drawn at random.", show_default=True)
+        int, Parameter(name="--seed", help="Seed of random choices.", show_default=True)
     ] = 0,
     place: PlaceOptions = DEFAULT_PLACE,
     output: Form = OutputForm.TEXT,
@@ -123,18 +123,18 @@ def sort(
     *,
     by: Annotated[
         tuple[str, ...],
-        Parameter(name="--by", help="Column to sort by; the most important one first."),
+        Parameter(name="--by", help="Column to sort by, the most important first."),
     ],
     curve: Annotated[
         Curve,
         Parameter(
             name="--curve",
-            help="LINEAR serves only the first column, the others serve all.",
+            help="LINEAR helps the first column only, the others all columns.",
             show_default=True,
         ),
     ] = Curve.HILBERT,
     file_size: Annotated[
-        int, Parameter(name="--file-size", help="MiB of a file, about.", show_default=True)
+        int, Parameter(name="--file-size", help="Approximate MiB of a file.", show_default=True)
     ] = TARGET_FILE_SIZE // _MEBIBYTE,
     snapshot: Annotated[
         tuple[str, ...],

@@ -263,7 +263,7 @@ class IndexEstimate:
     """One candidate."""
 
     index: IndexDefinition
-    """Which."""
+    """Recommended indexes."""
     share: float
     """Share of the files that only it skips, on average, of queries with its column."""
     bytes: int
@@ -277,7 +277,7 @@ class ColumnAdvice:
     """Advice about one column or expression."""
 
     term: Term
-    """Which."""
+    """Recommended indexes."""
     queries: int
     """Queries that speak of it."""
     estimates: tuple[IndexEstimate, ...]
@@ -285,7 +285,7 @@ class ColumnAdvice:
     sorted_share: float
     """Share that MIN_MAX would skip if rows were sorted only by this column."""
     why: str
-    """Why no index is advised; empty where one is."""
+    """Reason why no index is advised; empty if one is."""
 
 
 @dataclass(frozen=True)
@@ -293,7 +293,7 @@ class OrderEstimate:
     """One order of the rows, with MIN_MAX on every column."""
 
     order: Order
-    """Which."""
+    """Recommended indexes."""
     share: float
     """Share of the files that is skipped, on average over all queries."""
 

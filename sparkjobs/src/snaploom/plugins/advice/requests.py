@@ -26,7 +26,7 @@ from snaploom.skipping.statements.syntax import Properties
 
 @dataclass(frozen=True)
 class PublishedPlace:
-    """Whose snapshots are sorted."""
+    """Output whose snapshots are sorted."""
 
     folder: str
     """URI or absolute path of the output's folder."""
@@ -41,7 +41,7 @@ class PublishedPlace:
 
     @property
     def run(self) -> RunSettings:
-        """How jobs run."""
+        """Return the settings of jobs."""
         return RunSettings() if self.output is None else self.output.spec.run
 
     @property

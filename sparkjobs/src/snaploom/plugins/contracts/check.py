@@ -113,7 +113,7 @@ def deviations(
     """All differences, those that break the contract first.
 
     Args:
-        contract: what is promised; valid by the standard.
+        contract: the contract; valid by the standard.
         current: the contract that would be written now.
     """
     promised, found = statements(contract, current), statements(current, current)
@@ -224,7 +224,7 @@ def output_contract(
 def contract_deviations(
     contract: Mapping[str, JsonValue], bundle: Bundle, store: ObjectStore, now: EpochNanos
 ) -> tuple[Deviation, ...]:
-    """Where a contract and an output differ, those that break the contract first.
+    """Return differences between a contract and an output, those that break the contract first.
 
     Args:
         contract: valid by the standard.

@@ -1,8 +1,8 @@
 """Writes the contract of an output: what is published now, and what is declared of it; pure.
 
 The form is the Open Data Contract Standard, version 3.1. A property of a struct or of the elements
-of a list is nested, as the standard has it; a map is an object with its Spark type. What the
-standard has no word for stands in `customProperties`, whose names then begin with `snaploom`.
+of a list is nested, as the standard has it; a map is an object with its Spark type. Terms that the
+standard lacks are in `customProperties`, whose names then begin with `snaploom`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def contract_document(table: PublishedTable, version: str = FIRST_VERSION) -> di
     """The contract as a document, in the order in which people read it.
 
     Args:
-        table: what is published and declared.
+        table: the published and declared table.
         version: of the contract.
     """
     output = table.output
@@ -250,7 +250,7 @@ def _described(field: Field) -> dict[str, JsonValue]:
 
 
 def _path(tree: JoinTree, node: JoinNode) -> tuple[str, ...]:
-    """Where the columns of a node are: `data`, below the fields of its ancestors."""
+    """Return the path of a node's columns: `data`, below the fields of its ancestors."""
     return (*(name.casefold() for name in tree.path(node.number)), DATA)
 
 

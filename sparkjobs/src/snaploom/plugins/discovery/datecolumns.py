@@ -117,7 +117,7 @@ def event_columns(profile: SourceProfile) -> list[ColumnProfile]:
 
 
 def _event_rank(column: ColumnProfile, profile: SourceProfile) -> int:
-    """How surely a column names when something happened: 2 with the name of its own table."""
+    """Return how surely a column names the time of an event: 2 with the name of its own table."""
     words = _words(column, profile)
     table = table_words(profile.name)
     if any(word_likeness(w, t) >= SAME_NAME for w in words for t in table if w not in _TIME_WORDS):

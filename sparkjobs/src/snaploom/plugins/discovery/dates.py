@@ -172,7 +172,7 @@ EARLIEST, LATEST = 1970, 2100
 
 
 class Unit(StrEnum):
-    """How exact a date is."""
+    """Precision of a date."""
 
     SECOND = "second"
     HOUR = "hour"
@@ -194,7 +194,7 @@ class DateForm:
     or milliseconds since 1970."""
     unit: Unit
     time_format: TimeFormat | None
-    """How the engine reads it; None where `name` is the pattern by which it does."""
+    """Format by which the engine reads it; None where `name` is the pattern by which it does."""
 
     def instant(self, text: str) -> datetime | None:
         """The time in UTC; None where the text is no such date."""
@@ -304,7 +304,7 @@ class ColumnDates:
     is_exact: bool
     """Whether each of these is one value, so that a value is a snapshot."""
     time_format: TimeFormat
-    """How the engine reads an exact one."""
+    """Format by which the engine reads an exact one."""
     time_pattern: str | None = None
     """Of `PATTERN`."""
 
@@ -377,7 +377,7 @@ def _of_texts(texts: list[str], kind: ColumnType) -> ColumnDates | None:
 
 
 def _reading(form: DateForm, kind: ColumnType) -> tuple[TimeFormat, str | None]:
-    """How the engine reads the form in a column of a type."""
+    """Return the format by which the engine reads the form in a column of a type."""
     if form.time_format is None:
         return TimeFormat.PATTERN, form.name
     if kind.family is Family.WHOLE:

@@ -122,7 +122,7 @@ _BOMS = ((b"\xef\xbb\xbf", "UTF-8"), (b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """How CSV is written."""
+    """Dialect of CSV."""
 
     encoding: str
     """As Spark names it."""
@@ -151,7 +151,7 @@ class CsvFormat:
 
 @dataclass(frozen=True)
 class JsonFormat:
-    """How JSON is written."""
+    """Form of JSON."""
 
     is_lines: bool
     """Whether every line is a record; otherwise a file is one record, or an array of them."""
@@ -196,7 +196,7 @@ def text_of(content: bytes, encoding: str) -> str:
 
 
 def csv_format(head: bytes, is_whole: bool) -> CsvFormat:
-    """How CSV is written, by the first bytes of a file.
+    """Return the dialect of CSV, by the first bytes of a file.
 
     `is_whole` is whether the first bytes are all.
 
@@ -291,7 +291,7 @@ def _all_numbers(values: Sequence[str]) -> bool:
 
 
 def json_format(head: bytes) -> JsonFormat:
-    """How JSON is written, by the first bytes of a file.
+    """Return the form of JSON, by the first bytes of a file.
 
     Raises:
         NotRecognised: it does not begin with an object or an array.

@@ -1,8 +1,8 @@
 """The output that relationships lead to: a root, its joins, roles, and grouped children.
 
 From the root on every relationship towards a parent is one join. A parent that is reached in
-several ways gets a role for each of them. What is not reached so hangs below what it refers to,
-grouped where it has several rows a key.
+several ways gets a role for each of them. Other sources hang below what they refer to, grouped
+where it has several rows a key.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def propose_tree(
 
 
 def _worth(name: str, profiles: Mapping[str, SourceProfile], found: Relationships) -> float:
-    """How much of the data an output with this root would have beside each of its rows."""
+    """Return the share of the data beside the rows of an output with this root."""
     growth = _Growth(profiles, found.declared, name)
     growth.grow()
     grouped = growth.grouped

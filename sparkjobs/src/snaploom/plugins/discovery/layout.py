@@ -128,7 +128,7 @@ class Layout:
 
     @property
     def unit(self) -> Unit:
-        """How exact its times are."""
+        """Precision of its times."""
         forms = [piece.form for piece in self.pieces if piece.form is not None]
         parts = [part_of(piece) for piece in self.pieces if piece.kind is Kind.PART_OF_DATE]
         if "hour" in parts:
@@ -164,7 +164,7 @@ def layouts_of(files: Iterable[FoundFile]) -> tuple[tuple[Layout, ...], tuple[Le
 
 
 def _no_data(file: FoundFile) -> str | None:
-    """Why a file is none of a source; empty where nobody needs to be informed; None if it is."""
+    """Return why a file belongs to no source; empty if that needs no message; None if it does."""
     *folders, name = file.key.split("/")
     if any(part.startswith(".") or (part.startswith("_") and "=" not in part)
            for part in (*folders, name)) or name.endswith("._COPYING_"):  # fmt: skip
@@ -220,7 +220,6 @@ def _is_always_any(pieces: Sequence[Piece], values: Sequence[str], index: int) -
 
 
 def _joined(pieces: Sequence[Piece], values: Sequence[str]) -> ParsedPath:
-    """Texts beside each other as one."""
     kept: list[Piece] = []
     texts: list[str] = []
     for piece, value in zip(pieces, values, strict=True):

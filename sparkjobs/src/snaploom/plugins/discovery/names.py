@@ -163,7 +163,7 @@ def common_prefix(columns: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=65536)
 def word_likeness(one: str, other: str) -> float:
-    """How alike two words are: 1 for the same stem, less for an abbreviation, else 0."""
+    """Return the likeness of two words: 1 for the same stem, less for an abbreviation, else 0."""
     a, b = sorted((stem(one), stem(other)), key=len)
     short, long = sorted((one, other), key=len)
     if a == b:
@@ -185,7 +185,7 @@ def _is_subsequence(short: str, long: str) -> bool:
 
 
 def _covered(words: tuple[str, ...], others: tuple[str, ...]) -> float:
-    """How well each of the words is found among others, on average of the worst and the mean."""
+    """Return how well the words are found among others, on average of the worst and the mean."""
     if not words or not others:
         return 0.0
     best = [max(word_likeness(word, other) for other in others) for word in words]
@@ -198,7 +198,7 @@ def _initials(words: tuple[str, ...], others: tuple[str, ...]) -> bool:
 
 
 def table_likeness(base: tuple[str, ...], table: tuple[str, ...]) -> float:
-    """How well the words of a key name a table: `billing_address` names addresses in a role."""
+    """Return how well a key's words name a table; `billing_address` names addresses."""
     if not base or not table:
         return 0.0
     if len(base) == len(table) and _covered(base, table) == 1.0:
@@ -227,7 +227,7 @@ def key_likeness(
     parent_prefix: str,
     parent_table: str,
 ) -> float:
-    """How surely two names mean that values of one column are keys of the other's rows.
+    """Return how surely two names mean that values of one column are keys of the other's rows.
 
     The child's column refers, the parent's identifies; a prefix is a word that all columns of a
     table begin with.

@@ -72,7 +72,7 @@ UNIQUE = re.compile(
     re.IGNORECASE,
 )
 _PART = re.compile(r"part[-_](?:[rm]-)?[0-9a-f-]*[0-9]")
-"""How Spark and Hadoop call parts of a table; `part_categories` is a table of its own."""
+"""Names of Spark and Hadoop for parts of a table; `part_categories` is a table of its own."""
 _NUMBER = re.compile(r"(?<![A-Za-z0-9])[0-9]{1,6}(?![A-Za-z0-9])")
 _HIVE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.+)")
 _PARTS_OF_DATE = {
@@ -151,7 +151,7 @@ def format_of(key: str) -> str | None:
 
 
 def part_of(piece: Piece) -> str:
-    """Which part of a date a piece is: year, month, week, day or hour."""
+    """Return the part of a date that a piece is: year, month, week, day or hour."""
     return piece.text
 
 
@@ -208,7 +208,7 @@ def _splits_date(stem: str, ending: str) -> bool:
 
 
 def _date_folders(folders: Sequence[str]) -> dict[int, str]:
-    """Which folders are year, month, day and hour of one date, by their place."""
+    """Return the folders that are year, month, day and hour of one date, by their place."""
     for first in range(len(folders)):
         if _is_part(folders[first], "year") and _is_week("".join(folders[first + 1 : first + 2])):
             return {first: "year", first + 1: "week"}

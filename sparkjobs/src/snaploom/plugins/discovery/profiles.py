@@ -137,7 +137,7 @@ def no_databases(address: DatabaseAddress) -> DatabaseContent:
 
 @dataclass(frozen=True)
 class DatabaseTable:
-    """Where a table of a database is."""
+    """Location of a table of a database."""
 
     address: DatabaseAddress
     reference: str
@@ -217,7 +217,7 @@ class Sketch:
 
 @dataclass(frozen=True)
 class Inclusion:
-    """How many distinct values of one column another one has."""
+    """Number of distinct values of one column that another one has."""
 
     share: float
     compared: int
@@ -338,7 +338,7 @@ class SourceProfile:
 
     @property
     def unit(self) -> Unit:
-        """How exact these are."""
+        """Return the precision of these."""
         if self.snapshot_column is not None:
             return self.snapshot_column.dates.unit
         return self.origin.unit if isinstance(self.origin, Layout) else Unit.DAY

@@ -50,7 +50,7 @@ shortest month has 28 days, the shortest quarter 89."""
 
 @dataclass(frozen=True)
 class Interval:
-    """When snapshots of the output begin, and how long each is."""
+    """Start and length of the output's snapshots."""
 
     start: datetime
     length: TimeOffset
@@ -59,7 +59,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Window:
-    """Where a child's snapshot is looked for."""
+    """Window in which a child's snapshot is looked for."""
 
     before: TimeOffset
     after: TimeOffset
@@ -208,7 +208,7 @@ def _source(name: str, spec: DataSourceSpec) -> DataSource:
 def declared_source(
     profile: SourceProfile, name: str, listed: Iterable[FoundFile]
 ) -> DeclaredSource:
-    """How a table is declared.
+    """Return the declaration of a table.
 
     `listed` has every file that was found.
     """
@@ -231,7 +231,7 @@ def declared_source(
 
 
 def _by_column(profile: SourceProfile) -> tuple[SnapshotSettings, str]:
-    """How snapshots are distinguished by a column, or the query that its days take."""
+    """Return the snapshot declaration of a column, or the query that its days take."""
     found = profile.snapshot_column
     if found is None:
         return READ_NOW, ""

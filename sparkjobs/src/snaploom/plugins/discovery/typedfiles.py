@@ -71,7 +71,7 @@ class DataFile:
     """A file with rows of a source."""
 
     snapshot: int
-    """Which of its snapshots it belongs to, from 1 on."""
+    """Number of the snapshot it belongs to, from 1."""
     file: FoundFile
     data_format: str
 

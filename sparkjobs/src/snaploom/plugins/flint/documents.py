@@ -39,7 +39,7 @@ from snaploom.skipping.stores.port import StoredState
 # Reads many documents of one shard, a page at a time, as they were at one moment.
 
 KEEP_ALIVE = "5m"
-"""How long OpenSearch keeps a moment after the last page was asked for."""
+"""Time for which OpenSearch keeps a moment after the last page was requested."""
 
 MOST_HITS = 20_000_000
 """Documents of one index that are read: a server may announce more without end."""

@@ -265,8 +265,8 @@ def index_name(table: str, form: FlintForm = FlintForm.TODAY) -> str:
     """Name of the index of a table (`catalog.database.table`) in OpenSearch.
 
     Today's is `flint_<catalog>_<database>_<table>_skipping_index`, the early has only the table.
-    What OpenSearch forbids in names is percent-encoded; capitals become small letters, as Spark
-    distinguishes tables without case. A name that is too long ends in a hash instead.
+    Characters that OpenSearch forbids in names are percent-encoded; capitals become small letters,
+    as Spark distinguishes tables without case. A name that is too long ends in a hash instead.
     """
     parts = table.split(".")
     named = "_".join(parts) if form is FlintForm.TODAY else parts[-1]

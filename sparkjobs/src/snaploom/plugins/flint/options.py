@@ -64,7 +64,7 @@ class OpenSearchOptions:
     scheme: str = "http"
     """`http` or `https`."""
     auth: Auth = Auth.NOAUTH
-    """How to authenticate."""
+    """Method of authentication."""
     region: str = "us-west-2"
     """Region, for SIGV4."""
     service: str = "es"
@@ -83,11 +83,11 @@ class OpenSearchOptions:
     batch_size: int = 1000
     """Documents in one bulk request."""
     refresh_policy: RefreshPolicy = RefreshPolicy.NONE
-    """When written documents become visible."""
+    """Visibility of written documents."""
     scroll_size: int = 100
     """Documents in one page of a search."""
     timeout_seconds: float = 60.0
-    """How long one request may take."""
+    """Maximum duration of one request."""
 
     @property
     def uri(self) -> str:

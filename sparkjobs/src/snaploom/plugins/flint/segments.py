@@ -167,7 +167,7 @@ def bulk_lines(write: Write) -> str:
 # Writing rows: each document once, under Flint's id where it is free.
 
 WHOLE, PARTIAL, REMOVED = "rows-", "part-", "gone-"
-"""How names of segments begin: rows, rows that complete others, paths that are gone."""
+"""Beginnings of names of segments: rows, rows that complete others, paths that are gone."""
 
 PATHS_IN_DOCUMENT = 10_000
 """Removed paths in one document: about 1 MB."""

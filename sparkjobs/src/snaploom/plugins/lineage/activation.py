@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NAMESPACE = "snaploom"
 """The namespace of our jobs where no other one is set."""
 ENDPOINT = "api/v1/lineage"
-"""Where a server takes events, unless the address has a path."""
+"""Path at which a server takes events, unless the address has one."""
 
 
 class LineageSettingsInvalid(ValueError):
@@ -30,12 +30,12 @@ class LineageSettingsInvalid(ValueError):
 
 @dataclass(frozen=True)
 class LineageSettings:
-    """Where lineage is sent."""
+    """Destination of lineage."""
 
     server: str
     """Address of the server, without a path; empty for a file."""
     endpoint: str
-    """Where it takes events."""
+    """Path at which it takes events."""
     file: str
     """Absolute path of the file, to which a line is added for each event; empty for a server."""
     namespace: str

@@ -57,12 +57,12 @@ PRODUCER = f"urn:snaploom:{VERSION}"
 
 
 def error_facet(message: str) -> RunFacet:
-    """Why a run failed."""
+    """Reason why a run failed."""
     return error_message_run.ErrorMessageRunFacet(message, "PYTHON", producer=PRODUCER)
 
 
 def version_facet(version: str) -> DatasetFacet:
-    """Which version of a dataset is meant."""
+    """Version of a dataset."""
     return dataset_version_dataset.DatasetVersionDatasetFacet(version, producer=PRODUCER)
 
 
@@ -105,7 +105,7 @@ def _inside(type_: Type) -> list[schema_dataset.SchemaDatasetFacetFields]:
 
 
 def column_facet(lineage: ColumnLineage) -> DatasetFacet:
-    """Which columns the columns of a dataset come from.
+    """Columns from which the columns of a dataset come.
 
     A column of the top has those of everything inside it, too: catalogues such as Marquez know
     columns of the top only, and drop what stands at a path.
@@ -223,7 +223,7 @@ def events_of(run: LineageRun, begun: str, event: Event, at: EpochNanos) -> tupl
         run: the run.
         begun: time of the snapshot that began and has not ended; empty for none.
         event: of the run.
-        at: when it happened.
+        at: time of the event.
     """
     match event:
         case SnapshotStarted(_, _, time):

@@ -30,7 +30,7 @@ from snaploom.run.runevents import Event, SnapshotLeftOut, SnapshotPublished, Sn
 # Sends events in a thread of its own: a server that is slow, or away, holds up nobody.
 
 SECONDS_A_TRY = 5.0
-"""How long one try of one event may take."""
+"""Seconds that one attempt to send an event may take."""
 TRIES = Retry(
     total=2, backoff_factor=0.3, status_forcelist=[502, 503, 504], allowed_methods=["POST"]
 )
@@ -198,7 +198,7 @@ class LineageListener:
     """Sends events of the runs of one process.
 
     Args:
-        settings: where they are sent.
+        settings: destination.
         clock: the time.
         warn: takes what a person should know; from any thread.
         new_id: makes ids of runs.

@@ -32,12 +32,12 @@ class RunChoice:
 
 @dataclass(frozen=True)
 class OutputRun:
-    """How a run ended."""
+    """Outcome of a run."""
 
     run: Run | None
     """None where it could not begin."""
     failure: str = ""
-    """Why it failed; empty where all that was due is published."""
+    """Reason of the failure; empty where all that was due is published."""
     is_retryable: bool = False
     """Whether the failure can go away with nothing changed."""
 

@@ -107,7 +107,7 @@ class SnaploomOperator(BaseOperator):  # type: ignore[misc]  # typed only where 
         """Publish the snapshots that are due.
 
         Returns:
-            What was published, in short, as the task's XCom.
+            Summary of the publication, as the task's XCom.
 
         Raises:
             AirflowFailException: the run failed, and would fail again.

@@ -260,7 +260,7 @@ class PageSource:
 
 
 def _sequence(folder: str) -> str:
-    """How far the manifest of a folder is, or why that cannot be read."""
+    """Return the newest entry of a folder's manifest, or why that cannot be read."""
     try:
         store = open_named(folder)
         return "unused" if is_unused(store) else str(open_folder(store).log.read().seq)

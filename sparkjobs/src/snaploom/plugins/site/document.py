@@ -132,7 +132,7 @@ def _line(page: OutputPage, address: str) -> Sequence[str | Html]:
 
 
 def written(now: EpochNanos) -> Html:
-    """When a page was made, and by which version."""
+    """Return when a page was made, and by which version."""
     time = format_instant(EpochNanos(now - now % 1_000_000_000))
     shown = tag("time", time, datetime=time)
     return tag("p", "As of ", shown, f", by Snaploom {VERSION}. Times are UTC.", class_="quiet")

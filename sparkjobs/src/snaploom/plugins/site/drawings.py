@@ -86,7 +86,7 @@ def _leaves(struct: Struct, prefix: str) -> Iterator[tuple[str, Type]]:
 MOST_SHOWN = 200
 """Columns of one source that its part of the page lists."""
 _TOP = 20
-"""Where the drawing begins: its title, which the page has, is left out; buttons need the room."""
+"""Top of the drawing: its title, which the page has, is left out; buttons need the room."""
 
 
 def model_of_nodes(title: str, caption: str, nodes: Sequence[Node]) -> PublishedModel:
@@ -362,7 +362,7 @@ def _marks(record: SnapshotRecord, going: dict[EpochNanos, Removal]) -> tuple[st
 
 
 def lags_of(record: SnapshotRecord) -> Iterable[tuple[str, int]]:
-    """How much older the snapshot of each source is, in nanoseconds; the root's is as old."""
+    """Return each source's age beyond the root's, in nanoseconds."""
     for source in record.sources:
         if source.field_name:
             yield source.field_name, record.time - parse_instant(source.time)
@@ -471,7 +471,7 @@ def _text_marks(spans: Sequence[Span], first: int, last: int, cells: int) -> str
 
 
 def staleness(page: OutputPage) -> str:
-    """When the output is stale, or since when; empty where no age is declared."""
+    """Return when the output is stale, or since when; empty where no age is declared."""
     if page.freshness.expires is None:
         return ""
     left = page.freshness.expires - page.now

@@ -60,7 +60,7 @@ class Published:
     models: Mapping[str, PublishedModel] = field(default_factory=dict)
     """Data models of live snapshots by hash, each as one of its snapshots has it."""
     problem: str = ""
-    """Why it could not be read."""
+    """Reason why it could not be read."""
 
 
 def output_page(

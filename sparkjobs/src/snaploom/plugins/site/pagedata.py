@@ -231,7 +231,7 @@ class Node:
     taken: str = ""
     """Time of its snapshot that the newest one has, ISO 8601."""
     left_out: str = ""
-    """Why the newest snapshot does without it; empty where it does not."""
+    """Reason why the newest snapshot does without it; empty if it does not."""
     measure: JoinMeasure | None = None
     """The counts at its join in the newest snapshot."""
 
@@ -249,7 +249,7 @@ class Gap:
     end: EpochNanos
     """Not included."""
     intervals: int
-    """How many; one at least."""
+    """Number; at least one."""
     is_bounded: bool = False
     """Whether there may be more, since counting stopped."""
 
@@ -259,9 +259,10 @@ class Freshness:
     """Age of the newest publication, against `run.freshness`."""
 
     published: EpochNanos | None
-    """When a snapshot was published last; None before the first."""
+    """Time of the last publication; None before the first."""
     expires: EpochNanos | None
-    """When the output is stale; None where no age is declared, or nothing is published."""
+    """Time from which the output is stale; None where no age is declared, or nothing is
+    published."""
     is_declared: bool = False
 
 
@@ -298,7 +299,7 @@ class CheckHistory:
 
 @dataclass(frozen=True)
 class LineageLine:
-    """Where one column of the output comes from, as far as declarations show."""
+    """Origin of one column of the output, as far as declarations show."""
 
     column: str
     """Path in the output."""
@@ -324,7 +325,7 @@ class IndexState:
     phase: str = ""
     """State as committed; empty where it was not looked at."""
     refreshed: EpochNanos | None = None
-    """When its rows were brought up to date."""
+    """Time at which its rows were brought up to date."""
     files: int | None = None
     """Files about which there are rows; None where that was not looked at."""
     bytes: int = 0
@@ -337,7 +338,7 @@ class IndexState:
     bytes_considered: int = 0
     bytes_dropped: int = 0
     problem: str = ""
-    """Why its state is not shown."""
+    """Reason why its state is not shown."""
 
 
 @dataclass(frozen=True)

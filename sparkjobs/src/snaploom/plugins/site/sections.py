@@ -153,7 +153,7 @@ def _per_cent(value: float | None) -> str:
 
 
 def lags_section(page: OutputPage) -> Html:
-    """How old the snapshot of each source was when it was taken."""
+    """Return the age of each source's snapshot when it was taken."""
     times = [record.time for record in page.snapshots]
     known = [dict(lags_of(record)) for record in page.snapshots]
     names = list(dict.fromkeys(name for lags in known for name in lags))

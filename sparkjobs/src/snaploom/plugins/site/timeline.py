@@ -102,7 +102,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Axis:
-    """How values are drawn and written."""
+    """Scale and format of drawn values."""
 
     write: Format
     choose: Choice

@@ -153,7 +153,7 @@ def follows(
 ) -> bool:
     """Whether an imported row contradicts nothing that the verified one proves about an index.
 
-    What the verified row leaves unknown contradicts nothing: it is the one that is kept.
+    Values that the verified row leaves unknown contradict nothing: it is the one that is kept.
     """
     index_id, data_type = definition.index_id, definition.term.data_type
     known, values = imported[values_column(index_id)], verified[values_column(index_id)]

@@ -263,7 +263,7 @@ class Layout:
     partitions: tuple[tuple[str, str], ...] = ()
     """Partition columns with their Spark types, since version 4."""
     encryption: Encryption | None = None
-    """How it is encrypted; None when it is not."""
+    """Encryption; None without."""
 
 
 def read_layout(schema: StructType) -> Layout:

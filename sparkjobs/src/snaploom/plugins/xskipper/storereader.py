@@ -121,7 +121,7 @@ _FAILURES = (
     LookupError, TypeError, ValueError, AttributeError, ArithmeticError, StopIteration,
     RecursionError, pa.ArrowException,
 )  # fmt: skip
-"""What a schema raises that does not fit the columns beneath it, in one of a hundred ways."""
+"""Errors of a schema that does not fit the columns beneath it."""
 
 
 def _content(store: ObjectStore, key: str, room: int) -> bytes:

@@ -65,7 +65,7 @@ class IndexedPlace:
     settings: syntax.Properties = ()
     """Settings of the Spark session, which win over those of `run`."""
     run: RunSettings = field(default_factory=RunSettings)
-    """How jobs run, from a resource."""
+    """Settings of jobs, from a resource."""
     allow: Allowances = NO_ALLOWANCES
     """Entries that declarations may use beyond the built-in lists."""
 

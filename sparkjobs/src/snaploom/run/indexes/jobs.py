@@ -147,7 +147,7 @@ def follow_publication(
 ) -> None:
     """Bring the indexes of an output up to date with what a run published; never fails the run.
 
-    What cannot be refreshed is a warning: queries read the files that the index does not know.
+    A failed refresh is a warning: queries read the files that the index does not know.
     """
     if job.interruption.is_requested:
         return

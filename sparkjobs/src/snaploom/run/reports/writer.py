@@ -155,7 +155,7 @@ class ReportNotOurs(ReportNotWritten):
 
 
 class ReportSink(Protocol):
-    """Where Reports go; each replaces the one before."""
+    """Destination of Reports; each replaces the one before."""
 
     def write(self, report: Report) -> None:
         """Write a Report.

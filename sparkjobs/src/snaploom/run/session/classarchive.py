@@ -39,7 +39,7 @@ JAVA_VARIABLES = (
 )
 """Environment variables with options of `spark-submit` and of Java."""
 _PROPERTIES = ("-Dspark.", "-Daws.")
-"""How properties of Java begin that Spark and Amazon's client go by."""
+"""Prefixes of Java's properties that Spark and Amazon's client read."""
 _SETS = (*_PROPERTIES, "--conf", "--properties-file", "--driver-class-path", "-cp", "-classpath")
 """Parts of options that set something of Spark's or Hadoop's."""
 
@@ -191,7 +191,7 @@ def has_configuration(spark_home: Path, environment: Mapping[str, str]) -> bool:
 def _place(
     java: Path, spark_home: Path, settings: Mapping[str, str], environment: Mapping[str, str]
 ) -> Path:
-    """Where the archive of this Java and these jars is kept, whether it is there or not."""
+    """Return the path of the archive of this Java and these jars, which need not exist."""
     facts = [str(spark_home), str(java), settings.get(CLASS_PATH, "")]
     facts += map(_state, installed_files(java, spark_home))
     key = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]

@@ -37,7 +37,7 @@ class MemoryLimit:
     """The kernel's limits for a container."""
 
     folder: Path = _FOLDER
-    """Where control groups are mounted."""
+    """Folder in which control groups are mounted."""
 
     def kills(self) -> int:
         """Processes of the container that were killed because its memory was used up, so far."""

@@ -62,8 +62,9 @@ def translated(resource: str | None = None) -> Iterator[None]:
 
 _PREFIX = "spark.hadoop.fs.s3a."
 CLASSIC = "classic"
-"""How objects are read. Hadoop's own choice from 3.5 on keeps in memory what it knows of an object,
-for all readers: one that is replaced is asked for as the old one, which S3 refuses."""
+"""Implementation that reads objects. Hadoop's own choice from 3.5 on keeps in memory what it knows
+of an object, for all readers: one that is replaced is asked for as the old one, which S3
+refuses."""
 _OF_A_ROLE = "software.amazon.awssdk.auth.credentials.WebIdentityTokenFileCredentialsProvider"
 
 
@@ -105,8 +106,8 @@ SAFE_WORKERS: Mapping[str, str] = {"spark.executorEnv.PYTHONSAFEPATH": "1"}
 have filled."""
 
 RESULT_SETTINGS: Mapping[str, str] = {"spark.sql.session.timeZone": "UTC"}
-"""What the result of a query depends on unless `run.spark` overrides it: without it, `to_date` of
-a timestamp would give another day on a machine elsewhere."""
+"""Settings on which the result of a query depends unless `run.spark` overrides it: without it,
+`to_date` of a timestamp would give another day on a machine elsewhere."""
 
 EXECUTOR_JAVA = "spark.executor.extraJavaOptions"
 """Setting with the options that executors' Java is started with."""
@@ -153,7 +154,7 @@ def build_session(
         name: of the application.
         run: the resource's run settings; its Spark configuration wins over ours, except for the
             settings that correctness rests on.
-        allow: what it may ask for beyond the built-in lists.
+        allow: entries allowed beyond the built-in lists.
         asked: settings of the process's caller, which win and are not judged.
         is_small: whether the process ends after little work; a JVM that is started is fitted to it.
 
@@ -192,7 +193,7 @@ def build_session(
 
 
 def _temporary_folders() -> dict[str, str]:
-    """Where Spark and Hadoop's clients write beside `java.io.tmpdir`."""
+    """Return the folders that Spark and Hadoop's clients write to beside `java.io.tmpdir`."""
     folder = private_folder()
     return {
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
@@ -243,7 +244,7 @@ def sibling_session(
 ) -> SparkSession:
     """A session of the same application as another one, which keeps its settings.
 
-    What is decided when an application starts, such as memory, stays as it is. Where stores are
+    Settings that apply when an application starts, such as memory, do not change. Where stores are
     and how they are reached is taken over; what else the other session has set is not, since
     results could depend on it.
 

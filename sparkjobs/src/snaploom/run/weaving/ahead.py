@@ -6,8 +6,8 @@ they share is read, moved and sorted once. The proof is the same (`snaploom.engi
 each snapshot is counted for itself. Its files wait in staging until it has its turn; publication,
 checks, history and retention do not know of it.
 
-Whatever speaks against it, and whatever goes wrong with it, leads to snapshots that are woven one
-by one, where the error is that of one snapshot.
+Any obstacle or failure leads to snapshots that are woven one by one, where the error is that of one
+snapshot.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class WovenAhead:
     schema: StructType
     """Of its files."""
     counts: RowCounts
-    """What was counted while they were written."""
+    """Counts from while they were written."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class SnapshotsAhead:
                 raise
 
     def seconds(self, time: EpochNanos) -> float:
-        """What is to be added to the time that a snapshot took: its share of a common job."""
+        """Return the time to add to that of a snapshot: its share of a common job."""
         return self._seconds.pop(time, 0.0)
 
     def forget(self) -> None:

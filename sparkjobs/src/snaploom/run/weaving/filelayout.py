@@ -37,11 +37,11 @@ from snaploom.types.schemas import quote
 # Files of a size, with rows brought together (`targetFileSizeMiB`, `clusterBy`).
 
 _WOVEN = "_work/woven/"
-"""Where rows are before they are arranged: in staging, below a name that is no data."""
+"""Folder of rows before they are arranged: in staging, below a name that is no data."""
 
 
 class Shaping:
-    """How the files of one snapshot shall lie; nothing to do where the output declares none."""
+    """Declared layout of the files of one snapshot; nothing to do without one."""
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ def compare_structure(output: OutputDataset, state: FolderState, tree: JoinTree)
     """Compare the tree with everything that was ever published.
 
     Returns:
-        What a person should know: swaps, and contradictions that are published nevertheless.
+        Warnings: swaps, and contradictions that are published nevertheless.
 
     Raises:
         HistoryIncompatible: a field moved, or is grouped otherwise, and that is refused.

@@ -45,7 +45,7 @@ def holding_lease(folder: Folder, run: Run, job: Job) -> Iterator[Callable[[], N
     """Hold the lease of a folder as long as the block lasts, where the job has leases.
 
     Yields:
-        What raises `LeaseNotObtained` when no further snapshot is to be begun.
+        Function that raises `LeaseNotObtained` when no further snapshot is to be begun.
 
     Raises:
         LeaseNotObtained: another run is at work.

@@ -27,14 +27,14 @@ def in_parallel(
     """Do everything that is named; the earlier ones first, as far as that is possible.
 
     Args:
-        names: what is to be done.
+        names: names of the outputs.
         after: by name, what must have been done before, however that ended.
-        most: how many at a time.
+        most: maximum number at a time.
         work: does one of them; called in a thread of its own.
         goes_on: whether more may be begun; what has begun is waited for in any case.
 
     Returns:
-        What came of each that was begun, in the order of `names`.
+        Result of each that was begun, in the order of `names`.
 
     Raises:
         Exception: the first that `work` raised; nothing was begun after it.
@@ -145,8 +145,8 @@ class OrderedWork(Generic[Result]):
 
         Args:
             work: does one of them; calls its turn before anything that depends on earlier ones.
-            count: how many there are.
-            most: how many may be under way; with 1, they are done in the thread that asks.
+            count: their number.
+            most: maximum number under way; with 1, they are done in the thread that asks.
             may_begin: whether one may begin while others, given by number, are under way.
             cancel: ends soon what is under way; called again until all have ended.
         """

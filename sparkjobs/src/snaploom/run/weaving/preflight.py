@@ -58,7 +58,7 @@ def check_clock(bundle: Bundle, state: FolderState, present: EpochNanos) -> tupl
     """Compare a clock with the log.
 
     Returns:
-        What a person should know.
+        Warnings.
 
     Raises:
         ClockBehind: the clock is behind, and a source would be read at a wrong time.

@@ -22,7 +22,7 @@ some of them the driver, which plans them all, is what they wait for."""
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a run departs from publishing everything that is due."""
+    """Restrictions of a run, which by default publishes everything that is due."""
 
     selection: Selection = EVERYTHING
     limit: int | None = None
@@ -32,9 +32,9 @@ class RunOptions:
     sample: float | None = None
     """Share of the root's rows to weave, chosen by a hash of `rootKey`; None for all."""
     parallel: int = 1
-    """How many outputs are woven at a time."""
+    """Number of outputs to weave at a time."""
     parallel_snapshots: int = 1
-    """How many snapshots of an output are woven at a time; they are published in their order."""
+    """Number of snapshots of an output to weave at a time; they are published in their order."""
     is_strict: bool = False
     """Whether a root without any snapshot is a failure, also where `run.onEmptyRoot` differs."""
     reason: str = ""
@@ -109,4 +109,4 @@ class RunRequest:
     """Called several times a second from the caller's thread."""
     options: RunOptions = AS_DECLARED
     lease: OpenLease = ClaimLease
-    """Where runs of one folder learn of each other."""
+    """Store of leases, by which runs of one folder see each other."""

@@ -54,8 +54,8 @@ from snaploom.sources.readers import listed_for
 _log = logging.getLogger(__name__)
 
 MOST_WEAVINGS = 4
-"""How often a snapshot is begun while its sources change, before it is given up: what is written to
-for so long is written to all the time."""
+"""Number of attempts at a snapshot while its sources change: what is written to for so long is
+written to all the time."""
 
 
 @dataclass(frozen=True, kw_only=True)

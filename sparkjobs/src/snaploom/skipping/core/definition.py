@@ -16,7 +16,7 @@ class Target:
     """Files that an index is about."""
 
     uri: str
-    """Where they are: a Hadoop path with scheme and without a trailing slash, such as
+    """Location: a Hadoop path with scheme and without a trailing slash, such as
     `file:/data/flights` (`Path.toString()`); for a table, its location. Its SHA-256 names the
     folder of the index (rule S24)."""
     table: str = ""

@@ -190,7 +190,7 @@ VERSION = 1
 HEADER_BYTES = 12
 MOST_FUNCTIONS = 1100
 """Hash functions of a filter that is probed: Spark chooses 1074 for the least share of wrong yeses
-that a number can hold. What names more would be probed for hours, and is unknown."""
+that a number can hold. More than these would be probed for hours, and are unknown."""
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ class Term:
     data_type: str
     """Spark's type, as its `catalogString`: `bigint`, `decimal(10,2)`, `string`."""
     label: str = field(default="", compare=False)
-    """How people write it: `a.b`, `lower(c)`."""
+    """Text as people write it: `a.b`, `lower(c)`."""
 
     @property
     def names(self) -> tuple[str, ...] | None:

@@ -32,7 +32,7 @@ SortedKeys: TypeAlias = Int64s | list[bytes]
 """Keys of literals, each once, in order."""
 
 Keys: TypeAlias = Int64s | pa.LargeBinaryArray
-"""Keys of an array of values. What stands for NULL is anything: ask the array's validity."""
+"""Keys of an array of values. The value in place of NULL is arbitrary: ask the array's validity."""
 
 _LONGEST_INT64_DECIMAL = 18
 _SIGN = 0x7FFF_FFFF_FFFF_FFFF

@@ -97,7 +97,7 @@ def open_keys(url: str) -> ParquetKeys | None:
 # Parquet Modular Encryption by key labels.
 
 CACHE_LIFETIME = timedelta(minutes=10)
-"""How long unwrapped keys are kept in memory: parquet-mr's default."""
+"""Time for which unwrapped keys are kept in memory: parquet-mr's default."""
 
 DATA_KEY_BITS = 128
 """Length of the keys of columns: parquet-mr's default."""
@@ -290,7 +290,7 @@ class BoundedParquet:
 
 
 FAILURES = (OSError, ValueError, KeyError, TypeError, NotImplementedError, pa.ArrowException)
-"""What pyarrow raises about a file that contradicts itself, memory that it cannot have included
+"""Errors of pyarrow about a file that contradicts itself, memory that it cannot have included
 (`ArrowMemoryError`)."""
 
 

@@ -1,6 +1,6 @@
 """BLOOM_FILTER: a Bloom filter over the hashes of each file's values, for point look-ups.
 
-What is put are Spark's `xxhash64` of the values, in their own type (rule S15), so the filters are
+The entries are Spark's `xxhash64` of the values, in their own type (rule S15), so the filters are
 those of Flint, bit for bit, where the size is the same. A filter is sized when its file was seen,
 so it never holds more than it was made for; a file with too many distinct values is unknown.
 """

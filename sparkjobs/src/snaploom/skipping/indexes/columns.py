@@ -115,9 +115,9 @@ class KeptLists:
 
     keys: Keys
     valid: Mask | None
-    """Which values are no NULL; None for all."""
+    """Mask of values that are not NULL; None for all."""
     offsets: Int64s
-    """Where each file's list begins, and where the last one ends."""
+    """Start of each file's list, and end of the last one."""
     known: Mask
     """Files whose list is kept."""
 

@@ -62,12 +62,12 @@ class Description:
     coverage: Coverage | None = None
     """Compared with a listing, where one was given."""
     last_used: EpochNanos | None = None
-    """When a query last used it, as far as sessions wrote it down; `NEVER` when none did, None
-    where nothing is recorded."""
+    """Time at which a query last used it, as far as sessions wrote it down; `NEVER` when none did,
+    None where nothing is recorded."""
     same_file: str = ""
     """Criteria by which files count as unchanged; see `same_file`."""
     problem: str = ""
-    """Why it, or a part of it, is not used; queries read every file meanwhile (rule S14)."""
+    """Reason why it, or a part of it, is not used; queries read every file meanwhile (rule S14)."""
 
     @property
     def condition(self) -> str:
@@ -94,7 +94,7 @@ class UsedIndex:
     recorded: Recorded | None
     """Usage that sessions recorded; None where nothing is recorded."""
     problem: str = ""
-    """Why its state cannot be read."""
+    """Reason why its state cannot be read."""
 
     @property
     def is_there(self) -> bool:
@@ -180,7 +180,7 @@ def _coverage(listing: pa.Table, files: FileTable) -> Coverage:
 def same_file(target_uri: str, files: FileTable) -> str:
     """Criteria by which files count as unchanged since they were indexed; empty if none is indexed.
 
-    Path, length and modification time are compared everywhere. What else is depends on what the
+    Path, length and modification time are compared everywhere. Other content depends on what the
     place of the files reports about them, and so on what was written down when they were indexed.
     """
     if not files.count:

@@ -108,7 +108,7 @@ class FoundMetadata(Protocol):
         """Make a new index from it, in one commit.
 
         Args:
-            store: where the index will be.
+            store: store of the index.
             target: target of the metadata.
             is_trusted: whether values are believed; without, each row is compared with its file.
                 Rows about files that are not there as they were are never taken.

@@ -46,7 +46,7 @@ class Timing:
     abandoned_after_seconds: float = 60
     """An operation without a sign of life for so long is taken for dead."""
     grace_seconds: float = 3600
-    """How long segments stay that no state needs any more: longer than any query plans."""
+    """Time for which unneeded segments stay: longer than any query plans."""
 
     def ago(self, seconds: float) -> EpochNanos:
         """Return the time a number of seconds ago."""

@@ -1,7 +1,7 @@
 """The operations on a skipping index: create, refresh, drop, vacuum, recover, compact.
 
-`alter` is in `snaploom.skipping.lifecycle.alteration`. What offers them (SQL, Python, the
-command line, jobs) calls these functions and adds nothing of its own.
+`alter` is in `snaploom.skipping.lifecycle.alteration`. Callers (SQL, Python, the command line,
+jobs) calls these functions and adds nothing of its own.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class RefreshPlan:
     mode: RefreshMode
     """FULL or INCREMENTAL."""
     reasons: tuple[str, ...]
-    """Why AUTO chose FULL; empty otherwise."""
+    """Reason why AUTO chose FULL; empty otherwise."""
     definition: SkippingDefinition
     changes: FileChanges
     """Files and rows compared; everything is new where FULL begins anew."""

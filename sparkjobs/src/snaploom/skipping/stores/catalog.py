@@ -152,10 +152,10 @@ def _not_installed(scheme: str, found: str) -> UnsupportedStore:
 # Catalog of the skipping indexes of a query's relations; asked at each planning, so cheap.
 
 BELIEVED_SECONDS = 3.0
-"""How long a state is believed: what another process commits is seen after that."""
+"""Time for which a state is believed: what another process commits is seen after that."""
 
 OUTAGE_SECONDS = 30.0
-"""How long a place that did not answer is not asked again: queries wait once, not each of them."""
+"""Time for which a silent place is not asked again: queries wait once, not each of them."""
 
 _ROOTED = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*)?)(/.*)?", re.DOTALL)
 
@@ -165,7 +165,7 @@ class PinnedIndex:
     """An index in the state that the catalog read."""
 
     store: IndexStore
-    """Where it is."""
+    """Location."""
     state: StoredState
     """Its state; `may_skip` holds."""
     definition: SkippingDefinition
@@ -176,9 +176,9 @@ class Problem:
     """An index that cannot be used."""
 
     uri: str
-    """Where it is."""
+    """Location."""
     message: str
-    """Why: `unreadable: ...`."""
+    """Reason: `unreadable: ...`."""
 
 
 @dataclass(frozen=True)

@@ -72,11 +72,12 @@ class StoredState:
     segments: tuple[Segment, ...] = ()
     """Rows that count, oldest first."""
     committed_at: StoredTime = NEVER
-    """When this state was committed, by the writer's clock."""
+    """Time at which this state was committed, by the writer's clock."""
     refreshed_at: StoredTime = NEVER
-    """When rows were last brought up to date; an index that never was prunes nothing (rule S8)."""
+    """Time at which rows were last brought up to date; an index that never was prunes nothing (rule
+    S8)."""
     checked_at: StoredTime = NEVER
-    """When the files were last compared with the rows; later than `refreshed_at` where that found
+    """Time of the last comparison of files and rows; later than `refreshed_at` where that found
     nothing to do."""
     next_index: Annotated[int, Ge(1), Le(10**9)] = 1
     """Number of the next `index_id`: ids are never used twice, not even after a drop."""
@@ -129,7 +130,7 @@ class IndexStore(Protocol):
 
         Args:
             build: from the newest state, its successor (`version` is set here), or None to leave
-                it; called again after a lost race. What it raises ends the commit.
+                it; called again after a lost race. Its exceptions end the commit.
 
         Raises:
             IndexBusy: too many lost races.

@@ -83,7 +83,7 @@ def _damaged(reader: SidecarReader, found: str, expected: str) -> IndexUnreadabl
 # Chooses segments to rewrite: the newest ones, as far back as they are small.
 
 GROWTH = 4
-"""How many times larger than all newer segments together an older one may be and still join."""
+"""Largest ratio of an older segment to all newer ones with which it still joins them."""
 
 SMALL_ROWS = 10_000
 """A segment of no more rows joins in any case: rewriting it takes milliseconds."""

@@ -72,7 +72,7 @@ class Usage:
     why_not: Annotated[Mapping[Reason, Count], MaxLen(MOST_REASONS + 1)] = field(
         default_factory=dict
     )
-    """How often the index, or a part of it, was not used, by reason."""
+    """Number of times the index, or a part of it, was not used, by reason."""
 
     def __add__(self, other: Usage) -> Usage:
         firsts = [each for each in (self.first_used, other.first_used) if each != NEVER]

@@ -281,7 +281,7 @@ Row = tuple[str | None, ...]
 
 @dataclass(frozen=True)
 class JdbcAddress:
-    """Where a database is, and how it is reached."""
+    """Address of a database, and its connection settings."""
 
     resource: str
     """`Kind/name` of the source."""

@@ -59,7 +59,7 @@ _NAMESPACES: Mapping[JdbcDriver, str] = {
     JdbcDriver.DUCKDB: "duckdb",
 }
 _SCHEMA = {JdbcDriver.POSTGRESQL: "public", JdbcDriver.SQLSERVER: "dbo"}
-"""Where a table is whose reference names no schema."""
+"""Schema of a table whose reference names none."""
 
 
 def table_dataset(jdbc: Jdbc) -> DatasetName:
@@ -184,7 +184,7 @@ def _address(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
 
 
 def _refusal_of_address(host: str, port: int) -> str:
-    """Why an address is none of a database; empty for a name, whose addresses nobody knows here."""
+    """Return why an address is none of a database; empty for a name, which is not resolved here."""
     address = literal_address(plain_host(host))
     if address is None:
         return ""

@@ -46,7 +46,7 @@ class DriverJar:
 
     @property
     def path(self) -> str:
-        """Where the jar is in a repository of Maven's layout."""
+        """Return the path of the jar in a repository of Maven's layout."""
         group, artifact, version = self.coordinates.split(":")
         return f"{group.replace('.', '/')}/{artifact}/{version}/{self.file_name}"
 
@@ -184,7 +184,7 @@ class Database:
     is_code: bool = False
     """Whether its files can hold programs that are run when they are opened."""
     why_not: str = ""
-    """Why this version does not read it; empty where it does."""
+    """Reason why this version does not read it; empty if it does."""
 
     @property
     def driver_classes(self) -> tuple[str, ...]:

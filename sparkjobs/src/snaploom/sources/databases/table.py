@@ -147,7 +147,7 @@ class _Session:
 
 
 def address_of(declared: Jdbc, resource: str) -> JdbcAddress:
-    """Where the database of a source is, and how it is reached.
+    """Return the address of a source's database, and its connection settings.
 
     Raises:
         UrlNotAllowed: it gives a whole URL.

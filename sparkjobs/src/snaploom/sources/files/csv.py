@@ -209,7 +209,7 @@ _WIDENINGS: tuple[tuple[spark_types.DataType, ...], ...] = (
 
 
 class CsvLayout(Enum):
-    """How the records of one file end, with the options by which Spark reads them."""
+    """Line separators of one file, with the options by which Spark reads them."""
 
     LINES = "every line is a record"
     LF = "values go over several lines, records end with LF"
@@ -247,7 +247,7 @@ def layouts_of(
     options: Mapping[str, str],
     resource: str,
 ) -> Mapping[str, CsvLayout]:
-    """How records end in each file that has anything but plain lines, by URL as Spark has it.
+    """Return the line separators of files with others than plain lines, by Spark's URL.
 
     `paths` are globs, as Spark's reader takes them.
 

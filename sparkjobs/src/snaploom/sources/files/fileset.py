@@ -333,7 +333,6 @@ class FileSet:
 
     @cached_property
     def _valued(self) -> set[str]:
-        """Files whose values were looked at, by URI."""
         return set()
 
     def _of_layouts(

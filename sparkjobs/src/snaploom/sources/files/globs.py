@@ -152,8 +152,8 @@ def _described(path: str, status: os.stat_result) -> ListedFile:
 # Files of a source that its globs match, listed once and in one order.
 
 FOLDER_MARK = "_$folder$"
-"""How clients of buckets (s3n, EMRFS, older ones of GCS) end the name of an object that marks a
-folder; S3A lists none of these but by their names."""
+"""Suffixes by which clients of buckets (s3n, EMRFS, older ones of GCS) end the name of an object
+that marks a folder; S3A lists none of these but by their names."""
 _SPECIAL = re.compile(r"[{}\[\]*?\\]")
 _CHOICES = re.compile(r"[{}\[\]\\]")
 

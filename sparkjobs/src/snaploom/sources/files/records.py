@@ -176,7 +176,7 @@ def _whole_texts(
 
 
 def _json_fault(text: str, unit: str) -> str:
-    """Why a text is wrong; empty where that is not proved, which Spark then has to judge."""
+    """Return why a text is wrong; empty where that is not proved, which Spark then has to judge."""
     decoder = json.JSONDecoder(object_pairs_hook=_every_key_once, strict=False)
     stripped = text.strip()
     try:

@@ -41,7 +41,7 @@ _WHOLE = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """How a source declares that values are written."""
+    """Declared form of values of a source."""
 
     is_inferred: bool
     """Whether Spark found the types in the data, so that none was declared."""
@@ -173,7 +173,7 @@ LONGEST_SHOWN = 80
 _ONCE = "an element that stands once in its record"
 
 _Test = Callable[[TextLoss], Callable[[Column], Column]]
-"""Which test of a loss a check applies to a text."""
+"""Test for a loss that a check applies to a text."""
 
 
 @dataclass(frozen=True, slots=True)

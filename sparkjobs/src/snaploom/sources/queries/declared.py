@@ -256,7 +256,7 @@ class ComplexQuery(QuerySource):
 
     @property
     def caption(self) -> str:
-        """How many sources it is over."""
+        """Return the number of sources it reads."""
         first, *more = self.declared.data_sources
         return f"query on {len(more) + 1} sources" if more else f"query on {first.data_source}"
 

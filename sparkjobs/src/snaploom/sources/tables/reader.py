@@ -1,9 +1,9 @@
 """Tables of Iceberg and Delta as sources, each at one version for the whole run.
 
-Which version that is, is asked once; all reads name it, so that what is committed meanwhile changes
-nothing, and the fingerprint contains it. Snapshots of the source are declared as for files:
-by a column, or by the time of reading. (Versions of a table have commit times, which need not
-be what time the data are of.)
+The version is read once; all reads name it, so that what is committed meanwhile changes nothing,
+and the fingerprint contains it. Snapshots of the source are declared as for files: by a column, or
+by the time of reading. (Versions of a table have commit times, which need not be what time the data
+are of.)
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class PinnedTable:
 
     spark: SparkSession
     source: TableSource
-    """Where it is, and of which format."""
+    """Location and format."""
 
     @property
     def resource(self) -> str:

@@ -1,4 +1,4 @@
 """From files to rows: by footers, by Arrow, or by one distributed pass, and clustered writing.
 
-Which files are to be read is decided in `targets`; what is kept of them by each type of index.
+`targets` decides which files are read; each type of index, what is kept of them.
 """

@@ -109,7 +109,7 @@ class BuildPlan:
     """Facts about the target that a build needs."""
 
     relation: Relation
-    """How Spark reads it."""
+    """Format and options by which Spark reads it."""
     file_count: int
     partitions: PartitionRows
     """Partition values of its files."""

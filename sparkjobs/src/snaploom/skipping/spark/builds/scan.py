@@ -180,7 +180,7 @@ class ScanResult:
     rows: Mapping[str, tuple[Scanned, ...]]
     """By path, one for each index; files that could not be read are not in it."""
     failures: Mapping[str, str]
-    """Why a file could not be read, by path."""
+    """Reasons why files could not be read, by path."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class Relation:
     read: Callable[[], DataFrame]
     """Gives the frame of every file and every column. Spark lists the files for it."""
     columns: Mapping[str, Column]
-    """How to compute a term, by its key."""
+    """Expressions of terms, by key."""
 
     @property
     def frame(self) -> DataFrame:

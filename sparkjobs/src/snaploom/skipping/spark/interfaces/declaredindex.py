@@ -173,7 +173,7 @@ class Application:
     alteration: Alteration | None
     """Necessary alteration; None for none."""
     refresh: RefreshMode | None
-    """How it has to be refreshed; None when its rows and the files agree."""
+    """Mode of the necessary refresh; None when its rows and the files agree."""
     steps: tuple[str, ...]
     """The same, for people."""
 

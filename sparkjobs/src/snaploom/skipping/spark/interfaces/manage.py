@@ -164,7 +164,7 @@ class SkippingIndexes:
 
         Args:
             subject: table or path of the index.
-            place: where the index would be; omitted, where there is one.
+            place: location of the index; omitted, the existing one.
             is_counted: whether the files are listed, to count those that the index covers.
 
         Raises:
@@ -254,7 +254,7 @@ class SkippingIndexes:
             subject: table or path of the metadata.
             directory: URI or path of the folder of the store, or of the folder with those of many
                 tables; omitted, the one that properties of the table or its database name.
-            place: where the index will be kept; by default below the session's first location.
+            place: location of the index; by default below the session's first location.
             is_trusted: whether values are believed; without, each row is compared with its file.
 
         Raises:

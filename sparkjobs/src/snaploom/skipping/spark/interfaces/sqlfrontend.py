@@ -1,8 +1,8 @@
 """The SQL interface: statements about skipping indexes, by a function or in `spark.sql` itself.
 
 `spark.sql` of a session is wrapped when skipping is enabled and put back when it is disabled: it is
-replaced on the one object, so that other sessions and the class stay as they are. What is not a
-statement of ours goes to Spark untouched.
+replaced on the one object, so that other sessions and the class stay as they are. Other statements
+go to Spark untouched.
 """
 
 from __future__ import annotations

@@ -151,11 +151,11 @@ class Judged:
     labels: tuple[str, ...] = ()
     """Indexes to which the outcome is due."""
     store: IndexStore | None = None
-    """Where the index is; None where it was not asked."""
+    """Location of the index; None where it was not asked."""
     tags: pa.Array | None = None
     """For each file of the listing, the tag that it had when it was indexed, or NULL."""
     problem: Problem | None = None
-    """Why its rows could not be read."""
+    """Reason why its rows could not be read."""
 
 
 class IndexJudge:

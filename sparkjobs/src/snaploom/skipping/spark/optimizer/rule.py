@@ -3,8 +3,8 @@
 The rule is Java (`java/SkippingRule.java`) and decides nothing: for each filtered relation of files
 it sends one request and drops what the answer lists. A request is a text: a header (JSON) in the
 first line, lengths and modification times in the second and third, then one path a line. The header
-names the listing; files that were sent before under that name are not sent again. What goes wrong
-keeps every file, is counted, and never reaches the query.
+names the listing; files that were sent before under that name are not sent again. A failure keeps
+every file, is counted, and never reaches the query.
 
 Settings of a session, read with every query:
 

@@ -34,7 +34,7 @@ class ClauseOutcome:
     text: str
     """The part, as people write it."""
     report: ClauseReport
-    """Which indexes served it, and why others did not."""
+    """Indexes that served it, and reasons why others did not."""
     dropped: int
     """Files of the listing that only it would drop."""
     hints: tuple[str, ...] = ()
@@ -46,13 +46,13 @@ class IndexOutcome:
     """Outcome of one skipping index."""
 
     uri: str
-    """Where it is kept."""
+    """Location."""
     target: str
     """Target of the index."""
     labels: tuple[str, ...] = ()
     """Its indexes: `MIN_MAX(price)`."""
     unused: tuple[str, ...] = ()
-    """Why it, or a part of it, was not used."""
+    """Reason why it, or a part of it, was not used."""
     is_used: bool = False
     stale: int = 0
     """Files that it knows otherwise than they are: read."""
@@ -88,7 +88,7 @@ class RelationOutcome:
     """Condition on each row; only when explaining."""
     indexes: tuple[IndexOutcome, ...] = ()
     reasons: tuple[str, ...] = ()
-    """Why no index was asked."""
+    """Reason why no index was asked."""
     is_evaluated_only: bool = False
     """Whether every file was read nevertheless."""
 
@@ -145,7 +145,7 @@ class IndexUse:
 
     target: str
     times: int = 0
-    """How often it was used."""
+    """Number of times it was used."""
     dropped_files: int = 0
     """Files that it proved are not needed, summed over its uses."""
     last_used: EpochNanos = NEVER

@@ -35,7 +35,7 @@ class FileState:
     modified: int
     """Milliseconds since 1970."""
     etag: str | None = None
-    """What the store calls this content, where it does; of a local file `local_tag`; on HDFS the
+    """The store's tag of this content, if it has one; of a local file `local_tag`; on HDFS the
     file's number, as `Tags.java` writes it."""
 
     def agrees(self, other: FileState | None) -> bool:

@@ -18,7 +18,7 @@ from snaploom.spark.jvm import compiled_class, new_instance
 # Cause of a Spark error in one line for people.
 
 _WRAPPED = "Exception thrown in awaitResult"
-"""How Spark's driver reports what another thread failed with; only the cause has a message."""
+"""Class in which Spark's driver wraps a failure of another thread; only the cause has a message."""
 
 
 _TRACEBACK = "Traceback (most recent call last):\n"

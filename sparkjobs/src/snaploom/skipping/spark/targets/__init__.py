@@ -1,4 +1,4 @@
 """Targets of indexes: a folder or a table, opened and listed, with names and conditions.
 
-How rows are made of its files is in `builds`, how a query is answered in `optimizer`.
+`builds` turns its files into rows, `optimizer` answers queries.
 """

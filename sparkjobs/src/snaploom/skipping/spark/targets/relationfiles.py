@@ -1,9 +1,8 @@
 """The files of a local folder as Spark reads them as one relation, listed without its JVM.
 
-Spark makes several Java objects of each file, and asks for its tag once more. What is listed here
-is exactly what Spark lists, or nothing is: whatever is in any way odd (links to folders, files
-beside folders, folders that are no partitions, names that Hadoop refuses or treats specially) is
-left to Spark.
+Spark makes several Java objects of each file, and asks for its tag once more. The listing is
+exactly Spark's, or absent: anything odd (links to folders, files beside folders, folders that are
+no partitions, names that Hadoop refuses or treats specially) is left to Spark.
 """
 
 from __future__ import annotations

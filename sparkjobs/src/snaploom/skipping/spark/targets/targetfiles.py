@@ -41,7 +41,7 @@ from snaploom.types.arrow import OF_SQL
 # Reader of a target: in the user's session to know it, in one of our own to build.
 
 _STRICT = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
-"""What a file holds must be known, or that it cannot be read; never a part of it."""
+"""Content of a file, wholly known or unreadable; never a part of it."""
 
 LITERAL_PATH = {"__globPaths__": "false"}
 """The path is one path, whatever brackets and stars are in it."""
@@ -131,7 +131,7 @@ class FolderListing:
     """The user's session."""
     target: Target
     header: Header
-    """How they are read; without columns but those of partitions."""
+    """Format and options of reading; without columns but those of partitions."""
     listed: ListedFiles
 
     def reads_alike(self, definition: SkippingDefinition) -> bool:
@@ -214,7 +214,7 @@ class ListedFolder:
     """A folder that was listed without Spark."""
 
     header: Header
-    """How Spark reads it; without columns but those of partitions."""
+    """Format and options by which Spark reads it; without columns but those of partitions."""
     listed: ListedFiles
 
 

@@ -250,7 +250,7 @@ def _rounded_to(call: Call) -> Fraction | None:
 DAY = 86_400_000_000
 """Microseconds."""
 ZONE = DAY
-"""How far a local time may be from UTC at most: Java's zones stay within 18 hours, and a day also
+"""Maximum distance of a local time from UTC: Java's zones stay within 18 hours, and a day also
 covers clocks that are turned back over midnight."""
 _INSTANTS = ("timestamp", "timestamp_ntz")
 _WHOLE_DIGITS = {"tinyint": 2, "smallint": 4, "int": 9, "bigint": 18}

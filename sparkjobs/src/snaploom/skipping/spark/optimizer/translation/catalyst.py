@@ -1,13 +1,13 @@
 """Translates conditions of the optimizer rule to predicates.
 
-What comes back is a *necessary* condition: TRUE for every row for which the condition is TRUE.
-NOT is pushed down on the way: every function here is given whether its expression is negated, and
-what is only necessary is never turned around afterwards (rule S13).
+The result is a *necessary* condition: TRUE for every row for which the condition is TRUE. NOT is
+pushed down on the way: every function here is given whether its expression is negated, and what is
+only necessary is never turned around afterwards (rule S13).
 
 Spark's optimizer has done much before (measured on 4.3): casts between numbers and between dates
 and timestamps are moved to the literal's side, `cast(ts as date) = d` has become a range of ts,
-LIKE without `_` has become StartsWith, EndsWith and Contains. What it leaves on the column's side
-is a term of its own here, `year(d)` or `lower(c)`, which an index over the same expression serves;
+LIKE without `_` has become StartsWith, EndsWith and Contains. The remainder on the column's side is
+a term of its own here, `year(d)` or `lower(c)`, which an index over the same expression serves;
 `ranges` adds what such an expression implies for the column inside it.
 """
 

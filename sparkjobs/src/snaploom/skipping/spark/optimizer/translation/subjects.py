@@ -32,7 +32,7 @@ from snaploom.types.schemas import INTEGER_BITS
 # Terms of expressions in conditions, for lookup of indexes.
 
 _NESTED = ("struct<", "array<", "map<")
-"""How types begin of which a query may read a part."""
+"""Prefixes of types of which a query may read a part."""
 
 
 def term_of(subject: Expression, columns: Columns, data_type: str) -> Term | str:
