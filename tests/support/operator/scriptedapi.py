@@ -148,9 +148,3 @@ def a_page(items: Iterable[Raw], version: str = "1", following: str = "") -> Ans
             "items": list(items),
         }
     )
-
-
-def a_change(type_: str, name: str, version: int) -> Raw:
-    """A line of a watch."""
-    metadata = {"name": name, "resourceVersion": str(version)}
-    return {"type": type_, "object": {"metadata": metadata}}

@@ -87,9 +87,6 @@ def java_value_list(values: Sequence[Plain], data_type: str) -> bytes:
     return java_set([java_value(value, data_type) for value in values])
 
 
-JavaMaker = Callable[[Sequence[Plain], str], bytes]
-
-
 def _timestamp(micros: int) -> bytes:
     """`java.sql.Timestamp`: whole seconds in the date it extends, and nanoseconds of its own."""
     seconds, rest = divmod(micros, _MICROS)
