@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from support.cluster.cluster import (
+    BUILD,
     KUBECONFIG_VARIABLE,
     Cluster,
     ControlPlane,
@@ -21,7 +22,6 @@ from support.cluster.cluster import (
     running_control_plane,
 )
 from support.cluster.clusterkubectl import KubectlFailed
-from support.cluster.kubebox import BUILD
 from support.documentation.examples import REPOSITORY
 from support.hostile.supply import run, stand_in
 

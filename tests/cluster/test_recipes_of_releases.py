@@ -18,9 +18,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.cluster.chart import CHART, NAMESPACE, RELEASE, Raw, helm
+from support.cluster.chart import CHART, NAMESPACE, RELEASE, Raw, Release, helm
 from support.cluster.cluster import Cluster, running_control_plane
-from support.cluster.helmrelease import Release
 from support.cluster.sparkcrds import install_spark_crds
 from support.declared.fulldeclarations import an_index, complete_file
 from support.documentation.examples import BIN, REPOSITORY

@@ -106,7 +106,7 @@ def collect_all(folder: Folder) -> set[str]:
     collect_garbage(folder, garbage, a_run())
     assert keys(folder.store) == folder.log.read().live_files
     assert keys(folder.store, TEMPORARY_PREFIX) == set()
-    if not folder.store.uri.startswith("s3://"):
+    if not folder.store.uri.startswith("s3"):
         root = Path(folder.store.uri.removeprefix("file://"))
         assert files_on_disk(root) == set(folder.log.read().live_files)
         assert list((root / "data/.staging").iterdir()) == []

@@ -18,10 +18,9 @@ import pytest
 import yaml
 from kubernetes.client import ApiClient, Configuration, CoordinationV1Api, CoreV1Api
 from kubernetes.config import load_kube_config
-from support.cluster.chart import NAMESPACE, Raw
+from support.cluster.chart import NAMESPACE, Raw, Release, Right, allowed
 from support.cluster.cluster import Cluster as AnyCluster
 from support.cluster.cluster import ControlPlane
-from support.cluster.helmrelease import Release, Right, allowed
 from support.cluster.sparkcrds import install_spark_crds
 from support.declared.declarations import document, model, spoilt
 from support.operator.clusters import a_config_map, a_transformer, until
@@ -99,7 +98,6 @@ class AuditedControlPlane(ControlPlane):
         ]
 
     def asked_by(self, namespace: str, service_account: str) -> set[Asked]:
-        """What an account has asked for so far."""
         user = f"system:serviceaccount:{namespace}:{service_account}"
         return {_asked(event) for event in self.events_of(user)}
 

@@ -27,7 +27,6 @@ FREE = {
 
 
 def objects(schema: Any, name: str = "") -> Iterator[tuple[str, Raw]]:
-    """Every schema of an object, with the name of the field that it is of."""
     if isinstance(schema, list):
         for each in schema:
             yield from objects(each, name)

@@ -9,7 +9,7 @@ from support.servers.opensearchserver import running_opensearch
 from support.skipping.onequalsoff import IndexHome
 from support.skipping.proofcases import ProofCase
 from support.skipping.proofgenerated import Generated, generate
-from support.skipping.proofhomes import (
+from support.skipping.proofmetadata import (
     ExportedHome,
     FolderHome,
     ImportedHome,

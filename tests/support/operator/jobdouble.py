@@ -101,7 +101,6 @@ def failed(
     reason: str = "SourceNotReadable",
     retryable: bool = True,
 ) -> Report:
-    """A run that failed."""
     return report(RunPhase.FAILED, message=message, reason=reason, retryable=retryable)
 
 
@@ -256,8 +255,6 @@ APACHE_WORDS: Mapping[ApplicationState, str] = {
 
 @dataclass(frozen=True)
 class Place:
-    """One application."""
-
     resource: ApiResource
     submitter: Submitter
     namespace: str
@@ -301,7 +298,6 @@ class Place:
 
 
 def place_of(form: ApplicationForm, stored: Raw) -> Place:
-    """Where a stored application is."""
     metadata = stored["metadata"]
     owner = metadata["ownerReferences"][0]
     return Place(

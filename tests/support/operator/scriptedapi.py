@@ -135,12 +135,10 @@ def a_status(code: int, reason: str, message: str = "", **details: Any) -> Raw:
 
 
 def failing(code: int, reason: str, message: str = "", **details: Any) -> Answer:
-    """A failure."""
     return Answer(code, a_status(code, reason, message, **details))
 
 
 def a_page(items: Iterable[Raw], version: str = "1", following: str = "") -> Answer:
-    """A page of a list."""
     return Answer(
         body={
             "kind": "List",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from snaploom.output.entries import (
 )
 from snaploom.output.folder import CrashPoint, Folder, Run, prepare_folder
 from snaploom.output.layout import new_run_id
+from snaploom.output.leases import FREE, LeaseState, LeaseUnavailable, Swap
 from snaploom.output.publication import (
     AlreadyPublished,
     Published,
@@ -27,6 +29,28 @@ from snaploom.output.publication import (
 )
 from snaploom.output.replacement import Replaced, Rewrite, replace_version
 from snaploom.output.state import FolderState, tombstone_of
+
+
+@dataclass
+class MemoryLease:
+    """See `snaploom.output.leases.Lease`; nothing of it belongs to one party."""
+
+    seen: LeaseState = FREE
+    is_down: bool = False
+    changes: int = 0
+
+    def read(self) -> LeaseState:
+        if self.is_down:
+            raise LeaseUnavailable("the lease is unavailable: no answer")
+        return self.seen
+
+    def swap(self, swap: Swap) -> LeaseState | None:
+        if self.read() != swap.expected:
+            return None
+        self.changes += 1
+        self.seen = LeaseState(swap.holder, swap.seconds, str(self.changes))
+        return self.seen
+
 
 START = EpochNanos(1_577_836_800_000_000_000)
 """2020-01-01T00:00:00Z"""
