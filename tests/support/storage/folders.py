@@ -14,6 +14,7 @@ from snaploom.output.entries import (
     FolderIdentity,
     FolderSettings,
     ModelNode,
+    Revoke,
     SnapshotRecord,
     Tombstone,
 )
@@ -29,6 +30,13 @@ from snaploom.output.publication import (
 )
 from snaploom.output.replacement import Replaced, Rewrite, replace_version
 from snaploom.output.state import FolderState, tombstone_of
+
+BEFORE_THE_COMMIT = [
+    CrashPoint.BEFORE_STAGING,
+    CrashPoint.AFTER_STAGING,
+    CrashPoint.DURING_PROMOTION,
+    CrashPoint.AFTER_PROMOTION,
+]
 
 
 @dataclass
@@ -146,13 +154,13 @@ def replaced(folder: Folder, number: int = 0, run: Run | None = None, files: int
 
 
 def bury(folder: Folder, *numbers: int) -> None:
-    """End the snapshots of some days, by one entry, as of a clock that is years behind."""
+    """End the snapshots of some days, or of day 0, as of a clock that is years behind."""
 
     def tombstone(state: FolderState) -> Tombstone:
         seq = state.next_seq
         ended = (
             tombstone_of(state.live[day(n)], seq=seq, rule="maxSnapshotAge", deleted_at=START)
-            for n in numbers
+            for n in numbers or (0,)
         )
         return Tombstone(
             seq=seq,
@@ -172,3 +180,16 @@ def keys(store: ObjectStore, prefix: str = "data/") -> set[str]:
 def files_on_disk(root: Path) -> set[str]:
     """Files that a reader without the manifest would find."""
     return {str(p.relative_to(root)) for p in root.glob("data/[!.]*/*")}
+
+
+def revoke(folder: Folder, run: Run) -> None:
+    """Revoke a run, as a collector does that takes it for dead."""
+    folder.log.commit(
+        lambda state: Revoke(
+            seq=state.next_seq,
+            run_id=a_run().run_id,
+            written_at=START,
+            tool_version="0.0.0",
+            run_ids=(run.run_id,),
+        )
+    )
