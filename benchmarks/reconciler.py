@@ -36,9 +36,7 @@ from operatorbench import (
     running_bench,
 )
 from support.operator.faultyproxy import Call, Fault, running_proxy
-from support.operator.jobdouble import JobDouble
-from support.operator.jobdouble import published
-from support.operator.jobdouble import Hold, Reported, State, hangs_in
+from support.operator.jobdouble import Hold, JobDouble, Reported, State, hangs_in, published
 from support.operator.scriptedapi import write_plain_kubeconfig
 
 from snaploom_operator.cluster.client import open_cluster
