@@ -59,7 +59,7 @@ def test_a_test_that_starts_programs_is_the_last_of_the_product() -> None:
 def test_what_serves_all_runs_every_test_but_those_that_run_apart() -> None:
     found = chosen("tests/conftest.py")
     assert {_TEST_OF_CRON, _TEST_OF_TYPES} <= found.keys()
-    assert TESTS / "cluster/test_chaos_pods.py" not in found
+    assert TESTS / "cluster/test_chaos_storage.py" not in found
     assert not [path for path in found if TESTS / "others" in path.parents]
 
 
