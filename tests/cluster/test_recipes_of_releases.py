@@ -191,8 +191,8 @@ RUN_ELSEWHERE = {
 HOW_TO_RUN_BY = {
     "argo-cd.md": "tests/cluster/test_argo_cd.py applies these files beside Argo CD's own "
     "controllers; test_gitops_folder.py beside it looks at the folder of Flux, which is not here",
-    "install.md": "tests/cluster/charts/test_installation.py and test_rendered_manifests.py; what an "
-    "older Helm needs is run here",
+    "install.md": "tests/cluster/charts/test_installation.py, test_rendered_manifests.py; what "
+    "an older Helm needs is run here",
     "lineage.md": "by none: an upgrade as that of upgrade.md, with values of its own",
     "pages-in-a-cluster.md": "tests/controller/pages asks the server of pages with tokens; there "
     "is no node here to forward a port of",
