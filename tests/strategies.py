@@ -241,7 +241,6 @@ def time_offsets() -> st.SearchStrategy[TimeOffset]:
 
 
 def data_types(depth: int = 2) -> st.SearchStrategy[DataType]:
-    """Data types, nested to a depth."""
     return model_data(DataType, depth).map(parse_with(DataType))
 
 

@@ -64,7 +64,6 @@ class Judge:
         return result
 
     def close(self) -> None:
-        """Close its connections."""
         self._client.close()
 
 
@@ -85,7 +84,6 @@ def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def operator_image(tmp_path_factory: pytest.TempPathFactory) -> ImageFiles:
-    """The operator's image."""
     return unpacked(image_archive("operator"), tmp_path_factory.mktemp("operator"))
 
 
@@ -97,7 +95,6 @@ def spark_image(tmp_path_factory: pytest.TempPathFactory) -> ImageFiles:
 
 @pytest.fixture(params=["operator", "spark"])
 def image(request: pytest.FixtureRequest) -> ImageFiles:
-    """Each of them."""
     found: ImageFiles = request.getfixturevalue(f"{request.param}_image")
     return found
 

@@ -9,8 +9,16 @@ from dataclasses import dataclass
 
 import pytest
 import yaml
-from support.cluster.argocd import State, running_argo_cd, states
-from support.cluster.argocdapplications import health, healths, is_at, is_synced, is_well
+from support.cluster.argocd import (
+    State,
+    health,
+    healths,
+    is_at,
+    is_synced,
+    is_well,
+    running_argo_cd,
+    states,
+)
 from support.cluster.chart import NAMESPACE
 from support.cluster.cluster import running_control_plane
 from support.cluster.gitopsplatform import (

@@ -15,7 +15,7 @@ from support.cluster.clusterkubectl import KubectlFailed
 from support.cluster.clusternode import NODE
 from support.cluster.wholeflights import in_bucket, secret_of, upload
 from support.declared.shop import FIRST_DAY, SECOND_DAY
-from support.servers.lossyproxy import Loss, lossy
+from support.servers.guardedproxy import Loss, lossy
 from support.servers.s3servers import BUCKET, S3Server, running_versitygw
 from support.storage.disks import small_disk
 
@@ -144,7 +144,6 @@ NO_IMAGE = "registry.invalid/nobody/nothing:1"
 
 
 def spark(**changes: object) -> dict[str, object]:
-    """The settings of Spark, with some changed."""
     return RUN["spark"] | changes
 
 

@@ -1,6 +1,5 @@
 """The test environment itself: a control plane starts, breaks and ends as commanded."""
 
-import json
 import os
 import re
 import shutil
@@ -14,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from support.cluster.cluster import (
+    BUILD,
     KUBECONFIG_VARIABLE,
     Cluster,
     ControlPlane,
@@ -21,11 +21,8 @@ from support.cluster.cluster import (
     running_control_plane,
 )
 from support.cluster.clusterkubectl import KubectlFailed
-from support.cluster.kubebox import BUILD
 from support.documentation.examples import REPOSITORY
 from support.hostile.supply import run, stand_in
-
-from snaploom.models.kinds import KINDS
 
 TESTS = Path(__file__).parents[1]
 DEADLINE = 60.0
@@ -42,40 +39,10 @@ def until(condition):
         time.sleep(0.05)
 
 
-def test_cluster_serves_every_kind_of_ours(kubectl):
-    served = kubectl("api-resources", "--api-group=snaploom.io", "--output=name").split()
-    assert sorted(served) == sorted(f"{kind.plural}.snaploom.io" for kind in KINDS)
-
-
-def test_namespace_of_a_test_is_new_and_empty(kubectl, namespace):
-    assert kubectl.list("outputdatasets", namespace) == []
-    assert kubectl.get("namespace", namespace)["status"]["phase"] == "Active"
-
-
 def test_kubectl_that_fails_raises_its_message(kubectl, namespace):
     with pytest.raises(KubectlFailed, match='configmaps "absent" not found') as failure:
         kubectl.get("configmap", "absent", namespace)
     assert failure.value.code == 1
-
-
-def test_service_account_is_known_and_may_nothing(control_plane, kubectl, namespace):
-    kubectl("create", "serviceaccount", "visitor", "--namespace", namespace)
-    visitor = Cluster(control_plane.folder, control_plane.kubeconfig_of(namespace, "visitor"))
-    review = json.loads(visitor.kubectl("auth", "whoami", "--output=json"))
-    assert review["status"]["userInfo"]["username"] == f"system:serviceaccount:{namespace}:visitor"
-    with pytest.raises(KubectlFailed, match="Forbidden"):
-        visitor.kubectl.list("datasources", namespace)
-
-
-def test_an_owned_object_is_deleted_with_its_owner(kubectl, namespace):
-    kubectl.apply(a_config_map("owner"), namespace=namespace)
-    uid = kubectl.get("configmap", "owner", namespace)["metadata"]["uid"]
-    owned = a_config_map("owned")
-    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}
-    owned["metadata"]["ownerReferences"] = [reference]
-    kubectl.apply(owned, namespace=namespace)
-    kubectl("delete", "configmap", "owner", "--namespace", namespace)
-    kubectl("wait", "--for=delete", "configmap/owned", "--namespace", namespace, "--timeout=60s")
 
 
 def test_given_cluster_is_used_and_nothing_started(control_plane, tmp_path, monkeypatch):

@@ -18,9 +18,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.cluster.chart import CHART, NAMESPACE, RELEASE, Raw, helm
+from support.cluster.chart import CHART, NAMESPACE, RELEASE, Raw, Release, helm
 from support.cluster.cluster import Cluster, running_control_plane
-from support.cluster.helmrelease import Release
 from support.cluster.sparkcrds import install_spark_crds
 from support.declared.fulldeclarations import an_index, complete_file
 from support.documentation.examples import BIN, REPOSITORY
@@ -186,15 +185,15 @@ RUN_ELSEWHERE = {
     "uninstall.md": "test_operations_pages.py runs the others: pausing, and letting a resource go",
     "multi-tenancy.md": "test_operations_pages.py runs them on resources with every section",
     "may-i-run-this.md": "by none: settings of a session of one's own, which tests/hostile has",
-    "supply-chain.md": "test_supply_audit.py calls .ci/audit.py, which `make audit` calls, with "
+    "supply-chain.md": "test_supply_bills.py calls .ci/audit.py, which `make audit` calls, with "
     "advisories and bills of its own; the command of `make` is run by no test",
 }
 """Pages with blocks that this file does not run, and which tests do."""
 HOW_TO_RUN_BY = {
     "argo-cd.md": "tests/cluster/test_argo_cd.py applies these files beside Argo CD's own "
     "controllers; test_gitops_folder.py beside it looks at the folder of Flux, which is not here",
-    "install.md": "tests/cluster/charts/test_installation.py and test_plain_manifests.py; what an "
-    "older Helm needs is run here",
+    "install.md": "tests/cluster/charts/test_installation.py, test_rendered_manifests.py; what "
+    "an older Helm needs is run here",
     "lineage.md": "by none: an upgrade as that of upgrade.md, with values of its own",
     "look-at-a-page.md": "tests/controller/pages asks the server of pages with tokens; there "
     "is no node here to forward a port of",

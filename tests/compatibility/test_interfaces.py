@@ -36,7 +36,6 @@ def planted(*change):
 
 
 def named(options, name):
-    """The number of an option."""
     return next(i for i, each in enumerate(options) if name in each["names"])
 
 

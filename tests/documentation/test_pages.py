@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -56,11 +55,6 @@ def test_no_page_names_a_machine_or_a_registry(page: Path) -> None:
     assert FORBIDDEN.findall(page.read_text("utf-8")) == []
 
 
-def test_reference_does_not_cite_the_design() -> None:
-    for page in (DOCS / "reference").rglob("*.md"):
-        assert FOR_DEVELOPERS.findall(page.read_text("utf-8")) == [], page
-
-
 @pages(of="yaml")
 def test_yaml_is_valid(page: Path, tmp_path: Path) -> None:
     whole, parts = [], []
@@ -80,21 +74,6 @@ def test_every_page_is_in_the_table_of_contents() -> None:
         (DOCS / link.partition("#")[0]).resolve() for page in contents for link in links_of(page)
     }
     assert set(DOCS.rglob("*.md")) - {DOCS / "index.md"} <= linked
-
-
-def test_navigation_of_the_site_groups_how_tos_as_the_index_does() -> None:
-    _, _, index = (DOCS / "index.md").read_text("utf-8").partition("\n## How to\n")
-    of_index = [
-        (group.partition("\n")[0], re.findall(r"\]\((how-to/[\w-]+\.md)\)", group))
-        for group in index.partition("\n## ")[0].split("\n### ")[1:]
-    ]
-    navigation = tomllib.loads((REPOSITORY / "zensical.toml").read_text("utf-8"))["project"]["nav"]
-    (of_site,) = (part["How to"] for part in navigation if "How to" in part)
-    assert of_index == [pair for group in of_site for pair in group.items()]
-
-
-def test_readme_fits_on_two_screens() -> None:
-    assert len((REPOSITORY / "README.md").read_text("utf-8").splitlines()) < 80
 
 
 def refuse_errors(text: str, file: Path, *, checks: bool = True) -> None:

@@ -12,7 +12,6 @@ WORDS = script("lint/words")
 
 
 def reported(folder: Path, name: str, text: str) -> list[str]:
-    """What is reported of one file."""
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text, "utf-8")
     return [str(fault) for fault in WORDS.faults(folder, [name])]

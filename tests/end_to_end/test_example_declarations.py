@@ -20,7 +20,6 @@ ARROW = re.compile(r"^ +(?P<parent>\w+) -- (?P<key>.+) --> (?P<child>\w+)(\[.*\]
 
 
 def tree_of(folder: Path) -> JoinTree:
-    """The join tree of the one OutputDataset in a folder."""
     loaded = load([folder])
     assert not loaded.findings
     [output] = [item for item in loaded.resources if isinstance(item, OutputDataset)]

@@ -15,8 +15,7 @@ from support.declared.shop import FIRST_DAY, NOW, SECOND_DAY
 from support.servers.s3servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, environment_of
 from support.weaving.blockedspark import without_spark
 from support.weaving.remoteloom import live, remote_shop
-from support.weaving.remoteuse import used
-from support.weaving.runstages import STORE_PAIRS, versions_after
+from support.weaving.remoteuse import STORE_PAIRS, used, versions_after
 
 from snaploom.models.allowances import ALLOW_VARIABLE
 from snaploom.spark.hadoopstore import HadoopObjectStore

@@ -11,9 +11,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 from support.declared.declarations import Raw, document
-from support.hostile.sqlfields import DATABASE, OTHERS, SPARK_FIELDS, SQL_FIELDS
-from support.operator.controllerobjects import stored
-from support.operator.reviews import a_review, store_of
+from support.hostile.tpchqueries import DATABASE, OTHERS, SPARK_FIELDS, SQL_FIELDS
+from support.operator.reviews import a_review, store_of, stored
 
 from snaploom.models.common import EpochNanos
 from snaploom.policy.verdicts import JudgedText, Verdict

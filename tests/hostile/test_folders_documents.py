@@ -12,8 +12,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 from rich.table import Table
 from support.hostile.foldermutations import ESCAPES, Outside, foreign_names, foreign_type, sealed
-from support.hostile.folderoperations import command
-from support.hostile.goodfolder import SCHEMA, parquet
+from support.hostile.folderoperations import SCHEMA, command, parquet
 from support.hostile.thriftedit import edited, long_paths
 from support.storage.folders import a_folder, a_run, bury, day, published
 from support.storage.tablefolders import published_in_table, table_folder

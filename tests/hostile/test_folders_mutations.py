@@ -23,8 +23,15 @@ from support.hostile.foldermutations import (
     foreign_type,
     mutations,
 )
-from support.hostile.folderoperations import CHANGING, LOOKING, Place, enter
-from support.hostile.goodfolder import LONG_AGO, declarations, good_folder
+from support.hostile.folderoperations import (
+    CHANGING,
+    LONG_AGO,
+    LOOKING,
+    Place,
+    declarations,
+    enter,
+    good_folder,
+)
 from support.runner.proofscope import IS_WHOLE
 from support.storage.folders import a_run
 

@@ -14,7 +14,7 @@ from support.hostile.foldermutations import (
     sealed,
     with_schema,
 )
-from support.hostile.goodfolder import good_folder, parquet
+from support.hostile.folderoperations import good_folder, parquet
 
 from snaploom import reader
 from snaploom.errors import ManifestCorrupt, NotAPlainFile, SourceSchemaInvalid

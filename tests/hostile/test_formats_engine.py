@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.declared.sources import NOW, files, reader, rows_at
 from support.hostile.foldermutations import Outside, foreign_type
-from support.hostile.goodfolder import parquet
+from support.hostile.folderoperations import parquet
 from support.hostile.listener import Listener, listening
 
 from snaploom.cli.index.describe import counted

@@ -13,8 +13,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.hostile.javastreams import OWN_PARENT, STREAMS
-from support.hostile.thriftedit import INT32, INT64, Value, edited, long_paths, text, whole
+from support.hostile.thriftedit import (
+    INT32,
+    INT64,
+    OWN_PARENT,
+    STREAMS,
+    Value,
+    edited,
+    long_paths,
+    text,
+    whole,
+)
 from support.skipping.indexstores import definition
 
 from snaploom.errors import IndexUnreadable

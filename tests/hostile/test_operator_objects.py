@@ -15,9 +15,9 @@ import pytest
 from prometheus_client import generate_latest
 from support.declared.declarations import document, files, model
 from support.operator.clusters import an_object
-from support.operator.controllerobjects import driver_pod, report
 from support.operator.fakecluster import Change, ChangeType, FakeCluster
 from support.operator.operatorharness import NAMESPACE, FakeHarness, deliver, is_ready
+from support.operator.reviews import driver_pod, report
 
 from snaploom.models.common import now
 from snaploom.models.run import Submitter

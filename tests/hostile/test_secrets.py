@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from support.cluster.clusterjobs import SPARK_SUBMIT
 from support.declared.declarations import Raw, document
 from support.documentation.commands import PROGRAM, start
 from support.hostile.canaries import canary, places_of_canaries, watching_arguments
@@ -33,7 +32,7 @@ from support.servers.mariadbserver import MariaDb
 from support.servers.ports import free_port
 from support.servers.postgresserver import Postgres
 from support.servers.s3servers import ACCESS_KEY, BUCKET, S3Server
-from support.weaving.loom import START
+from support.weaving.loom import SPARK_SUBMIT, START
 
 from snaploom.models.allowances import ALLOW_VARIABLE
 from snaploom.models.datasource import Credentials

@@ -84,8 +84,6 @@ _WORD = re.compile(r"\s+")
 
 @dataclass(frozen=True)
 class Text:
-    """One text."""
-
     text: str
     is_query: bool
 

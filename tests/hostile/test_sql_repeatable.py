@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
 from support.declared.declarations import parsed
-from support.hostile.sqlfields import COLUMN, DATABASE, OTHERS, SQL_FIELDS
+from support.hostile.tpchqueries import COLUMN, DATABASE, OTHERS, SQL_FIELDS
 
 from snaploom.errors import SourceSchemaInvalid
 from snaploom.models.findings import Finding

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot.parser import Parser
 from support.declared.declarations import parsed
-from support.hostile.sqlfields import COLUMN, DATABASE, OTHERS, SPARK_FIELDS, SQL_FIELDS
+from support.hostile.tpchqueries import COLUMN, DATABASE, OTHERS, SPARK_FIELDS, SQL_FIELDS
 
 from snaploom.models.findings import Finding
 from snaploom.policy import sql, sqlconditions

@@ -12,10 +12,9 @@ import psutil
 import pyarrow as pa
 import pytest
 from support.cluster.cluster import Cluster
-from support.cluster.clusterjobs import RUN, SPARK_SUBMIT, UID, ClusterJob
 from support.declared.declarations import document, simple
 from support.documentation.commands import DEADLINE, wait_until
-from support.weaving.loom import Loom, ids
+from support.weaving.loom import RUN, SPARK_SUBMIT, UID, ClusterJob, Loom, ids
 
 from snaploom.models.kinds import KIND_BY_NAME
 from snaploom.models.report import Report, RunPhase, SnapshotReason, SnapshotReport

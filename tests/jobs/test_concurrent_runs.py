@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 from support.cluster.cluster import Cluster
-from support.cluster.clusterjobs import RUN, UID, ClusterJob
-from support.storage.folders import a_run
-from support.storage.memorylease import MemoryLease
-from support.weaving.loom import Loom, ids
+from support.storage.folders import MemoryLease, a_run
+from support.weaving.loom import RUN, UID, ClusterJob, Loom, ids
 
 from snaploom.models.report import RunPhase
 from snaploom.output.folder import CrashPoint

@@ -6,13 +6,12 @@ from typing import Any
 
 import duckdb
 import pytest
-from support.cluster.clusterjobs import ClusterJob
 from support.declared.declarations import document
 from support.declared.sources import by_field
 from support.documentation.commands import end, snaploom_command
 from support.servers.databases import driver_jars, in_postgres
 from support.servers.postgresserver import PASSWORD, USER, Postgres
-from support.weaving.loom import Loom, ids
+from support.weaving.loom import ClusterJob, Loom, ids
 
 from snaploom.models.report import Report, RunPhase
 from snaploom.plan.bundles import secret_keys

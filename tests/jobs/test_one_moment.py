@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.declared.declarations import Raw, document
 from support.weaving.loom import NOW, Loom, Woven, day, ids
-from support.weaving.runstages import PAIRS, Stages, versions_after
+from support.weaving.remoteuse import PAIRS, Stages, versions_after
 
 import snaploom
 from snaploom.errors import SourceChanged

@@ -80,8 +80,6 @@ class ConfigMapApi:
 
 @contextmanager
 def serving(config_maps: ConfigMapApi) -> Iterator[str]:
-    """Serve them; the URL."""
-
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self._serve()

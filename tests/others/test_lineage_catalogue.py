@@ -98,8 +98,6 @@ PARTS = ("server", "http2kafka", "consumer")
 
 @dataclass(frozen=True)
 class Catalogue:
-    """A running catalogue."""
-
     url: str
     """Of its API."""
     events: str

@@ -1,11 +1,19 @@
-"""Real processes that are killed, and real processes that race."""
+"""Real processes that are killed, and real processes that race, on a disk and in a bucket.
+
+`make prove` makes hundreds of rounds of kills at any moment; else there are a few.
+"""
 
 from __future__ import annotations
 
+import random
+import secrets
 import signal
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from support.runner.proofscope import IS_WHOLE
+from support.servers.s3servers import BUCKET, S3Server, environment_of
 from support.storage.folders import (
     DAY,
     a_folder,
@@ -18,6 +26,8 @@ from support.storage.folders import (
     replaced,
 )
 from support.storage.processes import (
+    DEADLINE,
+    SPAWN,
     answers_of_racing,
     collect_once,
     exit_code,
@@ -27,6 +37,8 @@ from support.storage.processes import (
     remove_once,
     replace_many,
     replace_once,
+    work_a_day,
+    work_and_be_killed,
 )
 from support.storage.tablefolders import is_whole, published_in_table, table_folder
 
@@ -36,6 +48,18 @@ from snaploom.models.common import EpochNanos
 from snaploom.output.folder import CrashPoint, Folder, open_folder
 from snaploom.output.gc import Verdict, collect_garbage, find_garbage
 from snaploom.output.publication import AlreadyPublished, Published
+
+ROUNDS = 300 if IS_WHOLE else 6
+"""Kills at any moment."""
+
+RACERS = 20 if IS_WHOLE else 4
+"""Processes that publish the same snapshots at the same moment."""
+
+MOST_WRITES = 20
+"""Writes of a day's work: the fewest that one makes when it finds the folder begun."""
+
+LONGEST_WRITE = 0.01
+"""Seconds that a write to a server on this machine takes at most."""
 
 PUBLISHING = [
     CrashPoint.AFTER_MARKER,
@@ -49,17 +73,43 @@ REPLACING = [point for point in PUBLISHING if point is not CrashPoint.AFTER_MARK
 COLLECTING = [CrashPoint.AFTER_REVOCATION, CrashPoint.DURING_DELETION]
 OF_TABLES = [CrashPoint.AFTER_TABLE_COMMIT]
 REMOVING = [CrashPoint.REMOVAL_BEGUN, *COLLECTING]
+IN_A_BUCKET = [*PUBLISHING[2:]]
+"""Crash points where a bucket differs from a disk, on which all are tried."""
 
 
-def open_again(root: Path) -> Folder:
-    return a_folder(open_store(str(root), create=True))
+@pytest.fixture
+def bucket(versitygw: S3Server) -> Iterator[str]:
+    """URI of a folder of its own."""
+    with environment_of(versitygw):
+        yield f"s3://{BUCKET}/{secrets.token_hex(8)}/"
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest) -> str:
+    """A folder on a disk or in a bucket, as the test's parameter names it."""
+    return str(request.getfixturevalue(request.param))
+
+
+def on_each(disk: Sequence[object], in_a_bucket: Sequence[object]) -> pytest.MarkDecorator:
+    cases = [("tmp_path", each) for each in disk] + [("bucket", each) for each in in_a_bucket]
+    return pytest.mark.parametrize(("place", "point"), cases, indirect=["place"])
+
+
+def open_again(place: str | Path) -> Folder:
+    return a_folder(open_store(str(place), create=True))
 
 
 def collect_all(folder: Folder) -> set[str]:
-    """Collect as of tomorrow; what was found."""
+    """Collect as of tomorrow, which leaves what is live and nothing else; what was found."""
     garbage = find_garbage(folder.store, folder.log.read(), EpochNanos(now() + DAY), DAY // 2)
     assert all(item.verdict is Verdict.REMOVE for item in garbage)
     collect_garbage(folder, garbage, a_run())
+    assert keys(folder.store) == folder.log.read().live_files
+    assert keys(folder.store, TEMPORARY_PREFIX) == set()
+    if not folder.store.uri.startswith("s3"):
+        root = Path(folder.store.uri.removeprefix("file://"))
+        assert files_on_disk(root) == set(folder.log.read().live_files)
+        assert list((root / "data/.staging").iterdir()) == []
     return {item.key for item in garbage}
 
 
@@ -76,51 +126,43 @@ def test_run_that_is_killed_after_its_commit_to_a_table_has_published(tmp_path: 
     assert is_whole(store)
 
 
-@pytest.mark.parametrize("point", PUBLISHING)
-def test_run_after_a_killed_one_publishes_exactly_once(tmp_path: Path, point: CrashPoint) -> None:
-    assert exit_code(publish_once, tmp_path, point) == -signal.SIGKILL
-    folder = open_again(tmp_path)
+@on_each(PUBLISHING, IN_A_BUCKET)
+def test_run_after_a_killed_one_publishes_exactly_once(place: str, point: CrashPoint) -> None:
+    assert exit_code(publish_once, place, point) == -signal.SIGKILL
+    folder = open_again(place)
     outcome = published(folder)
     was_committed = point is CrashPoint.AFTER_COMMIT
     assert isinstance(outcome, AlreadyPublished if was_committed else Published)
     state = folder.log.read()
     assert set(state.live) == {day(0)}
+    assert len(state.live_files) == 2
     leftovers = keys(folder.store) - state.live_files
     assert collect_all(folder) == leftovers
-    assert files_on_disk(tmp_path) == set(state.live_files)
-    assert len(state.live_files) == 2
-    assert list((tmp_path / "data/.staging").iterdir()) == []
 
 
-@pytest.mark.parametrize("point", REPLACING)
-def test_killed_replacement_leaves_one_whole_version_live(
-    tmp_path: Path, point: CrashPoint
-) -> None:
-    first = published(open_again(tmp_path)).record
-    assert exit_code(replace_once, tmp_path, point) == -signal.SIGKILL
-    folder = open_again(tmp_path)
+@on_each(REPLACING, [CrashPoint.AFTER_PROMOTION, CrashPoint.AFTER_COMMIT])
+def test_killed_replacement_leaves_one_whole_version_live(place: str, point: CrashPoint) -> None:
+    first = published(open_again(place)).record
+    assert exit_code(replace_once, place, point) == -signal.SIGKILL
+    folder = open_again(place)
     state = folder.log.read()
-    was_committed = point is CrashPoint.AFTER_COMMIT
-    assert (state.live[day(0)] == first) != was_committed
-    assert state.live_files <= files_on_disk(tmp_path)
+    assert (state.live[day(0)] == first) != (point is CrashPoint.AFTER_COMMIT)
+    assert state.live_files <= keys(folder.store)
     again = replaced(folder)
     leftovers = keys(folder.store) - {file.path for file in again.record.files}
     assert {file.path for file in first.files} <= leftovers
     assert collect_all(folder) == leftovers
-    assert files_on_disk(tmp_path) == {file.path for file in again.record.files}
-    assert list((tmp_path / "data/.staging").iterdir()) == []
 
 
-@pytest.mark.parametrize("point", COLLECTING)
-def test_collection_after_a_killed_one_finishes(tmp_path: Path, point: CrashPoint) -> None:
-    published(open_again(tmp_path), 1)
-    assert exit_code(publish_once, tmp_path, CrashPoint.AFTER_PROMOTION) == -signal.SIGKILL
-    assert exit_code(collect_once, tmp_path, point) == -signal.SIGKILL
-    assert exit_code(collect_once, tmp_path, None) == 0
-    folder = open_again(tmp_path)
-    state = folder.log.read()
-    assert keys(folder.store) == state.live_files
-    assert len(state.live_files) == 2
+@on_each(COLLECTING, COLLECTING)
+def test_collection_after_a_killed_one_finishes(place: str, point: CrashPoint) -> None:
+    published(open_again(place), 1)
+    assert exit_code(publish_once, place, CrashPoint.AFTER_PROMOTION) == -signal.SIGKILL
+    assert exit_code(collect_once, place, point) == -signal.SIGKILL
+    assert exit_code(collect_once, place, None) == 0
+    folder = open_again(place)
+    collect_all(folder)
+    assert len(folder.log.read().live_files) == 2
 
 
 @pytest.mark.parametrize("point", REMOVING)
@@ -132,10 +174,13 @@ def test_removal_after_a_killed_one_finishes(tmp_path: Path, point: CrashPoint) 
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_processes_that_publish_the_same_snapshots_publish_each_once(tmp_path: Path) -> None:
+@on_each([4], [RACERS])
+def test_processes_that_publish_the_same_snapshots_publish_each_once(
+    place: str, point: int
+) -> None:
     numbers = list(range(5))
-    results = answers_of_racing(publish_many, tmp_path, numbers, processes=4)
-    folder = open_again(tmp_path)
+    results = answers_of_racing(publish_many, place, numbers, processes=point)
+    folder = open_again(place)
     state = folder.log.read()
     winners = {number: state.live[day(number)].run_id for number in numbers}
     assert state.seq == 1 + len(numbers)
@@ -146,15 +191,36 @@ def test_processes_that_publish_the_same_snapshots_publish_each_once(tmp_path: P
     assert keys(folder.store, TEMPORARY_PREFIX) == set()
 
 
-def test_processes_that_replace_the_same_versions_replace_each_once(tmp_path: Path) -> None:
-    numbers = list(range(4))
+@on_each([3], [RACERS])
+def test_processes_that_replace_the_same_versions_replace_each_once(place: str, point: int) -> None:
+    numbers = list(range(4 if point == 3 else 2))
     for number in numbers:
-        published(open_again(tmp_path), number)
-    results = answers_of_racing(replace_many, tmp_path, numbers, processes=3)
-    folder = open_again(tmp_path)
+        published(open_again(place), number)
+    results = answers_of_racing(replace_many, place, numbers, processes=point)
+    folder = open_again(place)
     state = folder.log.read()
     won = {number: run_id for number, run_id, has_won in results if has_won}
     assert sorted(number for number, _, has_won in results if has_won) == numbers
     assert {number: state.live[day(number)].run_id for number in numbers} == won
     assert keys(folder.store) == state.live_files | set(state.tombstoned_files)
     assert len(state.tombstones) == len(numbers)
+
+
+@pytest.mark.timeout(120 + 30 * ROUNDS)
+def test_kills_at_any_moment_lose_nothing_and_publish_nothing_twice(bucket: str) -> None:
+    chance = random.Random(ROUNDS)
+    for number in range(ROUNDS):
+        before = open_again(bucket).log.read().live
+        moment = (chance.randint(1, MOST_WRITES), chance.uniform(0, LONGEST_WRITE))
+        victim = SPAWN.Process(target=work_and_be_killed, args=(bucket, number, *moment))
+        victim.start()
+        victim.join(DEADLINE)
+        assert victim.exitcode == -signal.SIGKILL
+        after_kill = open_again(bucket)
+        assert after_kill.log.read().live_files <= keys(after_kill.store)
+        work_a_day(after_kill.store, number)
+        folder = open_again(bucket)
+        live = folder.log.read().live
+        assert set(live) == {day(each) for each in range(number + 1)}
+        assert {time: live[time] for time in before} == before
+        collect_all(folder)

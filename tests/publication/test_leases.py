@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.cluster.cluster import Cluster
-from support.storage.folders import a_folder, a_run, day, now, published
-from support.storage.memorylease import MemoryLease
+from support.storage.folders import MemoryLease, a_folder, a_run, day, now, published
 from support.storage.processes import DEADLINE, SPAWN, publish_under_a_lease, wait_until_stopped
 from support.weaving.loom import Loom
 

@@ -16,15 +16,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from support.storage.faultystore import DyingStore, Fault, FaultyStore, Killed, times
 from support.storage.folders import (
+    BEFORE_THE_COMMIT,
     DAY,
-    START,
     a_folder,
     a_run,
+    bury,
     day,
     keys,
     now,
     published,
     replaced,
+    revoke,
 )
 
 from snaploom.errors import FolderNotWritable, RunRevoked, SnapshotChanged
@@ -32,24 +34,16 @@ from snaploom.files.objectstore import ObjectStore
 from snaploom.files.stores import open_store
 from snaploom.models.common import EpochNanos, parse_instant
 from snaploom.output import documents as numberedlog
-from snaploom.output.entries import FileRecord, Revoke, Tombstone
+from snaploom.output.entries import FileRecord
 from snaploom.output.folder import CrashPoint, Run, open_folder
 from snaploom.output.gc import collect_garbage, find_garbage
 from snaploom.output.manifest import CommitOutcomeUnknown
 from snaploom.output.publication import AlreadyPublished
-from snaploom.output.state import FolderState, tombstone_of
 
 FOREIGN = "data/day=1/notes.txt"
 
 numbers = st.integers(0, 2)
-points = st.sampled_from(
-    [
-        CrashPoint.BEFORE_STAGING,
-        CrashPoint.AFTER_STAGING,
-        CrashPoint.DURING_PROMOTION,
-        CrashPoint.AFTER_PROMOTION,
-    ]
-)
+points = st.sampled_from(BEFORE_THE_COMMIT)
 PROMOTING = (CrashPoint.DURING_PROMOTION, CrashPoint.AFTER_PROMOTION)
 
 
@@ -200,7 +194,7 @@ class Protocol(RuleBasedStateMachine):
                     self.collect_long_after()
                     is_revoked |= point is not CrashPoint.BEFORE_STAGING
                 else:
-                    self.revoke(run)
+                    revoke(open_folder(self.store), run)
                     is_revoked = True
 
         run = a_run(pause)
@@ -257,7 +251,7 @@ class Protocol(RuleBasedStateMachine):
                     self.collect_long_after()
                     is_revoked |= point is not CrashPoint.BEFORE_STAGING
                 else:
-                    self.revoke(run)
+                    revoke(open_folder(self.store), run)
                     is_revoked = True
 
         run = a_run(pause)
@@ -274,20 +268,9 @@ class Protocol(RuleBasedStateMachine):
     def prune(self, number: int) -> None:
         if number not in self.expected:
             return
-
-        def bury(state: FolderState) -> Tombstone:
-            record = state.live[day(number)]
-            self.kept |= {file.path for file in record.files}
-            ended = tombstone_of(record, seq=state.next_seq, rule="maxOld", deleted_at=START)
-            return Tombstone(
-                seq=state.next_seq,
-                run_id=a_run().run_id,
-                written_at=START,
-                tool_version="0.0.0",
-                snapshots=(ended,),
-            )
-
-        open_folder(self.store).log.commit(bury)
+        folder = open_folder(self.store)
+        self.kept |= {file.path for file in folder.log.read().live[day(number)].files}
+        bury(folder, number)
         del self.expected[number]
 
     @rule(writes_left=st.integers(1, 6), is_done=st.booleans(), is_late=st.booleans())
@@ -313,17 +296,6 @@ class Protocol(RuleBasedStateMachine):
         later = EpochNanos(now() + after)
         garbage = find_garbage(store, folder.log.read(), later, DAY // 2)
         collect_garbage(folder, garbage, a_run())
-
-    def revoke(self, run: Run) -> None:
-        open_folder(self.store).log.commit(
-            lambda state: Revoke(
-                seq=state.next_seq,
-                run_id=a_run().run_id,
-                written_at=START,
-                tool_version="0.0.0",
-                run_ids=(run.run_id,),
-            )
-        )
 
     def _live(self) -> dict[int, tuple[str, tuple[str, ...]]]:
         return [*committed_versions(self.store)][-1]

@@ -8,16 +8,18 @@ from pathlib import Path
 import pytest
 from support.storage.faultystore import Fault, FaultyStore, times
 from support.storage.folders import (
+    BEFORE_THE_COMMIT,
     MODEL,
-    START,
     a_folder,
     a_run,
     a_target,
     agrees,
+    bury,
     day,
     files_on_disk,
     keys,
     published,
+    revoke,
     writes,
 )
 
@@ -32,8 +34,8 @@ from snaploom.errors import (
 from snaploom.files.objectstore import ObjectStore
 from snaploom.files.stores import open_store
 from snaploom.output import layout
-from snaploom.output.entries import Revoke, SnapshotRecord, Tombstone
-from snaploom.output.folder import CrashPoint, Folder, Run, open_folder
+from snaploom.output.entries import SnapshotRecord
+from snaploom.output.folder import CrashPoint, Folder, open_folder
 from snaploom.output.manifest import CommitOutcomeUnknown
 from snaploom.output.publication import (
     AlreadyPublished,
@@ -43,31 +45,12 @@ from snaploom.output.publication import (
     describe,
     publish,
 )
-from snaploom.output.state import FolderState, tombstone_of
-
-BEFORE_THE_COMMIT = [
-    CrashPoint.BEFORE_STAGING,
-    CrashPoint.AFTER_STAGING,
-    CrashPoint.DURING_PROMOTION,
-    CrashPoint.AFTER_PROMOTION,
-]
+from snaploom.output.state import FolderState
 
 
 @pytest.fixture
 def folder(store: ObjectStore) -> Folder:
     return a_folder(store)
-
-
-def revoke(folder: Folder, run: Run) -> None:
-    folder.log.commit(
-        lambda state: Revoke(
-            seq=state.next_seq,
-            run_id=a_run().run_id,
-            written_at=START,
-            tool_version="0.0.0",
-            run_ids=(run.run_id,),
-        )
-    )
 
 
 def assert_clean(folder: Folder) -> None:
@@ -371,18 +354,8 @@ def test_record_that_lost_its_number_is_not_taken_for_the_winners(folder: Folder
 
 def test_snapshot_that_was_deleted_can_be_published_again_under_new_names(folder: Folder) -> None:
     first = published(folder).record
-
-    def bury(state: FolderState) -> Tombstone:
-        ended = tombstone_of(first, seq=state.next_seq, rule="maxSnapshotAge", deleted_at=START)
-        return Tombstone(
-            seq=state.next_seq,
-            run_id=a_run().run_id,
-            written_at=START,
-            tool_version="0.0.0",
-            snapshots=(ended,),
-        )
-
-    assert folder.log.commit(bury).tombstoned_times == {day(0)}
+    bury(folder, 0)
+    assert folder.log.read().tombstoned_times == {day(0)}
     again = published(folder).record
     assert not {f.path for f in again.files} & {f.path for f in first.files}
     assert folder.log.read().tombstoned_times == set()

@@ -100,7 +100,6 @@ def rich_folder(store: ObjectStore) -> None:
 
 
 def many_entries(store: ObjectStore) -> None:
-    """So many that there are checkpoints."""
     log = a_folder(store).log
     for _ in range(2 * CHECKPOINT_EVERY):
         log.commit(

@@ -5,14 +5,17 @@ from __future__ import annotations
 import pytest
 from support.storage.faultystore import Fault, FaultyStore, times
 from support.storage.folders import (
+    BEFORE_THE_COMMIT,
     START,
     a_folder,
     a_run,
+    bury,
     day,
     keys,
     now,
     published,
     replaced,
+    revoke,
     rewrites,
 )
 
@@ -25,21 +28,14 @@ from snaploom.errors import (
 )
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.common import EpochNanos
-from snaploom.output.entries import Replace, Revoke, Tombstone, parse_entry
-from snaploom.output.folder import CrashPoint, Folder, Run, open_folder
+from snaploom.output.entries import Replace, parse_entry
+from snaploom.output.folder import CrashPoint, Folder, open_folder
 from snaploom.output.gc import GarbageKind, Verdict, collect_garbage, find_garbage
 from snaploom.output.layout import LATEST, MERGED_DATA_MODEL, manifest_key
 from snaploom.output.manifest import CommitOutcomeUnknown
 from snaploom.output.replacement import REPLACED, Rewrite, replace_version
-from snaploom.output.state import FolderState, tombstone_of
 
 HOUR = 3600 * 1_000_000_000
-BEFORE_THE_COMMIT = [
-    CrashPoint.BEFORE_STAGING,
-    CrashPoint.AFTER_STAGING,
-    CrashPoint.DURING_PROMOTION,
-    CrashPoint.AFTER_PROMOTION,
-]
 
 
 @pytest.fixture
@@ -47,33 +43,6 @@ def folder(store: ObjectStore) -> Folder:
     made = a_folder(store)
     published(made)
     return made
-
-
-def bury(folder: Folder) -> None:
-    def tombstone(state: FolderState) -> Tombstone:
-        live = state.live[day(0)]
-        ended = tombstone_of(live, seq=state.next_seq, rule="maxSnapshotAge", deleted_at=START)
-        return Tombstone(
-            seq=state.next_seq,
-            run_id=a_run().run_id,
-            written_at=START,
-            tool_version="0.0.0",
-            snapshots=(ended,),
-        )
-
-    folder.log.commit(tombstone)
-
-
-def revoke(folder: Folder, run: Run) -> None:
-    folder.log.commit(
-        lambda state: Revoke(
-            seq=state.next_seq,
-            run_id=a_run().run_id,
-            written_at=START,
-            tool_version="0.0.0",
-            run_ids=(run.run_id,),
-        )
-    )
 
 
 def referenced(store: ObjectStore) -> set[str]:

@@ -11,10 +11,19 @@ from pathlib import Path
 
 import pytest
 from generation.permissions import GrantedRule, rules_of_accounts, rules_of_people
-from support.cluster.chart import MATRIX, NAMESPACE, RELEASE, Raw, Rendered, Values
+from support.cluster.chart import (
+    MATRIX,
+    NAMESPACE,
+    RELEASE,
+    Raw,
+    Release,
+    Rendered,
+    Right,
+    Values,
+    allowed,
+)
 from support.cluster.cluster import Cluster
 from support.cluster.clusterkubectl import Kubectl
-from support.cluster.helmrelease import Release, Right, allowed
 
 from snaploom.models.kinds import KINDS
 from snaploom_operator.settings import OperatorSettings

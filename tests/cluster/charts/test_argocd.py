@@ -64,13 +64,11 @@ RUNNABLE = ("OutputDataset", "SkippingIndex")
 
 
 def actions(kind: str) -> Raw:
-    """What is declared of the actions of a kind."""
     found: Raw = yaml.safe_load(SETTINGS[f"resource.customizations.actions.snaploom.io_{kind}"])
     return found
 
 
 def perform(kind: str, action: str, resource: Raw) -> Any:
-    """The resource after an action."""
     (script,) = (
         each["action.lua"] for each in actions(kind)["definitions"] if each["name"] == action
     )

@@ -8,10 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.cluster.chart import CHART, NAMESPACE, RELEASE, HelmFailed, Raw
+from support.cluster.chart import (
+    CHART,
+    NAMESPACE,
+    RELEASE,
+    HelmFailed,
+    Raw,
+    Release,
+    earliest_chart,
+)
 from support.cluster.cluster import Cluster
 from support.cluster.clusterkubectl import KubectlFailed
-from support.cluster.helmrelease import Release, earliest_chart
 
 from snaploom.models.kinds import KINDS
 from snaploom.models.schemas import crd_name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,6 @@ FREE = {
 
 
 def objects(schema: Any, name: str = "") -> Iterator[tuple[str, Raw]]:
-    """Every schema of an object, with the name of the field that it is of."""
     if isinstance(schema, list):
         for each in schema:
             yield from objects(each, name)
@@ -97,15 +95,6 @@ def test_every_object_of_the_schema_names_its_fields() -> None:
     for name, schema in objects(SCHEMA):
         allowed = schema["additionalProperties"]
         assert allowed is False or isinstance(allowed, dict) or name in FREE, name
-
-
-@pytest.mark.parametrize("path", PATHS, ids=".".join)
-def test_every_value_is_described_above_it(path: tuple[str, ...]) -> None:
-    lines = (CHART / "values.yaml").read_text("utf-8").splitlines()
-    for name in at(path):
-        start = "  " * len(path) + f"{name}:"
-        above = [before for before, line in pairwise(lines) if line.startswith(start)]
-        assert any(line.startswith("  " * len(path) + "# ") for line in above), name
 
 
 @pytest.mark.parametrize("path", PATHS, ids=".".join)

@@ -13,8 +13,8 @@ from cryptography import x509
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
-from support.operator.controllerobjects import Raw
 from support.operator.fakecluster import FakeCluster
+from support.operator.reviews import Raw
 from support.servers.certificates import Authority
 
 from snaploom_operator.cluster.certificates import (

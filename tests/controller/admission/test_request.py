@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.declared.declarations import Raw, files, model, output, spoilt
-from support.operator.controllerobjects import stored
 from support.operator.reviews import (
     VerdictsInProcess,
     a_request,
@@ -21,6 +20,7 @@ from support.operator.reviews import (
     answered,
     response,
     store_of,
+    stored,
 )
 from support.runner.proofscope import within_work
 

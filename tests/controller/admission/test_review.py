@@ -16,9 +16,8 @@ from support.declared.declarations import (
     simple,
     spoilt,
 )
-from support.operator.controllerobjects import key as ref_key
-from support.operator.controllerobjects import stored
-from support.operator.reviews import DENY, a_request, answered, codes, response, store_of
+from support.operator.reviews import DENY, a_request, answered, codes, response, store_of, stored
+from support.operator.reviews import key as ref_key
 
 from snaploom.policy.verdicts import judge
 from snaploom_operator.admission.request import Answer

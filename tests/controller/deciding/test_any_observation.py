@@ -202,12 +202,10 @@ def _common(draw: st.DrawFn, base: Any, status: type[ApiModel]) -> Any:
 
 
 def outputs() -> st.SearchStrategy[ObservedOutput]:
-    """Any observation of an output."""
     return _common(an_output(), OutputDatasetStatus)
 
 
 def indexes() -> st.SearchStrategy[ObservedIndex]:
-    """Any observation of an index."""
     common = _common(an_index(), SkippingIndexStatus)
     return st.builds(_refreshing, common, models(Refresh), st.booleans())
 

@@ -32,7 +32,6 @@ from snaploom_operator.objects import ANNOTATION_PAUSED, ANNOTATION_RUN
 
 EVERY_HOUR = {"cron": "0 * * * *"}
 TICK = "2026-01-10T12:00:00Z"
-ANSWERED = Trigger(declarations=DECLARATIONS)
 
 
 def after(last: LastRun | None, **run: object) -> ObservedOutput:

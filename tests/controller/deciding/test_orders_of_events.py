@@ -198,7 +198,6 @@ class Simulator:
 
     @property
     def in_flight(self) -> list[Application]:
-        """Applications that have not ended."""
         return [each for each in self.applications.values() if not each.state.is_terminal]
 
     def pass_time(self, seconds: float) -> None:
@@ -220,7 +219,6 @@ class Simulator:
             self.applications[each.name] = replace(each, state=state)
 
     def report(self, run: str, phase: str, **report: object) -> None:
-        """Write the report of a run."""
         manifest = {"uri": "/out/wide/", "sequence": len(self.created)}
         times = {"startedAt": format_instant(self.now), "finishedAt": format_instant(self.now)}
         self.reports[run] = a_report(phase, run, manifest=manifest, **times, **report)

@@ -50,7 +50,6 @@ FACTS = {
 def status(
     last: LastRun | None = None, current: CurrentRun | None = None, **changes: Any
 ) -> SkippingIndexStatus:
-    """Of an index that is built."""
     built = SkippingIndexStatus(
         state=IndexState.ACTIVE,
         files=IndexedFiles(indexed=7, stale=0, missing=0),

@@ -107,7 +107,6 @@ class MemoryStage(FakeHarness):
 
 
 async def run_in_memory(story: Story, *plans: Plan) -> tuple[Ending, MemoryStage]:
-    """Run a story; how it ended, and the stage."""
     stage = MemoryStage(story, plans)
     await stage.begin()
     await story.steps(stage)

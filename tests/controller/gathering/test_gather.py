@@ -13,8 +13,15 @@ from support.declared.declarations import (
     spoilt,
 )
 from support.declared.declarations import key as column
-from support.operator.controllerobjects import config_map, driver_pod, key, newer, report, stored
-from support.operator.reviews import VerdictsAtOnce
+from support.operator.reviews import (
+    VerdictsAtOnce,
+    config_map,
+    driver_pod,
+    key,
+    newer,
+    report,
+    stored,
+)
 
 from snaploom.models.allowances import Allowances
 from snaploom.models.common import EpochNanos, parse_instant

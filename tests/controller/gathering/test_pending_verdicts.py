@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from support.declared.declarations import Raw, complex_, files, simple
-from support.operator.controllerobjects import key, newer, stored
-from support.operator.reviews import VerdictsInProcess
+from support.operator.reviews import VerdictsInProcess, key, newer, stored
 
 from snaploom.models.common import EpochNanos
 from snaploom.models.findings import Finding, errors_of

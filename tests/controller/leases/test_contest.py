@@ -23,8 +23,7 @@ from kubernetes.client import ApiClient, ApiException, V1Lease
 from support.operator.clusters import a_config_map, at_once
 from support.operator.fakecluster import FakeCluster
 from support.runner.quick import examples
-from support.storage.folders import a_folder, a_run, now
-from support.storage.memorylease import MemoryLease
+from support.storage.folders import MemoryLease, a_folder, a_run, now
 
 from snaploom.files.stores import open_store
 from snaploom.output.folder import open_folder

@@ -10,8 +10,8 @@ from aiohttp import ClientSession
 from prometheus_client import CollectorRegistry
 from support.cluster.cluster import Cluster
 from support.declared.declarations import output
-from support.operator.controllerobjects import NAMESPACE, stored
 from support.operator.fakecluster import FakeCluster
+from support.operator.reviews import NAMESPACE, stored
 
 from snaploom_operator.cluster.client import open_cluster
 from snaploom_operator.errors import ApiUnavailable, NotAuthenticated

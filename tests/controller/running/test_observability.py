@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from support.declared.declarations import document, model, output
-from support.operator.controllerobjects import stored
 from support.operator.jobdouble import JobDouble, completes, fails, in_turn
 from support.operator.operatorharness import FakeHarness, is_ready
+from support.operator.reviews import stored
 
 from snaploom_operator.logs import set_up_logs
 from snaploom_operator.objects import Ref, about

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from support.declared.declarations import document, files, model, output, simple, spoilt
-from support.operator.controllerobjects import (
+from support.operator.reviews import (
     NAMESPACE,
     config_map,
     current_run,

@@ -118,7 +118,6 @@ def older(number: int) -> Change:
 
 
 def with_foreign_file(rows: list[StoredRow]) -> list[StoredRow]:
-    """A row about a file that is not there."""
     return [*rows, StoredRow("/elsewhere/x.parquet", 1, (0.0, 0.0), ("x",))]
 
 

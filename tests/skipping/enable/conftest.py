@@ -36,7 +36,6 @@ def skipping(spark: SparkSession, location: str) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def rows(skipping: SparkSession, indexed: str) -> DataFrame:
-    """The indexed rows."""
     return skipping.read.parquet(indexed)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from support.skipping.indexeddata import FILES, build_index, counted, last, on_and_off, write_files
-from support.skipping.skippingrule import plan_text
+from support.skipping.indexinterfaces import plan_text
 
 from snaploom import skipping as public
 from snaploom.errors import SkippingNotAvailable

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from support.servers.opensearchserver import running_opensearch
-from support.skipping.fakeopensearch import FakeOpenSearch, serving
 from support.skipping.onequalsoff import IndexHome
 from support.skipping.proofcases import ProofCase
 from support.skipping.proofgenerated import Generated, generate
-from support.skipping.proofhomes import (
+from support.skipping.proofmetadata import (
     ExportedHome,
     FolderHome,
     ImportedHome,
@@ -24,12 +23,6 @@ from support.skipping.xskipperfiles import JavaBlooms
 def case(spark: SparkSession, tmp_path: Path) -> ProofCase:
     """A folder for files, and one for indexes."""
     return ProofCase(spark, tmp_path)
-
-
-@pytest.fixture(scope="session")
-def fake_port() -> Iterator[int]:
-    with serving(FakeOpenSearch()) as port:
-        yield port
 
 
 @pytest.fixture(scope="session")

@@ -46,19 +46,16 @@ def in_folder(case: ProofCase) -> ProofCase:
 
 @pytest.fixture
 def cluster() -> FakeOpenSearch:
-    """A cluster of this test only."""
     return FakeOpenSearch()
 
 
 def in_cluster_at(case: ProofCase, port: int) -> ProofCase:
-    """The same, in a cluster."""
     there = replace(case, elsewhere=f"opensearch://127.0.0.1:{port}")
     return there.write(*({"a": [number]} for number in range(FILES))).min_max("a")
 
 
 @pytest.fixture
 def in_cluster(case: ProofCase, cluster: FakeOpenSearch) -> Iterator[ProofCase]:
-    """The same, in a cluster."""
     with serving(cluster) as port:
         yield in_cluster_at(case, port)
 

@@ -24,7 +24,7 @@ from support.runner.proofscope import IS_WHOLE, sampled, show_progress
 from support.skipping.onequalsoff import IndexOf, IndexSet, judge, needed_files, skipping_by
 from support.skipping.proofcases import ProofCase
 from support.skipping.proofconditions import Condition
-from support.skipping.proofhomes import FolderHome
+from support.skipping.proofmetadata import FolderHome
 from support.skipping.prooftables import ProofTable
 
 from snaploom.policy.sqlfunctions import FUNCTIONS as KNOWN
@@ -75,7 +75,6 @@ class Family:
 
 
 def numbered_files(folder: Path) -> ProofTable:
-    """A table of `i`, one number a file."""
     folder.mkdir(parents=True)
     for number in range(FILES):
         pq.write_table(pa.table({"i": pa.array([number], pa.int32())}), folder / f"f{number}")
@@ -119,7 +118,6 @@ def _with(text: str, at: re.Match[str], replacement: str) -> str:
 def _rest(
     example: str, varied: re.Match[str], literals: Sequence[re.Match[str]]
 ) -> Iterator[tuple[str, re.Match[str]]]:
-    """The example with the varied literal replaced, with each other literal in it."""
     base = _with(example, varied, _choice(varied[0]))
     shift = len(base) - len(example)
     for literal in literals:
@@ -210,7 +208,6 @@ HARMLESS = {
 
 @contextmanager
 def under(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """A session with some settings, in a `with` block."""
     with ExitStack() as stack:
         for name, value in settings.items():
             stack.enter_context(setting(spark, name, value))

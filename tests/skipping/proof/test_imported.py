@@ -16,8 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 from support.skipping.onequalsoff import IndexOf
 from support.skipping.proofcases import ProofCase
-from support.skipping.prooffacts import FileFacts, facts_of
-from support.skipping.proofmetadata import FAULTS, VERSIONS, Fault, Kept, MetadataWriter
+from support.skipping.proofmetadata import (
+    FAULTS,
+    VERSIONS,
+    Fault,
+    FileFacts,
+    Kept,
+    MetadataWriter,
+    facts_of,
+)
 from support.skipping.prooftables import ProofTable
 from support.skipping.xskipperfiles import JavaBlooms
 

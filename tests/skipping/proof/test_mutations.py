@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from support.skipping.onequalsoff import IndexOf, IndexSet, Verdict, judge, needed_files
 from support.skipping.proofcases import ProofCase
 from support.skipping.proofconditions import Condition, conditions
-from support.skipping.proofhomes import FolderHome
+from support.skipping.proofmetadata import FolderHome
 from support.skipping.prooftables import POOLS, ProofTable, make_table
 
 from snaploom.skipping.core import filetable

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from support.skipping.onequalsoff import IndexOf, IndexSet, on_and_off, read_files, skipping_by
 from support.skipping.proofconditions import conditions
-from support.skipping.proofhomes import FolderHome
+from support.skipping.proofmetadata import FolderHome
 from support.skipping.prooftables import ProofTable, make_table
 
 from snaploom.skipping.spark.interfaces.enable import setting

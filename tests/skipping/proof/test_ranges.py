@@ -52,7 +52,6 @@ def values_of(data_type: str, ansi: str) -> list[Value]:
 
 
 def internal(value: Value | None, data_type: str) -> object:
-    """A value as Catalyst has it."""
     if value is None:
         return None
     if data_type == "float":
@@ -65,7 +64,6 @@ def internal(value: Value | None, data_type: str) -> object:
 
 
 def about_column(predicate: Predicate) -> Predicate:
-    """The part of a predicate that is about columns."""
     match predicate:
         case And(parts):
             return And(tuple(map(about_column, parts)))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.skipping.skippingrule import SETTINGS, KeepNamed, SetConf, Truthful, write_parts
+from support.skipping.indexinterfaces import SETTINGS, KeepNamed, SetConf, Truthful, write_parts
 
 from snaploom.skipping.spark.optimizer import rule
 

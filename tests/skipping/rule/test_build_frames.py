@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
-from support.skipping.skippingrule import Request, SetConf, write_parts
+from support.skipping.indexinterfaces import Request, SetConf, write_parts
 
 from snaploom.skipping.spark.relations.janino import JavaRule
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from pyspark.sql import SparkSession
-from support.skipping.skippingrule import KeepNamed, SetConf, plan_text
+from support.skipping.indexinterfaces import KeepNamed, SetConf, plan_text
 
 from snaploom.skipping.spark.optimizer import rule
 

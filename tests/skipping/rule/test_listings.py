@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.skipping.skippingrule import SETTINGS, KeepNamed, write_parts
+from support.skipping.indexinterfaces import SETTINGS, KeepNamed, write_parts
 
 from snaploom.skipping.spark.optimizer import rule
 from snaploom.skipping.spark.optimizer.requests import FORGOTTEN, Request

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.skipping.skippingrule import KeepNamed, SetConf, Truthful, plan_text, write_parts
+from support.skipping.indexinterfaces import KeepNamed, SetConf, Truthful, plan_text, write_parts
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from support.skipping.skippingrule import SETTINGS, KeepNamed, SetConf, Truthful, write_parts
+from support.skipping.indexinterfaces import SETTINGS, KeepNamed, SetConf, Truthful, write_parts
 
 from snaploom.skipping.spark.optimizer import rule
 

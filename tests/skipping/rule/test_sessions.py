@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
-from support.skipping.skippingrule import SETTINGS, KeepNamed, SetConf
+from support.skipping.indexinterfaces import SETTINGS, KeepNamed, SetConf
 
 from snaploom.skipping.spark.optimizer import rule
 

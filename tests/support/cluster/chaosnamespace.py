@@ -11,8 +11,7 @@ from typing import Any
 
 import duckdb
 from support.cluster.clusterkubectl import Kubectl, KubectlFailed
-from support.cluster.clustertrouble import NotAsExpected, answers
-from support.cluster.wholecluster import OwnCluster
+from support.cluster.wholecluster import NotAsExpected, OwnCluster, answers
 from support.declared.declarations import Raw
 from support.declared.shop import (
     CUSTOMERS,
@@ -67,11 +66,9 @@ class ChaosNamespace:
         return self.own.whole.cluster.kubectl
 
     def kubectl(self, *arguments: str) -> str:
-        """Kubectl in this namespace."""
         return self.cluster_wide("--namespace", self.namespace, *arguments)
 
     def apply(self, *objects: Raw) -> None:
-        """Apply objects as they are."""
         self.cluster_wide.apply(*objects, namespace=self.namespace)
 
     def prepare(self) -> None:
@@ -103,7 +100,6 @@ class ChaosNamespace:
         ]
 
     def output(self, **run: Any) -> Raw:
-        """The output."""
         declared = wide(PLACE, "customers")
         return declared | {"spec": declared["spec"] | {"run": RUN | run}}
 
@@ -113,7 +109,6 @@ class ChaosNamespace:
         self.ask_for_run()
 
     def ask_for_run(self) -> None:
-        """Ask for a run, as a person does."""
         token = f"snaploom.io/run={time.time_ns()}"
         self.kubectl("annotate", OUTPUT, token, "--overwrite")
 
@@ -135,7 +130,6 @@ class ChaosNamespace:
         return next((each for each in listed if each["type"] == type_), {})
 
     def applications(self) -> list[Raw]:
-        """The runs' applications."""
         return self.cluster_wide.list("sparkapplications", self.namespace)
 
     def pods(self, role: str) -> list[Raw]:
@@ -145,7 +139,6 @@ class ChaosNamespace:
         return [each for each in found if each["status"].get("phase") == "Running"]
 
     def events(self, reason: str) -> list[str]:
-        """Notes of the events of a reason."""
         listed = self.cluster_wide.list("events.events.k8s.io", self.namespace)
         return [each["note"] for each in listed if each["reason"] == reason]
 

@@ -5,16 +5,127 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
 import yaml
+from support.cluster.cluster import Cluster
 from support.servers.gotools import go_tool
 
 from snaploom_operator.settings import OperatorSettings
+
+REPOSITORY = Path(__file__).parents[3]
+CHART = REPOSITORY / "charts" / "snaploom"
+RELEASE = "snaploom"
+NAMESPACE = "snaploom-system"
+KUBERNETES = "1.34.4"
+
+Raw = dict[str, Any]
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Release:
+    cluster: Cluster
+    name: str = RELEASE
+    namespace: str = NAMESPACE
+
+    def upgrade(self, values: Values, chart: Path = CHART, *options: str) -> None:
+        """Install it, or upgrade it; values of before are forgotten."""
+        self._helm("upgrade", "--install", "--create-namespace", "--reset-values", *options,
+                   self.name, chart, values=values)  # fmt: skip
+
+    def uninstall(self, *, wait: bool = True) -> None:
+        """Uninstall it; wait until its objects are deleted, unless the caller does."""
+        self._helm("uninstall", self.name, *(["--wait"] if wait else []))
+
+    def manifest(self) -> Rendered:
+        """What Helm reports as installed, tests included."""
+        texts = [self._helm("get", part, self.name) for part in ("manifest", "hooks")]
+        documents = yaml.load_all("\n---\n".join(texts), Loader=yaml.CSafeLoader)
+        return Rendered([each for each in documents if each])
+
+    def stored(self, kind: str, name: str) -> Raw:
+        """An object as it is in the cluster."""
+        namespace = ["--namespace", self.namespace]
+        found: Raw = json.loads(
+            self.cluster.kubectl("get", kind, name, *namespace, "--output", "json")
+        )
+        return found
+
+    def _helm(self, *arguments: str | Path, values: Values | None = None) -> str:
+        home = str(self.cluster.folder)
+        return helm(
+            *arguments, "--namespace", self.namespace, values=values,
+            KUBECONFIG=str(self.cluster.kubeconfig), HOME=home, HELM_CACHE_HOME=home,
+            HELM_CONFIG_HOME=home, HELM_DATA_HOME=home,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Right:
+    """Something that an account may do, or may not."""
+
+    verb: str
+    resource: str
+    """`plural`, `plural.group` or `plural.group/subresource`."""
+    namespace: str = ""
+    """Empty for what has none, and for all namespaces."""
+    name: str = ""
+
+    def review(self, user: str) -> Raw:
+        """The question to the API server."""
+        whole, _, subresource = self.resource.partition("/")
+        plural, _, group = whole.partition(".")
+        attributes = {
+            "verb": self.verb, "group": group, "resource": plural, "subresource": subresource,
+            "namespace": self.namespace, "name": self.name,
+        }  # fmt: skip
+        return {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": user, "resourceAttributes": attributes},
+        }
+
+
+def allowed(cluster: Cluster, account: tuple[str, str], rights: Iterable[Right]) -> set[Right]:
+    """Those of some rights that a ServiceAccount has.
+
+    Args:
+        cluster: where.
+        account: its namespace and name.
+        rights: the rights in question.
+    """
+    asked = list(rights)
+    user = "system:serviceaccount:" + ":".join(account)
+    reviews = {"apiVersion": "v1", "kind": "List", "items": [each.review(user) for each in asked]}
+    printed = cluster.kubectl(
+        "create", "--filename", "-", "--output", "jsonpath={.status.allowed}{'\\n'}",
+        stdin=json.dumps(reviews),
+    ).split()  # fmt: skip
+    return {right for right, answer in zip(asked, printed, strict=True) if answer == "true"}
+
+
+def earliest_chart(folder: Path) -> Path:
+    """The chart as it was first committed to this repository.
+
+    A copy of today's where there is no history: of a source archive, for instance.
+    """
+    commits = subprocess.run(
+        ["git", "log", "--format=%H", "--reverse", "--", "charts/snaploom/Chart.yaml"],
+        cwd=REPOSITORY, capture_output=True, text=True, check=False,
+    ).stdout.split()  # fmt: skip
+    if not commits:
+        return CHART
+    archive = subprocess.run(
+        ["git", "archive", commits[0], "charts/snaploom"],
+        cwd=REPOSITORY, capture_output=True, check=True,
+    ).stdout  # fmt: skip
+    subprocess.run(["tar", "-x"], cwd=folder, input=archive, check=True)
+    return folder / "charts" / "snaploom"
 
 
 def pairwise(choices: Mapping[str, Sequence[Hashable]]) -> list[dict[str, int]]:
@@ -153,16 +264,6 @@ MATRIX = [
 """Every pair of choices; without the CRDs, which take Helm a second."""
 
 
-REPOSITORY = Path(__file__).parents[3]
-CHART = REPOSITORY / "charts" / "snaploom"
-RELEASE = "snaploom"
-NAMESPACE = "snaploom-system"
-KUBERNETES = "1.34.4"
-
-Raw = dict[str, Any]
-Values = Mapping[str, Any]
-
-
 class HelmFailed(Exception):
     """Helm ended with a code other than 0; its output is the message."""
 
@@ -218,11 +319,9 @@ class Rendered:
         return cls([each for each in documents if each])
 
     def of_kind(self, *kinds: str) -> list[Raw]:
-        """Every object of some kinds."""
         return [each for each in self.objects if each["kind"] in kinds]
 
     def one(self, kind: str, name: str) -> Raw:
-        """The object of this kind and name."""
         (found,) = (each for each in self.of_kind(kind) if each["metadata"]["name"] == name)
         return found
 
@@ -244,7 +343,6 @@ class Rendered:
                 yield each["metadata"]["name"], each["spec"]
 
     def rules(self, component: str) -> list[Raw]:
-        """Every rule of the roles of a component."""
         return [
             rule
             for role in self.of_kind("Role", "ClusterRole")

@@ -93,5 +93,4 @@ def namespace(control_plane: Cluster) -> Iterator[str]:
 
 @pytest.fixture
 def kubectl(control_plane: Cluster) -> Kubectl:
-    """Kubectl on the cluster of all tests."""
     return control_plane.kubectl

@@ -61,7 +61,6 @@ class Kubectl:
         return result
 
     def list(self, kind: str, namespace: str | None = None) -> list[Raw]:
-        """The objects of a kind."""
         result: list[Raw] = json.loads(self("get", kind, *_in(namespace), "--output", "json"))[
             "items"
         ]

@@ -22,9 +22,15 @@ from hashlib import sha256
 from pathlib import Path
 
 import psutil
-from support.cluster.cluster import READY_SECONDS, ControlPlane, running_control_plane
+from support.cluster.cluster import (
+    PATIENCE,
+    READY_SECONDS,
+    ControlPlane,
+    Server,
+    built,
+    running_control_plane,
+)
 from support.cluster.clusterkubectl import KubectlFailed
-from support.cluster.kubebox import PATIENCE, Server, built
 from support.servers.ports import free_ports
 
 PAUSE = "snaploom.test/pause:1"
@@ -157,7 +163,6 @@ def import_archive(folder: Path, name: str, archive: Path) -> None:
 
 
 def _check_image(folder: Path, name: str) -> None:
-    """Check that an image is there."""
     listed = _ctr(folder / "containerd", "images", "list", "--quiet").split()
     assert name in listed, f"{listed}\n{(folder / 'containerd.log').read_text()}"
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pyspark
-from support.cluster.cluster import READY_SECONDS, Cluster
-from support.cluster.kubebox import Server, built
+from support.cluster.cluster import READY_SECONDS, Cluster, Server, built
 from support.servers.ports import free_port
 
 ACCOUNT = "spark-operator"

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from support.cluster.argocd import DEADLINE, ArgoCD
+from support.cluster.argocd import DEADLINE, Applications, ArgoCD, Objects
 from support.cluster.argocd import NAMESPACE as ARGO
-from support.cluster.argocdapplications import Applications, Objects
 from support.cluster.chart import NAMESPACE, REPOSITORY
 from support.cluster.cluster import ControlPlane
 from support.operator.jobdouble import JobDouble, Script, completes, indexed
@@ -51,7 +50,6 @@ class GitRepository:
 
     @property
     def url(self) -> str:
-        """Where others pull from."""
         return self.folder.as_uri()
 
     def copy(self, source: Path, place: str) -> None:
@@ -72,7 +70,6 @@ class GitRepository:
         path.write_text(before.replace(old, new), "utf-8")
 
     def commit(self, message: str) -> str:
-        """Commit everything as it is; the commit."""
         self._git("add", "--all")
         self._git("commit", "--quiet", "--message", message)
         return self.head

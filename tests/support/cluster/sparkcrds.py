@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 from jsonschema import Draft202012Validator
+from support.cluster.cluster import built
 from support.cluster.clusterkubectl import Kubectl
-from support.cluster.kubebox import built
 from support.declared.modelrules import strict
 
 from snaploom.models.run import Submitter

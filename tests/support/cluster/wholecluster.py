@@ -13,20 +13,47 @@ import json
 import os
 import tarfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from support.cluster.chart import CHART, NAMESPACE
-from support.cluster.cluster import HOST_VARIABLE, SERVICE, WHOLE_VARIABLE, Cluster, ControlPlane
+from support.cluster.chart import CHART, NAMESPACE, Release
+from support.cluster.cluster import (
+    HOST_VARIABLE,
+    SERVICE,
+    WHOLE_VARIABLE,
+    Cluster,
+    ControlPlane,
+    Server,
+)
+from support.cluster.clusterkubectl import KubectlFailed
 from support.cluster.clusternode import ADDRESS, NODE, import_archive, running_cluster
 from support.cluster.clustersparkoperator import ACCOUNT, running_spark_operator
-from support.cluster.helmrelease import Release
 from support.cluster.images import OPERATOR_IMAGE, SPARK_IMAGE, image_archive
-from support.cluster.kubebox import Server
 from support.documentation.packages import released, the_file
+
+
+class NotAsExpected(AssertionError):
+    """The cluster did not reach an expected state; with all that it shows of it."""
+
+
+def answers(kubectl: Callable[..., str], asked: Sequence[tuple[str, ...]]) -> str:
+    """What kubectl answers, as on a terminal; a refusal is an answer too.
+
+    Args:
+        kubectl: takes the arguments of a command.
+        asked: the commands.
+    """
+    return "\n".join(f"$ kubectl {' '.join(each)}\n{_answer(kubectl, each)}" for each in asked)
+
+
+def _answer(kubectl: Callable[..., str], asked: tuple[str, ...]) -> str:
+    try:
+        return kubectl(*asked)
+    except KubectlFailed as failure:
+        return str(failure)
 
 
 @dataclass(frozen=True)
@@ -54,8 +81,6 @@ CHART_PATTERN = "snaploom-[0-9]*.tgz"
 
 @dataclass(frozen=True)
 class Image:
-    """An image that no registry has."""
-
     reference: str
     """What pods call it; without a registry, as a kubelet completes it."""
     archive: Path
@@ -145,8 +170,6 @@ class Product:
 
 @dataclass(frozen=True)
 class WholeCluster:
-    """A cluster, and what differs from one to the other."""
-
     cluster: Cluster
     first: Product
     """What is installed."""

@@ -14,8 +14,7 @@ import yaml
 from obstore import put
 from obstore.store import S3Store
 from support.cluster.clusterkubectl import KubectlFailed
-from support.cluster.clustertrouble import NotAsExpected, answers
-from support.cluster.wholecluster import PATIENCE, WholeCluster
+from support.cluster.wholecluster import PATIENCE, NotAsExpected, WholeCluster, answers
 from support.documentation.examples import BIN, REPOSITORY, run_command
 from support.servers.s3servers import ACCESS_KEY, BUCKET, S3Server
 
@@ -108,7 +107,6 @@ class Flights:
     namespace: str = "flights"
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        """Kubectl in this namespace."""
         kubectl = self.whole.cluster.kubectl
         return kubectl("--namespace", self.namespace, *arguments, stdin=stdin)
 
@@ -126,11 +124,9 @@ class Flights:
         return self.whole.cluster.kubectl.get(kind, name, self.namespace)
 
     def list(self, kind: str) -> list[Raw]:
-        """The objects of a kind."""
         return self.whole.cluster.kubectl.list(kind, self.namespace)
 
     def apply(self, *objects: Raw) -> None:
-        """Apply objects as they are."""
         self.whole.cluster.kubectl.apply(*objects, namespace=self.namespace)
 
     def open_console(self) -> None:
@@ -187,7 +183,6 @@ class Flights:
         self.wait(resource, f"jsonpath={{.status.lastRun.id}}={run}")
 
     def patch(self, resource: str, **spec: Any) -> None:
-        """Change the spec of a resource."""
         patch = json.dumps({"spec": spec})
         self.kubectl("patch", resource, "--type=merge", "--patch", patch)
 

@@ -45,7 +45,6 @@ class KeptFolders:
 
     @property
     def output(self) -> Path:
-        """The output folder."""
         return self.root / "shop" / "wide"
 
     @property

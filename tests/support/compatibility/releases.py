@@ -18,8 +18,6 @@ ACCEPTED = "accepted.yaml"
 
 @dataclass(frozen=True)
 class KeptRelease:
-    """A release, and what is kept of it."""
-
     folder: Path
 
     @property

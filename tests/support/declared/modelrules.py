@@ -463,7 +463,6 @@ def changed(right: Raw, change: Mapping[str, object]) -> Raw:
 
 
 def all_models(base: type[ApiModel] = ApiModel) -> set[type[ApiModel]]:
-    """Every model of the API."""
     found = {
         model for model in base.__subclasses__() if model.__module__.startswith("snaploom.models")
     }

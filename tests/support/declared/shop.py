@@ -175,7 +175,6 @@ class Shop:
         return self
 
     def write(self) -> Path:
-        """Write the declarations."""
         self.folder.mkdir(parents=True, exist_ok=True)
         text = yaml.safe_dump_all(self.documents, sort_keys=False, allow_unicode=True)
         self.model.write_text(text, "utf-8")

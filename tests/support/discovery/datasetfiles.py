@@ -65,7 +65,6 @@ class DataSet:
     """Other files, by their paths."""
 
     def write(self, folder: Path) -> None:
-        """Write all files."""
         for table in self.tables:
             for number, rows in enumerate(table.days):
                 day = FIRST_DAY + timedelta(days=number * table.step)

@@ -19,12 +19,10 @@ CITIES = ("Berlin", "Hamburg", "Köln", "Leipzig", "Wien", "Zürich", "Bern", "G
 
 
 def table(number: int, row: Callable[[int], Row], start: int = 1) -> list[Row]:
-    """Rows by their number."""
     return [row(index) for index in range(start, start + number)]
 
 
 def growing(rows: Sequence[Row], days: int = DAYS) -> list[Sequence[Row]]:
-    """A register that grows: each day has the rows of the one before."""
     least = max(1, len(rows) * 3 // 4)
     return [rows[: least + (len(rows) - least) * (day + 1) // days] for day in range(days)]
 

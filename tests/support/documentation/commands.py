@@ -36,7 +36,6 @@ def start(
 def snaploom_command(
     *arguments: str, folder: Path, environment: Mapping[str, str] | None = None
 ) -> subprocess.Popen[str]:
-    """Start `snaploom`."""
     return start([*PROGRAM, *arguments], folder, environment)
 
 

@@ -36,7 +36,6 @@ PYTHONS = tuple(_interpreters())
 
 
 def build_packages(folder: Path, **environment: str) -> Path:
-    """What `make packages` makes, in a folder."""
     _run([REPOSITORY / ".ci" / "release", "packages", folder], REPOSITORY, environment)
     return folder
 
@@ -53,7 +52,6 @@ def release_packages(folder: Path) -> Path:
 
 
 def the_file(folder: Path, pattern: str) -> Path:
-    """The only file of a folder that matches."""
     found = sorted(folder.glob(pattern))
     assert len(found) == 1, f"{folder}: {pattern} matches {[path.name for path in found]}"
     return found[0]
@@ -68,11 +66,9 @@ class Installed:
 
     @property
     def programs(self) -> Path:
-        """Where its commands are."""
         return self.folder / "bin"
 
     def install(self, lock: str, *wheels: str) -> None:
-        """Install what a lock of the release has, and wheels of the release."""
         requirements = self.packages / f"requirements-{lock}.txt"
         tools = REPOSITORY / ".ci" / "locks" / "tools.txt"
         for each in (tools, requirements):  # PySpark is published as sources: the tools build it
@@ -89,7 +85,6 @@ class Installed:
 
 
 def empty_environment(folder: Path, packages: Path, python: str = sys.executable) -> Installed:
-    """An environment without any package."""
     _run([python, "-m", "venv", folder], REPOSITORY)
     return Installed(folder, packages)
 

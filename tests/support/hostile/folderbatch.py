@@ -17,8 +17,16 @@ from itertools import islice
 from pathlib import Path
 
 from support.hostile.foldermutations import Mutation, Outside, mutations
-from support.hostile.folderoperations import CHANGING, LOOKING, Broken, Operation, Place, enter
-from support.hostile.goodfolder import declarations, good_folder
+from support.hostile.folderoperations import (
+    CHANGING,
+    LOOKING,
+    Broken,
+    Operation,
+    Place,
+    declarations,
+    enter,
+    good_folder,
+)
 from support.runner.proofscope import IS_WHOLE
 
 MEMORY = 2**30

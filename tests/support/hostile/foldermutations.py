@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from support.hostile.goodfolder import SCHEMA
+from support.hostile.folderoperations import SCHEMA
 
 from snaploom.output.layout import content_hash
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from support.hostile.javastreams import STREAMS
+from support.hostile.thriftedit import STREAMS
 from support.skipping.faketarget import URI, FakeTarget
 from support.skipping.xskipperfiles import (
     array_of,
@@ -74,7 +74,6 @@ class Place:
 
     @property
     def metadata(self) -> Path:
-        """A metadata store of others."""
         return self.root / "metadata"
 
     @property
@@ -84,7 +83,6 @@ class Place:
 
     @property
     def state(self) -> Path:
-        """The newest state."""
         return max((self.index / "manifest").glob("*.json"))
 
     @property

@@ -14,8 +14,6 @@ PATIENCE = 30.0
 
 @dataclass
 class RawConnection:
-    """One open connection."""
-
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 

@@ -257,7 +257,6 @@ class FakeCluster:
         return [_copy(stored[key]) for key in sorted(stored)]
 
     def add_namespace(self, name: str) -> None:
-        """A further namespace."""
         self._create(kinds.NAMESPACES, "", _bare(kinds.NAMESPACES, name))
 
     def remove_kind(self, resource: ApiResource) -> None:

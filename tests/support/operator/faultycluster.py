@@ -22,8 +22,6 @@ WRITES = frozenset({"create", "replace", "patch", "delete"})
 
 @dataclass(frozen=True)
 class Call:
-    """One call of the port."""
-
     number: int
     """From 1, in the order of their beginnings."""
     verb: str
@@ -72,7 +70,6 @@ Plan = Callable[[Call], Fault | None]
 
 
 def nothing(call: Call) -> Fault | None:
-    """No fault at all."""
     return None
 
 

@@ -78,8 +78,6 @@ FAULTS_OF: dict[str, tuple[Fault, ...]] = {
 
 @dataclass(frozen=True)
 class Call:
-    """One call."""
-
     verb: str
     what: str
     """Plural, and the subresource."""
@@ -271,7 +269,6 @@ class FaultyProxy:
         return call
 
     def _cut(self, request: web.BaseRequest) -> ConnectionResetError:
-        """Cut the connection; to be raised."""
         if request.transport is not None:
             request.transport.abort()
         return ConnectionResetError("cut")

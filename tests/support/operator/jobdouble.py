@@ -1,15 +1,7 @@
 """Plays applications of every submitter, in place of their controllers, Spark and the job.
 
 It reads what the operator created through the same port, so that it works on a cluster in memory
-and on a real API server alike. A test moves it step by step, or lets it run beside the operator.
-
-```python
-double = JobDouble(cluster, in_turn(fails(), completes()))
-await double.to(ApplicationState.RUNNING)   # every application gets that far
-await double.finish()                       # and to its end
-async with double.running():                # or it plays by itself
-    ...
-```
+and on a real API server alike. A test moves it step by step.
 """
 
 from __future__ import annotations
@@ -17,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -39,7 +31,7 @@ from snaploom.models.report import (
 )
 from snaploom.models.run import Submitter
 from snaploom.models.skippingindex import IndexedFiles, IndexState
-from snaploom.run.clusterobjects import KEY, ConfigMapPlace, ConfigMapReport
+from snaploom.run.clusterobjects import ConfigMapPlace, ConfigMapReport
 from snaploom.run.joblog import Owner, RunIdentity
 from snaploom_operator.cluster.port import CONFIG_MAPS, PODS, ApiResource, Cluster
 from snaploom_operator.errors import ObjectExists, ObjectMissing, ResourceUnknown
@@ -97,11 +89,6 @@ def published(*times: str, rows: int = 100, sequence: int = 1, **facts: Any) -> 
     )
 
 
-def nothing_due() -> Report:
-    """A run that found nothing to publish."""
-    return report(snapshot_count=0)
-
-
 def progressing(snapshot: int = 1, snapshots: int = 2, message: str = "") -> Report:
     """A run under way."""
     text = message or f"snapshot {snapshot} of {snapshots}"
@@ -114,7 +101,6 @@ def failed(
     reason: str = "SourceNotReadable",
     retryable: bool = True,
 ) -> Report:
-    """A run that failed."""
     return report(RunPhase.FAILED, message=message, reason=reason, retryable=retryable)
 
 
@@ -168,14 +154,7 @@ class Pod:
     reason: str = ""
     """Reason of the condition that is not met, or of the container that waits or ended."""
     message: str = ""
-    waits: bool = False
-    """Whether it is the container that waits, rather than the pod that is not scheduled."""
     exit_code: int | None = None
-
-
-@dataclass(frozen=True)
-class PodGone:
-    """The driver's pod is deleted."""
 
 
 @dataclass(frozen=True)
@@ -183,27 +162,6 @@ class Reported:
     """The job writes its Report."""
 
     report: Report
-    run: str = ""
-    """Run that it names; empty for the right one."""
-    uid: str = ""
-    """UID that it names; empty for the right one."""
-
-
-@dataclass(frozen=True)
-class ReportText:
-    """Something writes a text where the Report belongs."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Gone:
-    """The application is deleted: by a person, or by its time to live."""
-
-
-@dataclass(frozen=True)
-class Recreated:
-    """The application is deleted and created again, with another UID."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +169,7 @@ class Hold:
     """Nothing more happens until the test continues."""
 
 
-Step = State | Pod | PodGone | Reported | ReportText | Gone | Recreated | Hold
+Step = State | Pod | Reported | Hold
 Script = tuple[Step, ...]
 Chooser = Callable[[Application], Script]
 
@@ -238,11 +196,6 @@ def fails(
     return (*_until_running(), Reported(final or failed()), *_breaks(message))
 
 
-def dies(message: str = "driver container failed with ExitCode: 137, Reason: OOMKilled") -> Script:
-    """It runs and is killed, and leaves no last Report."""
-    return (*_until_running(), Reported(progressing()), *_breaks(message, "OOMKilled", 137))
-
-
 def hangs_in(state: ApplicationState) -> Script:
     """It gets as far as this, and no farther."""
     way = (*_until_running(), State(S.SUCCEEDING))
@@ -250,96 +203,6 @@ def hangs_in(state: ApplicationState) -> Script:
         if isinstance(step, State) and step.state is state:
             return way[:length]
     return () if state is S.NEW else (*_until_running(), State(state))
-
-
-def waits_for_image(image: str = "registry.invalid/spark:1") -> Script:
-    """Its image cannot be pulled."""
-    message = f'Back-off pulling image "{image}"'
-    return (State(S.SUBMITTED), Pod("Pending", "ImagePullBackOff", message, waits=True))
-
-
-def cannot_be_scheduled(message: str = "0/3 nodes are available: 3 Insufficient memory.") -> Script:
-    """No node has room for its driver."""
-    return (State(S.SUBMITTED), Pod("Pending", "Unschedulable", message))
-
-
-def vanishes(after: ApplicationState = S.RUNNING, final: Report | None = None) -> Script:
-    """It is deleted before its end was observed.
-
-    Args:
-        after: the state that it was in.
-        final: the last Report that it wrote before; None for none.
-    """
-    reported = () if final is None else (Reported(final),)
-    return (*hangs_in(after), *reported, Gone())
-
-
-def recreated(final: Report | None = None) -> Script:
-    """It is deleted while it runs, and created again."""
-    return (*_until_running(), Recreated(), *completes(final))
-
-
-def submission_failed_then_runs(final: Report | None = None) -> Script:
-    """Its submission fails at first; its controller tries again."""
-    refused = State(S.SUBMISSION_FAILED, "failed to run spark-submit: connection refused")
-    return (refused, State(S.PENDING_RERUN), *completes(final))
-
-
-def cannot_be_submitted(message: str = "failed to run spark-submit: quota exceeded") -> Script:
-    """Its submission fails for good."""
-    return (State(S.SUBMISSION_FAILED, message), State(S.FAILED, message))
-
-
-def driver_already_exists(final: Report | None = None) -> Script:
-    """An earlier submission of it works on while its controller calls it failed."""
-    message = "failed to submit spark application: driver pod already exist"
-    return (
-        Pod("Pending"),
-        Pod("Running"),
-        State(S.SUBMISSION_FAILED, message),
-        State(S.FAILED, message),
-        Reported(progressing()),
-        Hold(),
-        Reported(final or published()),
-        Pod("Succeeded", "Completed", exit_code=0),
-    )
-
-
-def report_late(final: Report | None = None) -> Script:
-    """Its last Report arrives after its end was observed."""
-    end = _ends(S.SUCCEEDING, S.COMPLETED, Pod("Succeeded", "Completed", exit_code=0))
-    return (*_until_running(), *end, Hold(), Reported(final or published()))
-
-
-def no_report() -> Script:
-    """It ends well and leaves no Report at all."""
-    return (
-        *_until_running(),
-        *_ends(S.SUCCEEDING, S.COMPLETED, Pod("Succeeded", "Completed", exit_code=0)),
-    )
-
-
-def report_of_other_run(run: str = "", uid: str = "") -> Script:
-    """In place of its Report there is one of another run, or of another resource."""
-    return (
-        *_until_running(),
-        Reported(published(), run=run or ("" if uid else "ods-other-00000000"), uid=uid),
-        *_ends(S.SUCCEEDING, S.COMPLETED, Pod("Succeeded", "Completed", exit_code=0)),
-    )
-
-
-def report_unreadable(text: str = '{"format": 1, "phase": ') -> Script:
-    """In place of its Report there is another text."""
-    return (
-        *_until_running(),
-        ReportText(text),
-        *_ends(S.SUCCEEDING, S.COMPLETED, Pod("Succeeded", "Completed", exit_code=0)),
-    )
-
-
-def is_suspended() -> Script:
-    """It is suspended."""
-    return (*_until_running(), State(S.SUSPENDING), PodGone(), State(S.SUSPENDED))
 
 
 def through(*states: ApplicationState) -> Script:
@@ -392,8 +255,6 @@ APACHE_WORDS: Mapping[ApplicationState, str] = {
 
 @dataclass(frozen=True)
 class Place:
-    """One application."""
-
     resource: ApiResource
     submitter: Submitter
     namespace: str
@@ -437,7 +298,6 @@ class Place:
 
 
 def place_of(form: ApplicationForm, stored: Raw) -> Place:
-    """Where a stored application is."""
     metadata = stored["metadata"]
     owner = metadata["ownerReferences"][0]
     return Place(
@@ -506,8 +366,6 @@ _PATCHES: Mapping[Submitter, Callable[[Raw, ApplicationState, str], Raw]] = {
 
 
 Raw = dict[str, Any]
-MOST_STEPS = 10_000
-"""A double that is not done by then never will be."""
 
 
 @dataclass
@@ -548,19 +406,10 @@ class JobDouble:
         self._namespace = namespace
         self._played: dict[str, Played] = {}
 
-    async def step(self, name: str | None = None, *, at_once: int = 1) -> bool:
-        """Play one step of every application, or of one; whether there was one to play.
-
-        Args:
-            name: the application; None for every one.
-            at_once: applications that are played at the same time.
-        """
+    async def step(self, *, at_once: int = 1) -> bool:
+        """Play one step of every application, so many at a time; whether there was one to play."""
         await self._look()
-        ready = [
-            played
-            for played in self._played.values()
-            if name in (None, played.application.name) and not played.is_done
-        ]
+        ready = [played for played in self._played.values() if not played.is_done]
         left = iter(ready)
 
         async def work() -> None:
@@ -592,51 +441,11 @@ class JobDouble:
         await asyncio.gather(*(work() for _ in range(at_once)))
         return ended
 
-    async def to(self, state: ApplicationState, name: str | None = None) -> None:
-        """Play until every application, or one, has been in a state, or is done."""
-        for _ in range(MOST_STEPS):
-            await self._look()
-            behind = [
-                played.application.name
-                for played in self._played.values()
-                if name in (None, played.application.name)
-                and played.state is not state
-                and not played.is_done
-            ]
-            if not behind:
-                return
-            for each in behind:
-                await self.step(each)
-        raise AssertionError(f"no application came to {state}")
-
-    async def finish(self, name: str | None = None) -> None:
-        """Play until nothing more happens."""
-        for _ in range(MOST_STEPS):
-            if not await self.step(name):
-                return
-        raise AssertionError("applications go on for ever")
-
     def release(self) -> None:
         """Go on where a script holds."""
         for played in self._played.values():
             if played.left and isinstance(played.left[0], Hold):
                 played.left.popleft()
-
-    @asynccontextmanager
-    async def running(self, seconds: float = 0.01) -> AsyncIterator[JobDouble]:
-        """Play by itself, a step each so many seconds, until the block ends."""
-        task = asyncio.create_task(self._run(seconds))
-        try:
-            yield self
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
-
-    async def _run(self, seconds: float) -> None:
-        while True:
-            await self.step()
-            await asyncio.sleep(seconds)
 
     async def _look(self) -> None:
         """Add new applications, and drop deleted ones."""
@@ -660,18 +469,10 @@ class JobDouble:
         return [dict(stored) for stored in listing.items]
 
     def _take_in(self, form: ApplicationForm, stored: Raw, application: Application) -> Played:
-        before = next((p for p in self._played.values() if self._is_again(p, application)), None)
         self.seen.append(application)
         place = place_of(form, stored)
-        if before is not None:
-            return Played(place, application, before.left)
         script = self._script if isinstance(self._script, tuple) else self._script(application)
         return Played(place, application, deque(script))
-
-    def _is_again(self, played: Played, application: Application) -> bool:
-        """Whether an application is one that this double deleted and created again."""
-        known = played.application
-        return (known.name, known.owner_uid) == (application.name, application.owner_uid)
 
     async def _play(self, played: Played, step: Step) -> None:
         with suppress(ObjectMissing):  # it was deleted meanwhile, and is forgotten by the next look
@@ -680,16 +481,8 @@ class JobDouble:
                     await self._write_state(played, step)
                 case Pod():
                     await self._show_pod(played, step)
-                case PodGone():
-                    await self._delete_pod(played)
                 case Reported():
                     await self._report(played, step)
-                case ReportText():
-                    await self._write_report(played, step.text)
-                case Gone():
-                    await self._delete(played)
-                case Recreated():
-                    await self._recreate(played)
 
     async def _write_state(self, played: Played, step: State) -> None:
         place = played.place
@@ -711,61 +504,24 @@ class JobDouble:
             PODS, place.namespace, place.pod_name, {"status": status}, subresource="status"
         )
 
-    async def _delete_pod(self, played: Played) -> None:
-        place = played.place
-        stored: Any = await self._cluster.get(PODS, place.namespace, place.pod_name)
-        uid = stored["metadata"]["uid"]
-        await self._cluster.delete(PODS, place.namespace, place.pod_name, uid=uid)
-
     async def _report(self, played: Played, step: Reported) -> None:
         application, place = played.application, played.place
         owner = Owner(place.owner_kind, place.owner_name, place.namespace)
         written = step.report.model_copy(
             update={
                 "output": owner.label,
-                "run_id": step.run or application.name,
-                "uid": step.uid or application.owner_uid,
+                "run_id": application.name,
+                "uid": application.owner_uid,
                 "attempt": application.attempt,
             }
         )
-        await self._write_report(played, written)
-
-    async def _write_report(self, played: Played, written: Report | str) -> None:
-        application, place = played.application, played.place
-        owner = Owner(place.owner_kind, place.owner_name, place.namespace)
         name = report_name(application.name)
-        model = written if isinstance(written, Report) else _nothing(application)
-        manifest = report_manifest(model, place.namespace, name, owner, application.name)
-        # Labels and owner decide whose it is; its text may be wrong.
-        manifest["metadata"]["labels"]["snaploom.io/owner-uid"] = application.owner_uid
-        for reference in manifest["metadata"]["ownerReferences"]:
-            reference["uid"] = application.owner_uid
-        if isinstance(written, str):
-            manifest["data"] = {KEY: written}
+        manifest = report_manifest(written, place.namespace, name, owner, application.name)
         try:
             await self._cluster.create(CONFIG_MAPS, place.namespace, manifest)
         except ObjectExists:
             patch = {"data": manifest["data"]}
             await self._cluster.patch(CONFIG_MAPS, place.namespace, name, patch)
-
-    async def _delete(self, played: Played) -> None:
-        place, uid = played.place, played.application.uid
-        await self._cluster.delete(place.resource, place.namespace, place.name, uid=uid)
-
-    async def _recreate(self, played: Played) -> None:
-        place = played.place
-        stored: Any = await self._cluster.get(place.resource, place.namespace, place.name)
-        kept = ("name", "namespace", "labels", "annotations", "ownerReferences")
-        metadata = {key: stored["metadata"][key] for key in kept if key in stored["metadata"]}
-        manifest = {key: value for key, value in stored.items() if key != "status"}
-        await self._delete(played)
-        for _ in range(MOST_STEPS):
-            with suppress(ObjectExists):
-                manifest["metadata"] = metadata
-                await self._cluster.create(place.resource, place.namespace, manifest)
-                return
-            await asyncio.sleep(0.01)
-        raise AssertionError(f"{place.name} is not deleted")
 
 
 def pod_status(step: Pod) -> Raw:
@@ -778,18 +534,9 @@ def pod_status(step: Pod) -> Raw:
     detail = {
         key: text for key, text in (("reason", step.reason), ("message", step.message)) if text
     }
-    if step.waits:
-        status["containerStatuses"] = [container | {"state": {"waiting": detail}}]
-    elif step.exit_code is not None:
+    if step.exit_code is not None:
         ended = {"terminated": detail | {"exitCode": step.exit_code}}
         status["containerStatuses"] = [container | {"state": ended}]
     elif step.reason:
         status["conditions"] = [{"type": "PodScheduled", "status": "False", **detail}]
     return status
-
-
-def _nothing(application: Application) -> Report:
-    return Report(
-        output="", uid=application.owner_uid, run_id=application.name, phase="RUNNING",
-        started_at="2024-05-01T00:00:00Z",
-    )  # fmt: skip

@@ -30,7 +30,6 @@ def flying(
     pod: DriverPod | None = None,
     **settings: Any,
 ) -> ObservedOutput:
-    """An output with a run in flight."""
     observed = an_output(OutputDatasetStatus(current_run=run), **settings)
     return observing(
         observed,
@@ -125,7 +124,6 @@ def with_status(observed: ObservedOutput, **changes: Any) -> ObservedOutput:
 
 
 def a_run(phase: str = "Submitted", since: float = -10, **changes: Any) -> CurrentRun:
-    """A run in flight."""
     run = CurrentRun.parse(
         {"name": RUN, "id": RUN, "phase": phase, "since": at(since), "startedAt": at(since)}
     )
@@ -134,7 +132,6 @@ def a_run(phase: str = "Submitted", since: float = -10, **changes: Any) -> Curre
 
 
 def an_end(phase: str = "Succeeded", ended: float = -100, **changes: Any) -> LastRun:
-    """A run that has ended."""
     run = LastRun.parse(
         {
             "id": "ods-wide-last",
@@ -151,7 +148,6 @@ def an_end(phase: str = "Succeeded", ended: float = -100, **changes: Any) -> Las
 def an_application(
     state: ApplicationState = ApplicationState.SUBMITTED, name: str = RUN, **changes: Any
 ) -> Application:
-    """An application of the run."""
     application = Application(
         submitter=Submitter.SPARK_OPERATOR,
         name=name,

@@ -131,7 +131,6 @@ class OperatorHarness(ABC):
         await self.cluster.patch(OURS[kind], self.namespace, name, patch)
 
     async def delete(self, identity: str) -> None:
-        """Delete a resource."""
         kind, _, name = identity.partition("/")
         found = await self.get(identity)
         uid = found["metadata"]["uid"]
@@ -312,7 +311,6 @@ class OperatorThread:
             raise self.failure
 
     async def end(self) -> None:
-        """End it as a signal does."""
         if self._loop is not None and self._thread.is_alive():
             with suppress(RuntimeError):  # its loop is closed already
                 self._loop.call_soon_threadsafe(self.process.ending.set)
@@ -346,7 +344,6 @@ class RealHarness(OperatorHarness):
 
     @property
     def operator(self) -> Operator:
-        """The operator that runs."""
         assert self.thread is not None
         return self.thread.running.operator
 

@@ -96,7 +96,6 @@ class PagesProcess(ServedProcess):
         self.configure({"watchNamespaces": list(watched), "pages": settings})
 
     def address(self, path: str = "/") -> str:
-        """Of a page."""
         return f"{self.scheme}://{HOST}:{self.port}{path}"
 
     def asked(
@@ -106,7 +105,6 @@ class PagesProcess(ServedProcess):
         method: str = "GET",
         trusted: ssl.SSLContext | None = None,
     ) -> PageAnswer:
-        """The answer to a user."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         request = urllib.request.Request(self.address(path), method=method, headers=headers)
         try:

@@ -135,12 +135,10 @@ def a_status(code: int, reason: str, message: str = "", **details: Any) -> Raw:
 
 
 def failing(code: int, reason: str, message: str = "", **details: Any) -> Answer:
-    """A failure."""
     return Answer(code, a_status(code, reason, message, **details))
 
 
 def a_page(items: Iterable[Raw], version: str = "1", following: str = "") -> Answer:
-    """A page of a list."""
     return Answer(
         body={
             "kind": "List",
@@ -148,9 +146,3 @@ def a_page(items: Iterable[Raw], version: str = "1", following: str = "") -> Ans
             "items": list(items),
         }
     )
-
-
-def a_change(type_: str, name: str, version: int) -> Raw:
-    """A line of a watch."""
-    metadata = {"name": name, "resourceVersion": str(version)}
-    return {"type": type_, "object": {"metadata": metadata}}

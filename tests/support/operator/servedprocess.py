@@ -73,7 +73,6 @@ class ServedProcess:
             return str(answer.read().decode())
 
     def log_text(self) -> str:
-        """What it logged."""
         return (self._folder / "err.txt").read_text()
 
     def end(self) -> int:

@@ -61,8 +61,6 @@ class Stage(Protocol):
 
 @dataclass(frozen=True)
 class Story:
-    """One of them."""
-
     steps: Callable[[Stage], Awaitable[None]]
     script: Callable[[], Script | Chooser]
     """What becomes of the applications, made anew for each run of the story."""

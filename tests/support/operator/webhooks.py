@@ -69,7 +69,6 @@ class WebhookClient:
             return response.status, await response.json()
 
     async def review(self, new: Raw | None, old: Raw | None = None, **changes: Any) -> Raw:
-        """The answer to a review."""
         url = f"https://{HOST}:{self.ports.review}/validate"
         body = a_review(new, old, **changes)
         async with self.session.post(url, json=body, ssl=self.trusted) as response:

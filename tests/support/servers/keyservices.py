@@ -57,8 +57,6 @@ class MemoryKeyService:
 
 @dataclass(frozen=True)
 class TransitServer:
-    """A running server."""
-
     url: str
     token: str
     requests: list[str]

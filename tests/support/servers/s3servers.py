@@ -28,8 +28,6 @@ READY_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class S3Server:
-    """A server with one bucket."""
-
     endpoint: str
     secret: str = SECRET_KEY
 
@@ -75,7 +73,6 @@ def sign_url(method: str, endpoint: str, path: str) -> str:
 
 @contextmanager
 def environment_of(server: S3Server) -> Iterator[None]:
-    """This process, with the server's environment."""
     before = {name: os.environ.get(name) for name in server.environment}
     os.environ.update(server.environment)
     try:

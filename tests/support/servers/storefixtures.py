@@ -70,7 +70,6 @@ def versitygw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 
 @pytest.fixture(scope="session")
 def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    """A second S3 server."""
     folder: Path = tmp_path_factory.mktemp("moto")
     with running_moto(folder) as server:
         yield server

@@ -64,7 +64,6 @@ class Browser:
         return self._wait(event_name, session, 0)
 
     def wait_for_next(self, event_name: str, session: str) -> dict[str, Any]:
-        """The next event of a kind."""
         return self._wait(event_name, session, len(self.events))
 
     def _wait(self, event_name: str, session: str, looked_at: int) -> dict[str, Any]:
@@ -122,10 +121,7 @@ class Browser:
 
 
 class Page:
-    """A page in a browser."""
-
     def __init__(self, browser: Browser, session: str) -> None:
-        """Of a session."""
         self._browser, self.session = browser, session
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
@@ -202,7 +198,6 @@ class Page:
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
     def type(self, text: str) -> None:
-        """Type text into what has the focus."""
         self.call("Input.insertText", text=text)
 
     def screenshot(self, file: Path, *, whole: bool = False) -> Path:

@@ -28,7 +28,6 @@ def index(
 
 
 def expression_index(target: SparkTarget, type_name: str, text: str) -> IndexDefinition:
-    """An index over an expression."""
     return IndexDefinition("i1", type_name, (target.expression(text),))
 
 
@@ -41,7 +40,6 @@ def build(target: SparkTarget, *indexes: IndexDefinition, where: str = "") -> li
 
 
 def one_file(frame: DataFrame, folder: Path, name: str, file_format: str = "parquet") -> Path:
-    """Write a frame as one file of a folder."""
     scratch = folder.parent / f".{folder.name}-scratch"
     frame.coalesce(1).write.format(file_format).mode("overwrite").save(str(scratch))
     (written,) = (path for path in scratch.iterdir() if path.name.startswith("part-"))
@@ -98,7 +96,6 @@ def build_index(
 
 
 def last(spark: SparkSession) -> RelationOutcome:
-    """The last decision."""
     return counted(spark).recent[-1]
 
 

@@ -42,15 +42,12 @@ AT_ONCE = 25
 
 @dataclass(frozen=True)
 class IndexOf:
-    """One index to declare."""
-
     type_name: str
     columns: tuple[str, ...] = ()
     expression: str = ""
     parameters: tuple[tuple[str, str | int | float], ...] = ()
 
     def add_to(self, builder: IndexBuilder) -> IndexBuilder:
-        """Declare it."""
         if self.expression:
             return builder.add_expression(self.type_name, self.expression, **dict(self.parameters))
         return builder.add(self.type_name, *self.columns, **dict(self.parameters))

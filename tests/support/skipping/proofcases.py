@@ -38,7 +38,6 @@ class ProofCase:
 
     @property
     def path(self) -> Path:
-        """Where the files are."""
         return self.folder / "t"
 
     @property
@@ -79,13 +78,11 @@ class ProofCase:
         )
 
     def index(self, declare: Declare) -> Self:
-        """Declare an index, and refresh it."""
         self.declared(declare).create()
         self.refresh()
         return self
 
     def declared(self, declare: Declare) -> IndexBuilder:
-        """What an index is declared as."""
         builder = skipping_index(self.spark, self.location)
         if self.table:
             return declare(builder.on_table(self.table))
@@ -106,7 +103,6 @@ class ProofCase:
 
     @property
     def subject(self) -> Subject:
-        """What is indexed."""
         if self.table:
             return parse_subject(self.table)
         return PathName(self.file_format, str(self.path), tuple(sorted(self.options.items())))

@@ -110,7 +110,6 @@ FORMS: Mapping[str, Sequence[str]] = {
 
 
 def range_conditions(rng: random.Random, name: str, data_type: str, each: int) -> list[str]:
-    """Some conditions of every form."""
     return [
         form.format(
             name,
@@ -136,8 +135,6 @@ def _operand(rng: random.Random, data_type: str) -> str:
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition, and what it is made of."""
-
     text: str
     """SQL."""
     columns: frozenset[str]
@@ -230,7 +227,6 @@ def _general(rng: random.Random, name: str, data_type: str) -> str:
 
 
 def literal(value: Value, data_type: str) -> str:
-    """A value as SQL."""
     match value:
         case bool():
             return str(value).lower()
@@ -253,7 +249,6 @@ def literal(value: Value, data_type: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as SQL."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 

@@ -31,8 +31,7 @@ from support.skipping.proofconditions import (
     quoted,
     range_conditions,
 )
-from support.skipping.prooffacts import Facts, Plain, facts_of
-from support.skipping.proofhomes import held_sets
+from support.skipping.proofmetadata import Facts, Plain, facts_of, held_sets
 from support.skipping.prooftables import ProofTable, make_table
 
 from snaploom.errors import SnaploomError
@@ -200,7 +199,6 @@ def _edge(rng: random.Random, facts: Facts, text: str) -> str:
 
 
 def near(rng: random.Random, value: Plain, data_type: str) -> Plain:
-    """A value, or the one just before or after it."""
     step = rng.choice([0, 0, -1, 1])
     if step == 0:
         return value
@@ -229,7 +227,6 @@ def near(rng: random.Random, value: Plain, data_type: str) -> Plain:
 
 
 def plain_literal(value: Plain, data_type: str) -> str:
-    """A value as SQL."""
     if data_type in _MOMENTS:
         return _MOMENTS[data_type].format(value)
     if isinstance(value, bytes) and data_type == "string":

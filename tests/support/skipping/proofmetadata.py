@@ -2,21 +2,34 @@
 
 The faults are the reference's (rule S28) and those that files changing underfoot lead to. What is
 right comes from the facts that Spark gave, never from the product.
+
+What the files of a proof's table hold, value by value, asked of Spark with skipping off.
+
+Tests that write metadata about the files by hand, or need conditions at their edges, start here and
+not from anything that the product keeps.
+
+The places in which indexes are kept, and the ways in which they come there.
+
+All must give the answers that Spark gives without them. A home that cannot hold an index holds
+bounds of its columns instead, so that every home is asked the same conditions.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from pathlib import Path
 
 import pyarrow as pa
-from support.skipping.onequalsoff import IndexOf
-from support.skipping.prooffacts import Facts, FileFacts, Plain
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
+from support.skipping.onequalsoff import IndexHome, IndexOf, IndexSet, path_of
+from support.skipping.prooftables import ProofTable
 from support.skipping.xskipperfiles import (
     NEW_BLOOM,
     OLD_BLOOM,
@@ -35,7 +48,266 @@ from support.skipping.xskipperfiles import (
     write_part,
 )
 
+from snaploom.errors import IndexNotFound
 from snaploom.plugins.xskipper.javastream import read_bloom
+from snaploom.skipping.lifecycle.interchange import ImportResult
+from snaploom.skipping.spark.interfaces.enable import without_skipping
+from snaploom.skipping.spark.interfaces.indexbuilder import skipping_index
+from snaploom.skipping.spark.interfaces.manage import SkippingIndexes
+from snaploom.skipping.statements.syntax import Subject
+
+_numbers = itertools.count()
+
+_BLOOM_TYPES = frozenset({"tinyint", "smallint", "int", "bigint", "string"})
+_STORED_KINDS = ("MIN_MAX", "VALUE_SET", "BLOOM_FILTER")
+
+
+class FolderHome:
+    """Folders, in our own form."""
+
+    form = "NATIVE"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def held(self, table: ProofTable, indexes: IndexSet) -> IndexSet:
+        return indexes
+
+    def build(self, spark: SparkSession, table: ProofTable, indexes: IndexSet) -> str:
+        """Declare and refresh an index."""
+        location = self.new_location()
+        builder = table.subject(skipping_index(spark)).stored(location, self.form)
+        for index in indexes.indexes:
+            builder = index.add_to(builder)
+        if indexes.where:
+            builder = builder.filter_by(indexes.where)
+        builder.build()
+        return location
+
+    def new_location(self) -> str:
+        """A place that has no index yet."""
+        return str(self._folder / f"home-{next(_numbers)}")
+
+
+class XskipperHome(FolderHome):
+    """Folders, with a metadata store of version 4 beside our own."""
+
+    form = "XSKIPPER"
+
+    def held(self, table: ProofTable, indexes: IndexSet) -> IndexSet:
+        """What version 4 has a form for."""
+        return replace(indexes, indexes=_stored(table, indexes.indexes, ()))
+
+
+class ExportedHome(XskipperHome):
+    """What we write as version 4, taken back as it is: our rows must be right for others, too."""
+
+    def build(self, spark: SparkSession, table: ProofTable, indexes: IndexSet) -> str:
+        """Build, and import what was written beside it."""
+        (part,) = Path(super().build(spark, table, indexes)).glob("*/part-*.parquet")
+        location = self.new_location()
+        indexes_of = SkippingIndexes(spark, location)
+        indexes_of.import_(subject_of(spark, table), str(part.parent), is_trusted=True)
+        return location
+
+
+class OpenSearchHome(FolderHome):
+    """A cluster, or what behaves like one. It has one index of a table at a time."""
+
+    def __init__(self, port: int) -> None:
+        self._location = f"opensearch://127.0.0.1:{port}"
+
+    def build(self, spark: SparkSession, table: ProofTable, indexes: IndexSet) -> str:
+        """Remove the former index, declare and refresh another one."""
+        indexes_of, subject = SkippingIndexes(spark, self._location), subject_of(spark, table)
+        try:
+            indexes_of.drop(subject)
+            indexes_of.vacuum(subject)
+        except IndexNotFound:
+            pass
+        return super().build(spark, table, indexes)
+
+    def new_location(self) -> str:
+        return self._location
+
+
+class ImportedHome:
+    """Metadata stores of the reference, imported.
+
+    Trusted ones hold what is right. Those that are verified have the faults of the reference.
+    """
+
+    def __init__(self, folder: Path, blooms: JavaBlooms, version: int, is_trusted: bool) -> None:
+        self._folder = folder
+        self._writer = MetadataWriter(blooms, version)
+        self._is_trusted = is_trusted
+        self._facts: dict[str, Facts] = {}
+        self.imports: list[ImportResult] = []
+        """What imports did."""
+
+    def held(self, table: ProofTable, indexes: IndexSet) -> IndexSet:
+        """Bounds, sets and blooms of whole files; version 0 does not contain the day of a date."""
+        unknown = ("date",) if self._writer.version == 0 else ()
+        kept = _stored(table, indexes.indexes, unknown)
+        return IndexSet(
+            indexes.label, tuple(each for each in kept if each.type_name in _STORED_KINDS)
+        )
+
+    def build(self, spark: SparkSession, table: ProofTable, indexes: IndexSet) -> str:
+        """Write a store, and import it."""
+        number = next(_numbers)
+        store, location = self._folder / f"store-{number}", str(self._folder / f"home-{number}")
+        if table.path not in self._facts:
+            self._facts[table.path] = facts_of(spark, table)
+        fault = None if self._is_trusted else random_faults(random.Random(f"{table.name} {number}"))
+        self._writer.write(
+            store,
+            f"default.{table.name}" if table.by_catalog else table.path,
+            self._facts[table.path],
+            indexes.indexes,
+            fault,
+            table.partition_columns,
+        )
+        indexes_of, subject = SkippingIndexes(spark, location), subject_of(spark, table)
+        self.imports.append(indexes_of.import_(subject, str(store), is_trusted=self._is_trusted))
+        return location
+
+
+def subject_of(spark: SparkSession, table: ProofTable) -> Subject:
+    """What a table's index is about."""
+    subject = table.subject(skipping_index(spark)).subject
+    if subject is None:
+        raise ValueError("an index has a subject")
+    return subject
+
+
+def held_sets(home: IndexHome, table: ProofTable, sets: Iterable[IndexSet]) -> list[IndexSet]:
+    """Index sets as a home can hold them; all that it cannot hold whole make one set together."""
+    whole: list[IndexSet] = []
+    changed: list[IndexOf] = []
+    for each in sets:
+        held = home.held(table, each)
+        if held == each:
+            whole.append(each)
+        elif each.label in _STORED_KINDS:
+            whole.append(held)
+        else:
+            changed += held.indexes
+    if changed:
+        whole.append(IndexSet("REDUCED", _once(changed)))
+    return whole
+
+
+def _stored(
+    table: ProofTable, indexes: Sequence[IndexOf], unknown: Sequence[str]
+) -> tuple[IndexOf, ...]:
+    """Indexes that a metadata store has a form for, and bounds for the others.
+
+    Args:
+        table: has the types.
+        indexes: what is wanted.
+        unknown: types of which the store has no values.
+    """
+    refused = ("timestamp_ntz", *unknown)
+    kept: list[IndexOf] = []
+    for index in indexes:
+        types = [table.columns[name] for name in index.columns]
+        is_kind = index.type_name in (*_STORED_KINDS, "PARTITION") and not index.expression
+        is_bloom = index.type_name == "BLOOM_FILTER"
+        if is_kind and not set(types) & set(refused) and (not is_bloom or types[0] in _BLOOM_TYPES):
+            kept.append(index)
+            continue
+        kept += [
+            IndexOf("MIN_MAX", (name,))
+            for name, data_type in zip(index.columns, types, strict=True)
+            if data_type not in refused
+        ]
+    return _once(kept)
+
+
+def _once(indexes: Iterable[IndexOf]) -> tuple[IndexOf, ...]:
+    """One index of a type about each column: a store has one column for them."""
+    return tuple({(each.type_name, each.columns): each for each in indexes}.values())
+
+
+Plain = bool | int | float | Decimal | bytes
+"""A value: days and microseconds since 1970 for dates and moments, bytes for text."""
+
+_PLAIN_FORMS = {
+    "string": "CAST({} AS binary)",
+    "date": "unix_date({})",
+    "timestamp": "unix_micros({})",
+    "timestamp_ntz": "unix_micros(CAST({} AS timestamp))",
+}
+"""How Spark is asked for values; moments without zone are read in UTC, the session's zone."""
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    path: str
+    """Its path, without scheme and authority."""
+    modified: int
+    """Milliseconds since 1970."""
+    values: Mapping[str, Sequence[Plain]]
+    """Distinct values that are not NULL, in Spark's order, by column or expression."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All files of a table."""
+
+    types: Mapping[str, str]
+    """Spark types, by column or expression."""
+    files: tuple[FileFacts, ...]
+
+
+def facts_of(spark: SparkSession, table: ProofTable, expressions: Sequence[str] = ()) -> Facts:
+    """Read a table once, with skipping off.
+
+    Args:
+        spark: a session in UTC.
+        table: its columns are read.
+        expressions: what else is asked of each row.
+    """
+    texts = [*table.columns, *expressions]
+    with without_skipping(spark):
+        frame = table.frame(spark)
+        schema = frame.select(*map(sql.expr, texts)).schema
+        types = {
+            text: field.dataType.simpleString()
+            for text, field in zip(texts, schema.fields, strict=True)
+        }
+        asked = [sql.expr(_PLAIN_FORMS.get(types[text], "{}").format(text)) for text in texts]
+        rows = frame.select(sql.col("_metadata.file_path").alias("file"), *asked).collect()
+        paths = sorted(path_of(uri) for uri in frame.inputFiles())
+    found: dict[str, list[tuple[object, ...]]] = {path: [] for path in paths}
+    for row in rows:
+        found[path_of(row[0])].append(tuple(row)[1:])
+    files = tuple(_file(path, texts, types, held) for path, held in found.items())
+    return Facts(types, files)
+
+
+def order_of(value: Plain, data_type: str) -> tuple[int, object]:
+    """The rank of a value in Spark's order: NaN is the greatest, text is compared by bytes."""
+    if data_type in ("float", "double"):
+        number = float(str(value))
+        return (1, 0.0) if math.isnan(number) else (0, number)
+    return 0, value
+
+
+def _file(
+    path: str, texts: Sequence[str], types: Mapping[str, str], rows: list[tuple[object, ...]]
+) -> FileFacts:
+    values: dict[str, Sequence[Plain]] = {}
+    for place, text in enumerate(texts):
+        column = [row[place] for row in rows]
+        kept = [bytes(each) if isinstance(each, bytearray) else each for each in column]
+        # By their looks, since NaN equals nothing and -0.0 equals 0.0.
+        distinct = {repr(each): each for each in kept if each is not None}
+        data_type = types[text]
+        values[text] = sorted(distinct.values(), key=lambda each: order_of(each, data_type))
+    return FileFacts(path, Path(path).stat().st_mtime_ns // 10**6, values)
+
 
 _MICROS = 1_000_000
 _NUMBERS = {
@@ -83,11 +355,7 @@ def java_min_max(values: Sequence[Plain], data_type: str) -> bytes:
 
 
 def java_value_list(values: Sequence[Plain], data_type: str) -> bytes:
-    """A set."""
     return java_set([java_value(value, data_type) for value in values])
-
-
-JavaMaker = Callable[[Sequence[Plain], str], bytes]
 
 
 def _timestamp(micros: int) -> bytes:

@@ -124,7 +124,6 @@ class ProofTable:
         return self.file_format in ("json", "csv")
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        """All rows."""
         if self.by_catalog:
             return spark.table(self.name)
         return spark.read.format(self.file_format).load(self.path)

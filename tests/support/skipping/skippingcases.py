@@ -78,8 +78,6 @@ _EDGES: dict[str, list[Value]] = {
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a file."""
-
     values: tuple[Value | None, ...]
     """Value of each term, in the order of the case's terms."""
     hidden: bool | None
@@ -124,7 +122,6 @@ def kept(case: Case) -> list[bool]:
 
 
 def skipping_definition(*indexes: IndexDefinition) -> SkippingDefinition:
-    """A skipping index of these indexes."""
     return SkippingDefinition(
         Target("file:/data/t", format="parquet"), ReaderFingerprint("parquet"), indexes
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
@@ -13,11 +14,13 @@ from snaploom.output.entries import (
     FolderIdentity,
     FolderSettings,
     ModelNode,
+    Revoke,
     SnapshotRecord,
     Tombstone,
 )
 from snaploom.output.folder import CrashPoint, Folder, Run, prepare_folder
 from snaploom.output.layout import new_run_id
+from snaploom.output.leases import FREE, LeaseState, LeaseUnavailable, Swap
 from snaploom.output.publication import (
     AlreadyPublished,
     Published,
@@ -27,6 +30,35 @@ from snaploom.output.publication import (
 )
 from snaploom.output.replacement import Replaced, Rewrite, replace_version
 from snaploom.output.state import FolderState, tombstone_of
+
+BEFORE_THE_COMMIT = [
+    CrashPoint.BEFORE_STAGING,
+    CrashPoint.AFTER_STAGING,
+    CrashPoint.DURING_PROMOTION,
+    CrashPoint.AFTER_PROMOTION,
+]
+
+
+@dataclass
+class MemoryLease:
+    """See `snaploom.output.leases.Lease`; nothing of it belongs to one party."""
+
+    seen: LeaseState = FREE
+    is_down: bool = False
+    changes: int = 0
+
+    def read(self) -> LeaseState:
+        if self.is_down:
+            raise LeaseUnavailable("the lease is unavailable: no answer")
+        return self.seen
+
+    def swap(self, swap: Swap) -> LeaseState | None:
+        if self.read() != swap.expected:
+            return None
+        self.changes += 1
+        self.seen = LeaseState(swap.holder, swap.seconds, str(self.changes))
+        return self.seen
+
 
 START = EpochNanos(1_577_836_800_000_000_000)
 """2020-01-01T00:00:00Z"""
@@ -122,13 +154,13 @@ def replaced(folder: Folder, number: int = 0, run: Run | None = None, files: int
 
 
 def bury(folder: Folder, *numbers: int) -> None:
-    """End the snapshots of some days, by one entry, as of a clock that is years behind."""
+    """End the snapshots of some days, or of day 0, as of a clock that is years behind."""
 
     def tombstone(state: FolderState) -> Tombstone:
         seq = state.next_seq
         ended = (
             tombstone_of(state.live[day(n)], seq=seq, rule="maxSnapshotAge", deleted_at=START)
-            for n in numbers
+            for n in numbers or (0,)
         )
         return Tombstone(
             seq=seq,
@@ -148,3 +180,16 @@ def keys(store: ObjectStore, prefix: str = "data/") -> set[str]:
 def files_on_disk(root: Path) -> set[str]:
     """Files that a reader without the manifest would find."""
     return {str(p.relative_to(root)) for p in root.glob("data/[!.]*/*")}
+
+
+def revoke(folder: Folder, run: Run) -> None:
+    """Revoke a run, as a collector does that takes it for dead."""
+    folder.log.commit(
+        lambda state: Revoke(
+            seq=state.next_seq,
+            run_id=a_run().run_id,
+            written_at=START,
+            tool_version="0.0.0",
+            run_ids=(run.run_id,),
+        )
+    )

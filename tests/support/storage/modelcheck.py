@@ -34,7 +34,6 @@ LOST: Answer = ("lost", None)
 
 
 def perform(content: Content, call: Call) -> tuple[Content, Answer]:
-    """What a store does with a call, and answers."""
     operation, key, data = call
     match operation:
         case "get":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +14,7 @@ import pyarrow.parquet as pq
 import yaml
 from pyspark.sql import SparkSession
 from support.declared.declarations import Raw, document, put
+from support.documentation.commands import start
 
 from snaploom.files.stores import open_store
 from snaploom.models.common import EpochNanos, now, parse_instant
@@ -22,10 +25,55 @@ from snaploom.output.leaseholder import TERMS, LeaseTerms, OpenLease
 from snaploom.output.state import FolderState
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.bundles import bundle_for
+from snaploom.run import clusterjob
 from snaploom.run.job import Job
 from snaploom.run.runevents import Event, Interruption
 from snaploom.run.weaving.outputrun import weave_output
 from snaploom.run.weaving.requests import AS_DECLARED, RunOptions
+
+PYTHON = (sys.executable,)
+SPARK_SUBMIT = (str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]")
+UID = "5c1e7f9a-0000-4000-8000-000000000000"
+RUN = "ods-wide-0a1b2c3d"
+
+
+@dataclass(frozen=True)
+class ClusterJob:
+    """One run after the other, each with a Bundle of its own."""
+
+    place: Path
+
+    def arguments(self, bundle: Bundle, *more: str) -> list[str]:
+        """Arguments of a run, whose Bundle is written."""
+        folder = self.place / "bundle"
+        folder.mkdir(exist_ok=True)
+        (folder / "bundle.json").write_text(bundle.dump_json(), "utf-8")
+        report = [] if "--report" in more else ["--report", f"file:{self.report_file}"]
+        return ["--bundle", str(folder), "--uid", UID, "--run-id", RUN, *report, *more]
+
+    @property
+    def report_file(self) -> Path:
+        return self.place / "report.json"
+
+    @property
+    def report(self) -> Report:
+        return Report.model_validate_json(self.report_file.read_text("utf-8"))
+
+    def run(self, bundle: Bundle, *more: str) -> tuple[int, Report]:
+        """Run in this process; exit code and last Report."""
+        code = clusterjob.main(self.arguments(bundle, *more))
+        return code, self.report
+
+    def start(self, bundle: Bundle, program: Sequence[str] = PYTHON) -> subprocess.Popen[str]:
+        """Start as a process of its own, by the path of the file."""
+        command = [*program, str(clusterjob.__file__), *self.arguments(bundle)]
+        return start(command, self.place / "process", {"PYSPARK_PYTHON": sys.executable})
+
+    def end(self, process: subprocess.Popen[str]) -> tuple[int, str]:
+        """Exit code, and its log."""
+        code = process.wait(240)
+        return code, (self.place / "process" / "err.txt").read_text()
+
 
 OUTPUT = "wide"
 NOW = "2024-01-20T00:00:00Z"
@@ -222,7 +270,6 @@ class Woven:
 
 
 def day_of(time: str | EpochNanos) -> int:
-    """Day of January 2024."""
     nanos = parse_instant(time) if isinstance(time, str) else time
     return (nanos - parse_instant("2024-01-01T00:00:00Z")) // (86_400 * 10**9) + 1
 

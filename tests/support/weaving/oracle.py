@@ -48,8 +48,6 @@ PAIR = "concat(cast({0} AS string), '-', cast({1} AS string))"
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a snapshot."""
-
     name: str
     type: str
     is_marked: bool = False
@@ -211,7 +209,6 @@ Tree = Sequence[Node]
 
 
 def outcomes(world: World) -> list[Outcome]:
-    """What each run of a world does, one after the other."""
     tree = tree_of(world)
     if tree is NO_UNIQUE_TREE:
         return [Outcome(is_refused=True) for _ in world.runs]
@@ -526,7 +523,6 @@ def _only(table: Table, columns: list[Column]) -> Table:
 
 
 def _joined(tree: Tree, tables: Mapping[str, Table], source: str) -> list[dict[str, Any]]:
-    """Every row of a source with what is joined to it."""
     below = [node for node in tree if node.parent == source and node.child.source in tables]
     woven = {node.child.source: _joined(tree, tables, node.child.source) for node in below}
     result = []

@@ -51,7 +51,6 @@ def remote_shop(base: str, folder: Path, spark_conf: Mapping[str, str]) -> Shop:
 
 
 def put_rows(store: ObjectStore, name: str, rows: Rows, day: str) -> None:
-    """One day of a source."""
     stream = io.BytesIO()
     parquet.write_table(pa.Table.from_pylist([dict(row) for row in rows]), stream)
     store.put(f"{name}/{day}.parquet", stream.getvalue())

@@ -25,7 +25,6 @@ START = {
 
 
 def key_field(name: str, data_type: str = "integer", **component: Any) -> dict[str, Any]:
-    """A key component of one field."""
     return {"fields": [{"fieldName": name, "dataType": {data_type: {}}}], **component}
 
 

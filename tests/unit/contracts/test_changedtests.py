@@ -55,7 +55,7 @@ def test_settings_of_linters_run_nothing_and_those_of_pytest_everything() -> Non
     before["tool"]["ruff"] = {}
     assert files_to_test({REPOSITORY / "pyproject.toml"}, before) == {}
     before["tool"]["pytest"] = {}
-    assert len(files_to_test({REPOSITORY / "pyproject.toml"}, before)) > 500
+    assert len(files_to_test({REPOSITORY / "pyproject.toml"}, before)) > 300
 
 
 def test_a_test_that_starts_programs_is_the_last_of_the_product() -> None:
@@ -65,7 +65,7 @@ def test_a_test_that_starts_programs_is_the_last_of_the_product() -> None:
 def test_what_serves_all_runs_every_test_but_those_that_run_apart() -> None:
     found = chosen("tests/conftest.py")
     assert {_TEST_OF_CRON, _TEST_OF_TYPES} <= found.keys()
-    assert TESTS / "cluster/test_chaos_pods.py" not in found
+    assert TESTS / "cluster/test_chaos_storage.py" not in found
     assert not [path for path in found if TESTS / "others" in path.parents]
 
 
@@ -107,4 +107,4 @@ def test_nearest_tests_come_first_and_the_rest_is_left() -> None:
 def test_needs_are_those_of_what_a_test_reaches() -> None:
     assert needs(_TEST_OF_CRON) == set()
     assert needs(TESTS / "unit/jobs/test_driverlock.py") == {"java"}
-    assert "components" in needs(TESTS / "cluster/test_crds.py")
+    assert "components" in needs(TESTS / "cluster/test_objects.py")

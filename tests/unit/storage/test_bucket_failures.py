@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from support.servers.lossyproxy import first, lossy
+from support.servers.guardedproxy import first, lossy
 from support.servers.s3servers import BUCKET, SECRET_KEY, S3Server, environment_of
 from support.storage.folders import a_folder, a_run, keys, published
 

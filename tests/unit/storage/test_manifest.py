@@ -173,8 +173,6 @@ def long_log(store: ObjectStore) -> ManifestLog:
 
 
 class CountingStore(FaultyStore):
-    """Counts what is read."""
-
     def __init__(self, inner: ObjectStore) -> None:
         super().__init__(inner)
         self.calls: list[tuple[str, str]] = []

@@ -82,8 +82,6 @@ class Proved(NamedTuple):
 
 
 class Footer(NamedTuple):
-    """What is found in one footer."""
-
     rows: int | None
     columns: tuple[Proved | None, ...]
     length: int
@@ -92,7 +90,6 @@ class Footer(NamedTuple):
 
 
 def footers_of(reader: FooterReader, names: Sequence[str]) -> list[Footer]:
-    """What is found in footers, one by one."""
     found = reader.read_local(names)
     rows = []
     for place, facts in enumerate(found.facts.to_pylist()):
