@@ -3,9 +3,8 @@
 import pytest
 
 from snaploom.errors import Interrupted, RootEmpty, SnaploomError
-from snaploom.models.codes import make_finding
 from snaploom.models.common import EpochNanos
-from snaploom.models.findings import InvalidDeclarations
+from snaploom.models.findings import InvalidDeclarations, make_finding
 from snaploom.run.declarations import combined_exit_code, report_exit_code, unstarted_report
 
 INVALID = InvalidDeclarations([make_finding("SL191", "this is not a time", path="--now")])

@@ -50,7 +50,6 @@ LONGEST_TOKEN = 8_000
 """Characters of a token: aiohttp refuses a header that is longer than 8,190 bytes."""
 _EVERYWHERE = ""
 _EXPECTED = "a token of this cluster"
-_SEND = "send one that kubectl could use, as `Authorization: Bearer TOKEN`"
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,6 @@ class Access:
                 "the request has no bearer token",
                 found="a token that is too long" if token else "none",
                 expected=_EXPECTED,
-                hint=_SEND,
             )
         hashed = hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
         spec: dict[str, JsonValue] = {"token": token}
@@ -108,7 +106,6 @@ class Access:
                 "the API server does not accept the bearer token",
                 found="one that is invalid, or has ended",
                 expected=_EXPECTED,
-                hint=_SEND,
             )
         return User(hashed, attributes)
 

@@ -176,7 +176,6 @@ def bundle_config_map(owner: Resource, run: str, bundle: Bundle) -> JsonObject:
             found=f"{len(text.encode()):,} bytes for {len(bundle.data_sources)} sources and "
             f"{len(bundle.data_relationships)} relationships",
             expected=f"at most {MOST_BYTES:,} bytes when compressed",
-            hint="split the output, or shorten listed values such as globs and metadata",
         )
     return _config_map(metadata, content) | {"immutable": True}
 

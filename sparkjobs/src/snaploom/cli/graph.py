@@ -24,8 +24,7 @@ from snaploom.cli.options import (
 from snaploom.cli.snapshots import PLACE, Place, folder_named, published_state
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.allowances import Allowances, VariableChoice
-from snaploom.models.codes import make_finding
-from snaploom.models.findings import InvalidDeclarations
+from snaploom.models.findings import InvalidDeclarations, make_finding
 from snaploom.models.report import Report
 from snaploom.output import history
 from snaploom.output.state import FolderState

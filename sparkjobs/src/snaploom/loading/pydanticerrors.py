@@ -17,9 +17,8 @@ from snaploom.loading.composer import Node, Segment, join_path, scalar_at
 from snaploom.loading.nearmisses import did_you_mean, field_hint, listing, meant_field
 from snaploom.models.allowances import VARIABLE_PATTERN
 from snaploom.models.base import CONTRADICTION, WITHOUT_VARIABLE, ApiModel
-from snaploom.models.codes import make_finding
 from snaploom.models.common import DataType, DecimalType, TimeOffset
-from snaploom.models.findings import Finding
+from snaploom.models.findings import Finding, make_finding
 from snaploom.models.shortforms import (
     FORM_TAG,
     SHORT_FORM,

@@ -122,7 +122,6 @@ class Pages:
                 "this folder cannot be written",
                 found=f"{error.strerror or error} at {error.filename or folder}",
                 expected="a folder that this process may write to, with room for the files",
-                hint="name another one, or check permissions and free space",
             ) from error
 
     def __str__(self) -> str:

@@ -114,7 +114,6 @@ class HadoopObjectStore:
                 f"Hadoop's client has no file system for {uri}",
                 found=_sentence(error),
                 expected="a scheme that Spark can read and write",
-                hint="add the jar of its client to the classpath of Spark",
             ) from None
         except PySparkException as error:  # PySpark's form of an IllegalArgumentException
             raise StorageError(
@@ -130,7 +129,6 @@ class HadoopObjectStore:
                     "a file is where the folder should be",
                     found=self._uri,
                     expected="a folder, or nothing yet",
-                    hint="name another folder; the file was not touched",
                 )
             if create:
                 self._files.mkdirs(self._root)
@@ -345,10 +343,7 @@ def _failure(error: Py4JJavaError, place: str, writing: bool) -> SnaploomError:
         )
     verb = "writing" if writing else "reading"
     return StorageError(
-        f"{verb} {place} failed",
-        found=_sentence(error),
-        expected="a store that answers",
-        hint="check the store and this user's rights there, then run again",
+        f"{verb} {place} failed", found=_sentence(error), expected="a store that answers"
     )
 
 

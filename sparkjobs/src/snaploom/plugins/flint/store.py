@@ -221,9 +221,7 @@ class OpenSearchIndexStore:
         return (before, after) if is_put else None
 
     def _contended(self, races: int) -> IndexBusy:
-        return IndexBusy(
-            f"other writers took {races} states in a row in {self.uri}", hint="run again"
-        )
+        return IndexBusy(f"other writers took {races} states in a row in {self.uri}")
 
     def _holds(self, document: Json) -> bool:
         found = self._client.get(OWN_INDEX, self._key)
@@ -268,7 +266,6 @@ class OpenSearchIndexStore:
             f"the index {self._name} of OpenSearch was made by somebody else",
             found="documents without the field " + OWN,
             expected="an index of Snaploom, or none",
-            hint="delete it, or keep this index elsewhere",
         )
 
     def _prepare(self, definition: SkippingDefinition) -> tuple[ShownIndex, ...]:
@@ -460,12 +457,7 @@ def open_opensearch_base(uri: str, keys: ParquetKeys | None) -> OpenSearchBase:
     password_variable = options.pop(PASSWORD_VARIABLE, PASSWORD)
     form = options.pop("form", FlintForm.TODAY.value).upper()
     if form not in set(FlintForm):
-        raise StatementInvalid(
-            "form has no such value",
-            found=form,
-            expected="TODAY or SEED",
-            hint="choose one of these",
-        )
+        raise StatementInvalid("form has no such value", found=form, expected="TODAY or SEED")
     if parts.port is not None:
         options["port"] = str(parts.port)
     if options.get("auth", "").lower() == "basic":

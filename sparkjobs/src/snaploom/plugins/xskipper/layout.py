@@ -354,7 +354,6 @@ def _version(metadata: Mapping[str, object]) -> int:
             "the metadata store is of a newer version than this Snaploom reads",
             found=f"version {version}",
             expected=f"at most version {NEWEST_VERSION}",
-            hint="upgrade Snaploom",
         )
     return version
 
@@ -450,5 +449,4 @@ def _corrupt(message: str, found: str) -> IndexUnreadable:
         f"the metadata store is corrupt: {message}",
         found=found or None,
         expected="a store of version 0 to 4",
-        hint="rebuild it",
     )

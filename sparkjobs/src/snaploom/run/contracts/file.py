@@ -10,8 +10,7 @@ from pydantic import JsonValue, ValidationError
 
 from snaploom.loading.composer import compose, plain
 from snaploom.loading.project import read_files
-from snaploom.models.codes import make_finding
-from snaploom.models.findings import Finding, InvalidDeclarations
+from snaploom.models.findings import Finding, InvalidDeclarations, make_finding
 
 REQUIRED = ("apiVersion", "kind", "id", "version")
 """Fields that the standard demands of every contract; its library does not."""

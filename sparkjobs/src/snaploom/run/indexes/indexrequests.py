@@ -170,9 +170,7 @@ def find_index(place: IndexedPlace, others: StoreOpener | None = None) -> IndexS
         if stores:
             return stores[0]
     raise IndexNotFound(
-        "there is no skipping index",
-        found=f"nothing about {place.subject.label} in {base.uri}",
-        hint="create it, or name another location; `snaploom index list` shows what is there",
+        "there is no skipping index", found=f"nothing about {place.subject.label} in {base.uri}"
     )
 
 
@@ -332,7 +330,6 @@ def _of_source(index: SkippingIndex, source: DataSource) -> PathName:
             path="spec.target.dataSource",
             found=f"{source.name}, which is {DataSource.variant_of(source.spec)}",
             expected="a source that is hdfsLike",
-            hint="index the sources that it reads",
         )
     folder = _folder(index, source, files)
     return PathName(files.format, folder, _pairs(files.format_options.items()))

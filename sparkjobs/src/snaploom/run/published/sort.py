@@ -103,7 +103,6 @@ class Rewriting:
                 f"{data_format.value} does not give back what was written",
                 found=str(after),
                 expected=str(before),
-                hint="the snapshot is as it was",
             )
         return Rewrite(after.rows, self.session.version), after
 

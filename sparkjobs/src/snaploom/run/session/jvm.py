@@ -84,9 +84,6 @@ _THREAD = re.compile(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?')
 class SparkNotStarted(SnaploomError):
     """There is no Spark, or it cannot start."""
 
-    reason = "SparkNotStarted"
-    retryable = True
-
 
 def _conf(name: str, settings: Mapping[str, str]) -> SparkConf:
     return SparkConf(loadDefaults=False).setAppName(name).setAll(list(settings.items()))
@@ -229,5 +226,4 @@ def _not_started(found: str) -> SparkNotStarted:
         "Spark did not start",
         found=found.splitlines()[0] if found else "no message",
         expected="Java 17 or newer, and a configuration that Spark accepts",
-        hint="run 'java -version'; then look at run.spark.sparkConf",
     )

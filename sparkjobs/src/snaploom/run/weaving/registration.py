@@ -112,7 +112,6 @@ class TableRegistration:
             path="spec.outputFolder.registerTable.name",
             found=owner or _NOBODYS,
             expected="no table of this name, or the one of this folder",
-            hint="choose another name, or drop the table",
         )
 
     def _drop(self, partitions: Sequence[str]) -> None:

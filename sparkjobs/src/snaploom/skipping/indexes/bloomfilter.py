@@ -205,7 +205,6 @@ def _check_items(definition: IndexDefinition) -> None:
             f"parameter {ITEMS} of {definition.label} is not possible",
             found=text,
             expected=f"{HASHES} or {VALUES}",
-            hint="choose a number in these bounds",
         )
     if text == VALUES and data_type not in (*_INTEGERS, "string", "binary"):
         raise IndexNotPossible(

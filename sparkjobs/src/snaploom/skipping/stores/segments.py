@@ -76,12 +76,7 @@ def _index_columns(definition: SkippingDefinition) -> dict[str, pa.DataType]:
 
 
 def _damaged(reader: SidecarReader, found: str, expected: str) -> IndexUnreadable:
-    return IndexUnreadable(
-        f"{reader.name} is damaged",
-        found=found,
-        expected=expected,
-        hint="refresh the index with mode FULL",
-    )
+    return IndexUnreadable(f"{reader.name} is damaged", found=found, expected=expected)
 
 
 # Chooses segments to rewrite: the newest ones, as far back as they are small.
