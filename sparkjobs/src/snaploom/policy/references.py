@@ -187,7 +187,7 @@ class Scope:
                 path=path,
                 found=name,
                 expected=f"the name of a {kind}",
-                hint=self.guesses.did_you_mean(name, there),
+                hint=self.guesses.did_you_mean(name, there) or f"add `{kind}/{name}`",
                 severity=self.missing_reference,
             ),
         )
