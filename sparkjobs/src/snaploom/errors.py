@@ -29,7 +29,7 @@ class Problem(NamedTuple):
     fix: str = ""
     """The fix, as sentences; empty where nothing is wrong."""
     title: str = ""
-    """A few words that no other finding has; empty for a reason, whose name says it."""
+    """A few words that no other finding has; empty for a reason, whose name is enough."""
     severity: str = ""
     """Of a finding: ERROR, WARNING, or EITHER as the caller decides."""
     at: str = "error"
@@ -76,7 +76,7 @@ class SnaploomError(Exception):
         path: field path inside the resource, such as `spec.dataModel.maxDepth`.
         found: the value found, as the user would recognise it.
         expected: the correct form.
-        hint: the fix, where the entry does not say it.
+        hint: the fix, where the entry does not state it.
     """
 
     _entry: ClassVar[str] = "Failed"
