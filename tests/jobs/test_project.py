@@ -236,7 +236,7 @@ def test_library_and_command_refuse_an_argument_alike(
 
 
 def test_what_cannot_be_done_names_the_argument(project: sl.Project) -> None:
-    for ask in (project.run, project.plan, project.pages):
+    for ask in (project.run, project.plan):
         with pytest.raises(InvalidDeclarations, match="no OutputDataset of this name"):
             ask("narrow")
     for wrong in (
