@@ -14,7 +14,6 @@ from generation.benchmarkhistory import benchmark_pages
 from generation.chart import CHART, chart_drift, write_chart
 from generation.clustersizes import PAGE as CLUSTER_SIZES
 from generation.clustersizes import sizes_page
-from generation.codes import findings_page
 from generation.commandline import command_page
 from generation.contracts import comparison_page, plan_page, report_page
 from generation.dashboardpicture import dashboard_picture
@@ -27,9 +26,9 @@ from generation.metrics import metrics_page
 from generation.permissions import PAGE as PERMISSIONS
 from generation.permissions import permissions_page
 from generation.picture import flights_picture
+from generation.problems import PAGE as PROBLEMS
+from generation.problems import problems_page
 from generation.pythonapi import python_page
-from generation.reasons import PAGE as TROUBLESHOOTING
-from generation.reasons import troubleshooting_page
 from generation.runsettings import run_settings_page
 from generation.security import PAGE as SECURITY
 from generation.security import security_page
@@ -48,7 +47,6 @@ def pages() -> dict[str, str]:
     return {
         **{f"{REFERENCE}kinds/{kind.singular}.md": kind_page(kind) for kind in KINDS},
         f"{REFERENCE}cli.md": command_page(),
-        f"{REFERENCE}findings.md": findings_page(),
         f"{REFERENCE}folder.md": folder_page(),
         f"{REFERENCE}formats.md": formats_page(),
         f"{REFERENCE}jdbc-drivers.md": drivers_page(),
@@ -63,7 +61,7 @@ def pages() -> dict[str, str]:
         CLUSTER_SIZES: sizes_page(),
         PERMISSIONS: permissions_page(),
         SECURITY: security_page(),
-        TROUBLESHOOTING: troubleshooting_page(),
+        PROBLEMS: problems_page(),
         **benchmark_pages(),
         "decisions.md": decisions_page(),
         "images/dashboard.svg": dashboard_picture(),

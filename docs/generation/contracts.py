@@ -78,7 +78,7 @@ PLAN_KEYS = {
     "collect.endedSnapshots": "Ended snapshots whose files may still be there: they are removed as "
     "far as `readerGrace` has passed, at most 100 snapshots a run.",
     "findings": "What validation, planning and preflight found.",
-    "findings[].code": "Stable code; see [findings](findings.md).",
+    "findings[].code": "Stable code; see [problems](problems.md).",
     "findings[].severity": "`ERROR` or `WARNING`.",
     "findings[].resource": "`Kind/name`.",
     "findings[].path": "Field path inside the resource.",

@@ -17,9 +17,9 @@ def formats_page() -> str:
             NOTE,
             "`hdfsLike.format` and `target.path.format` name one of the formats here, and "
             "`formatOptions` and `target.path.options` hold options of that format; case does not "
-            "count. Everything else is refused with [SL136 or SL137](findings.md), in a cluster "
-            "and on a laptop. An administrator adds formats by `allow.formats` and options by "
-            "`allow.options` (as `FORMAT.OPTION`) of the chart; on a laptop "
+            "count. Everything else is refused with [SL136 or SL137](problems.md#sl136), in a "
+            "cluster and on a laptop. An administrator adds formats by `allow.formats` and options "
+            "by `allow.options` (as `FORMAT.OPTION`) of the chart; on a laptop "
             "`--allow options=csv.basePath` does.\n",
             "## Options of every format of files\n",
             _options(OF_FILES),

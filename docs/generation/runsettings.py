@@ -17,8 +17,8 @@ def run_settings_page() -> str:
             "# What `run.spark` may contain\n",
             NOTE,
             "`spec.run.spark` of an OutputDataset or a SkippingIndex may hold what is listed here. "
-            "Everything else is refused with [SL182](findings.md), in a cluster and on a laptop. "
-            "An administrator adds to the lists by the chart's value `allow`, "
+            "Everything else is refused with [SL182](problems.md#sl182), in a cluster and on a "
+            "laptop. An administrator adds to the lists by the chart's value `allow`, "
             "`snaploom operator settings` shows them, and what is in the operator's own settings "
             "(`spark.application`) is not judged.\n",
             "## Spark settings\n",

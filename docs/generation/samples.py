@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from snaploom.cli.console import message_console, print_findings
-from snaploom.errors import SnaploomError
+from snaploom.errors import SnaploomError, problems
 from snaploom.loading.project import chosen_variables
-from snaploom.models.codes import CODES
 from snaploom.models.common import parse_instant
 from snaploom.models.findings import Finding, InvalidDeclarations
 from snaploom.plan.intervals import SourceSnapshots
@@ -77,7 +76,7 @@ class FindingSample:
 
 def finding_samples() -> dict[str, FindingSample]:
     """The samples, by code."""
-    return {code.code: _sample(code.code) for code in CODES}
+    return {name: _sample(name) for name, problem in problems().items() if problem.severity}
 
 
 def validated(file: Path, code: str) -> tuple[Finding, ...]:

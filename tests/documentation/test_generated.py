@@ -8,12 +8,9 @@ from pathlib import Path
 import generate
 import pytest
 from generation.commandline import CODES_OF, EXIT_CODES
-from generation.errorclasses import errors
 from support.declared.shop import COMMANDS_OF_LAPTOPS
 from support.documentation.examples import run_command
 from support.documentation.pages import DOCS, REPOSITORY
-
-from snaploom.errors import SnaploomError
 
 
 def test_files_in_the_repository_are_those_of_the_code() -> None:
@@ -28,11 +25,11 @@ def test_picture_is_what_the_command_draws() -> None:
 def test_drift_is_reported_for_each_file(tmp_path: Path) -> None:
     generate.write(tmp_path)
     (tmp_path / "reference/kinds/datasource.md").unlink()
-    (tmp_path / "reference/findings.md").write_text("changed")
+    (tmp_path / "reference/problems.md").write_text("changed")
     (tmp_path / "reference/kinds/other.md").write_text("strange")
     assert generate.drift(tmp_path) == [
         "reference/kinds/datasource.md is missing",
-        "reference/findings.md differs from the code",
+        "reference/problems.md differs from the code",
         "reference/kinds/other.md is not generated",
     ]
 
@@ -52,19 +49,3 @@ def test_every_command_has_usage_and_exit_codes(command: str) -> None:
     assert f"Exit codes: {CODES_OF[command]}." in section
     listed = {part.split()[0] for part in CODES_OF[command].replace(")", "").split(", ")}
     assert {code for code in listed if code.isdigit()} <= {str(code) for code, _ in EXIT_CODES}
-
-
-def test_errors_read_from_the_source_are_those_of_the_tree() -> None:
-    def tree(base: type[SnaploomError]) -> list[type[SnaploomError]]:
-        return [base] + [error for child in base.__subclasses__() for error in tree(child)]
-
-    listed = {error.name: error for error in errors()}
-    assert listed.keys() >= {"SnaploomError", "InvalidDeclarations", "NoUniqueJoinTree"}
-    for error in tree(SnaploomError):
-        if error.__module__.startswith("snaploom."):
-            row = listed[error.__name__]
-            assert (row.reason, row.retryable, row.exit_code) == (
-                error.reason,
-                error.retryable,
-                error.exit_code,
-            )

@@ -52,7 +52,7 @@ def test_a_folder_of_a_newer_version_is_refused_and_unchanged(tmp_path: Path) ->
     shop.published.mkdir()
     (shop.published / "snaploom.json").write_text('{"format": 99, "madeBy": "snaploom"}\n')
     for result in (shop.plan(), shop.run(), snaploom("snapshots", "wide", "-f", shop.model)):
-        assert_one_error(result, "format 99", "upgrade Snaploom")
+        assert_one_error(result, "format 99", "Upgrade Snaploom")
     assert shop.data_files() == ["snaploom.json"]
 
 

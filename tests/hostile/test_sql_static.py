@@ -140,7 +140,7 @@ def test_a_text_without_end_is_refused_when_its_steps_are_taken(
     monkeypatch.setattr(sqlconditions, "STEPS_A_TOKEN", 0)
     verdict = judge(SqlText("concat(a, concat(b, concat(c, d)))", SqlForm.EXPRESSION))
     assert isinstance(verdict, SqlFault)
-    assert "takes too long" in verdict.message
+    assert "more than 10 steps for 17 tokens" in verdict.message
 
 
 def test_whatever_the_parser_throws_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:

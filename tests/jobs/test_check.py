@@ -238,7 +238,7 @@ DAMAGES = {
     "absent": (shutil.rmtree, "FolderNotOurs", "check the folder's URI"),
     "empty": (emptied, "FolderNotOurs", "check the folder's URI"),
     "without a log": (without_log, "LOG", "restore metadata/ from a backup"),
-    "of another version": (of_another_version, "FormatTooNew", "upgrade Snaploom"),
+    "of another version": (of_another_version, "FormatTooNew", "Upgrade Snaploom"),
 }
 
 

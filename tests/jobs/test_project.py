@@ -14,6 +14,7 @@ from support.declared.shop import CUSTOMERS, FIRST_DAY, NOW, ORDERS, SECOND_DAY,
 import snaploom as sl
 from snaploom.errors import ArgumentInvalid
 from snaploom.models.datasource import FromFieldValue, HdfsLike, SnapshotSettings, TimeFormat
+from snaploom.models.findings import InvalidDeclarations
 from snaploom.models.run import RunSettings
 from snaploom.output.history import NothingPublished
 from snaploom.output.versions import Time
@@ -235,8 +236,9 @@ def test_library_and_command_refuse_an_argument_alike(
 
 
 def test_what_cannot_be_done_names_the_argument(project: sl.Project) -> None:
-    with pytest.raises(ArgumentInvalid, match="no such OutputDataset"):
-        project.run("narrow")
+    for ask in (project.run, project.plan):
+        with pytest.raises(InvalidDeclarations, match="no OutputDataset of this name"):
+            ask("narrow")
     for wrong in (
         {"limit": 0},
         {"parallel": 0},

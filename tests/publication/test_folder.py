@@ -104,7 +104,7 @@ def test_marker_that_is_not_ours_is_damage(store: ObjectStore, content: bytes) -
 def test_folder_of_a_newer_snaploom_asks_for_an_upgrade(store: ObjectStore) -> None:
     store.put(layout.MARKER, b'{"format": 2, "more": true}')
     for action in (lambda: a_folder(store), lambda: open_folder(store)):
-        with pytest.raises(FormatTooNew, match="upgrade Snaploom"):
+        with pytest.raises(FormatTooNew, match="Upgrade Snaploom"):
             action()
 
 

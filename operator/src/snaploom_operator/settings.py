@@ -168,7 +168,6 @@ def read_settings(path: Path | None) -> OperatorSettings:
             f"the settings in {path} cannot be read",
             found=str(error),
             expected="a YAML file in UTF-8",
-            hint="check the path and its permissions; the chart mounts the file",
         ) from error
     return _parsed(path, compose(text))
 

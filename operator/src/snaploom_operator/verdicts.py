@@ -302,12 +302,7 @@ class TextWorkers:
 
 
 def _not_started(message: str, found: str) -> TextNotJudged:
-    return TextNotJudged(
-        message,
-        found=found,
-        expected="room for one more process",
-        hint="send it again; if it stays, raise operator.resources.limits.memory",
-    )
+    return TextNotJudged(message, found=found, expected="room for one more process")
 
 
 def _stopping() -> TextNotJudged:

@@ -34,14 +34,9 @@ _Found = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...
 class EndpointRefused(SnaploomError):
     """A server that this process does not connect to, or an answer that it refuses."""
 
-    reason = "EndpointRefused"
-    exit_code = 2
-
 
 class AnswerTooLong(EndpointRefused):
     """An answer that is longer, or takes longer, than one may."""
-
-    reason = "AnswerTooLong"
 
 
 @dataclass(frozen=True)
@@ -169,8 +164,6 @@ def bounded_body(read: Callable[[int], bytes], most: int, place: str) -> bytes:
                 f"the answer of {place} is too long",
                 found=f"more than {most:,} bytes",
                 expected="an answer of the server that was meant",
-                hint="check the address: another server than the one that was meant may answer "
-                "there",
             )
     return bytes(found)
 
@@ -231,7 +224,6 @@ def _not_http() -> EndpointRefused:
         "this is no address of a server",
         found="another scheme, no host, no number as port, or a user",
         expected="http://host:port/path or https://host:port/path, without a user",
-        hint="correct the address in the declaration or in the setting that names the server",
     )
 
 

@@ -26,7 +26,7 @@ from snaploom_operator.store.store import Store
     ("token", "found"),
     [
         ("", "none"),
-        ("x" * (LONGEST_TOKEN + 1), "a token that is too long"),
+        ("x" * (LONGEST_TOKEN + 1), f"a token of {LONGEST_TOKEN + 1:,} characters"),
         ("not-a-token", "one that is invalid, or has ended"),
     ],
 )

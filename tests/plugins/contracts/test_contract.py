@@ -191,7 +191,7 @@ def test_what_is_no_contract_is_refused_with_all_that_is_wrong(shop, tmp_path, t
 def test_output_that_never_ran_has_no_contract_yet(tmp_path) -> None:
     result = contract(Shop(tmp_path / "new"))
     assert (result.code, result.out) == (1, "")
-    assert "run the output first" in result.err
+    assert "Run the output first" in result.err
 
 
 @pytest.mark.parametrize(

@@ -273,7 +273,7 @@ def test_values_of_another_type_than_in_the_schema_are_unknown(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("metadata", "why"),
     [
-        pytest.param(V4 | {"version": 5}, "upgrade Snaploom", id="newer"),
+        pytest.param(V4 | {"version": 5}, "Upgrade Snaploom", id="newer"),
         pytest.param(V4 | {"version": "4"}, "natural number", id="text"),
         pytest.param({"version": 4}, "name one table", id="no table"),
         pytest.param(

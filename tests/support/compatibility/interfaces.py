@@ -22,8 +22,8 @@ from support.compatibility.schemachanges import Schema, Use, schema_changes
 
 import snaploom
 from snaploom.cli.main import build_app
+from snaploom.errors import problems
 from snaploom.loading.load import load
-from snaploom.models.codes import CODES
 from snaploom.models.kinds import KINDS
 from snaploom.models.report import Report
 from snaploom.models.schemas import crd
@@ -222,7 +222,7 @@ def interfaces() -> dict[str, JsonValue]:
         "library.json": as_plain({name: function(each) for name, each in _functions()}),
         NAMES: {
             "plan": sorted(PLAN_KEYS),
-            "findings": sorted(code.code for code in CODES),
+            "findings": sorted(name for name, each in problems().items() if each.severity),
             "metrics": sorted(metric_names()),
             "library": sorted(snaploom.__all__),
         },

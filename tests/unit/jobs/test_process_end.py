@@ -9,9 +9,8 @@ import sys
 import pytest
 
 from snaploom.errors import Interrupted, RootEmpty, SnaploomError
-from snaploom.models.codes import make_finding
 from snaploom.models.common import EpochNanos, parse_instant
-from snaploom.models.findings import InvalidDeclarations
+from snaploom.models.findings import InvalidDeclarations, make_finding
 from snaploom.run.declarations import combined_exit_code, report_exit_code, unstarted_report
 from snaploom.run.joblog import JobLog, Owner
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.runner.quick import examples
 
-from snaploom.models.codes import make_finding
+from snaploom.models.findings import make_finding
 from snaploom.models.report import (
     IndexFacts,
     JoinMeasure,

@@ -129,7 +129,7 @@ def test_failure_is_logged_once_and_retried() -> None:
     writer = ReportWriter(sink, logged.append, QUICK)
     assert writer.finish(a_report("last"))
     assert sink.attempts == 4
-    assert logged == ["warning no answer"]
+    assert [line.partition("\n")[0] for line in logged] == ["warning no answer"]
 
 
 @pytest.mark.parametrize("phase", [RunPhase.FAILED, RunPhase.INTERRUPTED])
@@ -148,7 +148,7 @@ def test_what_belongs_to_another_run_is_not_tried_again() -> None:
     writer.offer(a_report("first"))
     assert not writer.finish(a_report("last"))
     assert sink.attempts == 1
-    assert logged[0] == "warning it belongs to another run"
+    assert logged[0].startswith("warning it belongs to another run")
 
 
 def test_file_holds_the_newest_report(tmp_path) -> None:

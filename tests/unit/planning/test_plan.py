@@ -295,7 +295,7 @@ def test_a_chain_deeper_than_the_stack_is_drawn() -> None:
 def test_text_lists_candidates_and_why_they_fail() -> None:
     text = plan_text(planned(bundle(), 1, 2, missing={"customer_contact": (1,)}, now=2.5))
     assert "FAIL    2020-01-02T00:00:00Z  snapshot_epoch=1577923200000  SNAPSHOT_MISSING" in text
-    assert "fix:      wait for the data, widen the window" in text
+    assert "fix:      Wait for the data, widen the window" in text
 
 
 def test_text_shows_the_snapshot_taken_of_each_source() -> None:

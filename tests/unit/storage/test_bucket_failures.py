@@ -29,7 +29,7 @@ WRONG_SECRET = "wr0ng-but-nobody-may-show-it-either"
 @pytest.mark.parametrize(
     ("changes", "bucket", "kind", "hint"),
     [
-        pytest.param({}, "no-such-bucket", BucketNotFound, "make the bucket", id="no bucket"),
+        pytest.param({}, "no-such-bucket", BucketNotFound, "Create the bucket", id="no bucket"),
         pytest.param(
             {"AWS_SECRET_ACCESS_KEY": WRONG_SECRET}, BUCKET, AccessDenied, "secret key", id="secret"
         ),

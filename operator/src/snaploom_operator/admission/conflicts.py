@@ -8,11 +8,10 @@ from functools import partial
 from itertools import accumulate, islice, takewhile
 
 from snaploom.models.allowances import Allowances
-from snaploom.models.codes import make_finding
 from snaploom.models.common import Resource
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource
-from snaploom.models.findings import Finding, Severity, errors_of
+from snaploom.models.findings import Finding, Severity, errors_of, make_finding
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import ManifestPointer
 from snaploom.output.history import SETTING_PATHS, asked_by, changed_settings

@@ -344,7 +344,6 @@ class Judge:
                 f"too many reviews of namespace {namespace!r} at once",
                 found=f"{self._under_way[namespace]} under way",
                 expected=f"at most {MOST_OF_A_NAMESPACE} at a time",
-                hint="send the declarations one after the other, as clients that apply folders do",
             )
         self._under_way[namespace] += 1
         try:

@@ -110,7 +110,6 @@ def parse_review(body: bytes) -> AdmissionRequest:
             path=".".join(map(str, first["loc"])) or None,
             found=first["msg"],
             expected=f"an AdmissionReview of {REVIEW_VERSION}, as JSON",
-            hint="let only API servers call the webhook (a NetworkPolicy restricts others)",
         ) from None
     return review.request
 

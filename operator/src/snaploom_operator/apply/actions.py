@@ -159,7 +159,6 @@ def _require_owner(resource: ApiResource, wanted: Metadata, found: Metadata) -> 
         resource=f"{resource.kind}/{wanted.name}",
         found=_shown(found.labels),
         expected=_shown(wanted.labels),
-        hint=f"delete or rename the {resource.kind}, or rename the resource",
     )
 
 

@@ -6,7 +6,7 @@ import asyncio
 import random
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -39,20 +39,6 @@ LONGEST_MESSAGE = 1_000
 """Characters of the server's message in an error: schema violations can be endless."""
 SHORTEST_WAIT = 1.0
 """Seconds to wait after a 429 without `Retry-After`."""
-
-NO_ANSWER = "try again; if it stays, check the API server, and the network and proxies before it"
-"""The remedy for an API server that does not answer, or not as one."""
-_HINTS: Mapping[type[ClusterError], str] = {
-    ApiUnavailable: NO_ANSWER,
-    ClusterError: NO_ANSWER,
-    NamespaceTerminating: "use another namespace, or wait until this one is gone and create it",
-    ObjectChanged: "try again: the object was written by another client meanwhile",
-    ObjectExists: "choose another name, or delete the object that has it",
-    ObjectRefused: "correct what the API server names: a field, a quota, or a policy's rule",
-    ResourceUnknown: "install the CustomResourceDefinition of this kind; for Snaploom's: "
-    "snaploom crds | kubectl apply --server-side -f -",
-    WatchExpired: "nothing: everything is listed again",
-}
 
 _DENIALS = ("denied the request", "denied request")
 """Texts in denials of webhooks and of ValidatingAdmissionPolicies, which choose their status
@@ -99,7 +85,7 @@ def failure_of(
     if code == 429:
         return TooManyRequests(message, after=_wait(retry_after, status))
     kind = _class_of(target, code, status)
-    return kind(message, hint=_hint(kind, target))
+    return kind(message)
 
 
 def _class_of(target: RequestTarget, code: int, status: _Status) -> type[ClusterError]:
@@ -124,18 +110,6 @@ def _class_of(target: RequestTarget, code: int, status: _Status) -> type[Cluster
             return ObjectRefused
         case _:
             return ClusterError
-
-
-def _hint(kind: type[ClusterError], target: RequestTarget) -> str:
-    """The remedy; the operator itself tries again, a person at a command has to."""
-    if kind is NotAllowed:
-        return (
-            f"allow this account to {target.verb} {target.plural}: "
-            f"`kubectl auth can-i {target.verb} {target.plural}` shows whether it may"
-        )
-    if kind is ObjectMissing:
-        return f"check name and namespace: `kubectl get {target.plural}` lists those there are"
-    return _HINTS[kind]
 
 
 def _forbidden(target: RequestTarget, status: _Status) -> type[ClusterError]:
@@ -397,21 +371,19 @@ def _translate_errors(request: Request) -> Iterator[None]:
     try:
         yield
     except (ClientConnectorError, ConnectionTimeoutError) as error:
-        raise _NotConnected(f"{request.target}: {error}", hint=NO_ANSWER) from error
+        raise _NotConnected(f"{request.target}: {error}") from error
     except (ClientError, ConfigException, OSError, TimeoutError) as error:
         message = str(error) or type(error).__name__
-        raise ApiUnavailable(f"{request.target}: {message}", hint=NO_ANSWER) from error
+        raise ApiUnavailable(f"{request.target}: {message}") from error
 
 
 def _parsed(request: Request, body: bytes) -> JsonObject:
     try:
         result = parse_json(body)
     except ValueError as error:
-        raise ApiUnavailable(
-            f"{request.target}: the response is not JSON", hint=NO_ANSWER
-        ) from error
+        raise ApiUnavailable(f"{request.target}: the response is not JSON") from error
     if not isinstance(result, dict):
-        raise ApiUnavailable(f"{request.target}: the response is not an object", hint=NO_ANSWER)
+        raise ApiUnavailable(f"{request.target}: the response is not an object")
     return result
 
 

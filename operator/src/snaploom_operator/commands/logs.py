@@ -17,9 +17,8 @@ from pydantic import JsonValue
 
 from snaploom.confidential import visible, visible_lines
 from snaploom.errors import SnaploomError
-from snaploom.models.codes import make_finding
 from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos, format_instant, now
-from snaploom.models.findings import InvalidDeclarations
+from snaploom.models.findings import InvalidDeclarations, make_finding
 from snaploom.models.kinds import AnyResource
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import CurrentRun, LastRun

@@ -13,9 +13,8 @@ from typing import Annotated, cast
 from cyclopts import Parameter
 
 from snaploom.loading.nearmisses import did_you_mean
-from snaploom.models.codes import make_finding
 from snaploom.models.common import EpochNanos
-from snaploom.models.findings import InvalidDeclarations
+from snaploom.models.findings import InvalidDeclarations, make_finding
 from snaploom.models.kinds import KINDS, AnyResource, Kind
 from snaploom_operator.cluster.client import (
     COMMAND_LINE,

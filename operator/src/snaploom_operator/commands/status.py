@@ -17,9 +17,9 @@ from rich.text import Text
 from rich.tree import Tree
 
 from snaploom.confidential import in_ascii, json_visible, visible_lines
+from snaploom.errors import problems
 from snaploom.extras import PackageMissing, plugged
 from snaploom.files.stores import open_store
-from snaploom.models.codes import make_finding
 from snaploom.models.common import (
     NANOS_PER_SECOND,
     Condition,
@@ -30,7 +30,7 @@ from snaploom.models.common import (
     parse_instant,
 )
 from snaploom.models.datasource import DataSource, DataSourceStatus
-from snaploom.models.findings import InvalidDeclarations
+from snaploom.models.findings import InvalidDeclarations, make_finding
 from snaploom.models.kinds import AnyResource
 from snaploom.models.outputdataset import OutputDataset, OutputDatasetStatus
 from snaploom.models.run import CurrentRun, LastPhase, LastRun
@@ -49,7 +49,6 @@ from snaploom_operator.commands.options import (
     parse_name,
     read_view,
 )
-from snaploom_operator.conditions import EVERY_REMEDY
 from snaploom_operator.decide.decide import Configuration
 from snaploom_operator.decide.runview import has_attempts
 from snaploom_operator.store.entries import references_of
@@ -249,16 +248,16 @@ def _add_runs(tree: Tree, view: NamespaceView, resource: OutputDataset | Skippin
     if status.last_run is not None:
         publishes = isinstance(status, OutputDatasetStatus)
         ended = tree.add(_last_line(status.last_run, view.now, publishes=publishes))
-        remedy = EVERY_REMEDY.get(status.last_run.reason)
-        if status.last_run.phase in (LastPhase.FAILED, LastPhase.LOST) and remedy is not None:
+        problem = problems().get(status.last_run.reason)
+        if status.last_run.phase in (LastPhase.FAILED, LastPhase.LOST) and problem is not None:
             further = "" if has_attempts(status.last_run, retry) else _NO_ATTEMPT
-            ended.add(Text(f"what to do: {remedy.fix}{further}"))
+            ended.add(Text(f"what to do: {problem.fix}{further}"))
     if status.next_run_time is not None:
         tree.add(Text(f"next run: {status.next_run_time} ({ago(status.next_run_time, view.now)})"))
 
 
 _NO_ATTEMPT = " It is not retried automatically: `snaploom trigger` starts a run."
-"""Added to the remedy of a failed run that is not retried."""
+"""Added to the fix of a failed run that is not retried."""
 
 
 def _current_line(run: CurrentRun, now: EpochNanos) -> Text:

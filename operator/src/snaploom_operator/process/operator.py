@@ -338,7 +338,6 @@ async def _check_access(cluster: Cluster, settings: OperatorSettings) -> None:
             "Snaploom's CustomResourceDefinitions are not installed",
             found=error.message,
             expected="the CustomResourceDefinitions of snaploom.io",
-            hint="install the chart, or run: snaploom crds | kubectl apply --server-side -f -",
         ) from error
     except NotAllowed as error:
         raise NotAllowed(

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from snaploom.errors import problems
 from snaploom.models.common import (
     NANOS_PER_SECOND,
     ConditionStatus,
@@ -26,7 +27,7 @@ from snaploom.models.outputdataset import OutputDataset, OutputDatasetStatus
 from snaploom.models.run import LastPhase, LastRun
 from snaploom.models.skippingindex import IndexState, SkippingIndex, SkippingIndexStatus
 from snaploom.version import VERSION
-from snaploom_operator.conditions import EVERY_REMEDY, ConditionType, Reason
+from snaploom_operator.conditions import ConditionType, Reason
 from snaploom_operator.decide.runview import has_attempts
 from snaploom_operator.decision import Unparsable
 from snaploom_operator.objects import Ref, known_instant
@@ -418,7 +419,7 @@ class Metrics:
             self._runs.labels(kind, phase).observe(seconds)
         if phase != LastPhase.SUCCEEDED:
             # Reasons come from Reports: anyone with write access to ConfigMaps could create series.
-            known = reason if reason in EVERY_REMEDY else OTHER_REASON
+            known = reason if reason in problems() else OTHER_REASON
             self._run_failures.labels(kind, known).inc()
 
     def posted(self, outcome: str) -> None:

@@ -49,8 +49,7 @@ MOST_REVIEWS = 32
 LONGEST_TOKEN = 8_000
 """Characters of a token: aiohttp refuses a header that is longer than 8,190 bytes."""
 _EVERYWHERE = ""
-_EXPECTED = "a token of this cluster"
-_SEND = "send one that kubectl could use, as `Authorization: Bearer TOKEN`"
+_EXPECTED = f"a token of this cluster, of at most {LONGEST_TOKEN:,} characters"
 
 
 @dataclass(frozen=True)
@@ -95,9 +94,8 @@ class Access:
         if not token or len(token) > LONGEST_TOKEN:
             raise NotAuthenticated(
                 "the request has no bearer token",
-                found="a token that is too long" if token else "none",
+                found=f"a token of {len(token):,} characters" if token else "none",
                 expected=_EXPECTED,
-                hint=_SEND,
             )
         hashed = hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
         spec: dict[str, JsonValue] = {"token": token}
@@ -108,7 +106,6 @@ class Access:
                 "the API server does not accept the bearer token",
                 found="one that is invalid, or has ended",
                 expected=_EXPECTED,
-                hint=_SEND,
             )
         return User(hashed, attributes)
 

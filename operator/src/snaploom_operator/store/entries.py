@@ -11,11 +11,10 @@ from typing import get_args
 from pydantic import JsonValue, ValidationError
 
 from snaploom.loading.documents import read_object
-from snaploom.models.codes import make_finding
 from snaploom.models.common import EpochNanos, ObjectMeta, Resource, ResourceStatus
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource
-from snaploom.models.findings import Finding
+from snaploom.models.findings import Finding, make_finding
 from snaploom.models.kinds import KIND_BY_NAME, KINDS
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.skippingindex import SkippingIndex

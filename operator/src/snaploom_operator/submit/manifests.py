@@ -176,7 +176,6 @@ def bundle_config_map(owner: Resource, run: str, bundle: Bundle) -> JsonObject:
             found=f"{len(text.encode()):,} bytes for {len(bundle.data_sources)} sources and "
             f"{len(bundle.data_relationships)} relationships",
             expected=f"at most {MOST_BYTES:,} bytes when compressed",
-            hint="split the output, or shorten listed values such as globs and metadata",
         )
     return _config_map(metadata, content) | {"immutable": True}
 
@@ -259,10 +258,16 @@ many take some 50 ms, and a megabyte of other brackets would take ten times as l
 def found_report(stored: JsonObject, run: str, owner: str) -> FoundReport:
     """The Report that a ConfigMap holds, which should be about a run of an owner by its UID."""
     text = text_in(mapping_in(stored, "data"), REPORT_KEY)
-    # The event loop parses it.
-    is_bounded = len(text) <= LONGEST_REPORT and sum(map(text.count, ",[{")) <= MOST_VALUES
+    values = sum(map(text.count, ",[{"))
+    if len(text) > LONGEST_REPORT or values > MOST_VALUES:  # the event loop parses it
+        return FoundReport(
+            run,
+            None,
+            f"ConfigMap {run}-report has no valid report: {len(text):,} characters with about "
+            f"{values:,} values, where at most {LONGEST_REPORT:,} and {MOST_VALUES:,} are read",
+        )
     try:
-        raw: JsonValue = from_json(text) if is_bounded else None
+        raw: JsonValue = from_json(text)
         written = raw.get("format") if isinstance(raw, dict) else None
         if isinstance(written, int) and written > REPORT_FORMAT:
             return FoundReport(

@@ -13,8 +13,7 @@ from snaploom.cli.console import message_console, print_error
 from snaploom.confidential import without_secrets
 from snaploom.errors import SnaploomError
 from snaploom.extras import missing_package
-from snaploom.models.codes import make_finding
-from snaploom.models.findings import InvalidDeclarations
+from snaploom.models.findings import InvalidDeclarations, make_finding
 from snaploom.policy.variables import DEBUG_VARIABLE
 
 INTERNAL_ERROR = 1

@@ -12,8 +12,7 @@ from snaploom.cli.console import message_console, print_findings, result_console
 from snaploom.cli.snapshots import Place, published_state
 from snaploom.files.objectstore import ObjectStore
 from snaploom.models.allowances import Allowances, VariableChoice
-from snaploom.models.codes import make_finding
-from snaploom.models.findings import InvalidDeclarations
+from snaploom.models.findings import InvalidDeclarations, make_finding
 from snaploom.output import history
 from snaploom.output.state import FolderState
 from snaploom.plan.drawings import mermaid, picture_of, published_mermaid, published_picture, to_svg

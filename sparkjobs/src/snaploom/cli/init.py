@@ -79,9 +79,6 @@ SPECIAL = frozenset('{}[]*?\\"')
 class FolderNotUsable(SnaploomError):
     """`snaploom init` writes into new or empty folders with plain names only."""
 
-    reason = "FolderNotUsable"
-    exit_code = 2
-
 
 def init(
     folder: Annotated[Path, Parameter(name="DIR", help="A new or empty folder.")],
@@ -155,7 +152,6 @@ def _refuse_special(target: Path) -> None:
             "the path of this folder means something else in a glob",
             found=f"{target} with {' '.join(special)}",
             expected=f"a path without {' '.join(sorted(SPECIAL))}",
-            hint="name another one; nothing was changed",
         )
 
 
@@ -165,7 +161,6 @@ def _refuse_full(folder: Path) -> None:
             "this folder is not empty" if folder.is_dir() else "this is a file",
             found=str(folder),
             expected="a new or empty folder",
-            hint="name another one; nothing was changed",
         )
 
 

@@ -17,9 +17,8 @@ from snaploom.cli.console import OutputForm
 from snaploom.errors import FolderNotWritable
 from snaploom.loading.project import chosen_variables
 from snaploom.models.allowances import Allowances, VariableChoice
-from snaploom.models.codes import make_finding
 from snaploom.models.common import EpochNanos, now, parse_instant, with_zone
-from snaploom.models.findings import InvalidDeclarations
+from snaploom.models.findings import InvalidDeclarations, make_finding
 from snaploom.policy.pods import allowances_of
 from snaploom.run.weaving.requests import MOST_PARALLEL_SNAPSHOTS
 
@@ -236,5 +235,4 @@ def writing_to(folder: Path) -> Iterator[None]:
             "this folder cannot be written",
             found=f"{error.strerror or error} at {error.filename or folder}",
             expected="a folder that this process may write to, with room for the files",
-            hint="name another one, or check permissions, mount options and free space",
         ) from error

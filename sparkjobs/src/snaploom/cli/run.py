@@ -30,9 +30,8 @@ from snaploom.cli.options import (
     time_of,
 )
 from snaploom.cli.progress import Elsewhere, weave_and_show
-from snaploom.models.codes import make_finding
 from snaploom.models.common import CheckMode
-from snaploom.models.findings import Finding, InvalidDeclarations
+from snaploom.models.findings import Finding, InvalidDeclarations, make_finding
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.times import Selection

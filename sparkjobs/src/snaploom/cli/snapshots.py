@@ -98,9 +98,7 @@ def chosen_snapshots(
         )
     found = history.snapshots_between(state, first, last)
     if not found:
-        raise history.NothingPublished(
-            "there is no snapshot in this range", hint="'snaploom snapshots' lists those there are"
-        )
+        raise history.NothingPublished("there is no snapshot in this range")
     return found
 
 

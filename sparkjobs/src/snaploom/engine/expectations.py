@@ -313,8 +313,6 @@ class Expectations:
             path=path,
             found=found,
             expected="an expression over columns of the output that is true or false",
-            hint="name columns of the root as data.column, and those of others as "
-            "fieldName.data.column; a source that a snapshot does without has none",
         )
 
     def _values(self, spark: SparkSession, job_group: str) -> dict[str, object]:

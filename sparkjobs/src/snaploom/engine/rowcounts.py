@@ -357,9 +357,6 @@ class _Exact:
             found=f"rows of `{child.field_name}` that share a key: "
             + "; ".join(_describe(names, row) for row in samples),
             expected=f"at most one row of `{child.field_name}` for every row it is joined to",
-            hint=f"group `{child.field_name}` (transformations.groupBy) to collect its rows into "
-            "an array, remove the duplicates (a simpleVirtual source with a query), correct the "
-            "key, or rule the join out (dataRelationships[].exclusions)",
         )
 
     def _frames(self) -> Recording:

@@ -183,7 +183,6 @@ class MissingField:
             if self.reason is ExclusionReason.JOIN_FIELD_MISSING
             else "groupByFieldMissingMode"
         )
-        other_mode = f"choose another {mode} for `{self.child.field_name}`"
         if self.helps:
             return FieldMissing(
                 f"a field that `{self.child.field_name}` needs has another type in this snapshot",
@@ -191,8 +190,8 @@ class MissingField:
                 path=self.field,
                 found=f"type {self.found}",
                 expected=f"type {self.expected}, or one that it holds without loss",
-                hint=f"{self.helps}; otherwise convert the column by a fieldTransformer, or "
-                f"{other_mode}",
+                hint=f"{self.helps}; otherwise convert the column by a fieldTransformer, or choose "
+                f"another {mode} for `{self.child.field_name}`",
             )
         return FieldMissing(
             f"a field that `{self.child.field_name}` needs is missing in this snapshot",
@@ -200,7 +199,6 @@ class MissingField:
             path=self.field,
             found=self.found,
             expected=self.expected,
-            hint=f"correct the data or the declared name, or {other_mode}",
         )
 
 

@@ -41,33 +41,21 @@ from snaploom.policy.addresses import hadoop_uri
 class BucketNotFound(StorageError):
     """The bucket or container of a URI does not exist."""
 
-    reason = "BucketNotFound"
-    retryable = False
-
 
 class AccessDenied(StorageError):
     """Access denied for these credentials."""
-
-    reason = "AccessDenied"
 
 
 class StoreUnreachable(StorageError):
     """No server answers at the endpoint."""
 
-    reason = "StoreUnreachable"
-
 
 class FileTooLong(StorageError):
     """A file is longer than the store moves in one request."""
 
-    reason = "FileTooLong"
-    retryable = False
-
 
 class WritersMet(StorageError):
     """Two conditional writes met and the server decided neither ("409"): put again, then read."""
-
-    reason = "WritersMet"
 
 
 @dataclass(frozen=True)
@@ -134,10 +122,7 @@ def store_error(error: Exception, place: str, variables: str, *, writing: bool) 
     answer = read_answer(error)
     if answer.code in NO_BUCKET:
         return BucketNotFound(
-            f"there is no bucket for {place}",
-            found=answer.message,
-            expected="a bucket that exists",
-            hint="make the bucket, or correct the URI or the endpoint; Snaploom makes none",
+            f"there is no bucket for {place}", found=answer.message, expected="a bucket that exists"
         )
     if any(service in str(error) for service in _METADATA_SERVICES):
         return _refused(place, "no credentials in the environment", variables, "", writing)
@@ -152,7 +137,6 @@ def store_error(error: Exception, place: str, variables: str, *, writing: bool) 
             f"another writer is just writing {place}",
             found=answer.message,
             expected="one writer at a time",
-            hint="run again",
         )
     if isinstance(error, AlreadyExistsError | PreconditionError):
         return exists_already(place)
@@ -292,8 +276,6 @@ class ObstoreObjectStore:
                 f"{self._uri}{source} is too long to be published in one piece",
                 found=f"{info.size:,} bytes",
                 expected=f"at most {self._longest:,} bytes a file",
-                hint="write more and shorter files: raise spark.sql.shuffle.partitions, or set "
-                "spark.sql.files.maxRecordsPerFile",
             )
         check_key(target)
         self._insist(target, lambda: obstore.rename(self._backend, source, target, overwrite=False))
@@ -364,9 +346,6 @@ _AZURE = re.compile(
 class CloudUriInvalid(StorageError):
     """A URI names no bucket, or an account that is not known."""
 
-    reason = "CloudUriInvalid"
-    retryable = False
-
 
 def open_s3(uri: str, environment: Mapping[str, str]) -> ObstoreObjectStore:
     """Store of `s3://bucket/folder` (or `s3a:`); `CloudUriInvalid` without a bucket."""
@@ -436,7 +415,6 @@ def _bucket(uri: str) -> tuple[str, str]:
             f"{uri} names no bucket",
             found="nothing between // and /",
             expected="scheme://bucket/folder/",
-            hint="add the bucket",
         )
     return authority, "/".join(part for part in folder.split("/") if part)
 

@@ -101,7 +101,6 @@ class LocalObjectStore:
                 "a file is where the folder should be",
                 found=str(root),
                 expected="a folder, or nothing yet",
-                hint="name another folder; the file was not touched",
             )
         if create:
             try:
@@ -423,7 +422,6 @@ class LocalObjectStore:
                 f"{self.uri}{visible(key)} is {kind}, which is not followed or opened",
                 found=kind,
                 expected="a plain file or folder, as Snaploom writes them",
-                hint="find out what made it; remove it, or put what it stands for in its place",
             )
 
     def _without_links(self, error: OSError) -> StoreNotSafe:
@@ -431,7 +429,6 @@ class LocalObjectStore:
             f"the file system of {self._root} has no hard links, so that two runs could both "
             "believe that they published",
             found=str(error),
-            hint="publish to a local disk, or to an object store",
         )
 
     def _refused(self, key: str, error: OSError) -> SnaploomError:
@@ -441,13 +438,11 @@ class LocalObjectStore:
                 f"the folder {self._root} refuses writes",
                 found=f"{os.strerror(error.errno or 0)} at {place}",
                 expected="a folder that this process may write to, with room for the data",
-                hint="check permissions, mount options and free space",
             )
         return StorageError(
             f"writing {place} failed",
             found=os.strerror(error.errno or 0),
             expected="a file system that takes the file",
-            hint="check the path and what is mounted there, then try again",
         )
 
     def _unreadable(self, key: str, error: OSError) -> SnaploomError:
@@ -458,13 +453,9 @@ class LocalObjectStore:
                 f"{place} may not be read by this user",
                 found=f"{found}, for the user with the number {os.geteuid()}",
                 expected="a folder that this user may enter, with files that it may read",
-                hint="give this user the right, or work as the one who published",
             )
         return StorageError(
-            f"reading {place} failed",
-            found=found,
-            expected="a file or folder that can be read",
-            hint="check the path and what is mounted there, then try again",
+            f"reading {place} failed", found=found, expected="a file or folder that can be read"
         )
 
 

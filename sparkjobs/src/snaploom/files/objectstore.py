@@ -123,18 +123,13 @@ def too_large(place: str, size: int, limit: int) -> ObjectTooLarge:
         f"{place} is longer than Snaploom writes it, and was not read",
         found=f"{size:,} bytes or more",
         expected=f"at most {limit:,} bytes",
-        hint="look at what wrote it; restore the file from a backup",
     )
 
 
 def absent(place: str) -> ObjectNotFound:
     """Build the error for an object that is absent at a URI."""
     return ObjectNotFound(
-        f"{place} does not exist",
-        found="nothing",
-        expected="a file of this name",
-        hint="check the path; if it was published, restore it from a backup ('snaploom check' "
-        "lists what is missing)",
+        f"{place} does not exist", found="nothing", expected="a file of this name"
     )
 
 
@@ -145,10 +140,7 @@ def exists_already(place: str) -> ObjectAlreadyExists:
         place: its URI.
     """
     return ObjectAlreadyExists(
-        f"{place} exists already",
-        found="an object of this name",
-        expected="none",
-        hint="run again: what another run wrote is recognised",
+        f"{place} exists already", found="an object of this name", expected="none"
     )
 
 
@@ -189,7 +181,6 @@ def self_test(store: ObjectStore) -> None:
                 f"{store.uri} let a second writer replace an object that was to be written once",
                 found="put-if-absent succeeded twice under one key",
                 expected="one success and one refusal",
-                hint="publish to a store with conditional writes",
             )
     finally:
         store.delete([key])

@@ -27,9 +27,6 @@ StoreOpener = Callable[[str, bool], ObjectStore]
 class UnsupportedStore(StorageError):
     """No store is known for the scheme of a URI."""
 
-    reason = "UnsupportedStore"
-    retryable = False
-
 
 def open_store(uri: str, create: bool, others: StoreOpener | None = None) -> ObjectStore:
     """Open the store of a folder, by the scheme of its URI.

@@ -391,9 +391,7 @@ class _Composer:
                 "SL105", f"the key '{key}' stands twice in the same mapping", _at(event),
                 join_path(self._path),
                 found=f"first on line {first.key_at.line}, again on line {_at(event).line}",
-                expected="each key once",
-                hint="remove one of the two",
-            )
+                expected="each key once")
         )  # fmt: skip
 
     def _alias(self, event: yaml.AliasEvent) -> Node:
@@ -415,9 +413,7 @@ class _Composer:
             raise self._unreadable(
                 "SL102", "the aliases of this file expand to too many values", event,
                 found=f"{self._aliased:,} values, and more to come",
-                expected=f"at most {MAX_ALIASED_NODES:,}",
-                hint="write repeated parts once, in a resource that others name",
-            )  # fmt: skip
+                expected=f"at most {MAX_ALIASED_NODES:,}")  # fmt: skip
         return node
 
     def _unsupported_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> _Unreadable:

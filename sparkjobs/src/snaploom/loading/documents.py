@@ -32,9 +32,8 @@ from snaploom.loading.nearmisses import did_you_mean, listing, nearest
 from snaploom.loading.pydanticerrors import display, findings_of
 from snaploom.models.allowances import PROJECT_FILE, ProjectFile
 from snaploom.models.base import ApiModel, LocalPath, PathForm, Variables
-from snaploom.models.codes import make_finding
 from snaploom.models.common import API_VERSION, GROUP, Resource
-from snaploom.models.findings import Finding
+from snaploom.models.findings import Finding, make_finding
 from snaploom.models.kinds import KIND_BY_NAME, KINDS
 
 # Variables and paths of a document: replaced in the parsed YAML, before a model sees it.
@@ -406,7 +405,7 @@ def _not_a_mapping(node: Node) -> Finding:
         expected=f"apiVersion: {API_VERSION}, kind, metadata and spec",
         hint="write each item as a document of its own, and a line `---` between them"
         if isinstance(node, Sequence)
-        else "begin the document with `apiVersion`, `kind`, `metadata` and `spec`",
+        else "",
     )
 
 
@@ -460,7 +459,6 @@ def _wrong_version(node: Mapping, identity: str, message: str) -> Finding:
         path="apiVersion",
         found=display(plain(given.node)) if given else "no apiVersion",
         expected=API_VERSION,
-        hint=f"write `apiVersion: {API_VERSION}`",
     )
 
 

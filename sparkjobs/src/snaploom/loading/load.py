@@ -20,9 +20,8 @@ from snaploom.loading.project import (
     unused_findings,
 )
 from snaploom.models.allowances import NO_CHOICE, VariableChoice
-from snaploom.models.codes import make_finding
 from snaploom.models.common import Resource
-from snaploom.models.findings import Finding, errors_of
+from snaploom.models.findings import Finding, errors_of, make_finding
 
 _NOWHERE = composer.Position(0, 0)
 _NO_NODE = composer.Mapping({}, 1)
@@ -191,7 +190,6 @@ def _duplicate(item: Located, first: Located) -> Finding:
         path="metadata.name",
         found=f"{first.file} line {there.line}, and {item.file} line {here.line}",
         expected="one declaration of each kind and name",
-        hint="remove or rename one of the two",
     )
     return _at(finding, item.file, here)
 

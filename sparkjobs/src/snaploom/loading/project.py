@@ -29,8 +29,7 @@ from snaploom.models.allowances import (
     ProjectFile,
     VariableChoice,
 )
-from snaploom.models.codes import make_finding
-from snaploom.models.findings import Finding, InvalidDeclarations, Severity
+from snaploom.models.findings import Finding, InvalidDeclarations, Severity, make_finding
 
 # Paths to texts: the files to read, and their faults as files.
 
@@ -106,7 +105,6 @@ def _read(path: Path) -> SourceText | Finding:
             "the file is too large",
             found=f"{size:,} bytes",
             expected=f"at most {MAX_BYTES:,} bytes",
-            hint="split it, or check that it is the file that you meant",
         ).model_copy(update={"file": str(path)})
     try:
         text = raw.decode("utf-8-sig")
@@ -148,7 +146,6 @@ def _not_utf8(path: Path, raw: bytes, error: UnicodeDecodeError) -> Finding:
         "the file is not text in UTF-8",
         found="UTF-16" if utf16 else f"the byte 0x{raw[error.start]:02X}",
         expected="UTF-8",
-        hint="save it as UTF-8",
     ).model_copy(
         update={
             "file": str(path),
@@ -219,7 +216,7 @@ def unused_findings(
             path=f"--set {name}",
             found=f"--set {name}=...",
             expected=listing(tuple(sorted(named | declared))) or "a variable that is in the files",
-            hint=did_you_mean(name, (named | declared) - {name}) or "leave it out",
+            hint=did_you_mean(name, (named | declared) - {name}),
             severity=Severity.WARNING if name in declared else Severity.ERROR,
         )
         for name in choice.values

@@ -18,9 +18,8 @@ from snaploom.loading.nearmisses import did_you_mean, field_hint, listing, meant
 from snaploom.models import shortforms
 from snaploom.models.allowances import VARIABLE_PATTERN
 from snaploom.models.base import CONTRADICTION, WITHOUT_VARIABLE, ApiModel
-from snaploom.models.codes import make_finding
 from snaploom.models.common import DataType, DecimalType, TimeOffset
-from snaploom.models.findings import Finding
+from snaploom.models.findings import Finding, make_finding
 
 # Expectations of a place inside a model: its names, its form, and other places of a name.
 

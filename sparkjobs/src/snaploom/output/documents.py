@@ -123,7 +123,6 @@ def parse_versioned(document: bytes, name: str, bounds: Bounds) -> dict[str, Jso
             f"{visible(name)} was written by a newer Snaploom",
             found=f"format {str(version)[:20]}",
             expected=f"format {MANIFEST_FORMAT} or older",
-            hint="upgrade Snaploom",
         )
     return raw
 
@@ -151,7 +150,6 @@ def corrupt(name: str, found: str) -> ManifestCorrupt:
         f"{visible(name)} is damaged",
         found=visible(found[:LONGEST_FAULT]),
         expected="a document as Snaploom wrote it",
-        hint="restore the file from a backup; nothing was changed",
     )
 
 

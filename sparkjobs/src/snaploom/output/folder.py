@@ -287,7 +287,6 @@ def inspect_folder(
                 f"{store.uri} is not empty, and Snaploom did not make it",
                 found=_listing(names),
                 expected=f"an empty folder, or one with {layout.MARKER}",
-                hint="choose another outputFolder.folderUri; nothing in it was touched",
             )
     state = ManifestLog(store).read()
     if not state.seq:
@@ -388,12 +387,7 @@ def _mark(store: ObjectStore) -> None:
 
 
 def _removed(store: ObjectStore, found: str) -> errors.FolderRemoved:
-    return errors.FolderRemoved(
-        f"{store.uri} is being removed",
-        found=found,
-        hint="wait until its OutputDataset is deleted, or publish to another folder; where nobody "
-        "removes it any more, delete what is left of it by hand",
-    )
+    return errors.FolderRemoved(f"{store.uri} is being removed", found=found)
 
 
 def _refuse_lost_manifest(store: ObjectStore) -> None:
@@ -405,8 +399,6 @@ def _refuse_lost_manifest(store: ObjectStore) -> None:
             f"the manifest of {store.uri} is lost: it has data, and no entry that names it",
             found=_listing(found),
             expected=f"entries in {layout.MANIFEST}",
-            hint="restore metadata/ from a backup, or make the manifest anew from the files: "
-            "`snaploom repair OUTPUT -f FILES` shows what they prove, and `--yes` writes it",
         )
 
 
@@ -440,6 +432,4 @@ def _refuse_changes(
             f"{store.uri} was begun with other settings, which are fixed for ever",
             found=", ".join(f"{name}: {asked[name]}" for name in changed),
             expected=", ".join(f"{name}: {fixed[name]}" for name in changed),
-            hint="restore the settings, or publish to a new folder"
-            + ("; run.acceptRootChange allows another root" if "root" in changed else ""),
         )

@@ -124,9 +124,6 @@ NOT_IN_MODEL = "NOT_IN_MODEL"
 class NothingPublished(SnaploomError):
     """There is no snapshot to read."""
 
-    reason = "NothingPublished"
-    retryable = True
-
 
 @dataclass(frozen=True, slots=True)
 class Absence:
@@ -159,10 +156,7 @@ def refuse_empty(state: FolderState, uri: str) -> FolderSettings:
     """Return the settings of a folder; `NothingPublished` if it has no snapshots."""
     if state.settings is None or not state.snapshots:
         raise NothingPublished(
-            f"{uri} has no published snapshot",
-            found="none",
-            expected="at least one",
-            hint="run the output first, or name a manifest at which there was one",
+            f"{uri} has no published snapshot", found="none", expected="at least one"
         )
     return state.settings
 
@@ -182,7 +176,6 @@ def version_at(state: FolderState, time: EpochNanos) -> Version:
             if state.timeline
             else "no snapshot at all",
             expected="a time at or after the first snapshot",
-            hint="choose a later time; 'snaploom snapshots' lists them",
         )
     return until[-1]
 

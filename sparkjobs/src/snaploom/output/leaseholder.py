@@ -270,8 +270,4 @@ class LeaseKeeper:
 
 
 def _not_obtained(rival: str, found: str) -> errors.LeaseNotObtained:
-    return errors.LeaseNotObtained(
-        f"run {rival} is at work on this output",
-        found=found,
-        hint="run again when it has ended; what it publishes is not woven twice",
-    )
+    return errors.LeaseNotObtained(f"run {rival} is at work on this output", found=found)

@@ -29,8 +29,6 @@ Result = TypeVar("Result")
 class LeaseUnavailable(StorageError):
     """The service that keeps the leases does not answer, or refuses."""
 
-    reason = "LeaseUnavailable"
-
 
 @dataclass(frozen=True)
 class LeaseState:

@@ -122,13 +122,9 @@ reading some hundred entries where it has 100,000 versions."""
 class CommitOutcomeUnknown(StorageError):
     """The store does not answer, so that an entry may or may not have been written."""
 
-    reason = "CommitOutcomeUnknown"
-
 
 class CommitContended(StorageError):
     """Other writers took every sequence number that was tried."""
-
-    reason = "CommitContended"
 
 
 _Number = Annotated[int, Ge(0), Le(LARGEST)]
@@ -290,10 +286,9 @@ class ManifestLog:
             f"other runs took {races} sequence numbers in a row in {self._store.uri}",
             found="a lost race at every attempt",
             expected="few runs at a time in one folder",
-            hint="let one resource publish into the folder, and run again",
         )
 
 
 def commit_unknown(message: str) -> CommitOutcomeUnknown:
     """Build the error of a commit whose outcome is unknown."""
-    return CommitOutcomeUnknown(message, hint="run again: what was published is recognised")
+    return CommitOutcomeUnknown(message)

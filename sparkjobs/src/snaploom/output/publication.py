@@ -174,8 +174,6 @@ class Work:
                     "the writer left a file in a subfolder of staging",
                     found=name,
                     expected="files directly below the folder it was given",
-                    hint="remove the setting by which Spark makes folders of its own; nothing "
-                    "was published",
                 )
             staged.append(info)
         return sorted(staged, key=lambda info: info.key)
@@ -200,7 +198,6 @@ def refuse_revoked(state: FolderState, run: Run) -> None:
         raise errors.RunRevoked(
             f"run {run.run_id} was taken for dead and revoked by another run",
             found="a revocation in the manifest log",
-            hint="run again; nothing was published by this run since, and nothing is lost",
         )
 
 

@@ -130,7 +130,6 @@ def refuse_changed(state: FolderState, version: SnapshotRecord) -> None:
         f"snapshot {format_instant(version.time)} changed while it was rewritten",
         found=f"version {live.seq} by run {live.run_id}" if live else "no live version: deleted",
         expected=f"version {version.seq} by run {version.run_id}",
-        hint="look at 'snaploom snapshots' and start again; the folder is as the other run left it",
     )
 
 
@@ -176,7 +175,6 @@ def restate(
             f"snapshot {format_instant(target.time)} cannot be restated",
             found="no live version: it was never published, or deleted",
             expected="a published snapshot",
-            hint="'snaploom snapshots' lists them; 'snaploom run' publishes what is due",
         )
     work = publication.Work(folder, run, target.time, version.partition)
     with work.cleaning_up():

@@ -107,7 +107,6 @@ class TableCommits:
             raise RunRevoked(
                 f"run {entry.run_id} was taken for dead and revoked by another run",
                 found="a revocation in the table",
-                hint="run again; nothing was published by this run since, and nothing is lost",
             )
         if not self._put(table, version, state, entry):
             return None
@@ -120,7 +119,6 @@ class TableCommits:
             f"other writers took {races} versions in a row of the table in {self.store.uri}",
             found="a lost race at every attempt",
             expected="few writers at a time to one table",
-            hint="let one resource write to the table, and run again",
         )
 
     def catch_up(self) -> FolderState:
@@ -164,8 +162,7 @@ class TableCommits:
         except SnaploomError as error:
             raise manifest.CommitOutcomeUnknown(
                 f"the table in {self.store.uri} has the commit, and the log does not: "
-                f"{error.message}",
-                hint="run again: what was published is recognised",
+                f"{error.message}"
             ) from error
 
     def _put(

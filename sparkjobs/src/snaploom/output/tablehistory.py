@@ -185,8 +185,6 @@ MAIN = "main"
 class SnapshotsHeld(PublicationError):
     """A tag or branch of an output's table keeps snapshots whose files are to be removed."""
 
-    reason = "SnapshotsHeld"
-
 
 def forget(store: ObjectStore, ended: Collection[TombstoneRecord], now: int) -> bool:
     """Remove table snapshots that show ended versions, if any; `now` in milliseconds since 1970.
@@ -286,8 +284,6 @@ def _refuse_held(
             f"the Iceberg table in {store.uri} has tags or branches that show ended snapshots",
             found=", ".join(held),
             expected="no tag or branch of an output's table but main",
-            hint="drop them (ALTER TABLE ... DROP TAG, DROP BRANCH); until then files of ended "
-            "snapshots stay",
         )
 
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from snaploom.loading.nearmisses import did_you_mean
-from snaploom.models.codes import make_finding
 from snaploom.models.common import Resource
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import Credentials, DataSource
 from snaploom.models.fieldtransformer import FieldTransformer, MetadataApplicator
-from snaploom.models.findings import InvalidDeclarations
+from snaploom.models.findings import InvalidDeclarations, make_finding
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import RunAction
 from snaploom.models.skippingindex import SkippingIndex

@@ -9,7 +9,7 @@ from itertools import pairwise
 import networkx as nx
 
 from snaploom.models.common import PathMissingMode
-from snaploom.models.findings import Finding, Severity
+from snaploom.models.findings import Finding, Severity, make_finding
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.plan.graph import JoinGraph, Link, Part, Vertex
 from snaploom.plan.tree import JoinTree, Tie, Unreachable, plan_tree
@@ -374,16 +374,14 @@ def _never_used(output: OutputDataset, graph: JoinGraph, tree: JoinTree) -> list
     }
     positions = enumerate(output.spec.data_model.data_relationships)
     return [
-        Finding(
-            code=NEVER_USED,
-            severity=Severity.WARNING,
+        make_finding(
+            NEVER_USED,
+            f"DataRelationship/{relationship.name} is never used: every source that it "
+            "could join is joined by another, on a shorter or cheaper way",
             resource=output.identity,
             path=f"spec.dataModel.dataRelationships[{index}]",
-            message=f"DataRelationship/{relationship.name} is never used: every source that it "
-            "could join is joined by another, on a shorter or cheaper way",
             found="no join by it",
             expected="relationships that the join tree uses",
-            hint="remove it, or lower its antiPriority; 'snaploom graph' draws it dashed",
         )
         for index, relationship in positions
         if relationship.name in unused

@@ -145,9 +145,6 @@ MOST_CANDIDATES = 1_000_000
 class TooManyCandidates(SnaploomError):
     """A source that has a snapshot at any time, and tiny intervals."""
 
-    reason = "TooManyCandidates"
-    exit_code = 2
-
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -481,8 +478,6 @@ def _ends(
                     path="spec.dataModel.rootDataSource.snapshotFilter",
                     expected="fewer and longer intervals, or a maxSnapshotAge",
                     found=f"interval number {count:,}",
-                    hint="choose longer intervals, or bound the past by maxSnapshotAge or "
-                    "intervalStartDate",
                 )
             bounds = interval.start, min(interval.end - 1, now)
             asked = (ask(*bounds) for c in (intervalset, allowed) for ask in (c.oldest, c.newest))

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from snaploom.models.common import EpochNanos, PathMissingMode, Preference, Resource, format_instant
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource
-from snaploom.models.findings import Finding, Severity, errors_of
+from snaploom.models.findings import Finding, errors_of, make_finding
 from snaploom.models.outputdataset import ChildSnapshot, OutputDataset
 from snaploom.models.report import ExclusionReason, SnapshotReason
 from snaploom.plan.bundle import Bundle
@@ -374,17 +374,15 @@ class _SnapshotPlanner:
         if interval is None or self.now >= interval.end:
             return ()
         return (
-            Finding(
-                code=OPEN_INTERVAL,
-                severity=Severity.WARNING,
+            make_finding(
+                OPEN_INTERVAL,
+                f"the snapshot {format_instant(last)} is the newest so far of an interval "
+                "that has not ended; a later one of the same interval will not be published",
                 resource=self.output.identity,
                 path=f"spec.dataModel.rootDataSource.snapshotFilter.{self._form}.preference",
-                message=f"the snapshot {format_instant(last)} is the newest so far of an interval "
-                "that has not ended; a later one of the same interval will not be published",
                 found=f"now is {format_instant(self.now)}",
                 expected=f"a run after {_end_of(interval)}, for a result that does not depend on "
                 "when it runs",
-                hint="set onlyClosedIntervals to true, or preference to OLDEST",
             ),
         )
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from snaploom.errors import RootEmpty, SnapshotMissing
-from snaploom.models.codes import make_finding
 from snaploom.models.common import EpochNanos, Preference, format_instant
 from snaploom.models.datasource import DataSource
-from snaploom.models.findings import Finding
+from snaploom.models.findings import Finding, make_finding
 from snaploom.models.outputdataset import ChildSnapshot
 from snaploom.models.report import ExclusionReason, SnapshotReason
 from snaploom.plan.bundle import Bundle
@@ -145,8 +144,6 @@ def _failure(field_name: str, message: str, around: Iterable[EpochNanos | None])
             if nearest
             else "no snapshot at all",
             expected="one in the window that snapshot.timeBefore and timeAfter open",
-            hint="wait for the data, widen the window, or choose another snapshotMissingMode for "
-            f"`{field_name}`",
         )
     )
 
@@ -187,8 +184,6 @@ def refuse_empty_root(root: DataSource, offered: SourceSnapshots) -> None:
         path=finding.path,
         found=finding.found,
         expected=finding.expected,
-        hint=f"{finding.hint}; to pass it as a warning, set run.onEmptyRoot to Warn and leave out "
-        "--strict",
     )
 
 

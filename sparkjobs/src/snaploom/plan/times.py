@@ -16,7 +16,7 @@ from snaploom.models.common import (
     TimeOffset,
     format_instant,
 )
-from snaploom.models.findings import Finding, Severity
+from snaploom.models.findings import Finding, make_finding
 from snaploom.models.outputdataset import (
     HivePartitioned,
     OutputDataset,
@@ -349,16 +349,14 @@ def partition_clashes(
 
 
 def _clash(output: OutputDataset, folder: str, holder: EpochNanos, time: EpochNanos) -> Finding:
-    return Finding(
-        code=PARTITION_CLASH,
-        severity=Severity.ERROR,
+    return make_finding(
+        PARTITION_CLASH,
+        f"the snapshots {format_instant(holder)} and {format_instant(time)} would share "
+        f"the partition {folder}",
         resource=output.identity,
         path=f"{_PATH}.timestampFormat",
-        message=f"the snapshots {format_instant(holder)} and {format_instant(time)} would share "
-        f"the partition {folder}",
         found=f"timestampFormat {hive_of(output.spec.output_folder).timestamp_format}",
         expected="a partition for each snapshot",
-        hint="choose a finer timestampFormat; ISO8601_DATE_TIME distinguishes all times",
     )
 
 

@@ -12,10 +12,9 @@ from cronsim import CronSim, CronSimError
 from pydantic import BaseModel
 
 from snaploom.loading.nearmisses import did_you_mean
-from snaploom.models.codes import make_finding
 from snaploom.models.common import EpochNanos, Resource, TimeOffset, parse_instant
 from snaploom.models.datasource import Credentials
-from snaploom.models.findings import Finding
+from snaploom.models.findings import Finding, make_finding
 from snaploom.models.run import RunSettings
 from snaploom.policy.verdicts import MAX_INSTRUCTIONS, RegexFault, RegexList, TextJudge
 
@@ -235,7 +234,6 @@ def length_findings(length: TimeOffset | None, owner: Resource, path: str) -> Fi
             path=path,
             found="0",
             expected="one part of at least 1",
-            hint="give a part such as `day: 1`, or leave the field out",
         ),
     )
 
@@ -282,5 +280,4 @@ def variable_findings(
                 path=f"{path}.fromEnvironment.{field}",
                 found=name,
                 expected="a variable that exists only for this server, such as SHOP_DB_PASSWORD",
-                hint="set a variable of its own name where the job's driver runs",
             )

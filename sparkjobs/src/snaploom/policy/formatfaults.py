@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from snaploom.errors import FormatNotAllowed
 from snaploom.loading.nearmisses import did_you_mean
 from snaploom.models.allowances import Allowances
-from snaploom.models.codes import make_finding
-from snaploom.models.findings import Finding
+from snaploom.models.findings import Finding, make_finding
 from snaploom.policy.fileformats import (
     BUILT_IN,
     REFUSED,

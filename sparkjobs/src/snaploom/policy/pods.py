@@ -10,8 +10,7 @@ from posixpath import normpath
 from pydantic import ValidationError
 
 from snaploom.models.allowances import ALLOW_VARIABLE, NO_ALLOWANCES, AllowanceInvalid, Allowances
-from snaploom.models.codes import make_finding
-from snaploom.models.findings import Finding, InvalidDeclarations, Severity
+from snaploom.models.findings import Finding, InvalidDeclarations, Severity, make_finding
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.run import PodTemplate, SparkSettings, Toleration
 from snaploom.models.skippingindex import SkippingIndex

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from snaploom.models.codes import make_finding
 from snaploom.models.common import Resource
-from snaploom.models.findings import Finding
+from snaploom.models.findings import Finding, make_finding
 from snaploom.policy.fields import Findings
 from snaploom.policy.references import Scope
 from snaploom.policy.sqlfunctions import CHANGES_ROWS, REASONS, Determinism, hint_for, refusal_of
@@ -164,7 +163,6 @@ def table_findings(
             path=path,
             found=table,
             expected=expected,
-            hint="read the source by its alias, and declare every source that is read",
         )
         for table in facts.tables
         if table.lower() not in folded

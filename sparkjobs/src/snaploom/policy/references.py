@@ -12,12 +12,11 @@ import networkx as nx
 
 from snaploom.loading.nearmisses import Guesses, listing
 from snaploom.models.allowances import Allowances
-from snaploom.models.codes import make_finding
 from snaploom.models.common import DataType, Resource, SchemaField
 from snaploom.models.datarelationship import DataRelationship
 from snaploom.models.datasource import DataSource
 from snaploom.models.fieldtransformer import FieldTransformer, MetadataApplicator
-from snaploom.models.findings import Finding, Severity
+from snaploom.models.findings import Finding, Severity, make_finding
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.skippingindex import SkippingIndex
 from snaploom.policy.verdicts import TextJudge

@@ -23,9 +23,8 @@ from urllib.parse import unquote
 from pydantic import BaseModel
 
 from snaploom.models.base import ApiModel
-from snaploom.models.codes import make_finding
 from snaploom.models.common import Resource
-from snaploom.models.findings import Finding
+from snaploom.models.findings import Finding, make_finding
 from snaploom.policy.fields import NO_TEXTS, walked_fields
 
 SECRET_CODE = "SL138"

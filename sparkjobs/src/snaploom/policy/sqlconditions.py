@@ -31,7 +31,12 @@ logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 
 class _Exhausted(Exception):
-    """All steps are taken."""
+    """All steps that a text of so many tokens has are taken."""
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__()
+        self.tokens = tokens
+        self.steps = STEPS_AT_LEAST + STEPS_A_TOKEN * tokens
 
 
 def parse(scanned: Scanned, dialect: str = SPARK) -> exp.Expr:
@@ -70,8 +75,11 @@ def _guarded(scanned: Scanned, text: str, shift: int, dialect: str) -> exp.Expr:
         raise SqlRefused(_first_line(error)) from None
     except RecursionError:
         raise SqlRefused("it is nested too deeply") from None
-    except _Exhausted:
-        raise SqlRefused("it takes too long to understand; write it with less nesting") from None
+    except _Exhausted as allowed:
+        raise SqlRefused(
+            f"parsing it takes more than {allowed.steps:,} steps for {allowed.tokens:,} tokens; "
+            "write it with less nesting"
+        ) from None
     except SqlRefused:
         raise
     except Exception as error:  # noqa: BLE001 - sqlglot fails in ways that it does not document
@@ -107,13 +115,14 @@ def _bounded_parser(dialect: str) -> type[Parser]:
         """Those that are left."""
 
         def parse(self, raw_tokens: list[ParserToken], sql: str | None = None) -> Any:
-            self._steps = STEPS_AT_LEAST + STEPS_A_TOKEN * len(raw_tokens)
+            self._allowed = _Exhausted(len(raw_tokens))
+            self._steps = self._allowed.steps
             return super().parse(raw_tokens, sql)
 
         def _advance(self, times: int = 1) -> None:
             self._steps -= 1
             if self._steps < 0:
-                raise _Exhausted
+                raise self._allowed
             super()._advance(times)
 
         def _parse_types(self, check_func: bool = False, *args: Any, **settings: Any) -> Any:

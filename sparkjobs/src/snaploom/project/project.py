@@ -123,7 +123,7 @@ class Project:
             output: name of an OutputDataset.
 
         Raises:
-            ArgumentInvalid: there is no such output.
+            InvalidDeclarations: there is no such output.
         """
         outputs = [each for each in self.resources if isinstance(each, OutputDataset)]
         return tuple(each.name for each in upstream_outputs(self._bundle(output), outputs))
@@ -169,8 +169,8 @@ class Project:
             spark: somebody's session; omitted, that of this process, or a new one.
 
         Raises:
-            ArgumentInvalid: there is no such output, or `now` is no time. Other findings are in the
-        plan.
+            InvalidDeclarations: there is no such output. What else is wrong is in the plan.
+            ArgumentInvalid: `now` is no time.
         """
         self._refuse_unknown([output])
         _refuse_below_one(limit, "limit")
@@ -254,7 +254,7 @@ class Project:
             InvalidDeclarations: something is wrong with an output.
             RunFailed: a run failed or was interrupted, and `raises` is set; all results are
                 attached.
-            ArgumentInvalid: there is no such output, or `now` is no time.
+            ArgumentInvalid, InvalidDeclarations: `now` is no time, or there is no such output.
         """
         options = RunOptions(
             limit=limit,
@@ -482,7 +482,7 @@ class Project:
             output: name of an OutputDataset.
 
         Raises:
-            ArgumentInvalid: there is no such output.
+            InvalidDeclarations: there is no such output.
             FolderNotOurs: its folder is not ours.
         """
         store = open_named(self._bundle(output).output.spec.output_folder.folder_uri)
@@ -498,7 +498,9 @@ class Project:
             now: time to which ages are measured; omitted, the present.
 
         Raises:
-            ArgumentInvalid, InvalidDeclarations: as `page`.
+            ArgumentInvalid: `now` is no time.
+            InvalidDeclarations: there is no such output, or something is wrong with an output
+                beside its join tree.
         """
         return cast(Status, self._drawn("status", output, now))
 
@@ -510,8 +512,9 @@ class Project:
             now: time to which ages are measured; omitted, the present.
 
         Raises:
-            ArgumentInvalid: there is no such output, or `now` is no time.
-            InvalidDeclarations: something is wrong with an output beside its join tree.
+            ArgumentInvalid: `now` is no time.
+            InvalidDeclarations: there is no such output, or something is wrong with an output
+                beside its join tree.
         """
         return cast(Pages, self._drawn("page", output, now))
 
@@ -534,7 +537,7 @@ class Project:
             spark: any session; omitted, that of this process, or a new one.
 
         Raises:
-            ArgumentInvalid: there is no such output, or as `snaploom.read`.
+            InvalidDeclarations: there is no such output; or as `snaploom.read`.
             NothingPublished, HistoryIncompatible, FolderNotOurs: as `snaploom.read`.
         """
         spec = self._bundle(output).output.spec
@@ -584,12 +587,10 @@ class Project:
         return with_drivers(self._declarations, is_kept=True)
 
     def _runnable(self, names: Sequence[str]) -> tuple[Bundle, ...]:
-        self._refuse_unknown(names)
         bundles, _ = runnable_bundles(self._declarations, names)
         return bundles
 
     def _bundle(self, output: str) -> Bundle:
-        self._refuse_unknown([output])
         return self._declarations.bundle(output)
 
     def _refuse_unknown(self, names: Sequence[str]) -> None:
@@ -598,13 +599,7 @@ class Project:
         for name in names:
             is_known = name in self.outputs or f"{OutputDataset.__name__}/{name}" in broken
             if not is_known and self.findings.is_ok:
-                raise ArgumentInvalid(
-                    "there is no such OutputDataset",
-                    path="output",
-                    found=str(name),
-                    expected=", ".join(self.outputs) or "declarations with an OutputDataset",
-                    hint="`outputs` has the names",
-                )
+                self._declarations.bundle(name)
 
 
 def _moment(time: Time | None) -> EpochNanos:

@@ -27,8 +27,6 @@ from snaploom.run.published.diff import Comparison
 class RunFailed(SnaploomError):
     """A run of a project failed; the results of all of its outputs are attached."""
 
-    reason = "RunFailed"
-
     def __init__(
         self,
         message: str,
@@ -302,8 +300,6 @@ class Runs(Sequence[Run]):
                 runs=self.items,
                 found="; ".join(failed),
                 expected="everything that is due is published",
-                hint="correct the cause and run again; `runs` of this error has the Report of each "
-                "output, and what was published stays",
             )
         return self
 

@@ -20,9 +20,8 @@ from pathlib import Path
 from snaploom.confidential import remember_environment, without_secrets
 from snaploom.errors import SnaploomError
 from snaploom.localfiles import end_process
-from snaploom.models.codes import make_finding
 from snaploom.models.common import EpochNanos, format_instant, now
-from snaploom.models.findings import InvalidDeclarations
+from snaploom.models.findings import InvalidDeclarations, make_finding
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import Report, RunPhase
 from snaploom.models.run import RunAction
@@ -53,9 +52,6 @@ DOINGS: Mapping[tuple[RunAction, str], Callable[[Bundle, Work], Report]] = {
 
 class UnexpectedFault(SnaploomError):
     """A fault of Snaploom itself ended the run; the log of the driver has its traceback."""
-
-    reason = "UnexpectedFault"
-    retryable = True
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -174,7 +170,6 @@ def _carried_out(
         unexpected = UnexpectedFault(
             "a fault of Snaploom itself ended the run",
             found=type(fault).__name__,  # its text may hold anything, so that only the log has it
-            hint="look at the driver's log, and report it to the authors",
         )
         return _ended_by(unexpected, work)
 

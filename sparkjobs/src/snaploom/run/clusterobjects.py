@@ -186,7 +186,6 @@ class ClusterLease:
         return LeaseUnavailable(
             f"{place} is unavailable: {found}",
             expected="an API server that answers, and the right to get, create and update Leases",
-            hint="give the job's service account that right on leases.coordination.k8s.io",
         )
 
     def _now(self) -> datetime:
@@ -221,9 +220,6 @@ _TAKEN = (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND)
 
 class NoCluster(ReportNotWritten):
     """A Report was to go into a cluster, and there is none."""
-
-    reason = "NoCluster"
-    retryable = False
 
 
 @dataclass(frozen=True)
@@ -276,7 +272,6 @@ class ConfigMapReport:
                 f"the Report is not written to {self._place}",
                 found=str(error),
                 expected="a pod with a service account, or KUBECONFIG",
-                hint="let the operator create the job, or set KUBECONFIG",
             ) from error
         except (HTTPError, OSError) as error:
             raise self._not_written(f"{type(error).__name__}: {error}") from error
@@ -299,7 +294,6 @@ class ConfigMapReport:
                 f"{place} belongs to another run and is left as it is",
                 found=f"run {labels.get(LABEL_RUN)!r} of {labels.get(LABEL_OWNER)!r}",
                 expected=f"run {ours[1]!r} of {ours[0]!r}",
-                hint="delete the ConfigMap if nobody needs it, then ask for a run",
             )
         return found
 
@@ -343,8 +337,6 @@ class ConfigMapReport:
             found=found,
             expected="an API server that answers, and the right to get, create and update "
             "ConfigMaps",
-            hint="give the job's service account that right; 'snaploom status NAME --rebuild' "
-            "shows what was published",
         )
 
 

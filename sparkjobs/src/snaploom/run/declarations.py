@@ -16,7 +16,6 @@ from snaploom.errors import FormatTooNew, Interrupted, LeaseNotObtained, RootEmp
 from snaploom.loading.load import Loaded, load, load_resources
 from snaploom.localfiles import open_plain
 from snaploom.models.allowances import NO_ALLOWANCES, NO_CHOICE, Allowances, VariableChoice
-from snaploom.models.codes import make_finding
 from snaploom.models.common import EpochNanos, Resource, format_instant
 from snaploom.models.findings import (
     Finding,
@@ -24,6 +23,7 @@ from snaploom.models.findings import (
     NoUniqueJoinTree,
     Severity,
     errors_of,
+    make_finding,
 )
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import Report, RunPhase
@@ -223,9 +223,6 @@ _RUNNABLE = (("outputDataset", OutputDataset.__name__), ("skippingIndex", Skippi
 class BundleUnreadable(SnaploomError):
     """The Bundle of a run cannot be read, or is of another resource."""
 
-    reason = "BundleUnreadable"
-    exit_code = 2
-
 
 @dataclass(frozen=True)
 class BundleFile:
@@ -264,7 +261,6 @@ class BundleFile:
                 f"{self.path} was written by a newer Snaploom",
                 found=f"format {version}",
                 expected=f"format {BUNDLE_FORMAT} or older",
-                hint="run the job with an image of the operator's version",
             )
         try:
             bundle = Bundle.parse(self.raw)
@@ -280,7 +276,6 @@ class BundleFile:
             f"{self.path} is not what this run was to work on",
             found=found,
             expected="a Bundle as the operator of the same version writes it",
-            hint="compare the versions of operator and image",
         )
 
 
@@ -308,7 +303,6 @@ def _unreadable(path: Path, found: str) -> BundleUnreadable:
         f"cannot read {path}",
         found=found,
         expected="a Bundle as the operator writes it, or a folder with one",
-        hint="check the path; in a cluster use images of one version, and ask for a new run",
     )
 
 

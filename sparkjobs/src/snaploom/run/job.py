@@ -87,10 +87,7 @@ class JobGroup:
                 hint="raise run.spark.driver.memory, or the setting spark.driver.memoryOverhead; "
                 "what was published stays, and nothing is half published",
             )
-        return SparkStopped(
-            "Spark was shut down while the run was at work",
-            hint="run again; what was published stays, and nothing is half published",
-        )
+        return SparkStopped("Spark was shut down while the run was at work")
 
     def check(self) -> None:
         """Stop here if nothing can be run any more.

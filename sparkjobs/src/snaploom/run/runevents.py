@@ -17,10 +17,8 @@ from typing import Generic, Protocol, TypeVar, cast
 from pydantic import JsonValue
 
 from snaploom.errors import Interrupted, SnaploomError
-from snaploom.models.codes import make_finding
 from snaploom.models.common import EpochNanos
-from snaploom.models.findings import Finding
-from snaploom.models.remedies import REMEDY_BY_REASON
+from snaploom.models.findings import Finding, make_finding
 from snaploom.models.report import (
     CollectedFiles,
     LatestSnapshot,
@@ -249,12 +247,6 @@ EmitEvent = Callable[[Event], None]
 # Errors of preflight as findings; without Spark and Arrow, since the operator shows them too.
 
 
-def remedy_of(reason: str) -> str:
-    """General remedy of a reason."""
-    remedy = REMEDY_BY_REASON.get(reason)
-    return remedy.fix if remedy else f"see {reason} in the reference of reasons"
-
-
 def preflight_finding(error: SnaploomError, reason: str = "") -> Finding:
     """An error that is not only about declarations, as a finding."""
     return make_finding(
@@ -264,7 +256,7 @@ def preflight_finding(error: SnaploomError, reason: str = "") -> Finding:
         path=error.path or "",
         found=error.found or "",
         expected=error.expected or "",
-        hint=error.hint or remedy_of(error.reason),
+        hint=error.hint,
     )
 
 
@@ -310,10 +302,7 @@ class Interruption:
         """The error to report for any failure after a request; None without one."""
         if not self.is_requested:
             return None
-        return Interrupted(
-            "the run was interrupted",
-            hint="run again; what was published stays, and nothing is half published",
-        )
+        return Interrupted("the run was interrupted")
 
     def check(self) -> None:
         """Stop here if somebody asked.

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import urlsplit
 
-from snaploom.models.codes import make_finding
 from snaploom.models.common import DataType, EpochNanos, SchemaField
 from snaploom.models.datasource import (
     Credentials,
@@ -19,7 +18,7 @@ from snaploom.models.datasource import (
     SnapshotSettings,
     TimeFormat,
 )
-from snaploom.models.findings import Finding
+from snaploom.models.findings import Finding, make_finding
 from snaploom.policy.addresses import store_kind
 from snaploom.policy.fields import Findings, duplicate_findings, zone_findings
 from snaploom.policy.formatfaults import format_findings, source_place
@@ -395,5 +394,4 @@ class HdfsLikeSource(DeclaredSource, ABC):
                     path=f"{_PATH}.sourceUriGlobs[{index}]",
                     found=glob,
                     expected=f"files that begin with {prefix.text}",
-                    hint="make both begin with the same folders, in the same spelling",
                 )

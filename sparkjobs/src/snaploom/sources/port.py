@@ -65,8 +65,6 @@ def changed(changes: Sequence[Change]) -> SourceChanged:
         path=first.path,
         found=shown([first.found, *(f"{each.resource}: {each.found}" for each in others)]),
         expected=first.expected,
-        hint="run again while nothing writes to it, or write it to a place that is read only "
-        "once it is complete",
     )
 
 
@@ -142,7 +140,6 @@ def not_listed(name: str, snapshot: EpochNanos) -> SnapshotMissing:
         resource=f"DataSource/{name}",
         found="no snapshot of this time",
         expected="one of those that the source lists",
-        hint="look at what the source offers with 'snaploom plan', and run again",
     )
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource
 from snaploom.models.fieldtransformer import FieldTransformer, Transformer
-from snaploom.models.findings import Finding
+from snaploom.models.findings import Finding, make_finding
 from snaploom.policy.fields import Findings
 from snaploom.policy.references import DeclaredColumns, reads_of
 from snaploom.sources.databases.declared import DatabaseSource
@@ -53,7 +52,6 @@ def _finding(circle: Sequence[str], sources: Mapping[str, DataSource]) -> Findin
         path=f"spec.{DataSource.variant_of(owner.spec)}",
         found=" -> ".join(f"DataSource/{name}" for name in circle),
         expected="virtual sources that come from physical ones in the end",
-        hint="let one of them read a physical source instead of the next one in the circle",
     )
 
 

@@ -266,8 +266,7 @@ class SnapshotColumn:
             path=self._at("fieldName"),
             found=", ".join([*quoted, *more]),
             expected=f"{EXPECTED[self.settings.time_format]} ({self.settings.time_format})",
-            hint=month_hint((value for value, _ in invalid), in_paths=False)
-            or "correct the data or timeFormat; rows are never left out silently",
+            hint=month_hint((value for value, _ in invalid), in_paths=False),
         )
 
 

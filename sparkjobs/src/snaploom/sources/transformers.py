@@ -51,8 +51,6 @@ def check_schema(schema: spark.StructType, resource: str, path: str) -> None:
             path=path,
             found="; ".join(clashes),
             expected="names that are unique ignoring case, within each struct",
-            hint="rename one of them where the data is made, or choose columns by a simpleVirtual "
-            "source or schemaFields",
         )
     untyped = sorted(_untyped(schema, ""))
     if untyped:

@@ -330,7 +330,6 @@ def translate(
         condense(chain[-1] if isinstance(error, Py4JJavaError) else chain[0]),
         resource=resource,
         path=path,
-        hint="correct the cause that the message names; the driver's log has the rest",
     )
 
 

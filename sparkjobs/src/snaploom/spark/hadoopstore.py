@@ -99,7 +99,6 @@ class HadoopObjectStore:
                 f"Hadoop's client has no file system for {uri}",
                 found=_sentence(error),
                 expected="a scheme that Spark can read and write",
-                hint="add the jar of its client to the classpath of Spark",
             ) from None
         except PySparkException as error:  # PySpark's form of an IllegalArgumentException
             raise errors.StorageError(
@@ -115,7 +114,6 @@ class HadoopObjectStore:
                     "a file is where the folder should be",
                     found=self._uri,
                     expected="a folder, or nothing yet",
-                    hint="name another folder; the file was not touched",
                 )
             if create:
                 self._files.mkdirs(self._root)
@@ -330,10 +328,7 @@ def _failure(error: Py4JJavaError, place: str, writing: bool) -> errors.Snaploom
         )
     verb = "writing" if writing else "reading"
     return errors.StorageError(
-        f"{verb} {place} failed",
-        found=_sentence(error),
-        expected="a store that answers",
-        hint="check the store and this user's rights there, then run again",
+        f"{verb} {place} failed", found=_sentence(error), expected="a store that answers"
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from snaploom.models.codes import make_finding
 from snaploom.models.common import STRING, DataType
 from snaploom.models.datarelationship import DataRelationship, KeyComponent, Representation
 from snaploom.models.datasource import DataSource
@@ -15,7 +14,7 @@ from snaploom.models.fieldtransformer import (
     Rename,
     Transformer,
 )
-from snaploom.models.findings import Finding
+from snaploom.models.findings import Finding, make_finding
 from snaploom.policy.fields import Findings, duplicate_findings, range_findings, regex_findings
 from snaploom.policy.queries import expression_findings
 from snaploom.policy.references import Scope, key_column_findings
@@ -109,7 +108,6 @@ def _beside(transformer: Transformer, owner: FieldTransformer, path: str) -> Fin
         path=f"{path}.replaceInputs",
         found="false",
         expected="true",
-        hint="copy the field by a rename with replaceInputs false, and change the copy",
     )
 
 
@@ -210,7 +208,6 @@ def _repeated(owner: DataRelationship, name: str, first: int, second: int, path:
         path=path,
         found=f"representations {first} and {second}",
         expected="each source in one representation",
-        hint="declare a second relationship for the other key",
     )
 
 
@@ -358,8 +355,6 @@ def _castable(owner: DataRelationship, component: KeyComponent, path: str) -> Fi
             f"({type_text(declared)})",
             expected=" or ".join(dict.fromkeys((type_text(declared), "string")))
             + ", or another type to which Spark casts the field",
-            hint="correct castDataType (without it, keys are compared as text), or convert the "
-            "field by a query",
         ),
     )
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from snaploom.loading.nearmisses import Guesses, did_you_mean, listing
-from snaploom.models.codes import make_finding
 from snaploom.models.common import NANOS_PER_MILLISECOND, NANOS_PER_SECOND, TimeOffset
 from snaploom.models.datasource import DataSource
-from snaploom.models.findings import Finding
+from snaploom.models.findings import Finding, make_finding
 from snaploom.models.outputdataset import (
     FromCron,
     IntervalRules,
@@ -257,7 +256,6 @@ def _resolution(length: TimeOffset, output: OutputDataset, path: str) -> Finding
             path=path,
             found=f"{length.nano} ns, with timestampFormat {partitioned.timestamp_format}",
             expected=f"at least {name}",
-            hint="use timestampFormat ISO8601_DATE_TIME, or a longer interval",
         ),
     )
 
@@ -354,7 +352,6 @@ def _listed_twice(output: OutputDataset, name: str, first: str, path: str) -> Fi
         path=path,
         found=f"{first} and {path}",
         expected="each source once, the root included",
-        hint="for a second role, declare a simpleVirtual source over it and list that",
     )
 
 
@@ -385,7 +382,6 @@ def _name_taken(output: OutputDataset, name: str, by: str, path: str) -> Finding
         path=path,
         found=name,
         expected="a name of its own, ignoring case",
-        hint="choose another fieldName",
     )
 
 
@@ -420,7 +416,7 @@ def _exclusions(
             path=f"{path}.exclusions[{index}].dataSourceSet[{place}]",
             found=name,
             expected="a source of the relationship",
-            hint=guesses.did_you_mean(name, known) or "remove it",
+            hint=guesses.did_you_mean(name, known),
         )
         for index, exclusion in enumerate(used.exclusions)
         for place, name in enumerate(exclusion.data_source_set)
@@ -441,6 +437,5 @@ def _unused(
             path=f"{path}.name",
             found=f"only {next(iter(joined))} of its sources" if joined else "none of its sources",
             expected="two sources of the relationship among those of the output",
-            hint="remove it, or add the sources that it should join",
         )
     ]

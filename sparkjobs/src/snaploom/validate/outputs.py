@@ -11,10 +11,9 @@ from itertools import islice
 from typing import NamedTuple
 
 from snaploom.models.allowances import Allowances
-from snaploom.models.codes import make_finding
 from snaploom.models.common import CheckMode, Resource
 from snaploom.models.datasource import DataSource
-from snaploom.models.findings import Finding
+from snaploom.models.findings import Finding, make_finding
 from snaploom.models.outputdataset import DataCompression, DataFormat, OutputDataset
 from snaploom.plan.bundle import Bundle
 from snaploom.policy.addresses import (

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from snaploom.loading.nearmisses import did_you_mean
-from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource
-from snaploom.models.findings import Finding
+from snaploom.models.findings import Finding, make_finding
 from snaploom.models.skippingindex import Index, ParquetForm, SkippingIndex
 from snaploom.policy.addresses import EndpointRules, refusal_of_host
 from snaploom.policy.fields import Findings, duplicate_findings, run_findings, variable_findings
@@ -102,8 +101,6 @@ def _without_files(resource: SkippingIndex, field: str, found: str) -> Findings:
             path=f"spec.target.{field}",
             found=found,
             expected="a source or folder of files, such as Parquet, ORC, Avro, CSV or JSON",
-            hint="name the source that reads the files, or the folder by target.path; a table "
-            "keeps statistics of its own, and a database its indexes",
         ),
     )
 
@@ -200,7 +197,6 @@ def _clash(resource: SkippingIndex, first: int, second: int) -> Finding:
         path=f"spec.indexes[{second}].column",
         found=f"{indexes[second].column}, and {indexes[first].type} of {indexes[first].column}",
         expected="names that are not prefixes of each other",
-        hint="leave one of the two out, or use the form NATIVE",
     )
 
 

@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
-from snaploom.models.codes import make_finding
 from snaploom.models.common import Resource
-from snaploom.models.findings import Finding, Severity
+from snaploom.models.findings import Finding, Severity, make_finding
 from snaploom.models.outputdataset import OutputDataset
 from snaploom.plan.findings import tree_findings
 from snaploom.plan.graph import join_graph

@@ -118,7 +118,7 @@ def test_what_is_signed_otherwise_is_refused(
         pytest.raises(IndexStoreFailed, match="403") as refused,
     ):
         client.get("t", "one")
-    assert "check auth" in str(refused.value)
+    assert "the user and its rights" in str(refused.value)
     assert other.secret not in str(refused.value)
 
 

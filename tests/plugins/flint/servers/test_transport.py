@@ -81,7 +81,7 @@ def test_the_environments_authorities_are_trusted(
 def test_a_wrong_password_is_an_error_with_a_fix(secure_port: int, authority: Authority) -> None:
     error = refusal(options(secure_port, authority, password="wrong"))
     assert "401" in error
-    assert "check auth" in error
+    assert "the user and its rights" in error
 
 
 def test_another_authority_is_not_trusted(

@@ -26,8 +26,7 @@ from snaploom.cli.options import (
     refuse_request,
 )
 from snaploom.errors import Interrupted, StatementInvalid
-from snaploom.models.codes import make_finding
-from snaploom.models.findings import Finding, InvalidDeclarations
+from snaploom.models.findings import Finding, InvalidDeclarations, make_finding
 from snaploom.models.skippingindex import Index
 from snaploom.run.declarations import Declarations, refuse
 from snaploom.run.folders import by_hadoop

@@ -35,9 +35,8 @@ from snaploom.errors import ArgumentInvalid
 from snaploom.files.objectstore import ObjectStore
 from snaploom.loading.composer import compose, plain
 from snaploom.loading.project import read_files
-from snaploom.models.codes import make_finding
 from snaploom.models.common import EpochNanos, format_instant
-from snaploom.models.findings import Finding, InvalidDeclarations
+from snaploom.models.findings import Finding, InvalidDeclarations, make_finding
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import is_unused, open_folder
 from snaploom.output.history import refuse_empty, with_partition

@@ -79,7 +79,6 @@ class FlintSpark:
         raise IndexNotFound(
             f"no table has an index of the name {name}",
             expected=f"{PREFIX}<catalog>_<database>_<table>{SUFFIX}, or {PREFIX}<table>{SUFFIX}",
-            hint="correct the name, or create the index first",
         )
 
 

@@ -60,9 +60,6 @@ T = TypeVar("T")
 class IndexStoreFailed(SkippingError):
     """OpenSearch does not answer, or refuses a request."""
 
-    reason = "IndexStoreFailed"
-    retryable = True
-
 
 def is_passing(error: OpenSearchException) -> bool:
     """Whether the same request may succeed later."""
@@ -98,14 +95,10 @@ def repeated(request: Callable[[], T], uri: str, doing: str) -> T:
                 f"OpenSearch at {uri} did not {doing}",
                 found=f"an answer that cannot be understood ({type(error).__name__})",
                 expected="answers of OpenSearch",
-                hint="check that this is the server that was meant",
             ) from None
         time.sleep(pause_before(attempt))
     raise IndexStoreFailed(
-        f"OpenSearch does not {doing}",
-        found="no attempt was made",
-        expected="at least one attempt",
-        hint="run again",
+        f"OpenSearch does not {doing}", found="no attempt was made", expected="at least one attempt"
     )
 
 
@@ -132,12 +125,7 @@ def translated(error: OpenSearchException, uri: str, doing: str) -> SkippingErro
     message = f"OpenSearch at {uri} did not {doing}"
     refused = _refusal(error)
     if isinstance(refused, AnswerTooLong):
-        return IndexStoreFailed(
-            message,
-            found=refused.found,
-            expected=refused.expected,
-            hint="check that this is the server that was meant",
-        )
+        return IndexStoreFailed(message, found=refused.found, expected=refused.expected)
     if refused is not None:
         return not_asked(refused)
     if isinstance(error, SSLError):
@@ -147,7 +135,6 @@ def translated(error: OpenSearchException, uri: str, doing: str) -> SkippingErro
             message,
             found=f"no answer ({type(error).__name__})",
             expected="a server that answers in time",
-            hint="check scheme, host and port, and that the server is up",
         )
     if isinstance(error, TransportError):
         is_right = error.status_code in (401, 403)
@@ -155,16 +142,8 @@ def translated(error: OpenSearchException, uri: str, doing: str) -> SkippingErro
             message,
             found=f"{error.status_code} {reason_of(error)}",
             expected="a user that may do this" if is_right else "a request that the server takes",
-            hint="check auth, the user and what it may do"
-            if is_right
-            else "see in the words of the server what it lacks, then run again",
         )
-    return IndexStoreFailed(
-        message,
-        found=type(error).__name__,
-        expected="an answer of OpenSearch",
-        hint="check that the server is up and of a version that is supported, then run again",
-    )
+    return IndexStoreFailed(message, found=type(error).__name__, expected="an answer of OpenSearch")
 
 
 def _untrusted(message: str, problem: ssl.SSLError | None) -> IndexStoreFailed:
@@ -453,10 +432,7 @@ def field_at(properties: Mapping[str, Any], name: str) -> Json | None:
 def no_such_index(name: str, uri: str) -> IndexNotFound:
     """Build the error for an index that does not exist."""
     return IndexNotFound(
-        f"OpenSearch at {uri} has no index {name}",
-        found="none",
-        expected="an index that exists",
-        hint="correct the name, or create the index first",
+        f"OpenSearch at {uri} has no index {name}", found="none", expected="an index that exists"
     )
 
 

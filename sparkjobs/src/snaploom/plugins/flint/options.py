@@ -133,7 +133,6 @@ def parse_options(options: Mapping[str, str]) -> OpenSearchOptions:
                 f"there is no option {name!r} of the data source flint",
                 found=name,
                 expected=", ".join(OPTION_NAMES),
-                hint="correct its name, or leave it out",
             )
         values[known] = value
     parsed = OpenSearchOptions(
@@ -216,7 +215,6 @@ def _number(name: str, text: str, least: int, greatest: int) -> int:
             f"the option {name} is not a number that it can be",
             found=text,
             expected=f"{least} to {greatest}",
-            hint="correct the number",
         )
     return value
 
@@ -224,9 +222,6 @@ def _number(name: str, text: str, least: int, greatest: int) -> int:
 def _one_of(name: str, text: str, allowed: Mapping[str, T]) -> T:
     if text.lower() not in allowed:
         raise StatementInvalid(
-            f"the option {name} has no such value",
-            found=text,
-            expected=", ".join(allowed),
-            hint="choose one of these",
+            f"the option {name} has no such value", found=text, expected=", ".join(allowed)
         )
     return allowed[text.lower()]

@@ -390,5 +390,4 @@ def _damaged(segment: Segment, found: str) -> IndexUnreadable:
         f"segment {segment.name} in OpenSearch is damaged",
         found=found,
         expected=f"{segment.rows} documents",
-        hint="refresh the index with mode FULL",
     )

@@ -200,9 +200,7 @@ class OpenSearchIndexStore:
         return (before, after) if is_put else None
 
     def _contended(self, races: int) -> errors.IndexBusy:
-        return errors.IndexBusy(
-            f"other writers took {races} states in a row in {self.uri}", hint="run again"
-        )
+        return errors.IndexBusy(f"other writers took {races} states in a row in {self.uri}")
 
     def _holds(self, document: Json) -> bool:
         found = self._client.get(OWN_INDEX, self._key)
@@ -247,7 +245,6 @@ class OpenSearchIndexStore:
             f"the index {self._name} of OpenSearch was made by somebody else",
             found="documents without the field " + OWN,
             expected="an index of Snaploom, or none",
-            hint="delete it, or keep this index elsewhere",
         )
 
     def _prepare(self, definition: SkippingDefinition) -> tuple[documents.ShownIndex, ...]:
@@ -442,10 +439,7 @@ def open_opensearch_base(uri: str, keys: ParquetKeys | None) -> OpenSearchBase:
     form = options.pop("form", FlintForm.TODAY.value).upper()
     if form not in set(FlintForm):
         raise errors.StatementInvalid(
-            "form has no such value",
-            found=form,
-            expected="TODAY or SEED",
-            hint="choose one of these",
+            "form has no such value", found=form, expected="TODAY or SEED"
         )
     if parts.port is not None:
         options["port"] = str(parts.port)

@@ -139,8 +139,6 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 class ValueNotWritable(SkippingError):
     """A value that JSON or OpenSearch cannot hold."""
 
-    reason = "ValueNotWritable"
-
 
 def row_of(hit: Hit, schema: StructType) -> dict[str, object]:
     """A document as a row of a schema; `IndexUnreadable` for values of another type."""
@@ -260,7 +258,6 @@ def written(name: str, value: Any) -> Any:
             f"the column {name} has a value that OpenSearch cannot hold",
             found=str(value),
             expected="a finite number, or NULL",
-            hint="replace such values before writing, or leave the column out",
         )
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()

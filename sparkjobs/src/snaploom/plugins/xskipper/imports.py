@@ -426,11 +426,7 @@ def _vacant(state: StoredState, store: IndexStore, timing: Timing) -> StoredStat
 
 
 def _taken(store: IndexStore) -> IndexAlreadyExists:
-    return IndexAlreadyExists(
-        "the target has a skipping index already",
-        found=store.uri,
-        hint="drop it first, or import below another location",
-    )
+    return IndexAlreadyExists("the target has a skipping index already", found=store.uri)
 
 
 # Finding, importing and exporting metadata stores of Xskipper: `lifecycle.interchange` for them.

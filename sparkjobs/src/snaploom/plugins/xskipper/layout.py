@@ -444,5 +444,4 @@ def _corrupt(message: str, found: str) -> IndexUnreadable:
         f"the metadata store is corrupt: {message}",
         found=found or None,
         expected="a store of version 0 to 4",
-        hint="rebuild it",
     )

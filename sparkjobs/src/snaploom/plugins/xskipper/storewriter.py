@@ -235,8 +235,7 @@ class XskipperDirectory:
             return None
         if self._keys is None:
             raise KeyUnavailable(
-                "the index is to be encrypted, and no key management service is configured",
-                hint="set spark.snaploom.skipping.kms",
+                "the index is to be encrypted, and no key management service is configured"
             )
         return self._keys.encryption(definition, layout.encryption.columns)
 

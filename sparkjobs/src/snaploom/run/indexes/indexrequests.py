@@ -143,9 +143,7 @@ def find_index(place: IndexedPlace, others: StoreOpener | None = None) -> IndexS
         if stores:
             return stores[0]
     raise errors.IndexNotFound(
-        "there is no skipping index",
-        found=f"nothing about {place.subject.label} in {base.uri}",
-        hint="create it, or name another location; `snaploom index list` shows what is there",
+        "there is no skipping index", found=f"nothing about {place.subject.label} in {base.uri}"
     )
 
 
@@ -291,7 +289,6 @@ def _of_source(index: SkippingIndex, source: DataSource) -> syntax.PathName:
             path="spec.target.dataSource",
             found=f"{source.name}, which is {DataSource.variant_of(source.spec)}",
             expected="a source that is hdfsLike",
-            hint="index the sources that it reads",
         )
     folders = {_fixed(glob) for glob in files.source_uri_globs}
     if len(folders) > 1:

@@ -12,8 +12,7 @@ from pyspark.sql import SparkSession
 
 from snaploom.errors import IndexNotFound, Interrupted, SnaploomError, StatementInvalid
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
-from snaploom.models.codes import make_finding
-from snaploom.models.findings import Finding, InvalidDeclarations
+from snaploom.models.findings import Finding, InvalidDeclarations, make_finding
 from snaploom.models.run import RunSettings
 from snaploom.run.indexes.indexrequests import (
     Explained,
@@ -223,7 +222,6 @@ def carry_out_one(
             "there is no skipping index",
             resource=place.owner or None,
             found=f"nothing about {place.subject.label} in {description.uri}",
-            hint="create it, or name another location; `snaploom index list` shows what is there",
         )
     return IndexReport(place.label, done, description)
 

@@ -72,7 +72,6 @@ def live_times(
             path=option,
             found=", ".join(unknown),
             expected="times of published snapshots",
-            hint="'snaploom snapshots' lists them",
         )
     return tuple(time for time in live if not asked or time in asked)
 

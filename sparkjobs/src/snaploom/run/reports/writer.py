@@ -132,8 +132,6 @@ class FileReport:
                 f"the Report is not written to {self._path}",
                 found=error.strerror or str(error),
                 expected="a folder that this process may write to",
-                hint="make the folder, or correct its permissions; what was published is in the "
-                "output's folder",
             ) from error
 
 
@@ -143,15 +141,9 @@ class FileReport:
 class ReportNotWritten(SnaploomError):
     """A Report could not be written where it was to go; it may be later."""
 
-    reason = "ReportNotWritten"
-    retryable = True
-
 
 class ReportNotOurs(ReportNotWritten):
     """The place of a Report holds one of another run, which is left as it is."""
-
-    reason = "ReportNotOurs"
-    retryable = False
 
 
 class ReportSink(Protocol):

@@ -75,9 +75,6 @@ _THREAD = re.compile(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?')
 class SparkNotStarted(SnaploomError):
     """There is no Spark, or it cannot start."""
 
-    reason = "SparkNotStarted"
-    retryable = True
-
 
 def start_context(name: str, settings: Mapping[str, str], *, is_small: bool = False) -> None:
     """Start a JVM, and the SparkContext of this process in it.
@@ -208,5 +205,4 @@ def _not_started(found: str) -> SparkNotStarted:
         "Spark did not start",
         found=found.splitlines()[0] if found else "no message",
         expected="Java 17 or newer, and a configuration that Spark accepts",
-        hint="run 'java -version'; then look at run.spark.sparkConf",
     )

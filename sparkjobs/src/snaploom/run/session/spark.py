@@ -41,9 +41,6 @@ SPARK_FAILURES = (PySparkException, Py4JError, OSError)
 class SparkStopped(SnaploomError):
     """Spark was shut down under a run, as `spark-submit` does when it is terminated."""
 
-    reason = "SparkStopped"
-    retryable = True
-
 
 @contextmanager
 def translated(resource: str | None = None) -> Iterator[None]:
@@ -133,9 +130,6 @@ WORKER_PYTHON = "PYSPARK_PYTHON"
 
 class SettingNotAllowed(SnaploomError):
     """A resource makes a setting of Spark that is on no list."""
-
-    reason = "SettingNotAllowed"
-    exit_code = 2
 
 
 def build_session(

@@ -44,8 +44,6 @@ def compare_structure(output: OutputDataset, state: FolderState, tree: JoinTree)
             path="spec.dataModel",
             found="; ".join(str(conflict) for conflict in merge.conflicts),
             expected="every field joined where it was, and grouped as it was",
-            hint="restore the declarations, give the changed source a new fieldName, publish to a "
-            "new folder, or allow the break (outputFolder.incompatibleSchema: WARN)",
         )
     return (*map(_break_of, merge.conflicts), *map(str, merge.swaps))
 

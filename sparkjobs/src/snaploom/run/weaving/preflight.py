@@ -38,9 +38,6 @@ Clock = Callable[[], EpochNanos]
 class ClockBehind(PublicationError):
     """The clock is before the newest moment of the log, and sources are read as of now."""
 
-    reason = "ClockBehind"
-    retryable = True
-
 
 def newest_moment(state: FolderState) -> EpochNanos | None:
     """The latest time at which something was published or deleted; None when nothing was."""
@@ -74,8 +71,6 @@ def check_clock(bundle: Bundle, state: FolderState, present: EpochNanos) -> tupl
             resource=bundle.output.identity,
             found=f"{found}; read as of now: {', '.join(read_now)}",
             expected="clocks that agree to the minute on all machines that publish here",
-            hint="set the clock; if the log is what is wrong, written by a machine whose clock "
-            "was ahead, wait until that time has passed",
         )
     return (
         f"a clock is wrong, here or where was published last: {found}; what is published now is "

@@ -111,7 +111,6 @@ class TableRegistration:
             path="spec.outputFolder.registerTable.name",
             found=owner or _NOBODYS,
             expected="no table of this name, or the one of this folder",
-            hint="choose another name, or drop the table",
         )
 
     def _add(self, versions: Sequence[Version]) -> None:

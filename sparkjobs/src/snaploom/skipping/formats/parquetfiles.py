@@ -300,17 +300,12 @@ def key_unavailable(name: str) -> KeyUnavailable:
         f"{name} is encrypted and cannot be read",
         found="no key, or not the one with which it was written",
         expected="the key with the label that the index names",
-        hint="configure the key management service (spark.snaploom.skipping.kms)",
     )
 
 
 def damaged(name: str) -> IndexUnreadable:
     """Build the error for a file that is no Parquet file."""
-    return IndexUnreadable(
-        f"{name} is damaged",
-        expected="a whole Parquet file",
-        hint="refresh the index in full, or drop it and create it again",
-    )
+    return IndexUnreadable(f"{name} is damaged", expected="a whole Parquet file")
 
 
 def beyond(name: str, found: str) -> IndexUnreadable:
@@ -319,5 +314,4 @@ def beyond(name: str, found: str) -> IndexUnreadable:
         f"{name} is beyond what is read of an index",
         found=found,
         expected="a file as Snaploom, or a metadata store's own writer, makes them",
-        hint="queries read every file meanwhile; build the index again",
     )

@@ -206,16 +206,13 @@ def _facts(schema: pa.Schema, name: str) -> Mapping[str, object]:
         version = int(facts["format"])
     except (KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise IndexUnreadable(
-            f"{name} is none of Snaploom's files",
-            expected=f"a footer with {METADATA_KEY!r}",
-            hint="refresh the index in full, or drop it and create it again",
+            f"{name} is none of Snaploom's files", expected=f"a footer with {METADATA_KEY!r}"
         ) from error
     if version > SIDECAR_FORMAT:
         raise IndexUnreadable(
             f"{name} was written by a newer Snaploom",
             found=f"format {version}",
             expected=f"format {SIDECAR_FORMAT} or older",
-            hint="upgrade Snaploom",
         )
     return dict(facts)
 
@@ -231,8 +228,7 @@ def _encryption(
         return None
     if keys is None:
         raise KeyUnavailable(
-            "the index is to be encrypted, and no key management service is configured",
-            hint="configure the key management service (spark.snaploom.skipping.kms)",
+            "the index is to be encrypted, and no key management service is configured"
         )
     labels = {index.index_id: index.key_label for index in definition.indexes if index.key_label}
     columns: dict[str, list[str]] = {}

@@ -48,7 +48,6 @@ def check_parameters(definition: IndexDefinition, names: Collection[str]) -> Non
                 f"{definition.type} has no parameter {name}",
                 found=name,
                 expected=", ".join(sorted(names)) or "no parameters",
-                hint="remove the parameter",
             )
 
 

@@ -80,7 +80,6 @@ class Operation:
                 raise IndexBusy(
                     f"the operation on {self._store.uri} was taken for dead by another one",
                     found=f"no sign of life for {self._timing.abandoned_after_seconds:g} s",
-                    hint="run again; nothing was changed",
                 )
             return replace(build(state), operation="", committed_at=self._timing.clock())
 
@@ -162,8 +161,6 @@ def available(state: StoredState, store: IndexStore, timing: Timing) -> StoredSt
         raise IndexBusy(
             f"{store.uri} is {state.phase.value}",
             found=f"an operation with its last sign of life at {seen}",
-            hint="wait until it ends; if its process is dead, it can be recovered "
-            f"{timing.abandoned_after_seconds:g} s after that",
         )
     return at_rest(state)
 
@@ -190,7 +187,6 @@ def declared(state: StoredState, store: IndexStore) -> SkippingDefinition:
         raise IndexNotFound(
             f"there is no skipping index in {store.uri}",
             found="it was dropped" if state.phase is IndexState.DELETED else "nothing",
-            hint="create it",
         )
     require_form(state.definition.form)
     return state.definition
@@ -202,7 +198,6 @@ def require_owner(definition: SkippingDefinition, acting_for: str) -> None:
         raise IndexOwned(
             f"the skipping index of {definition.target.uri} is owned by {definition.owner}",
             found=f"a change in the name of {acting_for}" if acting_for else "a change by hand",
-            hint=f"change {definition.owner} and apply it; refresh and describe work as they are",
         )
 
 

@@ -78,8 +78,6 @@ def create(
                 f"{target.target.uri} has a skipping index already",
                 found=f"{store.uri}, owned by {owner}" if owner else store.uri,
                 expected="no index",
-                hint="refresh it, change it with `ALTER SKIPPING INDEX` or `snaploom index apply`, "
-                "or drop it first",
             )
         available(state, store, timing)
         definition = define(declaration, target, state.next_index)
@@ -348,7 +346,6 @@ def _nothing_indexed(target: IndexableTarget, files: int) -> errors.SkippingErro
         f"none of the {files} files could be indexed",
         found=_reasons(target),
         expected="files that can be read, and that nobody changes meanwhile",
-        hint=f"read one of them with Spark to see what is wrong with {target.target.uri}",
     )
 
 

@@ -157,15 +157,10 @@ class FolderIndexStore:
         try:
             data = self._store.get(f"{self._folder}segments/{segment.name}", LONGEST_SEGMENT)
         except errors.ObjectNotFound as error:
-            raise errors.IndexUnreadable(
-                f"{name} is missing", hint="refresh the index with mode FULL"
-            ) from error
+            raise errors.IndexUnreadable(f"{name} is missing") from error
         except (errors.ObjectTooLarge, errors.NotAPlainFile) as error:
             raise errors.IndexUnreadable(
-                f"{name} is damaged",
-                found=error.message,
-                expected="a file of Snaploom's",
-                hint="refresh the index in full, or drop it and create it again",
+                f"{name} is damaged", found=error.message, expected="a file of Snaploom's"
             ) from error
         return Part(segment, checked(SidecarReader(data, name, self._keys), segment, definition))
 

@@ -72,12 +72,7 @@ def _check_type(reader: SidecarReader, name: str, data_type: pa.DataType) -> Non
 
 
 def _damaged(reader: SidecarReader, found: str, expected: str) -> IndexUnreadable:
-    return IndexUnreadable(
-        f"{reader.name} is damaged",
-        found=found,
-        expected=expected,
-        hint="refresh the index with mode FULL",
-    )
+    return IndexUnreadable(f"{reader.name} is damaged", found=found, expected=expected)
 
 
 # Chooses segments to rewrite: the newest ones, as far back as they are small.

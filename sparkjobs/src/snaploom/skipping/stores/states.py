@@ -78,10 +78,7 @@ def parse_state(document: bytes, name: str, key: str = "") -> StoredState:
 def damaged_state(name: str, found: str) -> IndexUnreadable:
     """Build the error for a document that contradicts its name."""
     return IndexUnreadable(
-        f"{name} is damaged",
-        found=found,
-        expected="a document as Snaploom wrote it",
-        hint="queries read every file meanwhile; remove the folder and create the index again",
+        f"{name} is damaged", found=found, expected="a document as Snaploom wrote it"
     )
 
 
@@ -97,7 +94,6 @@ def _check_format(document: bytes, name: str) -> None:
             f"{name} was written by a newer Snaploom",
             found=f"format {version}",
             expected=f"format {STATE_FORMAT} or older",
-            hint="upgrade Snaploom",
         )
 
 
@@ -156,9 +152,6 @@ class _Hint(ApiModel):
 class IndexCommitUnknown(SkippingError):
     """The store does not answer, so that a state may or may not have been written."""
 
-    reason = "IndexCommitUnknown"
-    retryable = True
-
 
 class StateLog:
     """The states of one skipping index, below one folder of a store."""
@@ -216,9 +209,7 @@ class StateLog:
         return committed
 
     def _contended(self, races: int) -> IndexBusy:
-        return IndexBusy(
-            f"other writers took {races} states in a row in {self._store.uri}", hint="run again"
-        )
+        return IndexBusy(f"other writers took {races} states in a row in {self._store.uri}")
 
     def states_from(self, version: int) -> list[StoredState]:
         """The states from one on that still stand, oldest first."""
@@ -297,4 +288,4 @@ def _number(name: str) -> int:
 
 
 def _unknown(message: str) -> IndexCommitUnknown:
-    return IndexCommitUnknown(message, hint="look at the index, and run again if needed")
+    return IndexCommitUnknown(message)

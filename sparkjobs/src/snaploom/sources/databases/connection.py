@@ -25,9 +25,6 @@ from snaploom.spark.jvm import jvm_of
 class DriverMissing(SourceError):
     """The class of a JDBC driver is not in Spark's jars, or is not one for this database."""
 
-    reason = "DriverMissing"
-    exit_code = 2
-
 
 @dataclass(frozen=True)
 class _Kind:
@@ -53,8 +50,6 @@ _TABLE = _Kind(
 
 class CredentialsRefused(SourceError):
     """There are no credentials where they should be, or the database does not accept them."""
-
-    reason = "CredentialsRefused"
 
 
 _KINDS = (
@@ -227,9 +222,6 @@ _ZONE = "-Duser.timezone="
 class ZoneNotUtc(SourceError):
     """A database cannot be read rightly, since Java works in a zone that is not UTC."""
 
-    reason = "ZoneNotUtc"
-    exit_code = 2
-
 
 def refuse_other_zones(spark: SparkSession, resource: str) -> None:
     """Make sure that Java works in UTC, in the driver and in executors.
@@ -269,8 +261,6 @@ def _not_utc(resource: str, found: str) -> ZoneNotUtc:
         resource=resource,
         found=found,
         expected="UTC",
-        hint="start driver and executors with -Duser.timezone=UTC (spark.driver.extraJavaOptions "
-        "and spark.executor.extraJavaOptions)",
     )
 
 
@@ -393,7 +383,6 @@ def _no_driver(address: JdbcAddress, what: str) -> DriverMissing:
         path="spec.jdbc.driverClass",
         found=address.driver_class,
         expected="the class of a driver in Spark's jars",
-        hint="on a laptop `snaploom drivers install`; in a cluster add its jar to the image",
     )
 
 

@@ -9,9 +9,8 @@ from typing import Self
 
 from snaploom.confidential import without_user
 from snaploom.models.allowances import Allowances
-from snaploom.models.codes import make_finding
 from snaploom.models.datasource import Credentials, DataSource, Jdbc, JdbcDriver, SnapshotSettings
-from snaploom.models.findings import Finding
+from snaploom.models.findings import Finding, make_finding
 from snaploom.policy.addresses import (
     OF_ADMINISTRATOR,
     literal_address,
@@ -228,8 +227,6 @@ def _url(url: str, driver: JdbcDriver, owner: DataSource) -> Iterator[Finding]:
         path="spec.jdbc.url",
         found="url",
         expected="driver, host, port, database and options",
-        hint="use driver, host, port, database and options; or let it be allowed: on a laptop by "
-        f"{ALLOW_URL_VARIABLE}=true, in a cluster by the operator's setting allowJdbcUrl",
     )
     start = DATABASES[driver].address.split(":")[:2]
     if url.split(":")[:2] != start:
@@ -254,7 +251,6 @@ def _options(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
             path=f"spec.jdbc.options.{name}",
             found=name,
             expected=", ".join(sorted(allowed)) or "no options",
-            hint="options of drivers can run code or read files; an administrator may allow a url",
         )
     levels = DATABASES[spec.driver].isolation
     if spec.isolation_level is not None and spec.isolation_level not in levels:
@@ -281,7 +277,6 @@ def _credentials(spec: Jdbc, owner: DataSource) -> Iterator[Finding]:
             path="spec.jdbc.credentials.fromPlaintext",
             found="fromPlaintext",
             expected="fromEnvironment or fromSecret",
-            hint="use fromEnvironment, or fromSecret in a cluster",
         )
 
 
@@ -348,8 +343,6 @@ def cluster_findings(spec: Jdbc, owner: DataSource, *, allow_jdbc_url: bool) -> 
             "a JDBC URL is not accepted in this cluster: it could make the driver run code",
             resource=owner.identity,
             path="spec.jdbc.url",
-            hint="use driver, host, port, database and options; or ask the administrator "
-            "of the operator to set allowJdbcUrl",
         )
 
 

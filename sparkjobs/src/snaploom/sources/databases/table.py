@@ -131,9 +131,6 @@ _EXPORT = "SELECT pg_export_snapshot(), txid_current_snapshot()"
 class UrlNotAllowed(SourceError):
     """A source gives a whole JDBC URL, and nobody has allowed that."""
 
-    reason = "UrlNotAllowed"
-    exit_code = 2
-
 
 @dataclass(frozen=True)
 class _Session:
@@ -159,7 +156,6 @@ def address_of(declared: Jdbc, resource: str) -> JdbcAddress:
             resource=resource,
             path="spec.jdbc.url",
             expected="driver, host, port, database and options",
-            hint=f"set {ALLOW_URL_VARIABLE}=true for this process if you trust its author",
         )
     return JdbcAddress(
         resource,

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
-from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource, HdfsLike
-from snaploom.models.findings import Finding
+from snaploom.models.findings import Finding, make_finding
 from snaploom.policy.fileformats import format_of
 from snaploom.sources.declared import DatasetName, HdfsLikeSource, place_dataset
 

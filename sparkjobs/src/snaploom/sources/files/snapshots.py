@@ -247,7 +247,6 @@ class FileListing:
                 path="spec.hdfsLike.sourceUriPrefix",
                 found=shown(unmatched),
                 expected=prefix.text,
-                hint="make sourceUriGlobs match fewer files, or the prefix more",
             )
         if invalid:
             raise SnapshotValueInvalid(
@@ -257,7 +256,6 @@ class FileListing:
                 path="spec.hdfsLike.sourceUriPrefix",
                 found=shown(invalid),
                 expected=prefix.text,
-                hint="rename the folders, or make sourceUriGlobs leave them out",
             )
         return tuple(captured)
 
@@ -273,7 +271,6 @@ class FileListing:
                 path="spec.hdfsLike.sourceUriGlobs",
                 found=shown(empty),
                 expected=f"whole {self.declared.format} files",
-                hint="write them again, or remove them",
             )
 
 
@@ -358,8 +355,7 @@ class PathSnapshots:
                 path="spec.hdfsLike.snapshot.fromFieldValue.timeFormat",
                 found=shown(invalid),
                 expected=f"{EXPECTED[self.settings.time_format]} ({self.settings.time_format})",
-                hint=month_hint(wrong, in_paths=True)
-                or "correct timeFormat or the names, or make sourceUriGlobs leave them out",
+                hint=month_hint(wrong, in_paths=True),
             )
         return {instant: tuple(files) for instant, files in by_instant.items()}
 

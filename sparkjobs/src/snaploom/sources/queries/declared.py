@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
-from snaploom.models.codes import make_finding
 from snaploom.models.common import NANOS_PER_MILLISECOND, NANOS_PER_SECOND, EpochNanos
 from snaploom.models.datasource import ComplexVirtual, DataSource, SimpleVirtual
-from snaploom.models.findings import Finding
+from snaploom.models.findings import Finding, make_finding
 from snaploom.policy.fields import Findings, duplicate_findings
 from snaploom.policy.queries import (
     clause_findings,

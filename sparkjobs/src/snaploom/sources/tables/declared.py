@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
-from snaploom.models.codes import make_finding
 from snaploom.models.datasource import DataSource
-from snaploom.models.findings import Finding
+from snaploom.models.findings import Finding, make_finding
 from snaploom.policy.fileformats import format_of
 from snaploom.sources.declared import (
     DatasetName,
@@ -78,5 +77,4 @@ class TableSource(HdfsLikeSource):
             path=f"spec.hdfsLike.{field}",
             found=found,
             expected=expected,
-            hint="to choose or shape columns, use a FieldTransformer or a simpleVirtual source",
         )

@@ -244,11 +244,7 @@ def scan(
         except (PySparkException, Py4JError) as error:
             failed_jobs += 1
             if failed_jobs > _MOST_FAILURES:
-                raise SkippingError(
-                    "the files cannot be read",
-                    found=cause_of(error),
-                    hint="read the target with Spark, and index it when that works",
-                ) from error
+                raise SkippingError("the files cannot be read", found=cause_of(error)) from error
             if len(attempt) == 1:
                 failures[attempt[0]] = cause_of(error)
             else:

@@ -126,7 +126,6 @@ def refuse_connect(spark: object) -> None:
             "a Spark Connect session cannot skip files by itself: its plans are made in the server",
             found=f"a session of {type(spark).__module__}",
             expected="a classic session: SparkSession.builder.master(...).getOrCreate()",
-            hint="let its server skip (docs/how-to/skip-files.md); until then, all files are read",
         )
 
 

@@ -62,7 +62,6 @@ def java_class(spark: SparkSession, name: str) -> JavaObject:
             "skipping needs Spark's JVM in this process",
             found=f"a session of {type(spark).__module__}",
             expected="pyspark.sql.SparkSession, not Spark Connect",
-            hint="use a classic session, or let the server of Spark Connect skip files",
         )
     gateway = cast(JavaGateway, spark.sparkContext._gateway)
     try:

@@ -212,7 +212,6 @@ def _only_relation(spark: SparkSession, frame: DataFrame, name: str) -> Mapping[
             f"{name} is not read by Spark as files of its own",
             found=plan.collectLeaves().mkString(", ").splitlines()[0][:200],
             expected="files of a format of " + ", ".join(FORMATS),
-            hint="Delta, Iceberg and databases skip by themselves",
         )
     header = cast(Mapping[str, object], json.loads(headers[0]))
     reason = unusable(header)
