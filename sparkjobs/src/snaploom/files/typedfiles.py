@@ -32,7 +32,7 @@ _LOCAL = re.compile("^file:/+")
 _INLINE = 12
 """Bytes of a text that lie in its view itself."""
 FAULTS = (ValueError, OSError, LookupError, TypeError, ArithmeticError, EOFError, pa.ArrowException)
-"""What readers raise about a file that is not whole, or not of its format."""
+"""Errors that readers raise about a file that is not whole, or not of its format."""
 
 
 def reader_at(place: str) -> Reader:

@@ -39,11 +39,11 @@ class StoreKind:
     has_buckets: bool = False
     """Whether a bucket, and no server, stands behind `//`."""
     hosts: tuple[str, ...] = ()
-    """How hosts of its servers end; empty where any server may be one."""
+    """Ends of the hosts of its servers; empty where any server may be one."""
     is_looked_into: bool = False
     """Whether `init --from` looks into it."""
     tag: str = "the store's tag of the content"
-    """What distinguishes contents of a file beside path, length and time."""
+    """Mark that distinguishes contents of a file beside path, length and time."""
     contract_type: str = "custom"
     """The type of server as data contracts name it."""
 
@@ -54,7 +54,7 @@ _AZURE = (
     ".core.cloudapi.de", ".core.usgovcloudapi.net", ".core.windows.net", ".dfs.storage.azure.net",
     ".fabric.microsoft.com",
 )  # fmt: skip
-"""How hosts of Azure's stores end, by its documentation of endpoints and of OneLake."""
+"""Ends of the hosts of Azure's stores, by its documentation of endpoints and of OneLake."""
 
 S3 = StoreKind(
     "S3", ("s3", "s3a", "s3n"), opener="snaploom.files.cloud:open_s3", in_hadoop="s3a",

@@ -200,7 +200,7 @@ _PARQUET = {
     "spark.sql.legacy.parquet.int96RebaseModeInRead": "corrected",
 }
 ORC_LEVEL = "orc.force.positional.evolution.level"
-"""How deep ORC looks for columns by position, where it does; 1 is that of only columns."""
+"""Option for the depth to which ORC looks for columns by position; 1 is that of only columns."""
 _ORC = {
     ORC_LEVEL: "1",
     f"spark.hadoop.{ORC_LEVEL}": "1",

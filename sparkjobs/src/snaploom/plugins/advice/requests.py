@@ -108,7 +108,7 @@ class Checksum:
     """Checksum of a set of rows, independent of their order."""
 
     rows: int
-    """How many there are."""
+    """Number of rows."""
     total: int
     """Sum of the hashes of the rows."""
     mixed: int

@@ -345,7 +345,7 @@ _REASONS: tuple[tuple[type[errors.SnaploomError], SnapshotReason], ...] = (
 
 
 def reason_of(error: errors.SnaploomError) -> SnapshotReason:
-    """Why a snapshot failed, in the Report's words."""
+    """Return the Report's reason of a failed snapshot."""
     return next(
         (reason for kind, reason in _REASONS if isinstance(error, kind)), SnapshotReason.FAILED
     )

@@ -131,7 +131,7 @@ class TypedFiles:
     """`Kind/name` of the source."""
     format: FileFormat
     _schemas: dict[str, pa.Schema] = field(default_factory=dict)
-    """What was read of files, by URI."""
+    """Schemas of files that were read, by URI."""
 
     def schema(
         self, file: ListedFile, columns: Collection[str] | None = None
