@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from snaploom.run.indexes.indexrequests import places_on_publish as places_on_publish
     from snaploom.run.indexes.jobs import carry_out as carry_out
     from snaploom.run.indexes.jobs import explain_query as explain_query
+    from snaploom.run.indexes.jobs import follow_publication as follow_publication
     from snaploom.run.published.content import check_content as check_content
     from snaploom.run.published.rowdiff import compare_data as compare_data
     from snaploom.run.session.spark import build_session as build_session
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from snaploom.run.session.spark import submitted_files as submitted_files
     from snaploom.run.weaving.sparkruns import plan_in_session as plan_in_session
     from snaploom.run.weaving.sparkruns import weave_in_session as weave_in_session
+    from snaploom.skipping.spark.builds.clusteredwrite import balanced as balanced
+    from snaploom.skipping.spark.builds.clusteredwrite import clustering_under as clustering_under
+    from snaploom.skipping.spark.builds.clusteredwrite import sorted_frame as sorted_frame
     from snaploom.sources.files.footers import column_snapshots as column_snapshots
     from snaploom.spark.hadoopstore import hadoop_stores as hadoop_stores
 
@@ -42,13 +46,16 @@ if TYPE_CHECKING:
     read_folder = reader.read
 
 PLACES = {
+    "balanced": "snaploom.skipping.spark.builds.clusteredwrite:balanced",
     "build_session": "snaploom.run.session.spark:build_session",
     "carry_out": "snaploom.run.indexes.jobs:carry_out",
     "check_content": "snaploom.run.published.content:check_content",
+    "clustering_under": "snaploom.skipping.spark.builds.clusteredwrite:clustering_under",
     "column_snapshots": "snaploom.sources.files.footers:column_snapshots",
     "compare_data": "snaploom.run.published.rowdiff:compare_data",
     "explain_query": "snaploom.run.indexes.jobs:explain_query",
     "folder_declared": "snaploom.run.declarations:folder_declared",
+    "follow_publication": "snaploom.run.indexes.jobs:follow_publication",
     "hadoop_stores": "snaploom.spark.hadoopstore:hadoop_stores",
     "install_jar": "snaploom.run.databases:install_jar",
     "judge_sql": "snaploom.policy.sql:judge",
@@ -61,6 +68,7 @@ PLACES = {
     "reading_session": "snaploom.run.session.spark:reading_session",
     "show_failure": "snaploom.cli.errordisplay:show_failure",
     "sibling_session": "snaploom.run.session.spark:sibling_session",
+    "sorted_frame": "snaploom.skipping.spark.builds.clusteredwrite:sorted_frame",
     "submitted_files": "snaploom.run.session.spark:submitted_files",
     "weave_in_session": "snaploom.run.weaving.sparkruns:weave_in_session",
 }

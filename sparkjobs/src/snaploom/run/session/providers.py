@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from snaploom import ondemand
 from snaploom.models.allowances import Allowances
 from snaploom.models.run import RunSettings
+from snaploom.models.skippingindex import SkippingIndex
 from snaploom.run.declarations import Declarations
 from snaploom.run.driverlock import jars_for
 from snaploom.run.runevents import in_background
@@ -103,4 +104,6 @@ def no_indexes(output: str) -> Sequence[IndexedPlace]:
 
 def index_places(declarations: Declarations, warn: Callable[[str], None]) -> IndexPlaces:
     """Find the indexes of some declarations that follow publications, when an output is woven."""
+    if not any(isinstance(each, SkippingIndex) for each in declarations.resources):
+        return no_indexes  # most projects have none, and all of skipping would be imported
     return lambda output: ondemand.places_on_publish(declarations, output, warn)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
 from pyspark.sql.types import StructType
 
+from snaploom import ondemand
 from snaploom.engine.keys import components
 from snaploom.engine.write import count_written, read_files, under_schema, write_frame
 from snaploom.errors import IndexNotPossible, PublicationError
@@ -22,17 +24,14 @@ from snaploom.plan.bundle import Bundle
 from snaploom.plan.tree import JoinNode, JoinTree
 from snaploom.run.weaving.history import SchemaHistory
 from snaploom.skipping.core.valueorder import TARGET_FILE_SIZE, SortRequest
-from snaploom.skipping.spark.builds.clusteredwrite import (
-    Clustering,
-    balanced,
-    clustering_under,
-    sorted_frame,
-)
 from snaploom.sources.port import SourceFrame
 from snaploom.sources.registry import declared
 from snaploom.spark.types import find_field, struct_from, to_spark
 from snaploom.types.merge import merge_schemas
 from snaploom.types.schemas import quote
+
+if TYPE_CHECKING:
+    from snaploom.skipping.spark.builds.clusteredwrite import Clustering
 
 # Files of a size, with rows brought together (`targetFileSizeMiB`, `clusterBy`).
 
@@ -81,7 +80,7 @@ class Shaping:
         listed = self._store.list(self._key(self.place(uri)))
         woven = [info for info in listed if layout.is_data_file(info.key.rpartition("/")[2])]
         size = sum(info.size for info in woven)
-        wanted = balanced(size, self._target)
+        wanted = ondemand.balanced(size, self._target)
         if not rows or (self._clustering is None and len(woven) == wanted):
             for info in woven:
                 name = info.key.rpartition("/")[2]
@@ -92,7 +91,7 @@ class Shaping:
         if self._clustering is None:
             frame = frame.repartition(wanted)
         else:
-            frame = sorted_frame(frame, self._clustering, self._request, size, rows)
+            frame = ondemand.sorted_frame(frame, self._clustering, self._request, size, rows)
         arranged = under_schema(frame, schema)
         write_frame(
             arranged,
@@ -113,7 +112,7 @@ class Shaping:
 
     def _resolved(self, output: OutputDataset, schema: StructType) -> Clustering:
         try:
-            return clustering_under(self._spark, schema, self._request)
+            return ondemand.clustering_under(self._spark, schema, self._request)
         except IndexNotPossible as error:
             raise PublicationError(
                 f"rows cannot be clustered: {error.message}",

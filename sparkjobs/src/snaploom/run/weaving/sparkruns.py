@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
+from snaploom import ondemand
 from snaploom.models.common import now
 from snaploom.models.report import Report
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.plan import followed
 from snaploom.run import runevents
-from snaploom.run.indexes.indexrequests import IndexedPlace
-from snaploom.run.indexes.jobs import follow_publication
 from snaploom.run.job import POOL, Job, JobGroup, run_in_group
 from snaploom.run.joblog import warnings_as_events
 from snaploom.run.runevents import (
@@ -32,6 +32,9 @@ from snaploom.run.weaving.preparation import foreseen, prepare
 from snaploom.run.weaving.requests import PlanRequest, RunRequest
 from snaploom.sources.sourcefiles import SourceFiles
 from snaploom.validate.outputs import read_first
+
+if TYPE_CHECKING:
+    from snaploom.run.indexes.indexrequests import IndexedPlace
 
 
 def weave_in_session(
@@ -74,10 +77,11 @@ def weave_in_session(
         if not reports:
             interruption.check()
         for name, report in reports.items():
-            if report.snapshots:
+            places = indexes.get(name)
+            if report.snapshots and places:
                 # Indexes change settings of the session, so that nothing else may run meanwhile.
                 with watch.watching(job):
-                    follow_publication(spark, report.run_id, indexes.get(name, ()), job)
+                    ondemand.follow_publication(spark, report.run_id, places, job)
         return tuple(reports.values())
 
     with (
