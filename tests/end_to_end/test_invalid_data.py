@@ -213,7 +213,7 @@ def test_an_empty_virtual_root_names_what_it_reads(tmp_path: Path) -> None:
     shop.raw("customer-id")["spec"]["representations"][0]["dataSources"] = ["few", "customers"]
     result = shop.run("--strict")
     assert result.code == 5
-    assert "check what DataSource/orders has; to pass it as a warning" in result.err
+    assert "to pass it as a warning, set `run.onEmptyRoot` to Warn" in result.err
 
 
 def test_a_root_with_snapshots_is_none_that_is_empty(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +64,7 @@ def test_a_killed_jvm_is_reported_and_no_fault_of_files(
         text=True,
         capture_output=True,
         check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
     )
     assert (done.returncode, "Spark was shut down" in done.stderr) == (1, True), done.stderr
     assert "cannot be read" not in done.stdout + done.stderr

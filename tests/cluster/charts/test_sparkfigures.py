@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -50,6 +52,7 @@ def test_spark_metrics_are_where_prometheus_scrapes() -> None:
         text=True,
         check=True,
         timeout=DEADLINE,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )
     pages = json.loads(done.stdout)
     driver, executors = (pages[path] for path in paths)

@@ -170,7 +170,7 @@ def test_readers_that_cannot_be_relied_on_are_refused(spark: SparkSession, tmp_p
     spark.range(1).write.csv(str(tmp_path / "t"))
     with pytest.raises(TargetNotIndexable, match="DROPMALFORMED"):
         open_path(spark, str(tmp_path / "t"), "csv", {"mode": "dropMalformed"})
-    with pytest.raises(TargetNotIndexable, match="binaryfile"):
+    with pytest.raises(TargetNotIndexable, match="binaryFile"):
         open_path(spark, str(tmp_path / "t"), "binaryFile")
 
 

@@ -28,6 +28,7 @@ from snaploom.models.datasource import (
     SnapshotSettings,
 )
 from snaploom.models.fieldtransformer import Rename, Transformer, TransformerSelector
+from snaploom.models.findings import InvalidDeclarations
 from snaploom.project import results
 
 
@@ -53,7 +54,7 @@ def test_secrets_of_the_environment_are_in_no_message(
 ) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-very-secret-key")
     sl.load(project.resources)
-    with pytest.raises(ArgumentInvalid) as caught:
+    with pytest.raises(InvalidDeclarations) as caught:
         project.run("a-very-secret-key")
     assert "secret" not in str(caught.value)
 
@@ -164,9 +165,9 @@ def test_import_takes_nothing_along_and_names_are_known() -> None:
 
 
 def test_page_of_an_unknown_output_names_those_there_are(eventful: Path) -> None:
-    with pytest.raises(ArgumentInvalid) as caught:
+    with pytest.raises(InvalidDeclarations) as caught:
         sl.load(eventful).page("orders")
-    assert caught.value.expected == "orders-wide"
+    assert caught.value.findings[0].expected == "orders-wide"
 
 
 def test_a_diff_in_a_notebook_draws_what_is_new_and_what_is_gone(tmp_path: Path) -> None:
