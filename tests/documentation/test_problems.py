@@ -339,7 +339,7 @@ ELSEWHERE = {
     "tests/hostile/test_admission_texts.py": {
         "TooManyReviews": "test_one_namespace_does_not_take_all_reviews",
     },
-    "tests/jobs/test_checks.py": {
+    "tests/jobs/test_check.py": {
         "CheckFailed": "test_what_does_not_hold_is_not_published",
         "CheckInvalid": "test_what_cannot_be_measured_is_not_published",
     },
@@ -379,7 +379,7 @@ ELSEWHERE = {
     "tests/publication/test_table_expiry.py": {
         "SnapshotsHeld": "test_tag_on_an_ended_snapshot_keeps_files_and_snapshots_and_is_an_error",
     },
-    "tests/skipping/advice/test_sort.py": {
+    "tests/plugins/advice/test_sort.py": {
         "SortNotPossible": "test_a_folder_that_holds_something_is_refused",
     },
     "tests/skipping/builds/test_targets.py": {
@@ -392,10 +392,10 @@ ELSEWHERE = {
         "IndexNotFound": "test_what_was_never_created_is_not_found",
         "IndexAlreadyExists": "test_creating_twice_is_refused_unless_it_is_asked_for",
     },
-    "tests/skipping/interfaces/test_unreadable_files.py": {
+    "tests/skipping/interfaces/test_refusals.py": {
         "SkippingFailed": "test_a_statement_over_spoilt_files_fails",
     },
-    "tests/unit/jobs/test_clocks.py": {
+    "tests/unit/jobs/test_ordered_work.py": {
         "ClockBehind": "test_clock_that_is_behind_may_not_date_snapshots",
     },
     "tests/unit/jobs/test_reportwriter.py": {

@@ -36,7 +36,7 @@ TEXTS: list[tuple[str, Callable[[str], str], str, tuple[str, ...]]] = [
     ("billion laughs", lambda t: laughs(), "SL102", ("model.yaml:", "at most 100,000")),
     ("10 MB", lambda t: "#" * 10 * 2**20 + "\n" + t, "SL102", ("10,48", "at most 4,194,304 bytes")),
     ("apiVersion", lambda t: t.replace("v1alpha1", "v1", 1), "SL108",
-     ("model.yaml:1:13 DataSource/orders apiVersion", "write `apiVersion: snaploom.io/v1alpha1`")),
+     ("model.yaml:1:13 DataSource/orders apiVersion", "Write `apiVersion: snaploom.io/v1alpha1`")),
     ("misspelt key", lambda t: t.replace("sourceUriGlobs", "sourceUriGlob", 1), "SL110",
      ("model.yaml:8:5 DataSource/orders spec.hdfsLike.sourceUriGlob",
       "did you mean `sourceUriGlobs`?")),

@@ -279,7 +279,6 @@ def read_layout(schema: StructType) -> Layout:
             "the metadata store is of a newer version than this Snaploom reads",
             found=f"version {version}",
             expected=f"at most version {NEWEST_VERSION}",
-            hint="upgrade Snaploom",
         )
     described = [
         (each, cast(Mapping[str, object], each.metadata["index"]))
