@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from support.cluster.chart import Right
 from support.cluster.cluster import ControlPlane
-from support.cluster.helmrelease import Right
 
 Raw = dict[str, Any]
 
