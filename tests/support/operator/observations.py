@@ -117,7 +117,6 @@ def observing(observed: ObservedOutput, **runs: Any) -> ObservedOutput:
 
 
 def with_status(observed: ObservedOutput, **changes: Any) -> ObservedOutput:
-    """The same with another status."""
     before = observed.resource.status or OutputDatasetStatus()
     status = before.model_copy(update=changes)
     return replace(observed, resource=observed.resource.model_copy(update={"status": status}))
@@ -195,7 +194,6 @@ def conditions_of(decision: Decision) -> dict[str, tuple[str, str]]:
 
 
 def ready(decision: Decision) -> tuple[str, str]:
-    """Status and reason of Ready."""
     return conditions_of(decision)[ConditionType.READY]
 
 

@@ -68,7 +68,6 @@ class ServedProcess:
             return ""
 
     def figures(self) -> str:
-        """What it exposes for Prometheus."""
         with urllib.request.urlopen(f"http://{HOST}:{self.metrics}/metrics", timeout=5) as answer:
             return str(answer.read().decode())
 
@@ -85,7 +84,6 @@ class ServedProcess:
             self.kill()
 
     def kill(self) -> None:
-        """End it at once."""
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait()

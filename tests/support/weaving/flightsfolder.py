@@ -71,7 +71,6 @@ def published_folder(
 
 
 def state_of(root: Path) -> FolderState:
-    """What is committed."""
     return open_folder(open_store(str(root), create=False)).log.read()
 
 

@@ -70,7 +70,6 @@ class ClusterJob:
         return start(command, self.place / "process", {"PYSPARK_PYTHON": sys.executable})
 
     def end(self, process: subprocess.Popen[str]) -> tuple[int, str]:
-        """Exit code, and its log."""
         code = process.wait(240)
         return code, (self.place / "process" / "err.txt").read_text()
 
@@ -160,7 +159,6 @@ class Loom:
         return bundle_for("OutputDataset", OUTPUT, resources)
 
     def save(self, path: Path | None = None) -> Path:
-        """The declarations as a file."""
         path = path or self.place / "model.yaml"
         path.write_text(yaml.safe_dump_all(self.documents()), "utf-8")
         return path
@@ -207,7 +205,6 @@ class Loom:
         return [day_of(record.time) for record in self.state().snapshots]
 
     def data_files(self) -> set[str]:
-        """Everything below `data/`, staging included."""
         files = (path for path in (self.out / "data").rglob("*") if path.is_file())
         return {str(path.relative_to(self.out)) for path in files}
 

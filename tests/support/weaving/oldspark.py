@@ -11,7 +11,6 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def table_jars() -> list[str]:
-    """Jars of Iceberg and Delta."""
     folder = Path(_output_of("jars", "tables"))
     return [str(jar) for jar in sorted(folder.glob("*.jar"))]
 

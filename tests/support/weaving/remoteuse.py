@@ -132,7 +132,6 @@ def used(base: str, shop: Shop, store: ObjectStore) -> dict[str, Any]:
 
 
 def put_table(store: ObjectStore, key: str, table: pa.Table) -> None:
-    """A Parquet file."""
     stream = io.BytesIO()
     parquet.write_table(table, stream)
     store.put(key, stream.getvalue())

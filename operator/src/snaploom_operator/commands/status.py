@@ -363,7 +363,6 @@ def _condition(status: ResourceStatus | None, type_: str) -> Condition | None:
 
 
 def _notable_conditions(status: ResourceStatus | None) -> Iterator[Condition]:
-    """Conditions with information beyond the heading, Ready first."""
     shown_text: set[str] = set()
     for type_ in _WAITING:
         condition = _condition(status, type_)

@@ -257,7 +257,6 @@ class Feed:
             await self._require_reports()
 
     async def _require_reports(self) -> None:
-        """Wait until the watches reported what the list found."""
         deadline = self._clock() + WATCH_LAG_SECONDS
         while self._unreported:
             if self._clock() >= deadline:

@@ -298,7 +298,6 @@ class LocalRunner:
         return True
 
     async def _record_end(self, one: _Found, state: ApplicationState, message: str) -> None:
-        """Record how it ended; retried until it succeeds."""
         while True:
             try:
                 await self._write_end(one, state, message)

@@ -56,7 +56,6 @@ def _misused(error: CycloptsError, arguments: Sequence[str]) -> InvalidDeclarati
 
 
 def _missing_commands() -> Iterator[str]:
-    """Packages with further commands that are not installed."""
     entries = entry_points(group="snaploom.commands")
     for entry in entries:
         try:

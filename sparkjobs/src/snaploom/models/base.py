@@ -307,7 +307,6 @@ class ApiModel(BaseModel):
 
 @cache
 def _names(model: type[BaseModel]) -> Mapping[str, str]:
-    """Names of fields inside Python, by those outside."""
     return {field.alias or name: name for name, field in model.model_fields.items()}
 
 

@@ -366,7 +366,6 @@ class _Rewriting:
         return f"(?{on}{'-' + off if off else ''}{end}"
 
     def _escape(self) -> str:
-        """The equivalent of an escape outside of a class."""
         name = self._pattern[self._at + 1 : self._at + 2]
         if name in ("b", "B", "A"):
             self.has_edges |= name != "A"

@@ -223,7 +223,6 @@ class SnapshotColumn:
     def _valid(
         self, found: Sequence[tuple[str, RawValue | None, int]]
     ) -> list[tuple[str, RawValue, int]]:
-        """The counts, if all of them are valid."""
         reading = self._reading()
         valid: list[tuple[str, RawValue, int]] = []
         invalid: Counter[RawValue | None] = Counter()

@@ -300,7 +300,6 @@ def _html(page: OutputPage) -> str:
 
 
 def _about(page: OutputPage) -> str:
-    """The state in a word, and the newest snapshot."""
     parts = [state_of(page)[0]]
     newest, published = page.newest, page.freshness.published
     if newest is not None:
@@ -314,7 +313,6 @@ def _about(page: OutputPage) -> str:
 
 
 def _doubts(page: OutputPage) -> str:
-    """Counts of errors and warnings; empty without any."""
     warnings = len(page.findings) - page.errors
     counts = ((page.errors, "error"), (warnings, "warning"))
     found = ", ".join(counted(count, noun) for count, noun in counts if count)

@@ -205,7 +205,6 @@ def _below(place: spark.DataType | None, name: str) -> spark.DataType | None:
 
 
 def _of_values(types: Mapping[str, spark.DataType]) -> dict[str, spark.DataType]:
-    """Types of single values that are not text."""
     return {
         name: data_type
         for name, data_type in types.items()

@@ -312,7 +312,6 @@ def _is_woven(plan: RunPlan) -> bool:
 
 
 def _show(ended: Sequence[EndedRun], request: RunRequest) -> None:
-    """Emit what happened in runs that have ended."""
     emit, interruption = request.emit, request.interruption
     with run_listeners(os.environ, emit, lambda: interruption.is_requested) as begin:
         # After an interruption fewer have ended.

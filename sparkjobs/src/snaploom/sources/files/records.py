@@ -166,7 +166,6 @@ def check_text(
 def _whole_texts(
     spark: SparkSession, paths: Sequence[str], options: Mapping[str, str], charset: str | None
 ) -> DataFrame:
-    """Files that are one text each, with their URLs."""
     reader = spark.read.format("text").options(**options_of_files(options))
     frame = reader.option("wholetext", "true").load(list(paths))
     meta = frame.metadataColumn("_metadata")

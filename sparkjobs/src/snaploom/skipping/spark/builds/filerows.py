@@ -348,7 +348,6 @@ def _read_the_rest(
 def _forget_zoned(
     indexes: Sequence[IndexDefinition], files: _Files, built: Mapping[str, _Built]
 ) -> dict[str, str]:
-    """Forget facts that depend on the reader's time zone."""
     concerned = [
         definition
         for definition in indexes
