@@ -41,27 +41,16 @@ def missing_package(error: BaseException) -> PackageMissing | None:
 def plugged(group: str, name: str, what: str) -> object:
     """Load the object that a plug-in registers as an entry point.
 
-    Args:
-        group: of the entry points.
-        name: of the entry point.
-        what: subject of the message where no plug-in has it.
+    `what` is the subject of messages.
 
     Raises:
         PackageMissing: no installed package registers it, or one cannot be loaded.
     """
-    entry = next(iter(entry_points(group=group, name=name)), None)
-    found = f"no entry point {name} of the group {group}"
-    try:
-        if entry is not None:
-            loaded: object = entry.load()
-            return loaded
-    except ImportError as error:
-        if missing := missing_package(error):
-            raise missing from error
-        found = f"{entry.value if entry else name}: {error}"
+    for entry in entry_points(group=group, name=name):
+        return load_registered(entry, what, error=PackageMissing)
     raise PackageMissing(
         f"{what} is not installed",
-        found=found,
+        found=f"no entry point {name} of the group {group}",
         expected="a plug-in that registers it; Snaploom's own are in snaploom.plugins",
         hint="install snaploom with all its packages: pip install --force-reinstall snaploom",
     )
@@ -81,6 +70,8 @@ def load_registered(
     try:
         found: object = entry.load()
     except (ImportError, AttributeError) as failure:
+        if lacking := missing_package(failure):
+            raise lacking from failure
         raise error(
             f"{what} {entry.name} cannot be loaded: {failure}",
             found=entry.value,

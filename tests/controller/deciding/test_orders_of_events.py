@@ -201,7 +201,6 @@ class Simulator:
         return [each for each in self.applications.values() if not each.state.is_terminal]
 
     def pass_time(self, seconds: float) -> None:
-        """Let the clock go on."""
         self.now = EpochNanos(self.now + round(seconds * NANOS_PER_SECOND))
 
     def to_state(self, state: ApplicationState, message: str = "") -> None:

@@ -66,7 +66,6 @@ class Looks:
         self.gatherer = Gatherer(self.store, lambda: EpochNanos(0), verdicts, self.woken.put_nowait)
 
     async def until_judged(self, raw: Raw) -> tuple[str, ...]:
-        """The errors of a resource."""
         async with asyncio.timeout(30):
             while True:
                 found = await self.gatherer.observe(key(raw))

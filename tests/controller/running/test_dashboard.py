@@ -115,7 +115,6 @@ async def test_every_panel_shows_metrics_of_a_live_system(
 
 
 async def until_asked_twice(prometheus: Prometheus) -> None:
-    """Rates need two answers."""
     asked = "min(count_over_time(snaploom_queue_depth[1m]))"
     while not [
         found

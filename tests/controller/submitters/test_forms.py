@@ -34,7 +34,6 @@ def written(form: ApplicationForm, request: RunRequest | None = None) -> Any:
 
 
 def templates(form: ApplicationForm, manifest: Any) -> tuple[Raw, Raw]:
-    """Templates of driver and executor."""
     spec = manifest["spec"]
     if form.submitter is Submitter.SPARK_OPERATOR:
         return spec["driver"]["template"], spec["executor"]["template"]

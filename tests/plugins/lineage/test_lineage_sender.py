@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -25,6 +29,7 @@ from snaploom.plugins.lineage.activation import (
 )
 from snaploom.plugins.lineage.events import LineageRun, start_of
 from snaploom.plugins.lineage.listener import MOST_FAILURES, LineageListener, Sender, open_transport
+from snaploom.run import runevents
 from snaploom.run.runevents import Event, SnapshotStarted, Warned
 
 AT = parse_instant("2020-01-03T00:00:00Z")
@@ -157,3 +162,52 @@ def test_a_server_that_does_not_answer_delays_nothing() -> None:
         sender.close(0.1)
     assert "takes too long" in warnings[0]
     assert time.monotonic() - began < 60
+
+
+# Listeners of others: what fails in one is a warning, and ends no run.
+
+STARTED = SnapshotStarted(1, 1, AT)
+
+
+def listener(fails: str) -> Any:
+    """A listener that fails at one place."""
+
+    def at(place: str) -> None:
+        if place == fails:
+            raise RuntimeError(f"at {place}")
+
+    @contextmanager
+    def listen(_environment: Mapping[str, str], _emit: Any, _is_hurried: Any) -> Iterator[Any]:
+        at("enter")
+
+        def begin(_bundle: Any) -> Any:
+            at("begin")
+            calls = ("take", "ended", "broke_off")
+            return SimpleNamespace(**{call: lambda *_, call=call: at(call) for call in calls})
+
+        yield begin
+        at("exit")
+
+    return listen
+
+
+@pytest.mark.parametrize("fails", ["load", "enter", "begin", "take", "broke_off", "exit"])
+def test_a_listener_that_fails_is_a_warning(fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load() -> Any:
+        if fails == "load":
+            raise AttributeError("at load")
+        return listener(fails)
+
+    entry = SimpleNamespace(name="theirs", load=load)
+    monkeypatch.setattr(runevents, "entry_points", lambda group: [entry])
+    emitted: list[Event] = []
+    with runevents.run_listeners({}, emitted.append, lambda: False) as begin:
+        follower = begin(bundle())
+        follower.take(STARTED)
+        follower.broke_off()
+    (warned,) = emitted
+    assert isinstance(warned, Warned)
+    assert (
+        f"theirs failed: {'AttributeError' if fails == 'load' else 'RuntimeError'}: at {fails}"
+        in (warned.message)
+    )

@@ -106,7 +106,6 @@ class Applications:
         return self._objects.get(APPLICATIONS, name, NAMESPACE)
 
     def change(self, name: str, patch: Raw) -> None:
-        """Merge something into an Application."""
         self._objects.patch(APPLICATIONS, name, NAMESPACE, patch)
 
     def refresh(self, *names: str) -> None:
@@ -326,7 +325,6 @@ class ArgoCD:
         self._await(lambda: _listens(urllib.parse.urlsplit(self._api).netloc))
 
     def close(self) -> None:
-        """End everything at once."""
         for server in reversed(self.servers):
             server.kill()
 
@@ -402,7 +400,6 @@ class ArgoCD:
             time.sleep(0.05)
 
     def tails(self) -> str:
-        """The ends of the logs."""
         return "\n".join(server.tail() for server in self.servers)
 
 

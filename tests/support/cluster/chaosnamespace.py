@@ -62,7 +62,6 @@ class ChaosNamespace:
 
     @property
     def cluster_wide(self) -> Kubectl:
-        """Kubectl without a namespace."""
         return self.own.whole.cluster.kubectl
 
     def kubectl(self, *arguments: str) -> str:
@@ -83,7 +82,6 @@ class ChaosNamespace:
         self.add_day(FIRST_DAY)
 
     def add_day(self, day: str) -> None:
-        """Another day of both sources."""
         write_rows(self.folder / "orders" / f"{day}.parquet", ORDERS)
         write_rows(self.folder / "customers" / f"{day}.parquet", CUSTOMERS)
 
@@ -115,12 +113,10 @@ class ChaosNamespace:
     # What is seen
 
     def get(self, resource: str = OUTPUT) -> Raw:
-        """An object, by `kind/name`."""
         kind, _, name = resource.partition("/")
         return self.cluster_wide.get(kind, name, self.namespace)
 
     def status(self, resource: str = OUTPUT) -> Raw:
-        """Its status; empty without one."""
         found: Raw = self.get(resource).get("status", {})
         return found
 
@@ -210,7 +206,6 @@ class ChaosNamespace:
             assert rows == [(1, "Ada"), (2, "Grace"), (3, None)]
 
     def kill(self, pod: str) -> None:
-        """End a pod at once."""
         self.kubectl("delete", "pod", pod, "--grace-period=0", "--force")
 
     def everything(self) -> str:

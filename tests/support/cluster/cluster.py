@@ -119,7 +119,6 @@ class Server:
         self._process = None
 
     def tail(self) -> str:
-        """The end of its log."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return f"{self.name} ({self.log}):\n{text[-TAIL:]}"
 

@@ -63,7 +63,6 @@ def pytest_testnodedown(node: Any, error: object | None) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Print what was left out."""
     if text := config.stash.get(LEFT_OUT, ""):
         terminalreporter.write_line(text)
 

@@ -53,7 +53,6 @@ class GitRepository:
         return self.folder.as_uri()
 
     def copy(self, source: Path, place: str) -> None:
-        """Take in a folder."""
         shutil.copytree(source, self.folder / place)
 
     def path(self, name: str) -> Path:
@@ -76,7 +75,6 @@ class GitRepository:
 
     @property
     def head(self) -> str:
-        """The newest commit."""
         return self._git("rev-parse", "HEAD").strip()
 
     def _git(self, *arguments: str) -> str:

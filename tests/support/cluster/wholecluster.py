@@ -70,7 +70,6 @@ class Stages:
         self.seconds[name] = time.monotonic() - started
 
     def table(self) -> str:
-        """One line a stage."""
         return "\n".join(f"{taken:7.1f} s  {name}" for name, taken in self.seconds.items())
 
 
@@ -184,7 +183,6 @@ class WholeCluster:
 
     @property
     def release(self) -> Release:
-        """The release of our chart."""
         return Release(self.cluster)
 
     def create_namespaces(self, *names: str) -> None:

@@ -119,7 +119,6 @@ class Flights:
         return done.stdout
 
     def get(self, resource: str) -> Raw:
-        """An object, by `kind/name`."""
         kind, _, name = resource.partition("/")
         return self.whole.cluster.kubectl.get(kind, name, self.namespace)
 

@@ -46,7 +46,6 @@ class Parameter:
 
     @property
     def label(self) -> str:
-        """What messages call it."""
         return self.names[0] if self.names else "argument"
 
 
@@ -112,7 +111,6 @@ def _without_empty(value: object) -> object:
 
 
 def from_plain(plain: dict[str, dict[str, object]]) -> dict[str, Command]:
-    """The opposite."""
     return {
         name: Command(
             _parameters(each.get("arguments", ())),

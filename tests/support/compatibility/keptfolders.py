@@ -49,7 +49,6 @@ class KeptFolders:
 
     @property
     def data(self) -> str:
-        """URI of the published files."""
         return (self.output / "data").as_uri()
 
     def indexes(self, form: str) -> str:

@@ -18,7 +18,6 @@ def document(kind: str, name: str, spec: Raw) -> Raw:
 
 
 def files(name: str, **changes: Any) -> Raw:
-    """An hdfsLike source."""
     spec = {
         "format": "parquet",
         "sourceUriGlobs": [f"/data/{name}/*/*.parquet"],

@@ -47,7 +47,6 @@ def link(text: str) -> Link:
 
 
 def links(*texts: str) -> frozenset[Link]:
-    """Several relationships as texts."""
     return frozenset(map(link, texts))
 
 

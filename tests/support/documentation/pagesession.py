@@ -40,7 +40,6 @@ class PageSession:
     printed: str = ""
 
     def run(self, page: Path) -> None:
-        """Every block, in order."""
         self.names["spark"] = self.spark
         for block in self._blocks(page):
             if block.title:

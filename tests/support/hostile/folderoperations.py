@@ -215,7 +215,6 @@ def retain(place: Place) -> None:
 
 
 def remove(place: Place) -> None:
-    """Deletion of the output."""
     store = open_store(str(place.folder), create=False)
     remove_folder(store, FolderOwner(IDENTITY.output, "", ""), a_run(start=now()))
 

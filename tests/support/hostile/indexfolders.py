@@ -64,7 +64,6 @@ class Place:
 
     @property
     def base(self) -> Path:
-        """Where indexes are kept."""
         return self.root / "base"
 
     @property

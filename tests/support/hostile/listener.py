@@ -21,7 +21,6 @@ class Listener:
 
     @property
     def url(self) -> str:
-        """A URL that leads here."""
         return f"http://127.0.0.1:{self.port}/canary"
 
 

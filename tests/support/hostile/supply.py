@@ -80,7 +80,6 @@ def _record(content: str) -> str:
 
 
 def sum_of(path: Path) -> str:
-    """SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

@@ -96,7 +96,6 @@ class Value:
     of: int = 0
 
     def get(self, number: int) -> Value:
-        """A field of a struct."""
         return dict(self.fields)[number]
 
     def put(self, number: int, value: Value) -> None:

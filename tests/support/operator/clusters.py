@@ -41,7 +41,6 @@ def a_transformer(name: str = "rounding", sql: str = "round(value)", **metadata:
 
 
 def owned_by(owner: Any) -> list[Raw]:
-    """Owner references to an object."""
     reference = {key: owner[key] for key in ("apiVersion", "kind")}
     return [reference | {key: owner["metadata"][key] for key in ("name", "uid")}]
 

@@ -266,7 +266,6 @@ class FakeCluster:
         self._collect()
 
     def add_kind(self, resource: ApiResource) -> None:
-        """Create its CRD."""
         self._objects.setdefault(resource, {})
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:

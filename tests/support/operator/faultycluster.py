@@ -84,7 +84,6 @@ class FaultyCluster:
 
     @property
     def writes(self) -> list[Call]:
-        """The calls that change something."""
         return [call for call in self.calls if call.is_write]
 
     async def list(

@@ -96,7 +96,6 @@ Plan = Callable[[Call], Fault | None]
 
 
 def no_fault(call: Call) -> Fault | None:
-    """Nothing goes wrong."""
     return None
 
 
@@ -143,7 +142,6 @@ class FaultyProxy:
             del self._open[id(request)]
 
     def end(self) -> None:
-        """Release what is held back."""
         self._is_over.set()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:

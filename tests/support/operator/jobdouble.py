@@ -90,7 +90,6 @@ def published(*times: str, rows: int = 100, sequence: int = 1, **facts: Any) -> 
 
 
 def progressing(snapshot: int = 1, snapshots: int = 2, message: str = "") -> Report:
-    """A run under way."""
     text = message or f"snapshot {snapshot} of {snapshots}"
     progress = Progress(snapshot=snapshot, snapshots=snapshots, message=text)
     return report(RunPhase.RUNNING, progress=progress)
@@ -267,12 +266,10 @@ class Place:
 
     @property
     def pod_name(self) -> str:
-        """Name of its driver's pod."""
         return f"{self.name}-driver"
 
     @property
     def subresource(self) -> str:
-        """Where its state is written."""
         return "" if self.submitter is Submitter.LOCAL else "status"
 
     def state_patch(self, stored: Raw, state: ApplicationState, message: str) -> Raw:

@@ -196,7 +196,6 @@ class FakeHarness(OperatorHarness):
         )
 
     async def start(self) -> None:
-        """List everything, and reconcile it."""
         await self.operator.feed.list_all()
         self._unsubscribe = self.fake.subscribe(self._observe)
         await self.settle()
@@ -317,7 +316,6 @@ class OperatorThread:
         await asyncio.to_thread(self._thread.join)
 
     async def do(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run something in its loop."""
         assert self._loop is not None
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
@@ -354,7 +352,6 @@ class RealHarness(OperatorHarness):
         return self.thread.failure or self.thread.process.failure
 
     async def start(self) -> None:
-        """Begin to work."""
         self.thread = OperatorThread(self._settings, self._place)
         await self.thread.begin()
 

@@ -71,7 +71,6 @@ class OperatorProcess:
         return int(found[1])
 
     def get(self, name: str, path: str) -> str:
-        """What an endpoint answers."""
         url = f"http://127.0.0.1:{self.port(name)}{path}"
         with urllib.request.urlopen(url, timeout=DEADLINE) as answer:
             return str(answer.read().decode())

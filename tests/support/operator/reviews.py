@@ -117,7 +117,6 @@ def driver_pod(owner: Raw, run: str, **status: Any) -> Raw:
 
 
 def current_run(name: str, phase: str, started_at: str = "2026-01-01T00:00:00Z") -> Raw:
-    """`status.currentRun`."""
     return {"name": name, "id": name, "phase": phase, "since": started_at, "startedAt": started_at}
 
 

@@ -81,7 +81,6 @@ class WebhookClient:
             return response.status, await response.text()
 
     async def readiness(self) -> str:
-        """Its answer about being ready."""
         return (await self.text(self.ports.ready, "/readyz"))[1].strip()
 
     async def until_ready(self) -> None:

@@ -22,7 +22,6 @@ class Timings:
     """A plugin that adds up the seconds of each file and writes them when the run ends."""
 
     def __init__(self, target: Path) -> None:
-        """Write to this file."""
         self._target = target
         self._seconds: defaultdict[str, float] = defaultdict(float)
 

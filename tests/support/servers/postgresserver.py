@@ -40,7 +40,6 @@ class Postgres:
 
 @contextmanager
 def running_postgres() -> Iterator[Postgres]:
-    """A server without any table."""
     found = subprocess.run([PROGRAMS], check=True, stdout=subprocess.PIPE, text=True)
     programs = Path(found.stdout.strip())
     folder = Path(tempfile.mkdtemp(prefix="snaploom-postgres-"))

@@ -45,7 +45,6 @@ class Prometheus:
     port: int
 
     def ask(self, path: str, **parameters: str) -> Any:
-        """What its API answers."""
         url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urlencode(parameters)}"
         with urlopen(url, timeout=10) as answer:
             return json.load(answer)["data"]

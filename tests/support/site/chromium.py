@@ -38,7 +38,6 @@ class Browser:
     """A running browser; one for many pages."""
 
     def __init__(self, sending: int, receiving: int) -> None:
-        """Talks over two pipes."""
         self._sending, self._receiving = sending, receiving
         self._number = 0
         self._rest = b""

@@ -333,7 +333,6 @@ def _status(item: Json) -> int:
 
 @contextmanager
 def serving(fake: FakeOpenSearch) -> Iterator[int]:
-    """Serve it; yields the port."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -23,7 +23,6 @@ Row = Mapping[str, object]
 def index(
     target: SparkTarget, type_name: str, *names: str, index_id: str = "i1"
 ) -> IndexDefinition:
-    """An index over columns."""
     return IndexDefinition(index_id, type_name, tuple(target.column(name) for name in names))
 
 
@@ -104,7 +103,6 @@ def counted(spark: SparkSession) -> Statistics:
 
 
 def on_and_off(spark: SparkSession, query: Callable[[], DataFrame]) -> tuple[list, list]:
-    """Rows with skipping and without."""
     on = sorted(map(str, query().collect()))
     with without_skipping(spark):
         return on, sorted(map(str, query().collect()))

@@ -76,7 +76,6 @@ class KeepNamed:
 
     @property
     def filters(self) -> list:
-        """Filters of the last request."""
         return self.requests[-1].header["filters"]
 
 
@@ -113,7 +112,6 @@ def write_parts(
 
 
 def plan_text(frame: DataFrame) -> str:
-    """Spark's own EXPLAIN."""
     explain: Callable[[str], str] = frame._jdf.queryExecution().explainString
     mode = frame.sparkSession._jvm.org.apache.spark.sql.execution.ExplainMode.fromString("extended")
     return explain(mode)

@@ -42,11 +42,9 @@ class ProofCase:
 
     @property
     def location(self) -> str:
-        """Where indexes are kept."""
         return self.elsewhere or str(self.folder / "indexes")
 
     def of_format(self, file_format: str, **options: str) -> Self:
-        """The same, read otherwise."""
         return replace(self, file_format=file_format, options=options)
 
     def of_table(self, name: str, columns: str, source: str = "parquet") -> Self:
@@ -72,7 +70,6 @@ class ProofCase:
 
     @property
     def files(self) -> list[Path]:
-        """The data files, in order."""
         return sorted(
             path for path in self.path.rglob("*") if path.is_file() and path.name[0] not in "._"
         )
@@ -89,7 +86,6 @@ class ProofCase:
         return declare(builder.on_path(str(self.path), self.file_format, **self.options))
 
     def min_max(self, *columns: str) -> Self:
-        """Keep bounds, and refresh."""
         return self.index(lambda builder: builder.add_min_max(*columns))
 
     def refresh(self) -> RefreshResult:
@@ -98,7 +94,6 @@ class ProofCase:
 
     @property
     def indexes(self) -> SkippingIndexes:
-        """The engine behind all interfaces."""
         return SkippingIndexes(self.spark, self.location)
 
     @property

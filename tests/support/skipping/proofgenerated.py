@@ -262,7 +262,6 @@ class Generated:
 
     @property
     def sets(self) -> list[IndexSet]:
-        """Index sets; always the same."""
         return index_sets(random.Random(f"{self.table.name} sets"), self.table)
 
     def verdicts(self, home: IndexHome) -> dict[str, Verdict]:

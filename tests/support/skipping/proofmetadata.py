@@ -74,7 +74,6 @@ class FolderHome:
         return indexes
 
     def build(self, spark: SparkSession, table: ProofTable, indexes: IndexSet) -> str:
-        """Declare and refresh an index."""
         location = self.new_location()
         builder = table.subject(skipping_index(spark)).stored(location, self.form)
         for index in indexes.indexes:
@@ -416,7 +415,6 @@ Fault = Callable[[Kept, str], Kept]
 
 
 def hidden_nan(kept: Kept, data_type: str) -> Kept:
-    """Footers leave NaN out."""
     return kept and [each for each in kept if not (isinstance(each, float) and math.isnan(each))]
 
 

@@ -129,7 +129,6 @@ class ProofTable:
         return spark.read.format(self.file_format).load(self.path)
 
     def subject(self, builder: IndexBuilder) -> IndexBuilder:
-        """An index of these files."""
         if self.by_catalog:
             return builder.on_table(self.name)
         return builder.on_path(self.path, self.file_format)

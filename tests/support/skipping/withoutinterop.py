@@ -44,7 +44,6 @@ def take_away() -> None:
 
 
 def pytest_load_initial_conftests() -> None:
-    """Before any test is collected."""
     take_away()
 
 

@@ -147,7 +147,6 @@ def rewrites(store: ObjectStore, rows: int, files: int = 1) -> Callable[[str], R
 
 
 def replaced(folder: Folder, number: int = 0, run: Run | None = None, files: int = 1) -> Replaced:
-    """Replace what is live now."""
     version = folder.log.read().live[day(number)]
     write = rewrites(folder.store, version.rows, files)
     return replace_version(folder, run or a_run(), version, write, message="sorted")

@@ -193,7 +193,6 @@ class _BodyLate(Exception):
 
 
 def _failure(status: HTTPStatus, message: str) -> web.Response:
-    """A `metav1.Status`, for failures that are not an AdmissionReview."""
     document = {
         "apiVersion": "v1",
         "kind": "Status",

@@ -312,7 +312,6 @@ class Requests:
             return _parsed(request, await response.read())
 
     async def _open(self, request: Request, timeout: ClientTimeout) -> RESTResponse:
-        """Wait for the response headers; error responses are raised."""
         started = time.monotonic()
         code = 0
         try:

@@ -137,7 +137,6 @@ def forest_of(view: NamespaceView) -> Iterator[Tree]:
 
 
 def _order(view: NamespaceView) -> list[str]:
-    """Roots first: resources that other trees show come last."""
     read = {name for each in view.resources.values() for name in _children(view, each)}
     ranks = {OutputDataset: 0, SkippingIndex: 1}
     return sorted(

@@ -374,7 +374,6 @@ class PageServer:
         )
 
     def _version(self, refs: Iterable[Ref]) -> str:
-        """Changes when any of some resources does."""
         entries = (self._store.entry(ref) for ref in refs)
         known = sorted((each.uid, each.version) for each in entries if each is not None)
         return hashlib.sha256(repr(known).encode()).hexdigest()[:32]

@@ -220,7 +220,6 @@ def _compact(document: JsonValue) -> str:
 
 
 def _bare(part: JsonValue) -> JsonValue:
-    """Resources without metadata that the cluster and tools add."""
     if isinstance(part, list):
         return [_bare(one) for one in part]
     metadata = part.get("metadata") if isinstance(part, dict) else None
@@ -469,7 +468,6 @@ def _dumped(models: Iterable[ApiModel]) -> list[JsonValue]:
 
 
 def _without_defaults(value: JsonValue) -> JsonValue:
-    """Without default values, which Kubernetes' own types omit."""
     if not isinstance(value, dict):
         return value
     kept = {key: inner for key, inner in value.items() if inner not in (False, "")}

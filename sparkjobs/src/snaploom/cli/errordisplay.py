@@ -60,7 +60,7 @@ def _missing_commands() -> Iterator[str]:
     for entry in entries:
         try:
             entry.load()
-        except ModuleNotFoundError as error:
+        except (ImportError, AttributeError) as error:
             yield f"; the commands of {entry.name} are not installed: {error}"
     if "operator" not in entries.names:
         yield "; commands for a cluster need another package: pip install snaploom-operator"

@@ -113,7 +113,7 @@ def build_app(arguments: Sequence[str] = ()) -> App:
     if any(list(arguments[: len(words)]) == words for words in _OWN):
         return app
     for entry in entry_points(group=ENTRY_POINTS):
-        with suppress(ModuleNotFoundError):  # of a package that is there in part
+        with suppress(ImportError, AttributeError):  # of a package that is there in part
             module = cast(CommandModule, entry.load())
             _add(app, getattr(module, "GROUPS", {}), module.COMMANDS)
     return app

@@ -44,7 +44,6 @@ class RangedFile(io.RawIOBase):
     """A file that is read by ranges."""
 
     def __init__(self, size: int, read: Callable[[int, int], bytes]) -> None:
-        """Nothing is read yet; `read` gives bytes by offset and length."""
         self._size = size
         self._read = read
         self._at = 0
@@ -234,7 +233,6 @@ def _sound(views: pa.Array) -> pa.Array:
 
 
 def _around(values: pa.Array, wanted: pa.DataType, inner: pa.Array) -> pa.Array:
-    """The same lists or maps, with other values inside."""
     buffers = values.buffers()[:2]
     return pa.Array.from_buffers(
         wanted, len(values), buffers, values.null_count, values.offset, [inner]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
@@ -46,12 +47,7 @@ def is_known(name: str) -> bool:
 def json_option_missing(options: Mapping[str, str]) -> tuple[str, str, str] | None:
     """The option of a character set that JSON in lines cannot be read with, as it stands.
 
-    Args:
-        options: of Spark's reader.
-
-    Returns:
-        The option, its value and what would be right; None where nothing is at fault, or the
-        character set is none that Spark knows, which is a fault of its own.
+    With its value and what would be right; None for none, or where Spark does not know the set.
     """
     given = {option.casefold(): (option, value) for option, value in options.items()}
     option, charset = given.get("encoding", given.get("charset", ("", "UTF-8")))
@@ -582,8 +578,12 @@ def format_names() -> tuple[str, ...]:
 
 
 def known_formats() -> tuple[FileFormat, ...]:
-    """All formats; raises as `file_format`."""
-    return tuple(map(format_of, format_names()))
+    """All formats but those whose packages cannot be loaded, which fail where they are named."""
+    found = []
+    for name in format_names():
+        with suppress(FormatNotAllowed):
+            found.append(format_of(name))
+    return tuple(found)
 
 
 def allowed_format(name: str, allow: Allowances) -> FileFormat | None:

@@ -7,11 +7,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import entry_points
 from itertools import pairwise
 from statistics import fmean, median
 from time import monotonic
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Generic, Protocol, TypeVar, cast
 
 from pydantic import JsonValue
@@ -439,23 +440,38 @@ ListenToRuns = Callable[
 """Listens to the runs of a block; None where the environment asks for nothing."""
 
 
-@dataclass(frozen=True)
 class _Followers:
-    """Hands the events of a run to several followers, or to none."""
+    """Hands the events of a run to the listeners of plug-ins."""
 
-    each: tuple[Follower, ...]
+    def __init__(self, begins: Mapping[str, Begin], emit: EmitEvent, bundle: Bundle) -> None:
+        self._emit = emit
+        self._each: dict[str, Follower] = {}
+        for name, begin in begins.items():
+            with _guarded(name, emit):
+                self._each[name] = begin(bundle)
 
     def take(self, event: Event) -> None:
-        for one in self.each:
-            one.take(event)
+        self._hand(lambda one: one.take(event))
 
     def ended(self, report: Report) -> None:
-        for one in self.each:
-            one.ended(report)
+        self._hand(lambda one: one.ended(report))
 
     def broke_off(self) -> None:
-        for one in self.each:
-            one.broke_off()
+        self._hand(lambda one: one.broke_off())
+
+    def _hand(self, give: Callable[[Follower], None]) -> None:
+        for name, one in self._each.items():
+            with _guarded(name, self._emit):
+                give(one)
+
+
+@contextmanager
+def _guarded(name: str, emit: EmitEvent) -> Iterator[None]:
+    """Turn any failure of a listener into a warning: it may be of others, and ends no run."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - as above
+        emit(Warned(f"the listener {name} failed: {type(error).__name__}: {error}"))
 
 
 @contextmanager
@@ -470,13 +486,24 @@ def run_listeners(
         is_hurried: whether the end must not take long.
     """
     with ExitStack() as stack:
-        begins: list[Begin] = []
+        begins: dict[str, Begin] = {}
         for entry in entry_points(group=LISTENERS):
-            try:
-                listen = cast(ListenToRuns, entry.load())
-            except ImportError as error:
-                emit(Warned(f"{entry.name} is not installed: {error}"))
-                continue
-            if begin := stack.enter_context(listen(environment, emit, is_hurried)):
-                begins.append(begin)
-        yield lambda bundle: _Followers(tuple(begin(bundle) for begin in begins))
+            with _guarded(entry.name, emit):
+                listening = cast(ListenToRuns, entry.load())(environment, emit, is_hurried)
+                if begin := listening.__enter__():
+                    begins[entry.name] = begin
+                stack.push(partial(_leave, listening, entry.name, emit))
+
+        yield partial(_Followers, begins, emit)
+
+
+def _leave(
+    listening: AbstractContextManager[Begin | None],
+    name: str,
+    emit: EmitEvent,
+    kind: type[BaseException] | None,
+    error: BaseException | None,
+    trace: TracebackType | None,
+) -> None:
+    with _guarded(name, emit):
+        listening.__exit__(kind, error, trace)

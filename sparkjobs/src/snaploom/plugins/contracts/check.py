@@ -165,7 +165,6 @@ def _is_below_unstated(subject: str, promised: Statements, found: Statements) ->
 
 
 def _table(document: Mapping[str, JsonValue], name: str) -> Mapping[str, JsonValue]:
-    """The object of a name; the first without."""
     tables = _list(document, "schema")
     return next((table for table in tables if name in ("", table.get("name"))), {})
 

@@ -237,7 +237,7 @@ def discover(
             "nothing here can be read as a source",
             path="--from",
             found=reasons or f"{len(listing.files)} files, none with data",
-            expected="files of CSV, JSON, Parquet, ORC or Avro, known by their endings, or tables",
+            expected="files of CSV, JSON, Parquet, ORC, Avro or Arrow, known by endings, or tables",
             hint="name the folder that has them",
         )
     found = find_relationships(profiles)

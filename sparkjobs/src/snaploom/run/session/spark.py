@@ -225,7 +225,6 @@ def reading_session(name: str, run: RunSettings, allow: Allowances) -> SparkSess
 
 
 def _existing() -> SparkSession | None:
-    """The session of this process; None where none is at work."""
     is_at_work = SparkContext._active_spark_context is not None
     return SparkSession._instantiatedSession if is_at_work else None
 
@@ -321,7 +320,6 @@ def in_utc(options: str) -> str:
 
 
 def _submitted(setting: str) -> str:
-    """A setting as passed to `spark-submit`; empty without."""
     if not _is_submitted():
         return ""
     SparkContext._ensure_initialized()

@@ -85,7 +85,6 @@ class SnapshotsAhead:
         due: Sequence[PlannedSnapshot],
         read: Callable[[PlannedSnapshot], SnapshotInputs],
     ) -> None:
-        """Nothing is woven yet."""
         self._run = run
         self._folder = folder
         self._sharing = sharing

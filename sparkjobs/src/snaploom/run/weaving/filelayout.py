@@ -137,7 +137,6 @@ class ValuelessColumns:
     """Gives columns without any value the types that are wanted of them."""
 
     def __init__(self, bundle: Bundle, tree: JoinTree, history: SchemaHistory) -> None:
-        """Find out which sources it is about."""
         self._tree = tree
         self._history = history
         self._nodes = {

@@ -53,7 +53,6 @@ class InputReader:
         state: Callable[[], FolderState],
         read: Callable[[ReadSource], SourceFrame],
     ) -> None:
-        """Index the declarations that every snapshot needs."""
         bundle, self._tree = prepared.bundle, prepared.plan.tree
         self._state = state
         self._read = read
@@ -108,7 +107,6 @@ class Sharing:
         run_id: str,
         warn: Callable[[str], None],
     ) -> None:
-        """Find out what recurs."""
         self._spark = spark
         self._run_id = run_id
         self._warn = warn

@@ -118,7 +118,6 @@ class Turn:
     """Waits, when called, until everything before a work has ended."""
 
     def __init__(self, wait: Callable[[], None] = lambda: None) -> None:
-        """Without `wait`, nothing comes before the work."""
         self._wait = wait
         self.seconds = 0.0
         """Time spent waiting."""

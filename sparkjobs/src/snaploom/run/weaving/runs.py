@@ -58,7 +58,6 @@ class FilesBeforeSpark:
     """`OtherFiles` of a process that has no session."""
 
     def __init__(self, run: RunSettings, allow: Allowances) -> None:
-        """Nothing is asked yet."""
         self._run = run
         self._allow = allow
 

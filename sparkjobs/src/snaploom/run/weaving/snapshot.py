@@ -92,7 +92,6 @@ class SnapshotWeaver:
     def __init__(
         self, run: OutputRun, folder: Folder, sharing: Sharing, due: Sequence[PlannedSnapshot]
     ) -> None:
-        """Index the declarations that every snapshot needs."""
         self._run = run
         self._folder = folder
         self._sharing = sharing

@@ -431,7 +431,6 @@ def _weekly(span: Span, thursday: int) -> Span:
 
 
 def _epoch(call: Call, spans: Spans, data_type: str, types: ColumnTypes) -> Step | None:
-    """Whole seconds and the like since 1970, rounded down."""
     part = call.children[0]
     unit = _EPOCH_UNITS.get(call.name, 1_000_000)
     if type_of(part, types) != "timestamp":
