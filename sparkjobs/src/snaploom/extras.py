@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
+from typing import cast
 
 from snaploom.errors import IndexNotPossible, SnaploomError
 
@@ -46,11 +47,17 @@ def plugged(group: str, name: str, what: str) -> object:
     Raises:
         PackageMissing: no installed package registers it, or one cannot be loaded.
     """
+    found = f"no entry point {name} of the group {group}"
     for entry in entry_points(group=group, name=name):
-        return load_registered(entry, what, error=PackageMissing)
+        try:
+            return cast(object, entry.load())
+        except (ImportError, AttributeError) as error:
+            if missing := missing_package(error):
+                raise missing from error
+            found = f"{entry.value}: {error}"
     raise PackageMissing(
         f"{what} is not installed",
-        found=f"no entry point {name} of the group {group}",
+        found=found,
         expected="a plug-in that registers it; Snaploom's own are in snaploom.plugins",
         hint="install snaploom with all its packages: pip install --force-reinstall snaploom",
     )
@@ -70,8 +77,6 @@ def load_registered(
     try:
         found: object = entry.load()
     except (ImportError, AttributeError) as failure:
-        if lacking := missing_package(failure):
-            raise lacking from failure
         raise error(
             f"{what} {entry.name} cannot be loaded: {failure}",
             found=entry.value,

@@ -77,7 +77,6 @@ def live_times(
 
 
 def _without_schema(state: FolderState, faults: Sequence[Fault]) -> set[EpochNanos]:
-    """Snapshots that cannot be read, since their schema is unknown."""
     gone = {each.place for each in faults if each.kind is FaultKind.DOCUMENT}
     return {
         version.time

@@ -187,7 +187,6 @@ def build_session(
 
 
 def _temporary_folders() -> dict[str, str]:
-    """Return the folders that Spark and Hadoop's clients write to beside `java.io.tmpdir`."""
     folder = private_folder()
     return {
         "spark.sql.warehouse.dir": f"{folder}/warehouse",

@@ -187,7 +187,6 @@ class ValuelessColumns:
     def _published(
         self, node: JoinNode, frame: DataFrame, rows: spark.DataType | None
     ) -> dict[str, spark.DataType]:
-        """By column, the types that published rows have for a node."""
         place = rows
         for name in (*self._tree.path(node.number), _DATA):
             place = _below(place, name)

@@ -306,7 +306,6 @@ def is_small(bundle: Bundle, due: Sequence[PlannedSnapshot], files: SourceFiles)
 
 
 def _is_woven(plan: RunPlan) -> bool:
-    """Whether a run of this plan weaves a snapshot, whose schema is to be forecast."""
     return bool(plan.due) and all(one.action is not Action.FAIL for one in plan.snapshots or ())
 
 
