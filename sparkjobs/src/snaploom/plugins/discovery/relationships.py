@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import prod
 
-import numpy as np
-
 from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.foundfiles import (
     DENSE_SHARE,
@@ -43,9 +41,11 @@ from snaploom.plugins.discovery.names import (
 from snaploom.plugins.discovery.profiles import (
     ColumnProfile,
     ForeignKey,
-    Hashes,
-    Inclusion,
     SourceProfile,
+)
+from snaploom.plugins.discovery.scratch import (
+    Inclusion,
+    Sketch,
     combined,
     inclusion,
     is_unique,
@@ -54,8 +54,6 @@ from snaploom.plugins.discovery.profiles import (
 
 # Sets of columns by which rows of a source are distinguished, by the sample's rows.
 
-_FIRST_LOOK = 5_000
-"""Rows by which most sets of columns are ruled out."""
 FEWEST_ROWS = 8
 """Rows below which sets of several columns are unique by chance."""
 
@@ -130,11 +128,7 @@ def _is_unique_together(columns: tuple[ColumnProfile, ...], profile: SourceProfi
         profile.snapshot
     ):
         return False
-    for rows in (_FIRST_LOOK, len(profile.snapshot)):
-        together = combined([column.sample[:rows] for column in columns])
-        if not is_unique(together, profile.snapshot[:rows]):
-            return False
-    return True
+    return is_unique(combined([column.sample for column in columns]), profile.snapshot)
 
 
 def primary_key(profile: SourceProfile, compounds: tuple[Key, ...]) -> Key | None:
@@ -203,7 +197,7 @@ class Relationship:
         return (
             f"{100 * self.included.share:.1f} % of {self.included.compared:,} {values} of "
             f"{self.child}.{_shown(self.child_columns)} are in "
-            f"{self.parent}.{_shown(self.parent_columns)}; {names}; {many}"
+            f"{self.parent}.{_shown(self.parent_columns)}; {names}; {many}; {self.included.basis}"
         )
 
 
@@ -277,9 +271,9 @@ def _candidates(
     main = primary.get(parent.name)
     for key in single_keys(parent):
         target = parent.column(key.columns[0])
-        if target.sketch.distinct < 2:
-            continue
         is_main = main is not None and main.columns == key.columns
+        if target.sketch.distinct < 2 and not is_main:
+            continue
         for column in child.columns:
             if not column.may_be_key or column.sketch.distinct == 0:
                 continue
@@ -300,6 +294,8 @@ def _judge(
     is_main: bool,
 ) -> tuple[Relationship, bool] | None:
     likeness = _likeness(child, column, parent, target, is_main)
+    if target.sketch.distinct < 2 and likeness < SAME_NAME:
+        return None  # any value is the only one of some column
     if likeness < LIKE_NAME and not _is_distinctive(column, target, is_main):
         return None
     if likeness < _OWN_KEY and child is not parent and _names_own_table(child, column):
@@ -340,12 +336,9 @@ def _judge(
     return (found, False) if is_weak and likeness >= LIKE_NAME else None
 
 
-def _rows_per_key(child: SourceProfile, keys: Hashes) -> float:
-    """Rows of a sample for each of its keys in one snapshot; NULL is none."""
-    snapshot = child.snapshot[: len(keys)]
-    each = combined([keys[: len(snapshot)], snapshot])
-    given = each[each != 0]
-    return len(given) / max(1, len(np.unique(given)))
+def _rows_per_key(child: SourceProfile, keys: Sketch) -> float:
+    """Rows for each key in one snapshot, on average; NULL is none."""
+    return combined([keys, child.snapshot]).rows_per_key()
 
 
 def _of_foreign_key(
@@ -520,8 +513,7 @@ def _compound(
         likeness = min(likeness, alike)
     if all(set(column_words(c.name, child.prefix).whole) <= GENERIC for c in chosen):
         return None
-    rows = min(len(c.sample) for c in chosen)
-    mine = combined([c.sample[:rows] for c in chosen])
+    mine = combined([c.sample for c in chosen])
     share = inclusion(sketch_of(mine), sketch_of(combined([t.sample for t in targets])))
     adjusted = share.share
     if len(parent.snapshot) < parent.rows:
