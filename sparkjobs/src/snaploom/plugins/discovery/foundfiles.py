@@ -36,8 +36,8 @@ MOST_VALUES = 100_000_000
 """Values of one source (rows times columns) that are read: a few bytes may stand for millions."""
 MOST_PARTS = 2_000
 """Files of one source that are opened: each is a request or more to a store."""
-HEAD_BYTES = 64 * 1024
-"""Bytes at the beginning of a file by which its format is recognised: some hundred records."""
+HEAD_BYTES = 1024 * 1024
+"""Bytes at the beginning of a file by which its format is recognised, and the longest header."""
 METADATA_BYTES = 32 * 1024 * 1024
 """Bytes of one file of a table's metadata."""
 MOST_TABLES = 200
@@ -203,7 +203,9 @@ def csv_format(head: bytes, is_whole: bool) -> CsvFormat:
     encoding = encoding_of(head)
     text = text_of(head, encoding)
     if not is_whole:
-        text = text[: text.rfind("\n") + 1] or text
+        text = text[: text.rfind("\n") + 1]
+        if not text:
+            raise NotRecognised(f"a header of more than {len(head):,} bytes")
     if not text.strip():
         raise NotRecognised("no text")
     escape = "\\" if re.search(r'\\"[^,;\t|\r\n]', text) and '""' not in text else '"'

@@ -229,8 +229,8 @@ def _parts(
     stored = sum(file.size for file in files)
     share = min(1.0, budget / max(1, stored), MOST_PARTS / max(1, len(files)))
     chosen = spread(dated, share) if share < 1 else dated
-    return [Part(numbers[time], file, budget // len(chosen), data_format) if share < 1
-            else Part(numbers[time], file, budget, data_format) for file, time in chosen]  # fmt: skip
+    limit = budget // len(chosen) if share < 1 else budget
+    return [Part(numbers[time], file, limit, data_format) for file, time in chosen]
 
 
 def _free(taken: set[str], *wanted: str) -> str:

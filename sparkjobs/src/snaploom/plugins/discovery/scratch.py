@@ -129,12 +129,12 @@ class Rows:
         """The part of the source that figures are about, for people."""
         if self.count >= self.in_all:
             return "all rows"
-        return f"{self.count:,} of {self.in_all:,} rows"
+        return f"a part, {self.count:,} rows"
 
 
 @dataclass(frozen=True, eq=False)
 class Sketch:
-    """Some columns of the rows read of a source; questions about them are asked of all these rows."""
+    """Some columns of the rows read of a source, all of which answer the questions about them."""
 
     rows: Rows
     columns: tuple[str, ...]
@@ -188,18 +188,23 @@ class Sketch:
         return True
 
     def repeated(self) -> tuple[int, tuple[str, ...]]:
-        """How many of its values stand in several rows, and where the first one does, for people."""
+        """The number of values that stand in several rows, and the places of the first of them."""
         scratch, table = self.rows.scratch, self.rows.table
         twice = (
             f"SELECT {self._listed} FROM {table} WHERE {self._given} "
             "GROUP BY ALL HAVING count(*) > 1"
         )
         number = scratch.number(f"SELECT count(*) FROM ({twice})")
+        numbered = (
+            f"SELECT *, row_number() OVER (PARTITION BY {FILE} ORDER BY rowid) AS place, rowid AS r "
+            f"FROM {table}"
+        )
+        first = (
+            f"SELECT {self._listed} FROM numbered WHERE ({self._listed}) IN ({twice}) ORDER BY r"
+        )
         places = scratch.all(
-            f"WITH numbered AS (SELECT *, row_number() OVER (PARTITION BY {FILE} ORDER BY rowid) "
-            f"AS place, rowid AS r FROM {table}), one AS (SELECT {self._listed} FROM numbered WHERE "
-            f"({self._listed}) IN ({twice}) ORDER BY r LIMIT 1) SELECT {FILE}, place FROM numbered "
-            f"WHERE ({self._listed}) IN (FROM one) ORDER BY r LIMIT 3"
+            f"WITH numbered AS ({numbered}), one AS ({first} LIMIT 1) SELECT {FILE}, place "
+            f"FROM numbered WHERE ({self._listed}) IN (FROM one) ORDER BY r LIMIT 3"
         )
         files = self.rows.files
         shown = (

@@ -95,9 +95,9 @@ class _OpenFile:
 def _parquet(source: RangedFile) -> _OpenFile:
     opened = pq.ParquetFile(source)
 
-    def batches(columns: Sequence[str], share: float) -> Iterable[pa.RecordBatch]:
+    def batches(columns: Sequence[str], share: float) -> Iterator[pa.RecordBatch]:
         groups = spread(range(opened.num_row_groups), share)
-        return opened.iter_batches(_BATCH, row_groups=groups, columns=list(columns))
+        yield from opened.iter_batches(_BATCH, row_groups=groups, columns=list(columns))
 
     return _OpenFile(opened.schema_arrow, int(opened.metadata.num_rows), batches)
 
