@@ -101,7 +101,10 @@ MOST_WEAK = 10
 
 # The output.
 MOST_ELEMENTS = 200
-"""Rows a key, on average, up to which a child is grouped: an array is repeated in every row."""
+"""Structs of one source in each row, on average, up to which it is grouped: those of nested arrays
+multiply."""
+MOST_STRUCTS = 2_000_000
+"""Structs of arrays in one snapshot, where rows of a source are repeated: some gigabytes."""
 MOST_JOINS = 60
 """Sources of one output, roles included."""
 DEEPEST_JOIN = 6
