@@ -103,8 +103,10 @@ MOST_WEAK = 10
 MOST_ELEMENTS = 200
 """Structs of one source in each row, on average, up to which it is grouped: those of nested arrays
 multiply."""
-MOST_STRUCTS = 2_000_000
-"""Structs of arrays in one snapshot, where rows of a source are repeated: some gigabytes."""
+MOST_STRUCTS = 500_000
+"""Structs of arrays in one snapshot, where rows of a source are repeated: some hundred megabytes."""
+MOST_REPEATED = 10
+"""Such structs in each row, on average, that a larger output may have."""
 MOST_JOINS = 60
 """Sources of one output, roles included."""
 DEEPEST_JOIN = 6

@@ -18,11 +18,13 @@ from snaploom.plugins.discovery.foundfiles import (
     DEEPEST_JOIN,
     MOST_ELEMENTS,
     MOST_JOINS,
+    MOST_REPEATED,
     MOST_STRUCTS,
     SAME_NAME,
     LeftOut,
 )
 from snaploom.plugins.discovery.names import (
+    abbreviates,
     column_words,
     stem,
     table_words,
@@ -38,6 +40,10 @@ _LINK_COLUMNS = 1
 _GROUPED_WORTH = 0.5
 _LINK_COST = 2.0
 _UNDATED_COST = 0.5
+_CLOSE_WORTH = 0.1
+"""Difference from the best root up to which another one is as likely meant."""
+_CLOSE_ROWS = 2
+"""Times that the best root may have its rows then."""
 _SATELLITE_COST = 0.75
 """Cost as root of a source that refers to a single other, around which there are more: contacts of
 a customer are better grouped below the customer than the other way round."""
@@ -89,20 +95,29 @@ def propose_tree(
     the root and a source.
     """
     by_name = {profile.name: profile for profile in profiles}
-    ranked = sorted(
-        by_name, key=lambda name: (-_worth(name, by_name, found), -by_name[name].rows, name)
-    )
+    worth = {name: _worth(name, by_name, found) for name in by_name}
+    ranked = sorted(by_name, key=lambda name: (-worth[name], -by_name[name].rows, name))
     chosen = root or ranked[0]
     tree = _Growth(by_name, found.declared, chosen, depth)
     tree.grow()
     nodes = _with_roles(tree.nodes, by_name)
-    others = [name for name in ranked if name != chosen and _worth(name, by_name, found) > 0]
+    others = [name for name in ranked if name != chosen and worth[name] > 0]
+    joined = {node.table for node in nodes if not node.group_by}
+    close = next(
+        (
+            name
+            for name in others
+            if worth[chosen] - worth[name] <= _CLOSE_WORTH and name not in joined
+            and by_name[chosen].rows < _CLOSE_ROWS * by_name[name].rows
+        ),
+        None,
+    )  # fmt: skip
     left_out = [*tree.left_out]
     for name in sorted(set(by_name) - {node.table for node in nodes}):
         if not any(each.what == name for each in left_out):
             why = f"declared, but not in the output: no relationship leads to it from {chosen}"
             left_out.append(LeftOut(name, why))
-    return ProposedTree(tuple(nodes), tuple(others[:3]), tuple(left_out))
+    return ProposedTree(tuple(nodes), tuple(others[:3]), tuple(left_out), close)
 
 
 def _worth(name: str, profiles: Mapping[str, SourceProfile], found: Relationships) -> float:
@@ -110,10 +125,14 @@ def _worth(name: str, profiles: Mapping[str, SourceProfile], found: Relationship
     growth = _Growth(profiles, found.declared, name)
     growth.grow()
     grouped = growth.grouped
-    tables = {
-        node.table: index in grouped for index, node in reversed(list(enumerate(growth.nodes)))
-    }
-    worth = sum(_GROUPED_WORTH if is_grouped else 1.0 for is_grouped in tables.values()) - 1.0
+    shares: dict[str, float] = {}
+    for place, node in enumerate(growth.nodes):
+        share = _GROUPED_WORTH if place in grouped else 1.0
+        one = node.relationship
+        if one is not None and one.is_one_to_one and one.parent == node.table:
+            share *= one.used  # rows that the root does not have, as sales without a return
+        shares.setdefault(node.table, share)
+    worth = sum(shares.values()) - 1.0
     if worth > 0 and _is_link(name, profiles[name], found):
         worth -= _LINK_COST
     mine = [r for r in found.declared if r.child == name and r.parent != name]
@@ -260,22 +279,27 @@ class _Growth:
         copies = self._copies_of(place, one, is_grouped=bool(group_by))
         each = copies / self._copies[0]
         is_repeated = copies > self._rows(table)
-        if each > MOST_ELEMENTS or (is_repeated and self._structs + copies > MOST_STRUCTS):
+        most = max(MOST_STRUCTS, MOST_REPEATED * self._copies[0])
+        if each > MOST_ELEMENTS or (is_repeated and self._structs + copies > most):
             self.left_out.append(LeftOut(table, self._too_many(place, one, copies)))
             return True
         self._towards_parents(self._add(table, place, one, group_by), is_all=False)
         return True
 
     def _too_many(self, place: int, one: Relationship, copies: float) -> str:
-        path = self._copies[place] / self._copies[0]
+        """Why a child is no array, by counts, and what to do."""
         rows = f"{one.rows_per_key:,.0f} rows a key of {one.parent}"
-        if path > 1:
-            rows += f", which has {path:,.0f} itself in each row,"
+        if copies / self._copies[0] > MOST_ELEMENTS:
+            path = self._copies[place] / self._copies[0]
+            inner = f", {path:,.0f} of which are in each row," if path > 1 else ""
+            why = f"{rows}{inner} are too many for an array in every row"
+        else:
+            why = f"{rows}, which many rows share, are too many together with other arrays"
         return (
-            f"declared, but not in the output: {rows} are too many for an array in every row "
-            f"(about {copies:,.0f} structs); `--root {one.child}` makes it the root; or aggregate "
-            f"it, or add it to otherDataSources with groupBy [{', '.join(one.child_columns)}], and "
-            "its relationship to dataRelationships"
+            f"declared, but not in the output: {why} (about {copies:,.0f} structs a snapshot); "
+            f"`--root {one.child}` makes it the root; or aggregate it; or add it to "
+            f"otherDataSources with groupBy [{', '.join(one.child_columns)}], and its relationship "
+            "to dataRelationships"
         )
 
 
@@ -322,6 +346,8 @@ def role_name(one: Relationship, table: str, prefix: str = "") -> tuple[str, str
     if {stem(word) for word in base} <= {stem(word) for word in words} or len(base[0]) <= 2:
         return "_".join(words), ""
     role = "_".join(base)
+    if abbreviates(base[-1], words):  # cdemo of customer_demographics
+        return role, role
     own = [word for word in base if all(word_likeness(word, o) < SAME_NAME for o in words)]
     if len(own) == len(base):
         return f"{role}_{'_'.join(words)}", role

@@ -153,6 +153,7 @@ def table_words(name: str) -> tuple[str, ...]:
     return kept or words
 
 
+@lru_cache(maxsize=1024)
 def common_prefix(columns: tuple[str, ...]) -> str:
     """The word that most columns of a table begin with, as `l` of `l_orderkey`; or nothing."""
     firsts = [words[0] for name in columns if len(words := words_of(name)) > 1 and "_" in name]
@@ -199,7 +200,7 @@ def _initials(words: tuple[str, ...], others: tuple[str, ...]) -> bool:
     return len(words) == 1 and len(others) > 1 and words[0] == "".join(o[0] for o in others)
 
 
-def _abbreviates(word: str, words: tuple[str, ...]) -> bool:
+def abbreviates(word: str, words: tuple[str, ...]) -> bool:
     """Whether a word is made of beginnings of several, as `hdemo` of household_demographics."""
     ends = {0}
     for other in words[:-1]:
@@ -212,6 +213,7 @@ def _abbreviates(word: str, words: tuple[str, ...]) -> bool:
     )
 
 
+@lru_cache(maxsize=65536)
 def table_likeness(base: tuple[str, ...], table: tuple[str, ...]) -> float:
     """Return how well a key's words name a table; `billing_address` names addresses."""
     if not base or not table:
@@ -221,7 +223,7 @@ def table_likeness(base: tuple[str, ...], table: tuple[str, ...]) -> float:
     joined = word_likeness("".join(base), "".join(table))
     if joined == 1.0:
         return 1.0
-    if _abbreviates(base[-1], table):
+    if abbreviates(base[-1], table):
         return 0.9
     tail = base[-len(table) :]
     if len(base) > len(table) and _covered(table, tail) > 0:
@@ -236,6 +238,7 @@ def table_likeness(base: tuple[str, ...], table: tuple[str, ...]) -> float:
     return 0.6 * _covered(table, head)
 
 
+@lru_cache(maxsize=65536)
 def key_likeness(
     child: str,
     child_prefix: str,
@@ -271,7 +274,7 @@ def key_likeness(
         return 0.6 * table_likeness(base, table)
     # `hdemo` is hd_demo, and not cd_demo: the prefix of a table is a part of its name.
     full = (parent_prefix, *theirs.base) if parent_prefix else theirs.base
-    alike = 1.0 if _abbreviates(base[-1], full) else table_likeness(base, theirs.base)
+    alike = 1.0 if abbreviates(base[-1], full) else table_likeness(base, theirs.base)
     named = table_likeness(base, table)
     both = 0.9 * named if table_likeness(theirs.base, table) >= LIKE_ENOUGH else 0.7 * named
     return max(0.95 * alike, both)

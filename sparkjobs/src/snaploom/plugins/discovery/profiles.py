@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import numpy as np
@@ -310,7 +311,7 @@ class SourceProfile:
     foreign_keys: tuple[ForeignKey, ...] = ()
     """As a database declares them."""
 
-    @property
+    @cached_property
     def prefix(self) -> str:
         """The word that most of its columns begin with, as `l` of `l_orderkey`."""
         return common_prefix(tuple(column.name for column in self.columns))

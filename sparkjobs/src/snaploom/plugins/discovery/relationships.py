@@ -344,7 +344,7 @@ def _objection(
         return _repeated(parent, target)
     if not _is_short(target):
         return f"texts of {target.name} are as long as descriptions"
-    if target.sketch.distinct < 2 and (likeness < SAME_NAME or child is parent):
+    if target.sketch.distinct < 2 and (child is parent or not is_main or likeness < SAME_NAME):
         return f"{target.name} has one value, which proves nothing"
     if likeness < LIKE_NAME and not _is_distinctive(column, target, is_main):
         return "names have nothing in common, and values may be there by chance"
@@ -537,12 +537,12 @@ def _self_likeness(
     """Likeness of a column that refers to another row of its table: a manager, a category above."""
     words = column_words(column.name, table.prefix)
     own = table_words(table.name)
+    named = column_words(target.name, table.prefix).base
     if column.is_unique or not words.base or column.type.family is not target.type.family:
         return 0.0
     if not set(words.whole) & SELF_WORDS:
-        return likeness if likeness >= SAME_NAME else 0.0
+        return likeness if likeness >= SAME_NAME and len(words.base) > len(named or own) else 0.0
     rest = tuple(word for word in words.base if word not in SELF_WORDS and word not in ("to", "by"))
-    named = column_words(target.name, table.prefix).base
     if rest and rest != named and table_likeness(rest, own) < LIKE_NAME:
         return 0.0  # manager_staff_id of stores refers to staff
     is_of_persons = not set(words.whole) & PERSON_ROLES or is_table_of_persons(table.name)
