@@ -21,19 +21,16 @@ from snaploom.plugins.discovery.foundfiles import (
     DEEPEST_JOIN,
     SAMPLE_ROWS,
     TEXT_BYTES,
+    Ask,
+    Guess,
     LeftOut,
+    Question,
     list_files,
+    nobody,
 )
 from snaploom.plugins.discovery.jointree import ProposedTree, propose_tree
 from snaploom.plugins.discovery.layout import layouts_of, table_folders
-from snaploom.plugins.discovery.parents import (
-    Ask,
-    Guess,
-    Question,
-    Relationships,
-    find_relationships,
-    nobody,
-)
+from snaploom.plugins.discovery.parents import Relationships, find_relationships
 from snaploom.plugins.discovery.profiles import (
     ReadDatabase,
     SourceProfile,

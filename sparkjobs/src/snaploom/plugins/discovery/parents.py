@@ -11,7 +11,7 @@ to another one is a question, and without an answer a guess that is stated.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import exp, inf, log
@@ -24,7 +24,11 @@ from snaploom.plugins.discovery.foundfiles import (
     LIKE_NAME,
     MOST_WEAK,
     SAME_NAME,
+    Ask,
+    Guess,
     LeftOut,
+    Question,
+    nobody,
 )
 from snaploom.plugins.discovery.names import column_words
 from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile, inclusion
@@ -50,40 +54,6 @@ _MOST_FORESTS = 20
 
 _Source = tuple[str, tuple[str, ...]]
 """A source, and columns of it that refer."""
-
-
-@dataclass(frozen=True)
-class Guess:
-    """A choice that the data leave open, for people."""
-
-    what: str
-    chosen: str
-    others: tuple[str, ...]
-    evidence: str
-    change: str
-    """What to do if it is wrong."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """A choice that a person may make."""
-
-    text: str
-    options: tuple[str, ...]
-    default: int
-    """Place of the option that is taken without an answer."""
-    effect: float
-    """Values of the output that depend on it."""
-
-
-Ask = Callable[[Sequence[Question]], Sequence[int | None]]
-"""Asks a person. For each question it returns the place of the option that was chosen, or None where
-it was not asked."""
-
-
-def nobody(questions: Sequence[Question]) -> Sequence[int | None]:
-    """Return no answer."""
-    return [None] * len(questions)
 
 
 @dataclass(frozen=True)

@@ -281,10 +281,10 @@ def judge(
     """The evidence that values of a column are keys of another source's rows."""
     likeness = _likeness(child, column, parent, target, primary)
     share = inclusion(column.sketch, target.sketch)
+    used = min(1.0, share.share * column.sketch.distinct / max(1, target.sketch.distinct))
     if target.rows < parent.rows and share.compared:
         # Only a part of the parent was read: at most as much of the child can be found in it.
         share = replace(share, share=min(1.0, share.share * parent.rows / max(1, target.rows)))
-    used = inclusion(target.sketch, column.sketch).share
     own = primary.get(child.name)
     mean, beside = _rows_per_key(child, column.sample, _rows_in(parent, target))
     found = Relationship(
