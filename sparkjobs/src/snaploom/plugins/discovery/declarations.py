@@ -39,7 +39,7 @@ from snaploom.models.outputdataset import (
     UsedRelationship,
 )
 from snaploom.plugins.discovery.datecolumns import event_columns
-from snaploom.plugins.discovery.dates import ColumnType, Family
+from snaploom.plugins.discovery.dates import UNSIGNED, ColumnType, Family
 from snaploom.plugins.discovery.foundfiles import FoundFile, LeftOut
 from snaploom.plugins.discovery.jointree import Joined, ProposedTree, field_of, role_name
 from snaploom.plugins.discovery.layout import TableFolder
@@ -384,6 +384,8 @@ def _cast(one: ColumnType, other: ColumnType) -> DataType | None:
     """The type in which both sides are compared; None for text."""
     if one.family is not other.family:
         return None
+    if UNSIGNED in (one, other):
+        return None if one == other else UNSIGNED.data_type
     return {
         Family.WHOLE: DataType(long=Empty()),
         Family.DATE: DataType(date=Empty()),

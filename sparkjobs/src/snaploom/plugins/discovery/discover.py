@@ -16,11 +16,9 @@ from snaploom.models.common import Resource
 from snaploom.plugins.discovery.datecolumns import with_event_dates
 from snaploom.plugins.discovery.declarations import CommentPath, Declarations, Declared, declare
 from snaploom.plugins.discovery.foundfiles import (
-    AVRO_ROWS,
     DATABASE_ROWS,
     DEEPEST_JOIN,
-    SAMPLE_ROWS,
-    TEXT_BYTES,
+    SOURCE_BYTES,
     Ask,
     Guess,
     LeftOut,
@@ -178,8 +176,7 @@ class Discovery:
         if self.files_listed:
             parts.append(
                 f"Read: {self.bytes_read:,} bytes of {self.files_opened:,} of "
-                f"{self.files_listed:,} files; of each source at most {SAMPLE_ROWS:,} rows of "
-                f"Parquet and ORC, {AVRO_ROWS:,} of Avro, {TEXT_BYTES >> 20} MiB of text."
+                f"{self.files_listed:,} files; of each source at most {SOURCE_BYTES >> 20} MiB."
             )
         if self.tables_read:
             parts.append(

@@ -31,7 +31,7 @@ from snaploom.plugins.discovery.foundfiles import (
     nobody,
 )
 from snaploom.plugins.discovery.names import column_words
-from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile, inclusion
+from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
 from snaploom.plugins.discovery.relationships import (
     Key,
     Relationship,
@@ -42,6 +42,7 @@ from snaploom.plugins.discovery.relationships import (
     of_foreign_key,
     primary_key,
 )
+from snaploom.plugins.discovery.scratch import inclusion
 
 _CLEAR = 1.5
 """Difference of odds (natural logarithms) from which a choice needs no word: 4.5 to 1."""

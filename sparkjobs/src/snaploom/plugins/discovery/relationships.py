@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from math import expm1, log, prod
 
-import numpy as np
-
 from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.foundfiles import (
     DENSE_SHARE,
@@ -44,9 +42,11 @@ from snaploom.plugins.discovery.names import (
 from snaploom.plugins.discovery.profiles import (
     ColumnProfile,
     ForeignKey,
-    Hashes,
-    Inclusion,
     SourceProfile,
+)
+from snaploom.plugins.discovery.scratch import (
+    Inclusion,
+    Sketch,
     combined,
     inclusion,
     is_unique,
@@ -55,8 +55,6 @@ from snaploom.plugins.discovery.profiles import (
 
 # Sets of columns by which rows of a source are distinguished, by the sample's rows.
 
-_FIRST_LOOK = 5_000
-"""Rows by which most sets of columns are ruled out."""
 FEWEST_ROWS = 8
 """Rows below which sets of several columns are unique by chance."""
 
@@ -131,11 +129,7 @@ def _is_unique_together(columns: tuple[ColumnProfile, ...], profile: SourceProfi
         profile.snapshot
     ):
         return False
-    for rows in (_FIRST_LOOK, len(profile.snapshot)):
-        together = combined([column.sample[:rows] for column in columns])
-        if not is_unique(together, profile.snapshot[:rows]):
-            return False
-    return True
+    return is_unique(combined([column.sample for column in columns]), profile.snapshot)
 
 
 def primary_key(profile: SourceProfile, compounds: tuple[Key, ...]) -> Key | None:
@@ -214,7 +208,7 @@ class Relationship:
             names = f"foreign key {self.declared_as}"
         return (
             f"{100 * self.included.share:.1f} % of {self.included.compared:,} {values} of "
-            f"{self.source} are in {self.target}; {names}; {many}"
+            f"{self.source} are in {self.target}; {names}; {many}; {self.included.basis}"
         )
 
     @property
@@ -368,22 +362,18 @@ def _is_almost_key(target: ColumnProfile, parent: SourceProfile) -> bool:
         and not target.nulls
         and target.sketch.distinct > 1
         and names_own_table(target, parent)
-        and _repeated_rows(parent, target) <= MOST_REPEATED * len(target.sample)
+        and combined([target.sample, parent.snapshot]).distinct
+        >= (1 - MOST_REPEATED) * len(target.sample)
     )
 
 
-def _repeated_rows(parent: SourceProfile, target: ColumnProfile) -> int:
-    """Rows of a sample whose value another row of the same snapshot has before."""
-    rows = min(len(target.sample), len(parent.snapshot))
-    each = combined([target.sample[:rows], parent.snapshot[:rows]])
-    return rows - len(np.unique(each))
-
-
 def _repeated(parent: SourceProfile, target: ColumnProfile) -> str:
-    nulls = f", and {target.nulls:,} are NULL" if target.nulls else ""
+    number, places = combined([target.sample, parent.snapshot]).repeated()
+    shown = f" ({', '.join(places)})" if places else ""
+    nulls = f", and {target.nulls:,} rows have none" if target.nulls else ""
     return (
-        f"{target.name} is no key of {parent.name}: {_repeated_rows(parent, target):,} of "
-        f"{len(target.sample):,} rows repeat a value{nulls}"
+        f"{target.name} is no key of {parent.name}: {number:,} of {target.sketch.distinct:,} "
+        f"values stand in several rows{shown}{nulls}"
     )
 
 
@@ -425,22 +415,18 @@ def _rows_in(parent: SourceProfile, target: ColumnProfile) -> float:
     return target.sketch.distinct * max(1.0, parent.rows / max(1, target.rows))
 
 
-def _rows_per_key(child: SourceProfile, keys: Hashes, parents: float) -> tuple[float, float]:
+def _rows_per_key(child: SourceProfile, keys: Sketch, parents: float) -> tuple[float, float]:
     """Rows of a child for each of its keys in one snapshot; NULL is none.
 
     The first figure is the average of keys, the second that of rows. Of a child of which only a
     part was read there may be more: all of its rows over the keys of the parent.
     """
-    snapshot = child.snapshot[: len(keys)]
-    each = combined([keys[: len(snapshot)], snapshot])
-    given = each[each != 0]
-    _, counts = np.unique(given, return_counts=True)
-    mean = len(given) / max(1, len(counts))
-    beside = float((counts.astype(np.float64) ** 2).sum()) / max(1, len(given))
+    each = combined([keys, child.snapshot])
+    mean = each.rows_per_key()
     if child.rows > len(keys) > 0:
-        rows = child.rows / max(1, child.snapshots_read) * len(given) / len(keys)
-        mean = max(mean, rows / max(1.0, parents))
-    return mean, max(mean, beside)
+        given = child.rows * mean * each.distinct / len(keys)
+        mean = max(mean, given / max(1, child.snapshots_read) / max(1.0, parents))
+    return mean, max(mean, each.rows_beside())
 
 
 def of_foreign_key(
@@ -612,8 +598,7 @@ def _compound(
         likeness = min(likeness, alike)
     if all(set(column_words(c.name, child.prefix).whole) <= GENERIC for c in chosen):
         return None
-    rows = min(len(c.sample) for c in chosen)
-    mine = combined([c.sample[:rows] for c in chosen])
+    mine = combined([c.sample for c in chosen])
     share = inclusion(sketch_of(mine), sketch_of(combined([t.sample for t in targets])))
     adjusted = share.share
     if len(parent.snapshot) < parent.rows:
