@@ -108,12 +108,13 @@ def _reasons(one: Relationship) -> str:
     if LIKE_NAME <= one.likeness < SAME_NAME:
         names = "are alike"
     return (
-        f"has {_percent(one.included.share)} of its values (they are {_percent(one.used)} of the "
+        f"has {percent(one.included.share)} of its values (they are {percent(one.used)} of the "
         f"keys there), names {names}"
     )
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """A share, for people."""
     return "< 0.1 %" if 0 < share < 0.001 else f"{100 * share:.1f} %"
 
 
@@ -395,7 +396,7 @@ def _many_to_many(
             if share >= INCLUDED_SAME_NAME:
                 yield LeftOut(
                     f"{first.name}.{a.name} and {second.name}.{b.name}",
-                    f"the same name and {_percent(share)} of the values, but several rows a value on "
+                    f"the same name and {percent(share)} of the values, but several rows a value on "
                     "both sides: no key joins them; group one of them in a virtual source, or add "
                     f"a source with one row for each {a.name}",
                 )
