@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -96,7 +96,12 @@ MOST_WEAK = 10
 
 # The output.
 MOST_ELEMENTS = 200
-"""Rows a key, on average, up to which a child is grouped: an array is repeated in every row."""
+"""Structs of one source in each row, on average, up to which it is grouped: those of nested arrays
+multiply."""
+MOST_STRUCTS = 500_000
+"""Structs of arrays in one snapshot, where rows of a source are repeated: some hundred megabytes."""
+MOST_REPEATED = 10
+"""Such structs in each row, on average, that a larger output may have."""
 MOST_JOINS = 60
 """Sources of one output, roles included."""
 DEEPEST_JOIN = 6
@@ -355,6 +360,46 @@ class LeftOut:
     what: str
     """File, folder, table or relationship."""
     why: str
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A choice that the data leave open, for people."""
+
+    what: str
+    chosen: str
+    others: tuple[str, ...]
+    evidence: str
+    change: str
+    """What to do if it is wrong."""
+
+    @property
+    def text(self) -> str:
+        """One line that says it."""
+        others = f", and not {' or '.join(self.others)}" if self.others else ""
+        return f"guess: {self.what}: {self.chosen}{others} ({self.evidence}); else {self.change}"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A choice that a person may make."""
+
+    text: str
+    options: tuple[str, ...]
+    default: int
+    """Place of the option that is taken without an answer."""
+    effect: float
+    """Values of the output that depend on it."""
+
+
+Ask = Callable[[Sequence[Question]], Sequence[int | None]]
+"""Asks a person. For each question it returns the place of the option that was chosen, or None
+where it was not asked."""
+
+
+def nobody(questions: Sequence[Question]) -> Sequence[int | None]:
+    """Return no answer."""
+    return [None] * len(questions)
 
 
 @dataclass(frozen=True)

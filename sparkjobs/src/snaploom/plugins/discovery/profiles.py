@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyarrow as pa
@@ -291,7 +292,7 @@ class SourceProfile:
     foreign_keys: tuple[ForeignKey, ...] = ()
     """As a database declares them."""
 
-    @property
+    @cached_property
     def prefix(self) -> str:
         """The word that most of its columns begin with, as `l` of `l_orderkey`."""
         return common_prefix(tuple(column.name for column in self.columns))

@@ -220,6 +220,14 @@ class Sketch:
         )
         return given / max(1, self.distinct)
 
+    def rows_beside(self) -> float:
+        """Rows with the value or combination of one of its rows, on average."""
+        counts = (
+            f"SELECT count(*) AS n FROM {self.rows.table} WHERE {self._given} GROUP BY {self._listed}"
+        )
+        found = self.rows.scratch.all(f"SELECT sum(n * n) / sum(n) FROM ({counts})")[0][0]
+        return 0.0 if found is None else float(str(found))
+
 
 def combined(columns: Sequence[Sketch]) -> Sketch:
     """Columns of one source together."""
