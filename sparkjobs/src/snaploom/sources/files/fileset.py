@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cached_property, partial
+from types import MappingProxyType
 from urllib.parse import unquote
 from uuid import uuid4
 
@@ -23,17 +24,11 @@ from snaploom.models.common import NANOS_PER_MICROSECOND
 from snaploom.models.datasource import HdfsLike
 from snaploom.policy.fileformats import FileFormat, format_of
 from snaploom.policy.formatfaults import require_format, source_place
-from snaploom.sources.files.checks import FileChecks, TypedFiles
-from snaploom.sources.files.csv import (
-    CsvLayout,
-    common_schema,
-    default_options,
-    dialect_of,
-    layouts_of,
-)
+from snaploom.sources.files.checks import FileChecks, TypedFiles, opened_file
+from snaploom.sources.files.csv import CsvFiles, default_options
 from snaploom.sources.files.globs import escape_glob
 from snaploom.sources.files.snapshots import CapturedFile, FileListing, shown
-from snaploom.sources.files.values import ValueChecks
+from snaploom.sources.files.values import Records, ValueChecks
 from snaploom.sources.prefix import (
     Capture,
     CapturedValue,
@@ -246,9 +241,28 @@ class FileSet:
                 schema = self.typed.schema(files[0].file)
             schema = schema or struct_of(self.declared.schema_fields or ())
             return self._typed_rows(files, schema, is_placed=is_placed)
-        frame = self._load([file.file.uri for file in files], schema)
+        frame = self._load([file.file for file in files], schema)
         check_schema(frame.schema, self.resource, "spec.hdfsLike")
         return frame
+
+    def remarks(
+        self, files: Sequence[CapturedFile], schema: spark_types.StructType
+    ) -> Iterator[str]:
+        """Remarks about columns that files lack or have too much, each once, for people.
+
+        `schema` is that of the files as they are read, captured columns included.
+        """
+        captured = () if self.prefix is None else self.prefix.names
+        data = spark_types.StructType([each for each in schema if each.name not in captured])
+        uris = [each.file.uri for each in files]
+        for key, remark in self._csv.remarks(uris, data) if self.format.has_headers else ():
+            if key not in self._remarked:
+                self._remarked.add(key)
+                yield remark
+
+    @cached_property
+    def _remarked(self) -> set[str]:
+        return set()
 
     def file_of_row(self, frame: DataFrame, uris: Iterable[str]) -> Column:
         """The file that each row comes from, as `urls_of` names it.
@@ -257,16 +271,21 @@ class FileSet:
         """
         if _FILE_OF_ROW in frame.schema.names:
             path = sf.col(_FILE_OF_ROW)
-        elif len(self._by_layout(list(uris))) > 1:  # Spark knows no metadata column of a union.
-            path = sf.input_file_name()
+        elif self.format.has_headers and len(self._csv.forms(list(uris))) > 1:
+            path = sf.input_file_name()  # Spark knows no metadata column of a union.
         else:
             path = frame.metadataColumn("_metadata").getField("file_path")
         return sf.regexp_replace(path, "^file:/+", "file:/")
 
-    def _load(self, uris: Sequence[str], schema: spark_types.StructType | None) -> DataFrame:
+    def _load(
+        self, files: Sequence[ListedFile], schema: spark_types.StructType | None
+    ) -> DataFrame:
+        uris = [file.uri for file in files]
         try:
+            if self.format.has_headers:
+                self._csv.look_at(files)
             schema = schema or self._schema(uris)
-            frame = self._of_layouts(self._by_layout(uris), schema)
+            frame = self._frame(uris, schema)
             found = schema_of(frame, self.resource, "spec.hdfsLike")
         except (PySparkException, Py4JError) as error:
             raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
@@ -326,51 +345,40 @@ class FileSet:
         unknown = [uri for uri in uris if uri not in self._valued]
         texts = checks.texts(schema) if unknown else None
         if texts is not None:
-            frame = self._of_layouts(self._by_layout(unknown), texts)
-            paths = [escape_glob(uri) for uri in unknown]
-            checks.check(frame, self.file_of_row(frame, unknown), schema, paths)
+            frame = self._frame(unknown, texts)
+            checks.check(frame, self.file_of_row(frame, unknown), schema, self._records(unknown))
         self._valued.update(unknown)
 
     @cached_property
     def _valued(self) -> set[str]:
         return set()
 
-    def _of_layouts(
-        self, uris: Mapping[CsvLayout, Sequence[str]], schema: spark_types.StructType | None
-    ) -> DataFrame:
-        """One frame over files, each read as its records are laid out."""
+    def _records(self, uris: Sequence[str]) -> Records:
+        """The columns of a file's records, by its URL."""
+        by_place = {normal_uri(uri): uri for uri in uris}
 
-        def read(layout: CsvLayout, schema: spark_types.StructType | None) -> DataFrame:
-            reader = self._reader(self.spark, layout)
-            paths = [escape_glob(uri) for uri in uris[layout]]
-            return (reader if schema is None else reader.schema(schema)).load(paths)
+        def records(url: str, wanted: spark_types.StructType) -> tuple[str, spark_types.StructType]:
+            uri = by_place[normal_uri(unquote(url))]
+            return uri, self._csv.record_schema(uri, wanted) if self.format.has_headers else wanted
 
-        frames = [read(layout, schema) for layout in uris]
-        if schema is None and len(frames) > 1:
-            common = common_schema([frame.schema for frame in frames])
-            frames = [read(layout, common) for layout in uris]
-        return reduce(DataFrame.unionAll, frames)
+        return records
 
-    def _by_layout(self, uris: Sequence[str]) -> Mapping[CsvLayout, Sequence[str]]:
-        """Files by how their records are laid out; those of other formats are laid out in lines."""
-        options = self.declared.format_options
-        dialect = dialect_of(options) if self.format.has_headers else None
-        if dialect is None:
-            return {CsvLayout.LINES: uris}
-        unknown = [uri for uri in uris if uri not in self._layouts]
-        if unknown:
-            paths = [escape_glob(uri) for uri in unknown]
-            found = layouts_of(self.spark, paths, dialect, options, self.resource)
-            found_layouts = {normal_uri(unquote(url)): layout for url, layout in found.items()}
-            self._layouts.update(
-                (uri, found_layouts.get(normal_uri(uri), CsvLayout.LINES)) for uri in unknown
-            )
-        layouts = dict.fromkeys(self._layouts[uri] for uri in uris)
-        return {layout: [u for u in uris if self._layouts[u] is layout] for layout in layouts}
+    def _frame(self, uris: Sequence[str], schema: spark_types.StructType | None) -> DataFrame:
+        if self.format.has_headers:
+            return self._csv.frame(uris, schema)
+        reader = self._reader(self.spark)
+        paths = [escape_glob(uri) for uri in uris]
+        return (reader if schema is None else reader.schema(schema)).load(paths)
 
     @cached_property
-    def _layouts(self) -> dict[str, CsvLayout]:
-        return {}
+    def _csv(self) -> CsvFiles:
+        return CsvFiles(
+            self.spark,
+            self.resource,
+            self.declared.format_options,
+            lambda options: self._reader(self.spark, options),
+            partial(opened_file, self.spark),
+        )
 
     @cached_property
     def _checks(self) -> FileChecks:
@@ -424,13 +432,15 @@ class FileSet:
         place = source_place(self.resource)
         return require_format(self.declared.format, options, self.allow, place)
 
-    def _reader(self, spark: SparkSession, layout: CsvLayout = CsvLayout.LINES) -> DataFrameReader:
+    def _reader(
+        self, spark: SparkSession, own: Mapping[str, str] = MappingProxyType({})
+    ) -> DataFrameReader:
         options = dict(self.declared.format_options)
         reader = spark.read.format(self._allowed_format()).option(MARK, self.mark)
         # Spark's reader takes names of options in any case, and the last one holds.
         if self.format.has_headers:
-            reader = reader.options(**layout.options).options(**default_options(options))
-        return reader.options(**self.format.read_options).options(**options)
+            reader = reader.options(**default_options(options))
+        return reader.options(**self.format.read_options).options(**own).options(**options)
 
     def _schema(self, uris: Sequence[str]) -> spark_types.StructType | None:
         """The schema to read with; None to leave it to the format.
@@ -441,6 +451,8 @@ class FileSet:
         """
         if self.declared.schema_fields is not None:
             return struct_of(self.declared.schema_fields)
+        if self.format.has_headers:
+            return self._csv.schema(uris)
         if not self.format.has_named_values:
             return None
         reader = self._reader(_session_with(self.spark, "spark.sql.caseSensitive"))
