@@ -201,6 +201,7 @@ class SnapshotWeaver:
         return (
             *compare_structure(output, state, self._run.prepared.plan.tree),
             *self._history.compare_record(output, state, record),
+            *self._history.gone_columns(state, record),
         )
 
     def _read(self, step: ReadSource) -> SourceFrame:

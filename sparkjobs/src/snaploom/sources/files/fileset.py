@@ -39,6 +39,7 @@ from snaploom.sources.prefix import (
 )
 from snaploom.sources.transformers import check_schema
 from snaploom.spark.failures import translate
+from snaploom.spark.jvm import chosen_python
 from snaploom.spark.types import as_nullable, fold_case, schema_of, struct_of
 from snaploom.types.schemas import quote
 
@@ -332,7 +333,8 @@ class FileSet:
         read = as_nullable(known)
         if is_placed:
             read = read.add(_FILE_OF_ROW, spark_types.StringType())
-        return frame.select(*columns).mapInArrow(rows, read)
+        with chosen_python(self.spark):
+            return frame.select(*columns).mapInArrow(rows, read)
 
     @cached_property
     def typed(self) -> TypedFiles:
