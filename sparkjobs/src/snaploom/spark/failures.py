@@ -82,6 +82,12 @@ _TYPE_HINT = (
 )
 _OTHER_TYPE = "a column of a file has a type that cannot be read as the declared one"
 
+MORE_MEMORY = (
+    "raise run.spark.driver.memory (on a cluster run.spark.executor.memory too), such as to twice "
+    "as much; or have less in memory at once: fewer rows a key of a groupBy, or "
+    "fewer snapshots at a time"
+)
+"""What to do where memory is used up."""
 OF_WORKERS = (
     "set PYSPARK_PYTHON to the path of a Python that has Snaploom, on every machine on which Spark "
     "runs Python's workers, before the session starts"
@@ -90,7 +96,7 @@ OF_WORKERS = (
 
 _RULES = (
     _rule(
-        r"(?P<found>ModuleNotFoundError: No module named '(?:snaploom|pyarrow|numpy)\b[^'\n]{0,80}')",
+        r"(?P<found>ModuleNotFoundError: No module named '(?:snaploom|pyarrow)\b[^'\n]{0,80}')",
         errors.SnaploomError,
         OF_WORKERS,
         "workers whose Python has Snaploom",
@@ -301,9 +307,10 @@ _RULES = (
     ),
     _rule(
         r"OutOfMemoryError|GC overhead limit",
-        errors.SnaploomError,
-        "give the driver or the executors more memory",
+        errors.MemoryUsedUp,
+        MORE_MEMORY,
         "enough memory for the data",
+        "Spark found no memory for what it reads or joins",
     ),
 )
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
 from urllib.parse import unquote
@@ -28,7 +29,7 @@ from snaploom.sources.files.checks import FileChecks, TypedFiles, opened_file
 from snaploom.sources.files.csv import CsvFiles, default_options
 from snaploom.sources.files.globs import escape_glob
 from snaploom.sources.files.snapshots import CapturedFile, FileListing, shown
-from snaploom.sources.files.values import Records, ValueChecks
+from snaploom.sources.files.values import LONGEST_SHOWN, Records, ValueChecks
 from snaploom.sources.prefix import (
     Capture,
     CapturedValue,
@@ -56,6 +57,8 @@ _TYPES: Mapping[CaptureType, spark_types.DataType] = {
 }
 _FILE_OF_ROW = "__snaploom_file"
 _LOOKUP_KEY = "__snaploom_key"
+_RECORD = "__snaploom_record"
+_TEXT = spark_types.StringType()
 
 
 @dataclass(frozen=True)
@@ -355,6 +358,68 @@ class FileSet:
     def _valued(self) -> set[str]:
         return set()
 
+    def unreadable(self, files: Sequence[CapturedFile]) -> SourceNotReadable | None:
+        """The error of the first record that does not fit, with its line, column and value.
+
+        None where there is none, or where the format has no records of text.
+        """
+        if not self.format.has_corrupt_records:
+            return None
+        uris = [each.file.uri for each in files]
+        strict = self.data(files).schema
+        frame = self._lax.data(files, strict.add(_RECORD, "string"), is_placed=True)
+        path = self._lax.file_of_row(frame, uris).alias(_FILE_OF_ROW)
+        row = frame.select(path, "*").where(sf.col(_RECORD).isNotNull()).head()
+        if row is None:
+            return None
+        checks = ValueChecks(self.spark, self.resource, self.declared)
+        url, record = row[_FILE_OF_ROW], str(row[_RECORD])
+        texts = spark_types.StructType([spark_types.StructField(n, _TEXT) for n in strict.names])
+        uri, texts = self._records(uris)(url, texts)
+        parsed = self.spark.range(1).select(checks.parsed(sf.lit(record), texts).alias("of")).head()
+        found = parsed["of"].asDict() if parsed is not None and parsed["of"] is not None else {}
+        line = checks.line_of(uri, record)
+        place = f"{f'line {line} of ' if line else ''}{unquote(url)}"
+        bad = (f for f in strict.fields if row[f.name] is None and found.get(f.name) is not None)
+        for column in bad:
+            return self._unfit(place, column, str(found[column.name]))
+        return SourceNotReadable(
+            "a record cannot be read",
+            resource=self.resource,
+            path="spec.hdfsLike.schemaFields",
+            found=f"{_cut(record)} in {place}",
+            expected=f"a record of {len(texts)} columns" * self.format.has_headers or "one record",
+            hint="correct the file, or format or formatOptions; formatOptions mode: PERMISSIVE "
+            "gives NULL for what does not fit",
+        )
+
+    def _unfit(self, place: str, column: spark_types.StructField, text: str) -> SourceNotReadable:
+        wanted = column.dataType.simpleString()
+        null = f", formatOptions nullValue: {json.dumps(_cut(text), ensure_ascii=False)} where it "
+        null += "means no value in every column" if self.format.has_headers else ""
+        return SourceNotReadable(
+            f"a value of {column.name} is no {wanted}",
+            resource=self.resource,
+            path="spec.hdfsLike.schemaFields",
+            found=f"{_cut(text)} in {place}",
+            expected=f"values of type {wanted}",
+            hint="declare the column as string, and cast it by a fieldTransformer, where try_cast "
+            f"gives NULL; or correct the file{null * self.format.has_headers}; formatOptions mode: "
+            "PERMISSIVE gives NULL for a value that does not fit",
+        )
+
+    @cached_property
+    def _lax(self) -> FileSet:
+        """The same files, with records that do not fit in a column of their own."""
+        own = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _RECORD}
+        given = {
+            name: value
+            for name, value in self.declared.format_options.items()
+            if name.casefold() not in {each.casefold() for each in own}
+        }
+        declared = self.declared.model_copy(update={"format_options": {**given, **own}})
+        return FileSet(self.spark, replace(self.listing, declared=declared), self.allow)
+
     def _records(self, uris: Sequence[str]) -> Records:
         """The columns of a file's records, by its URL."""
         by_place = {normal_uri(uri): uri for uri in uris}
@@ -485,6 +550,10 @@ class FileSet:
                 expected="names that the data does not have, ignoring case",
                 hint="rename the capture",
             )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 def _without_file(frame: DataFrame) -> DataFrame:

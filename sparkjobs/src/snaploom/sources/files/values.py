@@ -258,36 +258,50 @@ class ValueChecks:
             "or correct the file; formatOptions mode: PERMISSIVE reads the value as Spark does",
         )
 
+    def line_of(self, uri: str, record: str) -> int | None:
+        """The number of the first line with which a record begins; None where none has one."""
+        lines = self._lines(uri)
+        if lines is None:
+            return None
+        line = sf.regexp_replace("line", "\\r$", "")
+        text = record.partition("\n")[0].removesuffix("\r")
+        row = lines.where(line == text).agg(sf.min("number")).head()
+        return None if row is None else row[0]
+
+    def parsed(self, record: Column, wanted: spark_types.StructType) -> Column:
+        """The text of a record as its columns; NULL for what does not fit."""
+        lax = {**self.declared.format_options, "mode": "PERMISSIVE"}
+        if self._format.has_headers:
+            options = {**default_options(self.declared.format_options), **lax}
+            return sf.from_csv(record, wanted.toDDL(), options)
+        return sf.from_json(record, wanted, lax)
+
     def _line(
         self, uri: str, texts: spark_types.StructType, check: _Check, text: str
     ) -> int | None:
         """The number of the first line that a check finds; None where records are not lines."""
-        lines = self._records(uri, texts)
+        lines = self._lines(uri)
         if lines is None:
             return None
         number = sf.col("number")
         # As a single text, a line of JSON has its long numbers in another form.
-        parsed = sf.min(sf.when(check.bad(sf.col("record")).isNotNull(), number))
+        bad = check.bad(self.parsed(sf.col("line"), texts))
+        parsed = sf.min(sf.when(bad.isNotNull(), number))
         row = lines.agg(sf.coalesce(parsed, sf.min(sf.when(_has(text), number)))).head()
         return None if row is None else row[0]
 
-    def _records(self, uri: str, texts: spark_types.StructType) -> DataFrame | None:
-        """Numbered lines, each as the `record` that it is; None where records are not lines."""
-        paths = [escape_glob(uri)]
-        options = dict(self.declared.format_options)
+    def _lines(self, uri: str) -> DataFrame | None:
+        """Numbered lines of a file, without a header; None where records are not lines."""
+        paths, options = [escape_glob(uri)], self.declared.format_options
         is_lines = self._given.get("multiline", "").lower() != "true"
         if is_lines and self._format.has_named_values and not self._format.has_elements:
-            lines = text_lines(self.spark, paths, options, self._given.get("linesep"))
-            lax = {**options, "mode": "PERMISSIVE"}
-            return with_numbers(lines).withColumn("record", sf.from_json("line", texts, lax))
+            return with_numbers(text_lines(self.spark, paths, options, self._given.get("linesep")))
         dialect = dialect_of(options) if self._format.has_headers else None
         if dialect is None:
             return None
         lines = with_numbers(lines_of(self.spark, paths, dialect, options))
-        lax = {**default_options(options), **options, "mode": "PERMISSIVE"}
-        record = sf.from_csv("line", texts.toDDL(), lax)
         is_header = (sf.col("number") == 1) & (self._given.get("header", "").lower() == "true")
-        return lines.where(~is_header).withColumn("record", record)
+        return lines.where(~is_header)
 
     @property
     def _writing(self) -> Writing:
