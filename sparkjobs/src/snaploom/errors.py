@@ -140,6 +140,10 @@ class ArgumentInvalid(SnaploomError):
     """An argument of a function of the library cannot be read, or contradicts another one."""
 
 
+class MemoryUsedUp(SnaploomError):
+    """Spark found no memory for the rows that it reads or joins."""
+
+
 class SourceError(SnaploomError, reason="SourceFailed"):
     """Data of a source does not match the declarations."""
 

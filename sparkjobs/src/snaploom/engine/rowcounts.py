@@ -43,6 +43,8 @@ class TaskProgress:
 
     done: int
     total: int
+    rows: Mapping[int, int] = field(default_factory=dict)
+    """Rows that stages at work have read so far, by stage."""
 
 
 def await_listeners(spark: SparkSession, seconds: float) -> bool:
@@ -96,7 +98,9 @@ def await_tasks(spark: SparkSession, seconds: float) -> bool:
 def task_progress(spark: SparkSession, job_group: str) -> TaskProgress:
     """Tasks done and in all, over the stages of a group's jobs that Spark knows of by now."""
     tracker = spark.sparkContext.statusTracker()
+    store = spark.sparkContext._jsc.sc().statusStore()
     done = total = 0
+    rows: dict[int, int] = {}
     for job_id in tracker.getJobIdsForGroup(job_group):
         job = tracker.getJobInfo(job_id)
         for stage_id in job.stageIds if job is not None else ():
@@ -104,7 +108,9 @@ def task_progress(spark: SparkSession, job_group: str) -> TaskProgress:
             if stage is not None:
                 done += stage.numCompletedTasks
                 total += stage.numTasks
-    return TaskProgress(done, total)
+                if stage.numActiveTasks:
+                    rows[stage_id] = store.lastStageAttempt(stage_id).inputRecords()
+    return TaskProgress(done, total, rows)
 
 
 # The row-count rule: a left join that returns more rows than it received fails the snapshot.

@@ -7,12 +7,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from urllib.parse import unquote
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from snaploom.errors import SourceSchemaInvalid
+from snaploom.errors import SnaploomError, SourceNotReadable, SourceSchemaInvalid
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
 from snaploom.models.common import EpochNanos
 from snaploom.models.datasource import DataSource
@@ -23,6 +25,7 @@ from snaploom.plan.intervals import SourceSnapshots
 from snaploom.sources.databases.declared import DatabaseSource
 from snaploom.sources.databases.reader import open_database
 from snaploom.sources.declared import DeclaredSource
+from snaploom.sources.files.fileset import FileSet
 from snaploom.sources.files.hadoop import HadoopFiles
 from snaploom.sources.files.reader import open_files
 from snaploom.sources.port import (
@@ -36,7 +39,7 @@ from snaploom.sources.port import (
 )
 from snaploom.sources.queries.reader import open_complex_query, open_simple_query
 from snaploom.sources.registry import declared
-from snaploom.sources.sourcefiles import SourceFiles
+from snaploom.sources.sourcefiles import ReadFiles, SourceFiles
 from snaploom.sources.tables.reader import open_table
 from snaploom.sources.transformers import (
     Columns,
@@ -286,6 +289,27 @@ def listed_for(frames: Iterable[SourceFrame]) -> tuple[Listed, ...]:
         below = listed_for(frame.below.values())
         found |= {id(each): each for each in (frame.listed, *below) if each is not None}
     return tuple(found.values())
+
+
+def located(
+    error: SnaploomError, frames: Iterable[SourceFrame], spark: SparkSession, allow: Allowances
+) -> SnaploomError:
+    """The error of a record that does not fit, with its line, column and value; others unchanged.
+
+    Spark says of such a record only which file has it.
+    """
+    place = unquote(error.found or "")
+    for each in listed_for(frames) if isinstance(error, SourceNotReadable) else ():
+        if not isinstance(each, ReadFiles):
+            continue
+        named = [one for one in each.read if one.file.uri.rpartition("/")[2] in place]
+        try:
+            found = FileSet(spark, each.listing, allow).unreadable(named) if named else None
+        except (SnaploomError, PySparkException, Py4JError):
+            continue  # which says no more than the error
+        if found is not None:
+            return found
+    return error
 
 
 def open_source(

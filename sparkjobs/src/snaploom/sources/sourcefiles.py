@@ -137,6 +137,8 @@ class ReadFiles:
     """Files of the snapshot."""
     snapshot: EpochNanos | None = None
     """Its time, where paths hold it; None where each file of the source may have rows of it."""
+    notes: tuple[str, ...] = ()
+    """Remarks about their columns."""
 
     @property
     def resource(self) -> str:
@@ -150,12 +152,11 @@ class ReadFiles:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Warnings about files without a byte: the writer may not have finished."""
+        """Warnings about columns, and files without a byte: the writer may not have finished."""
         empty = [each.file.uri for each in self.read if not each.file.length]
-        if not empty:
-            return ()
         count = f"{len(empty)} of {len(self.read)} files"
-        return (f"{self.resource}: {count} have zero bytes, and no rows: {shown(empty)}",)
+        zero = f"{count} have zero bytes, and no rows: {shown(empty)}"
+        return tuple(f"{self.resource}: {note}" for note in (*[zero][: len(empty)], *self.notes))
 
     def change(self, now: SourceFiles) -> Change | None:
         """List once more and return the difference, if any; `SourceError` if listing fails."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,7 +29,14 @@ from snaploom.sources.files.hadoop import HadoopFiles
 from snaploom.spark.failures import translate
 from snaploom.spark.gate import ALLOW_SETTING
 from snaploom.spark.hadoopstore import hadoop_stores
-from snaploom.spark.jvm import SESSION_SETTINGS, HadoopClient, is_connect, jvm_of
+from snaploom.spark.jvm import (
+    SESSION_SETTINGS,
+    WORKER_PYTHON,
+    HadoopClient,
+    is_connect,
+    jvm_of,
+    worker_python,
+)
 
 # Translates Spark's exceptions to Snaploom's errors; other exceptions pass through.
 
@@ -124,9 +130,6 @@ _LOGS_PASSWORDS = "org.apache.spark.sql.execution.datasources.jdbc.connection"
 _LOCAL = re.compile(r"local(\[|$)")
 """Masters with which Spark makes the secret of an application itself, and keeps it in memory."""
 
-WORKER_PYTHON = "PYSPARK_PYTHON"
-"""Environment variable that names the interpreter of Python workers."""
-
 
 class SettingNotAllowed(SnaploomError):
     """A resource makes a setting of Spark that is on no list."""
@@ -172,9 +175,7 @@ def build_session(
         settings.setdefault("spark.authenticate", "true")
     settings[EXECUTOR_JAVA] = in_utc(settings.get(EXECUTOR_JAVA) or _submitted(EXECUTOR_JAVA))
     if not _is_submitted():
-        # PySpark takes the interpreter of workers from the environment, and the setting from no
-        # one: without, workers would be whatever `python3` is, which need not have Snaploom.
-        os.environ.setdefault(WORKER_PYTHON, settings.get("spark.pyspark.python", sys.executable))
+        os.environ.setdefault(WORKER_PYTHON, worker_python(settings))
     if not _is_submitted() and SparkContext._active_spark_context is None:
         start_context(name, settings, is_small=is_small)
     builder = SparkSession.Builder().appName(name)

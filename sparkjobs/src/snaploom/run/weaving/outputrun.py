@@ -312,4 +312,4 @@ def _see_newest(folder: Folder, record: RunRecord) -> None:
 
 def _reason_behind(job: Job, error: SnaploomError) -> SnaploomError:
     """Report errors after an interrupt or the end of Spark as that cause."""
-    return job.interruption.cause or job.group.stopped() or error
+    return job.interruption.cause or job.group.stopped() or job.group.explained(error)

@@ -49,10 +49,12 @@ from snaploom.run.weaving.inputs import InputReader, Sharing, SnapshotInputs
 from snaploom.run.weaving.parallel import Turn
 from snaploom.run.weaving.preparation import OutputRun
 from snaploom.sources.port import SourceFrame
-from snaploom.sources.readers import listed_for
+from snaploom.sources.readers import listed_for, located
 
 _log = logging.getLogger(__name__)
 
+MOST_JOINS = 5
+"""Joins that an error names."""
 MOST_WEAVINGS = 4
 """Number of attempts at a snapshot while its sources change: what is written to for so long is
 written to all the time."""
@@ -191,6 +193,8 @@ class SnapshotWeaver:
         except SnaploomError as error:
             if not isinstance(error, RUN_ENDS) and self._run.job.interruption.cause is None:
                 self._look_again(inputs, had_moment=had_moment)  # it may be for that
+                allow = self._run.job.options.allow
+                raise located(error, inputs.used.values(), self._run.spark, allow) from error
             raise
         self._look_again(inputs, had_moment=had_moment)
         turn()
@@ -201,6 +205,7 @@ class SnapshotWeaver:
         return (
             *compare_structure(output, state, self._run.prepared.plan.tree),
             *self._history.compare_record(output, state, record),
+            *self._history.gone_columns(state, record),
         )
 
     def _read(self, step: ReadSource) -> SourceFrame:
@@ -223,6 +228,7 @@ class SnapshotWeaver:
         self._run.job.interruption.check()
         ahead = self._ahead.find(planned, inputs, compression, self._join_planned)
         weave = self._run.weave({name: item.frame for name, item in inputs.used.items()})
+        self._run.job.group.describe(self._described(planned, weave))
         if ahead is None:
             files, counts, checks = self._write_files(
                 planned, inputs, weave, state, compression, uri
@@ -265,6 +271,17 @@ class SnapshotWeaver:
             columns=WovenColumns(files.json(), read),
             remembered=counts.remembered,
         )
+
+    def _described(self, planned: PlannedSnapshot, weave: Weave) -> str:
+        """The snapshot and its joins, arrays first, whose rows of a key are in memory together."""
+        joins = []
+        for node in sorted(weave.joins, key=lambda node: not node.group_by):
+            array = ", one array a key" if node.group_by else ""
+            joins.append(f"`{node.field_name}` (DataSource/{node.source}{array})")
+        more = f" and {len(joins) - MOST_JOINS} more" * (len(joins) > MOST_JOINS)
+        name = f"{self._run.output.identity}: snapshot {format_instant(planned.time)}"
+        root = f"DataSource/{weave.root.source}"
+        return f"{name} of {root} with {', '.join(joins[:MOST_JOINS]) or 'no join'}{more}"
 
     def _join_planned(self, number: int, joins: int, node: JoinNode) -> None:
         if self._run.job.options.parallel_snapshots == 1:  # else nobody knows of which snapshot
