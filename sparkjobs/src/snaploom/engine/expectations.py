@@ -26,7 +26,7 @@ from snaploom.engine.rowcounts import (
 from snaploom.errors import CheckFailed, CheckInvalid, SnaploomError
 from snaploom.models.common import STRING, CheckMode
 from snaploom.models.outputdataset import Check, OutputDataset
-from snaploom.models.report import CheckResult, JoinMeasure
+from snaploom.models.report import MOST_DATA_SAMPLES, CheckResult, JoinMeasure
 from snaploom.plan.tree import JoinNode
 from snaploom.policy.sqlconditions import parse_expression
 from snaploom.policy.sqlfunctions import CHANGES_VERDICTS
@@ -42,6 +42,8 @@ from snaploom.types.schemas import quote
 SAMPLED_JOINS = 20
 """Joins of a snapshot whose keys are looked at, by two small queries each: some seconds together.
 Of more than these one line lists their names."""
+_LOOKED_AT = 100
+"""Rows without a match among which different keys are looked for."""
 SHOWN_LENGTH = 40
 """Characters of a key that a warning shows."""
 
@@ -86,14 +88,47 @@ def unmatched_warnings(
         yield f"no row found a match in {names} either; their keys were not looked at"
 
 
+def unmatched_keys(weave: Weave, field_name: str, most: int = MOST_DATA_SAMPLES) -> tuple[str, ...]:
+    """Some keys of a join that only the left side has, as the data writes them.
+
+    There are none where Spark fails: the snapshot does not need them.
+    """
+    child = next(node for node in weave.joins if node.field_name == field_name)
+    parent, key = weave.tree.by_number[child.parent_number], weave.keys[child.number]
+    left, right = weave.frames[parent.field_name], weave.frames[child.field_name]
+    session, names = left.sparkSession, [f"k{i}" for i in range(len(key.left))]
+    try:
+        keys = [part.column(session, child.relationship) for part in key.left]
+        others = [part.column(session, child.relationship) for part in key.right]
+        raw = enumerate(_raw(key.left, session, child))
+        shown = [column.cast("string").alias(f"s{i}") for i, column in raw]
+        mine = left.select(*(c.alias(n) for c, n in zip(keys, names, strict=True)), *shown)
+        theirs = right.select(*(c.alias(n) for c, n in zip(others, names, strict=True)))
+        rows = (
+            mine.where(" AND ".join(f"{name} IS NOT NULL" for name in names))
+            .join(theirs, names, "left_anti")
+            .select(*(f"s{i}" for i in range(len(names))))
+            .limit(_LOOKED_AT)
+            .collect()
+        )
+    except (PySparkException, Py4JError, SnaploomError):
+        return ()
+    found = (", ".join(_quoted(str(value)) for value in row) for row in rows)
+    return tuple(dict.fromkeys(found))[:most]
+
+
+def _raw(parts: Sequence[KeyPart], session: SparkSession, child: JoinNode) -> list[Column]:
+    as_it_stands = (replace(part, cast=None, first_casts=()) for part in parts)
+    return [part.column(session, child.relationship) for part in as_it_stands]
+
+
 def _sample(
     weave: Weave, side: JoinNode, child: JoinNode, parts: Sequence[KeyPart]
 ) -> _Sample | None:
     """A key of a side, also if the cast fails; None where there is none, or it was not read."""
     frame = weave.frames[side.field_name]
     session, relationship = frame.sparkSession, child.relationship
-    as_it_stands = (replace(part, cast=None, first_casts=()) for part in parts)
-    raw = [part.column(session, relationship) for part in as_it_stands]
+    raw = _raw(parts, session, child)
     cast = [part.column(session, relationship) for part in parts]
     try:
         row = (

@@ -261,6 +261,20 @@ class Weave:
         children = self.tree.children(number)
         return tuple(node for node in children if node.number in self._included)
 
+    def nested(self) -> Mapping[int, Column]:
+        """The fields of sources that hang on others than the root, in no array, by number."""
+        places: dict[int, Column] = {}
+        for node in self.joins:
+            above = places.get(node.parent_number)
+            if node.parent_number == 0:
+                place = sf.col(node.field_name)
+            elif above is None or self.tree.by_number[node.parent_number].group_by:
+                continue
+            else:
+                place = above.getField(node.field_name)
+            places[node.number] = place
+        return {n: at for n, at in places.items() if self.tree.by_number[n].parent_number}
+
     def subtrees(self, tops: Iterable[int]) -> frozenset[int]:
         """Numbers of some nodes and of everything included that hangs on them."""
         return self.tree.subtrees(tops) & self._included
@@ -443,6 +457,8 @@ class Side:
             if self.node.number != 0:
                 place = sf.col(self.packed_name).getField(child.field_name)
             counted[f"matched_{child.number}"] = place.isNotNull()
+        if self.node.number == 0:
+            counted |= {f"rows_{n}": c.isNotNull() for n, c in self._weave.nested().items()}
         if self.own_keys:
             counted[f"null_{self.node.number}"] = _has_null(self.own_keys)
         return [rows_counter(), *self._counters(counted)]

@@ -249,6 +249,10 @@ class Weaving:
                     matched=after[f"matched_{child.number}"],
                     null_keys=before[f"null_{child.number}"],
                     child_null_keys=None if own is None else own[f"null_{child.number}"],
+                    left=self.weave.tree.by_number[child.parent_number].source
+                    if child.parent_number
+                    else "",
+                    rows=counts[_TOP].get(f"rows_{child.number}"),
                 )
             )
         return tuple(measures)

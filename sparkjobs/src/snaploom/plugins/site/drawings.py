@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pydantic import JsonValue
 
 from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos, parse_instant
+from snaploom.models.report import JoinMeasure
 from snaploom.output.entries import SnapshotRecord
 from snaploom.plan.drawings import Card, Picture, card_group, curve, label
 from snaploom.plan.explain import tree_text
@@ -112,7 +113,12 @@ def match_rate(node: Node) -> str:
     measure = node.measure
     if measure is None or not measure.in_:
         return ""
-    return f"{share(measure.matched, measure.in_)} matched"
+    return f"{share(measure.matched, measure.in_)}{of_left(measure)} matched"
+
+
+def of_left(measure: JoinMeasure) -> str:
+    """Whose rows a share of matches is of; empty for those of the output."""
+    return f" of {measure.left}" if measure.left else ""
 
 
 def graph_section(picture: Picture | None, nodes: Sequence[Node]) -> Html:
@@ -190,7 +196,8 @@ def summary(node: Node) -> str:
         parts.append(f"key {', '.join(node.keys)}")
     measure = node.measure
     if measure is not None:
-        parts.append(f"{share(measure.matched, measure.in_)} of rows matched")
+        rows = f"{share(measure.matched, measure.in_)} of rows{of_left(measure)}"
+        parts.append(f"{rows} matched")
         if measure.null_keys:
             parts.append(f"{share(measure.null_keys, measure.in_)} with a NULL key")
     if node.left_out:
@@ -249,8 +256,9 @@ def _measures(node: Node) -> list[tuple[str, str]]:
     if measure is None:
         return []
     return [
-        ("matched", f"{number(measure.matched)} of {number(measure.in_)} rows, "
+        ("matched", f"{number(measure.matched)} of {number(measure.in_)} rows{of_left(measure)}, "
                     f"{share(measure.matched, measure.in_)}"),
+        ("in the output", "" if measure.rows is None else f"{number(measure.rows)} rows have it"),
         ("NULL keys", f"{number(measure.null_keys)}, {share(measure.null_keys, measure.in_)}"),
     ]  # fmt: skip
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
@@ -17,9 +18,11 @@ from pyspark.sql.types import StructType
 
 from snaploom.engine import rowcounts
 from snaploom.engine.expectations import (
+    SAMPLED_JOINS,
     Expectations,
     check_warnings,
     low_match_warnings,
+    unmatched_keys,
     unmatched_warnings,
 )
 from snaploom.engine.fold import Weave
@@ -29,7 +32,7 @@ from snaploom.engine.write import count_written, read_files, write_frame
 from snaploom.errors import SnaploomError, SourceChanged
 from snaploom.models.common import ROOT_FIELD, format_instant
 from snaploom.models.outputdataset import DataCompression
-from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot
+from snaploom.models.report import CheckResult, Exclusion, JoinMeasure, SourceSnapshot
 from snaploom.output import publication
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import Folder, Run
@@ -65,6 +68,8 @@ class Written(publication.WriteResult):
     notes: tuple[str, ...]
     columns: WovenColumns
     remembered: Mapping[str, FoldedSubtree]
+    unmatched: Mapping[str, Sequence[str]]
+    """Some keys without a match, by field name."""
 
 
 Publish = Callable[
@@ -111,6 +116,7 @@ class SnapshotWeaver:
         )
         others = run.output.spec.data_model.other_data_sources
         self._others = {other.field_name: other for other in others}
+        self._sampled: set[str] = set()
 
     def weave(self, planned: PlannedSnapshot, group: str, turn: Turn) -> WovenSnapshot:
         """Weave and publish a planned snapshot; may be called for several at a time.
@@ -264,7 +270,20 @@ class SnapshotWeaver:
             ),
             columns=WovenColumns(files.json(), read),
             remembered=counts.remembered,
+            unmatched=self._unmatched(weave, counts.joins, silent),
         )
+
+    def _unmatched(
+        self, weave: Weave, joins: Sequence[JoinMeasure], silent: AbstractSet[str]
+    ) -> Mapping[str, Sequence[str]]:
+        """Keys without a match, of each join once a run."""
+        asked = [
+            join.child
+            for join in joins
+            if join.unmatched and join.child not in silent | self._sampled
+        ]
+        self._sampled.update(asked)
+        return {name: unmatched_keys(weave, name) for name in asked[:SAMPLED_JOINS]}
 
     def _join_planned(self, number: int, joins: int, node: JoinNode) -> None:
         if self._run.job.options.parallel_snapshots == 1:  # else nobody knows of which snapshot

@@ -303,9 +303,9 @@
     }
   }
 
-  const filter = byId("lineage-filter");
-  if (filter) {
-    const rows = [...byId("lineage-table").tBodies[0].rows];
+  for (const filter of document.querySelectorAll("[data-filters]")) {
+    const found = byId(filter.dataset.filters);
+    const rows = found ? [...found.tBodies[0].rows] : [];
     filter.addEventListener("input", () => {
       const wanted = filter.value.trim().toLowerCase();
       for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
