@@ -370,8 +370,9 @@ def _about(page: OutputPage) -> str:
         )
     if published is not None:
         parts.append(f"published {span(page.now - published)} ago")
-    if page.due is not None and (page.due.times or page.due.problem):
-        parts.append(page.due.problem or f"{len(page.due.times):,} due")
+    due = page.due or Due()
+    if due.problem or (due.times and " due" not in parts[0]):
+        parts.append(due.problem or f"{len(due.times):,} due")
     if has_failed_last(page):
         parts.append(page.runs[0].message.partition("\n")[0])
     return "; ".join(filter(None, (*parts, staleness(page))))

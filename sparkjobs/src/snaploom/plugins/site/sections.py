@@ -257,7 +257,7 @@ def sections_of(page: OutputPage) -> tuple[Section, ...]:
         Section("served", "Age of source snapshots", lags_section(page))
         if _has_joins(page)
         else None,
-        _titled("columns", "Columns of the newest snapshot", _columns(page), len(page.columns)),
+        _titled("columns", "Columns", _columns(page), len(page.columns)),
         _titled("checks", "Checks", _checks(page), len(page.checks)),
         _titled("schema", "Schema history", _schema(page), len(page.schema_changes)),
         _titled("lineage", "Lineage by column", _lineage(page), len(page.lineage)),
@@ -296,8 +296,9 @@ def tiles(page: OutputPage) -> Html:
     if page.snapshots:
         found += [
             tile("Gaps", number(gaps), "intervals without a snapshot", "warn" if gaps else ""),
-            tile("Restated", number(restated), "snapshots with a corrected version"),
         ]
+    if restated:
+        found.append(tile("Restated", number(restated), "snapshots with a corrected version"))
     wrong = page.errors
     warnings = len(page.findings) - wrong
     found.append(
@@ -338,7 +339,7 @@ def _fresh_tile(page: OutputPage) -> Html:
     else:
         written = ago(published, page.now, page.is_present)
         about = join(["published ", written, f"; {staleness(page)}"])
-    return tile("Freshness", word, about, mood)
+    return tile("State", word, about, mood)
 
 
 def tile(title: str, value: str | Html, about: str | Html, mood: str = "") -> Html:

@@ -75,21 +75,6 @@
       const matrix = graph.getScreenCTM();
       return matrix ? new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix.inverse()) : null;
     };
-    // Where the whole would be too small to read, as on a phone, it begins at its root.
-    const begin = () => {
-      const shown = graph.getBoundingClientRect();
-      const scale = Math.min(shown.width / home.width, shown.height / home.height);
-      if (scale < 0.55 && shown.width) {
-        view.width = shown.width / 0.62;
-        view.height = shown.height / 0.62;
-        const first = graph.querySelector(".root");
-        const middle = first ? Number(first.getAttribute("y")) + 38 : home.y + home.height / 2;
-        view.x = 0;
-        view.y = view.height >= home.height ? home.y - (view.height - home.height) / 2 : middle - view.height / 2;
-        show();
-      }
-    };
-    begin();
     const pointers = new Map();
     let moved = 0;
     let apart = 0;
