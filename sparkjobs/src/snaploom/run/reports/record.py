@@ -18,6 +18,7 @@ from snaploom.models.report import (
     SeenSource,
     SnapshotReason,
     SnapshotReport,
+    UnmatchedRows,
     Unpublished,
 )
 from snaploom.output.entries import SnapshotRecord
@@ -158,6 +159,7 @@ class RunRecord:
         seconds: float,
         warnings: Sequence[str],
         columns: WovenColumns | None = None,
+        unmatched: tuple[UnmatchedRows, ...] = (),
     ) -> None:
         """A snapshot is live."""
         report = SnapshotReport(
@@ -171,6 +173,7 @@ class RunRecord:
             replaces=record.replaces,
             sources=record.sources,
             joins=record.joins,
+            unmatched=unmatched,
             excluded=record.excluded,
             checks=record.checks,
             warnings=tuple(clipped(warning) for warning in warnings),

@@ -242,8 +242,10 @@ def _record_outcome(
         message = f"already published by run {outcome.record.run_id}"
         record.leave_out(planned, SnapshotReason.ALREADY_PUBLISHED, message)
     else:
-        columns = outcome.result.columns
-        record.publish(outcome.record, woven.seconds, woven.warnings, columns)
+        result = outcome.result
+        record.publish(
+            outcome.record, woven.seconds, woven.warnings, result.columns, result.unmatched
+        )
         _delete_old(run, folder, coming)
         _see_newest(folder, record)
         record.show_published()
