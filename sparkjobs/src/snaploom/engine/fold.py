@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from operator import and_, or_
 from typing import Protocol, TypeVar
+from uuid import uuid4
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Observation
@@ -206,6 +207,8 @@ JoinListener = Callable[[int, int, JoinNode], None]
 NUMBER = "_snapshot"
 """Column with the number of a row's snapshot, where several are woven together; names of fields
 do not begin with `_`."""
+SPELLINGS = "_written"
+"""Column with the texts of a key as they stand in the data, where they are looked at."""
 DATA = "data"
 """Field that holds a source's own columns; they never clash with children (rule W23)."""
 
@@ -443,6 +446,22 @@ class Side:
         """The join condition of a child; NULL equals nothing."""
         pairs = zip(self.left_keys(child), right.own_keys, strict=True)
         return reduce(and_, [sf.col(a) == sf.col(b) for a, b in pairs])
+
+    def spelled_keys(self, frame: DataFrame) -> DataFrame:
+        """The node's own key in its folded rows, beside the texts that were normalised to it."""
+        parts = self._weave.keys[self.node.number].right
+        texts = [sf.lit("")]
+        key = f"key_{uuid4().hex}"  # the columns beside it have any names
+        if any(part.steps for part in parts):
+            data = f"{quote(self.packed_name)}.{quote(DATA)}.*"
+            frame = frame.select(data, sf.struct(*self.own_keys).alias(key))
+            session = frame.sparkSession
+            values = (part.value(session, self.node.relationship) for part in parts)
+            texts = [value.cast("string") for value in values]
+            own = [sf.col(key).getField(name).alias(name) for name in self.own_keys]
+        else:
+            own = [sf.col(name) for name in self.own_keys]
+        return frame.select(*own, sf.array(*texts).alias(SPELLINGS))
 
     def in_counters(self) -> Sequence[Column]:
         """Counters before the first join."""

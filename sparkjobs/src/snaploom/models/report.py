@@ -18,6 +18,7 @@ from snaploom.models.common import (
     TimestampText,
     UriText,
 )
+from snaploom.models.datarelationship import Normalization
 from snaploom.models.findings import Finding
 from snaploom.models.skippingindex import IndexedFiles, IndexState
 
@@ -278,6 +279,43 @@ _DATA_TEXTS = {
 }
 
 
+class KeySpellings(ApiModel):
+    """One key as both sides of a join write it."""
+
+    left: ShortText
+    """Spelling of the source that is joined to."""
+    right: ShortText
+    """Spelling of the source that is joined."""
+
+
+class NearMiss(ApiModel):
+    """Rows without a match that have one once both sides are normalised."""
+
+    normalize: Annotated[tuple[Normalization, ...], MaxLen(7), Atomic]
+    """Changes of the texts, in their order, after those that the relationship has."""
+    rows: Count
+    """Rows that have a match then."""
+    ambiguous: Count = 0
+    """Those of them that match several rows then: they would be multiplied."""
+    keys: Annotated[tuple[KeySpellings, ...], MaxLen(3), Atomic] = ()
+    """Samples."""
+
+
+class UnmatchedRows(ApiModel):
+    """Rows of the left side of one join whose key is not NULL and that found no match."""
+
+    child: ShortText
+    """Field name of the source that was joined."""
+    rows: Count
+    """Number of these rows."""
+    keys: Annotated[tuple[ShortText, ...], MaxLen(3), Atomic] = ()
+    """Samples of their keys."""
+    near_misses: Annotated[tuple[NearMiss, ...], MaxLen(20), Atomic] = ()
+    """Normalisations that would give some of them a match, the most rows first."""
+    not_counted: ShortText = ""
+    """Reason why samples and near misses are unknown; empty if they are known."""
+
+
 class SourceSnapshot(ApiModel):
     """The snapshot of one source that went into a published one."""
 
@@ -417,6 +455,8 @@ class SnapshotReport(ApiModel):
     """The snapshot taken of each source."""
     joins: Annotated[tuple[JoinMeasure, ...], MaxLen(2000), Atomic] = ()
     """Counts at each join."""
+    unmatched: Annotated[tuple[UnmatchedRows, ...], MaxLen(2000), Atomic] = ()
+    """Rows that found no match, by join; without those whose `warnNoMatch` is false."""
     excluded: Annotated[tuple[Exclusion, ...], MaxLen(2000), Atomic] = ()
     """Sources that it does without."""
     checks: Annotated[tuple[CheckResult, ...], MaxLen(300), Atomic] = ()

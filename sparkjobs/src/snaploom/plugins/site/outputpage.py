@@ -185,7 +185,7 @@ def _keys(bundle: Bundle, tree: JoinTree, node: JoinNode) -> tuple[str, ...]:
         return ()
     spec = bundle.relationship(node.relationship).spec
     sides = [
-        [part.query or ", ".join(one.field_name for one in part.fields_) for part in parts]
+        [part.text for part in parts]
         for parts in (
             spec.join_key_of(tree.nodes[node.parent_number].source) or (),
             spec.join_key_of(node.source) or (),

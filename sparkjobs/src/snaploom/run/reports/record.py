@@ -23,6 +23,7 @@ from snaploom.models.report import (
     SeenSource,
     SnapshotReason,
     SnapshotReport,
+    UnmatchedRows,
     Unpublished,
 )
 from snaploom.output.entries import SnapshotRecord
@@ -174,6 +175,7 @@ class RunRecord:
         seconds: float,
         warnings: Sequence[str],
         columns: WovenColumns | None = None,
+        unmatched: tuple[UnmatchedRows, ...] = (),
     ) -> None:
         """A snapshot is live."""
         report = SnapshotReport(
@@ -187,6 +189,7 @@ class RunRecord:
             replaces=record.replaces,
             sources=record.sources,
             joins=record.joins,
+            unmatched=unmatched,
             excluded=record.excluded,
             checks=record.checks,
             warnings=tuple(clipped(warning) for warning in warnings),

@@ -33,7 +33,7 @@ SHORTENED_MESSAGE = 2_000
 
 Object = dict[str, JsonValue]
 
-_DETAILS = ("sources", "joins", "excluded", "checks", "warnings")
+_DETAILS = ("sources", "joins", "unmatched", "excluded", "checks", "warnings")
 """Fields that can be left out of a published snapshot that stays in the list."""
 
 _LISTS = {

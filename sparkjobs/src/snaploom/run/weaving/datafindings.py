@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from snaploom.errors import SourceError, StorageError
 from snaploom.files.listed import SparkNeeded
@@ -13,6 +13,7 @@ from snaploom.models.report import (
     DataFinding,
     DataFindingKind,
     ExclusionReason,
+    UnmatchedRows,
 )
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import Folder
@@ -26,7 +27,6 @@ from snaploom.policy.references import DATA
 from snaploom.sources.sourcefiles import SourceFiles, shapes_of, snapshot_fingerprint
 from snaploom.types.schemas import Struct, parse_schema, struct_at
 
-NO_SAMPLES: Mapping[str, Sequence[str]] = {}
 MOST_COMPARED = 400
 """Published snapshots, the newest ones, whose files are compared: more than a year of days."""
 MOST_COMPARED_ELSEWHERE = 60
@@ -37,12 +37,10 @@ def snapshot_findings(
     bundle: Bundle,
     tree: JoinTree,
     record: SnapshotRecord,
-    unmatched: Mapping[str, Sequence[str]] = NO_SAMPLES,
+    unmatched: Iterable[UnmatchedRows] = (),
 ) -> Iterator[DataFinding]:
-    """What the counts of a published snapshot show.
-
-    `unmatched` has keys without a match, by field name.
-    """
+    """What the counts of a published snapshot show, and its rows without a match."""
+    looked_at = {one.child: one for one in unmatched}
     others = bundle.output.spec.data_model.other_data_sources
     silent = {other.field_name for other in others if other.warn_no_match is False}
     sources = {node.field_name: node.source for node in tree.nodes}
@@ -51,20 +49,34 @@ def snapshot_findings(
         yield _finding(DataFindingKind.EMPTY, tree.root.source, "", 1, time, samples=(time,))
     for join in record.joins:
         source, left = sources.get(join.child, ""), join.left or tree.root.source
-        for kind, count, samples in (
-            (DataFindingKind.UNMATCHED, join.unmatched, unmatched.get(join.child, ())),
-            (DataFindingKind.NULL_KEYS, join.null_keys, ()),
-        ):
-            if count > 0 and join.child not in silent:
-                yield _finding(
-                    kind, source, join.child, count, time, of=join.in_, left=left, samples=samples
-                )
+        if join.child in silent:
+            continue
+        if join.unmatched > 0:
+            rows = looked_at.get(join.child)
+            samples, about = ((), "") if rows is None else (rows.keys, _near_miss(rows))
+            kind = DataFindingKind.UNMATCHED
+            yield _finding(
+                kind, source, join.child, join.unmatched, time, of=join.in_, left=left,
+                samples=samples, about=about,
+            )  # fmt: skip
+        if join.null_keys > 0:
+            kind = DataFindingKind.NULL_KEYS
+            yield _finding(kind, source, join.child, join.null_keys, time, of=join.in_, left=left)
     for one in record.excluded:
         if one.reason is ExclusionReason.SNAPSHOT_MISSING:
             source = sources.get(one.field_name, "")
             yield _finding(
                 DataFindingKind.MISSING, source, one.field_name, 1, time, samples=(time,)
             )
+
+
+def _near_miss(unmatched: UnmatchedRows) -> str:
+    """How many of the rows would match under the best normalisation, as of one snapshot."""
+    if not unmatched.near_misses:
+        return ""
+    best = unmatched.near_misses[0]
+    steps = ", ".join(one.value for one in best.normalize)
+    return f"{best.rows:,} of {unmatched.rows:,} would with normalize: [{steps}]"
 
 
 def column_findings(

@@ -243,10 +243,12 @@ def _record_outcome(
         message = f"already published by run {outcome.record.run_id}"
         record.leave_out(planned, SnapshotReason.ALREADY_PUBLISHED, message)
     else:
-        columns = outcome.result.columns
-        record.publish(outcome.record, woven.seconds, woven.warnings, columns)
+        result = outcome.result
+        record.publish(
+            outcome.record, woven.seconds, woven.warnings, result.columns, result.unmatched
+        )
         bundle, tree = run.prepared.bundle, run.prepared.plan.tree
-        record.find(snapshot_findings(bundle, tree, outcome.record, outcome.result.unmatched))
+        record.find(snapshot_findings(bundle, tree, outcome.record, result.unmatched))
         record.find(newest_columns(folder, tree, outcome.record.time))
         _delete_old(run, folder, coming)
         _see_newest(folder, record)
