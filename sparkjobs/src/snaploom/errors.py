@@ -129,7 +129,11 @@ class SnaploomError(Exception):
             lines.append(f"  found:    {self.found}")
         if self.expected is not None:
             lines.append(f"  expected: {self.expected}")
-        return "\n".join([*lines, f"  fix:      {self.hint}"])
+        return "\n".join(lines) + f"{FIX}{self.hint}"
+
+
+FIX = "\n  fix:      "
+"""The mark of the fix, which ends the text of an error."""
 
 
 def _shown(text: str) -> str:

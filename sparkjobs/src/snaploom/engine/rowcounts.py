@@ -13,6 +13,7 @@ from pyspark.sql import functions as sf
 from snaploom.engine.fold import (
     NUMBER,
     ROWS,
+    SPELLINGS,
     Counts,
     JoinListener,
     Observing,
@@ -255,6 +256,10 @@ class Weaving:
                     matched=after[f"matched_{child.number}"],
                     null_keys=before[f"null_{child.number}"],
                     child_null_keys=None if own is None else own[f"null_{child.number}"],
+                    left=self.weave.tree.by_number[child.parent_number].source
+                    if child.parent_number
+                    else "",
+                    rows=counts[_TOP].get(f"rows_{child.number}"),
                 )
             )
         return tuple(measures)
@@ -333,10 +338,14 @@ class _Exact:
             condition = side.condition(child, right_side)
             self.queries += 1
             samples = (
-                right.select(*right_side.own_keys)
+                right_side.spelled_keys(right)
                 .join(left.select(*dict.fromkeys(side.left_keys(child))), condition, "left_semi")
                 .groupBy(*right_side.own_keys)
-                .agg(sf.count(sf.lit(1)).alias("rows"))
+                .agg(
+                    sf.min(SPELLINGS).alias("first"),
+                    sf.max(SPELLINGS).alias("last"),
+                    sf.count(sf.lit(1)).alias("rows"),
+                )
                 .where(sf.col("rows") > 1)
                 .orderBy(sf.desc("rows"), *right_side.own_keys)
                 .limit(SAMPLES)
@@ -373,8 +382,11 @@ class _Exact:
 
 
 def _describe(names: list[str], row: Row) -> str:
-    *values, rows = row
+    *values, first, last, rows = row
     shown = ", ".join(
         f"{name} = {str(value)[:VALUE_LENGTH]}" for name, value in zip(names, values, strict=True)
     )
-    return f"{shown} ({rows} rows)"
+    if first == last:
+        return f"{shown} ({rows} rows)"
+    written = (", ".join(f"'{text[:VALUE_LENGTH]}'" for text in one) for one in (first, last))
+    return f"{shown}, written {' and '.join(written)} ({rows} rows)"

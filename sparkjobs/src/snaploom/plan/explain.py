@@ -78,6 +78,7 @@ def plan_json(plan: RunPlan) -> dict[str, JsonValue]:
         ],
         "unforeseen": [{"source": one.source, "message": one.message} for one in plan.unforeseen],
         "collect": None if plan.collecting is None else _collecting_json(plan.collecting),
+        "dataFindings": [finding.dump() for finding in plan.data_findings],
         "findings": [finding_json(finding) for finding in plan.findings],
     }
 
@@ -146,7 +147,10 @@ def plan_text(plan: RunPlan) -> str:
         if plan.collecting is not None and plan.collecting.snapshots:
             lines.append(_collecting_line(plan.collecting))
         lines.extend(_unforeseen_lines(plan.unforeseen))
-        parts.append("\n".join(lines) or "Nothing to publish.")
+        if not lines:
+            lines = ["Nothing to publish."]
+        lines.extend(line for finding in plan.data_findings for line in finding.lines)
+        parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
 
 

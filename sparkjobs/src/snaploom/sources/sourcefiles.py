@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from pydantic import JsonValue
 
@@ -14,6 +16,7 @@ from snaploom.files.listed import ListedFile, OtherFiles, SparkNeeded, fingerpri
 from snaploom.files.objectstore import STORE_FAILURES, ObjectStore
 from snaploom.files.stores import open_store
 from snaploom.models.common import NANOS_PER_MILLISECOND, EpochNanos, format_instant
+from snaploom.models.fieldtransformer import FieldTransformer, MetadataApplicator
 from snaploom.output.documents import HINT, TABLE_VERSION, get_bounded, parse_object
 from snaploom.plan.bundle import Bundle
 from snaploom.plan.intervals import READ_TIME, SourceSnapshots
@@ -256,3 +259,60 @@ def snapshot_bytes(
     by_path = path_snapshots(listing)
     found = listing.files if by_path is None else by_path.files_of(snapshot)
     return sum(each.file.length for each in found)
+
+
+# Fingerprints of snapshots, as runs record them: compared with what is there now.
+
+
+def shaped_fingerprint(read: str, shapes: Iterable[FieldTransformer | MetadataApplicator]) -> str:
+    """The fingerprint of a source's data in its final shape, from that of what is read."""
+    specs = [shape.spec.model_dump_json() for shape in shapes]
+    return _digest("\n".join([read, *specs])) if specs else read
+
+
+def shapes_of(
+    bundle: Bundle, name: str
+) -> tuple[tuple[FieldTransformer, ...], tuple[MetadataApplicator, ...]]:
+    """The transformers and the applicators of a source, in their order."""
+    variant = bundle.source(name).spec.variant
+    transformers = {one.name: one for one in bundle.field_transformers}
+    applicators = {one.name: one for one in bundle.metadata_applicators}
+    return (
+        tuple(transformers[used] for used in variant.field_transformers),
+        tuple(applicators[used] for used in variant.metadata_applicators),
+    )
+
+
+def queried_fingerprint(below: str, query: str) -> str:
+    """The fingerprint of a query over a snapshot of another source."""
+    return _digest(f"{below}\n{query}")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def snapshot_fingerprint(
+    bundle: Bundle, name: str, snapshot: EpochNanos, files: SourceFiles
+) -> str | None:
+    """The fingerprint that a run would record of a snapshot now.
+
+    None where there is nothing to compare: its files are gone, or are not its own, since a column
+    or the time of reading makes the snapshots.
+
+    Raises:
+        SourceError: the files cannot be listed.
+        SparkNeeded: only Spark can list them.
+    """
+    source = declared(bundle.source(name))
+    if source.snapshots_of is not None:
+        below = snapshot_fingerprint(bundle, source.snapshots_of, snapshot, files)
+        query = source.query(snapshot)
+        read = None if below is None or query is None else queried_fingerprint(below, query.text)
+    elif isinstance(source, FileSource):
+        by_path = path_snapshots(files.of(source))
+        found = () if by_path is None else by_path.files_of(snapshot)
+        read = fingerprint(each.file for each in found) if found else None
+    else:
+        read = None
+    return None if read is None else shaped_fingerprint(read, chain(*shapes_of(bundle, name)))

@@ -417,8 +417,11 @@ def _output(
             "joined as soon as their marks in relationships.yaml are removed"
         )
         others += written.others
+    key = found.primary.get(root.name)
+    is_whole = key is not None and (key.is_declared or root.rows_read == root.rows)
     rooted = RootDataSource(
         data_source=joined.of(0),
+        root_key=tuple(path_text((c,)) for c in key.columns) if key and is_whole else (),
         snapshot_filter=SnapshotFilter(
             from_interval=FromInterval(
                 interval_start_date=LocalDateTime(
@@ -433,9 +436,8 @@ def _output(
     if others:
         model["other_data_sources"] = tuple(others)
         model["data_relationships"] = tuple(UsedRelationship(name=name) for name in written.used)
-    key = found.primary.get(root.name)
     path: CommentPath = ("spec", "dataModel", "rootDataSource")
-    if key is not None:
+    if key is not None and not is_whole:
         columns_text = ", ".join(path_text((column,)) for column in key.columns)
         comments[path] = f"to have its key checked, add `rootKey: [{columns_text}]`"
     comments[*path, "snapshotFilter"] = interval.reason + (

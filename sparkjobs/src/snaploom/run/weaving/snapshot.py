@@ -20,16 +20,21 @@ from snaploom.engine.expectations import (
     Expectations,
     check_warnings,
     low_match_warnings,
-    unmatched_warnings,
 )
 from snaploom.engine.fold import Weave
 from snaploom.engine.schemachecks import MissingField
 from snaploom.engine.subtrees import FoldedSubtree, sampled
+from snaploom.engine.unmatched import (
+    TimeAllowance,
+    uncounted_notes,
+    unmatched_rows,
+    unmatched_warnings,
+)
 from snaploom.engine.write import count_written, read_files, write_frame
 from snaploom.errors import SnaploomError, SourceChanged
 from snaploom.models.common import ROOT_FIELD, format_instant
 from snaploom.models.outputdataset import DataCompression
-from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot
+from snaploom.models.report import CheckResult, Exclusion, SourceSnapshot, UnmatchedRows
 from snaploom.output import publication
 from snaploom.output.entries import SnapshotRecord
 from snaploom.output.folder import Folder, Run
@@ -67,6 +72,7 @@ class Written(publication.WriteResult):
     notes: tuple[str, ...]
     columns: WovenColumns
     remembered: Mapping[str, FoldedSubtree]
+    unmatched: tuple[UnmatchedRows, ...]
 
 
 Publish = Callable[
@@ -111,6 +117,8 @@ class SnapshotWeaver:
             if options.selection.restated is None
             else partial(restate, reason=options.reason)
         )
+        self._allowance = TimeAllowance()
+        self._newest = max((one.time for one in due), default=None)
         others = run.output.spec.data_model.other_data_sources
         self._others = {other.field_name: other for other in others}
 
@@ -236,11 +244,17 @@ class SnapshotWeaver:
         else:
             files, counts, checks = self._take_files(planned, ahead, state, compression, uri)
         ratios = {name: other.warn_null_key_ratio for name, other in self._others.items()}
-        silent = {name for name, other in self._others.items() if other.warn_no_match is False}
+        silent = frozenset(
+            name for name, other in self._others.items() if other.warn_no_match is False
+        )
+        is_newest = planned.time == self._newest
+        unmatched = unmatched_rows(
+            weave, counts.joins, silent, self._allowance, is_newest=is_newest
+        )
         of_joins = (
             *rowcounts.null_key_warnings(counts.joins, ratios),
             *low_match_warnings(self._run.output, counts.joins),
-            *unmatched_warnings(weave, counts.joins, frozenset(silent)),
+            *unmatched_warnings(weave, counts.joins, unmatched, silent),
         )
         left_out = (
             f"`{left.field_name}` is left out: {left.message}"
@@ -266,10 +280,12 @@ class SnapshotWeaver:
                 *inputs.outcome.warnings,
                 *(remark for each in listed_for(inputs.used.values()) for remark in each.remarks),
                 *of_joins,
+                *(uncounted_notes(unmatched) if is_newest else ()),
                 *check_warnings(checks),
             ),
             columns=WovenColumns(files.json(), read),
             remembered=counts.remembered,
+            unmatched=unmatched,
         )
 
     def _described(self, planned: PlannedSnapshot, weave: Weave) -> str:
