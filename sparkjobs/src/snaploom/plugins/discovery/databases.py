@@ -7,7 +7,7 @@ has is what its statistics hold, since counting would read all of it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,12 @@ from snaploom.models.common import EpochNanos
 from snaploom.models.datasource import Jdbc, JdbcDriver
 from snaploom.models.run import RunSettings
 from snaploom.plugins.discovery.foundfiles import DATABASE_ROWS, MOST_TABLES, LeftOut
-from snaploom.plugins.discovery.profiles import DatabaseAddress, DatabaseContent, ReadTable
+from snaploom.plugins.discovery.profiles import (
+    DatabaseAddress,
+    DatabaseContent,
+    ReadTable,
+    reference_of,
+)
 from snaploom.run.driverlock import LOCK_FILE, cached_jar, read_lock, verified_jar
 from snaploom.run.session.classarchive import JARS
 from snaploom.run.session.spark import build_session
@@ -32,7 +37,7 @@ from snaploom.sources.databases.connection import (
     refuse_other_zones,
     refused,
 )
-from snaploom.sources.databases.declared import DeclaredKey, table_parts
+from snaploom.sources.databases.declared import DeclaredKey
 from snaploom.sources.databases.drivers import DRIVER_JAR_BY_NAME
 from snaploom.sources.databases.table import DatabaseTable, address_of
 
@@ -76,7 +81,7 @@ def catalog_of(
         tables = tuple(_table(connection, declared, place) for place in places[:most])
     finally:
         connection.close()
-    return tables, tuple(_reference(declared, *place) for place in places[most:])
+    return tables, tuple(reference_of(*place) for place in places[most:])
 
 
 def sample_of(spark: SparkSession, declared: Jdbc, resource: str, most: int) -> pa.Table:
@@ -124,7 +129,7 @@ def _table(connection: JdbcConnection, declared: Jdbc, place: tuple[str, str]) -
     for row in sorted(foreign, key=_place_in_key):
         by_name[row.get("FK_NAME") or row["PKTABLE_NAME"]].append(row)
     return CatalogTable(
-        reference=_reference(declared, schema, name),
+        reference=reference_of(schema, name),
         name=name,
         rows=_rows(connection, place),
         primary_key=tuple(row["COLUMN_NAME"] for row in sorted(keys, key=_place_in_key)),
@@ -132,7 +137,7 @@ def _table(connection: JdbcConnection, declared: Jdbc, place: tuple[str, str]) -
             DeclaredKey(
                 key,
                 tuple(row["FKCOLUMN_NAME"] for row in rows),
-                _reference(declared, rows[0].get("PKTABLE_SCHEM", ""), rows[0]["PKTABLE_NAME"]),
+                reference_of(rows[0].get("PKTABLE_SCHEM", ""), rows[0]["PKTABLE_NAME"]),
                 tuple(row["PKCOLUMN_NAME"] for row in rows),
             )
             for key, rows in sorted(by_name.items())
@@ -153,16 +158,6 @@ def _rows(connection: JdbcConnection, place: tuple[str, str]) -> int:
         )
         return max((int(float(row.get("CARDINALITY") or 0)) for row in found), default=0)
     return 0
-
-
-def _reference(declared: Jdbc, schema: str, name: str) -> str:
-    names: Sequence[str] = [part for part in (schema, name) if part]
-    plain = [part if _is_plain(part) else '"' + part.replace('"', '""') + '"' for part in names]
-    return ".".join(plain)
-
-
-def _is_plain(name: str) -> bool:
-    return not set(name) & set('."') and table_parts(name) == (name,)
 
 
 def read_database(address: DatabaseAddress) -> DatabaseContent:

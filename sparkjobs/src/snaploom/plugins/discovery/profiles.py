@@ -39,7 +39,7 @@ from snaploom.plugins.discovery.scratch import (
     distinct_values,
     is_unique,
 )
-from snaploom.sources.databases.declared import DeclaredKey
+from snaploom.sources.databases.declared import DeclaredKey, table_parts
 from snaploom.sources.databases.drivers import DATABASES, HOST
 
 # Databases that `--from` names: their addresses, and the contents that a reader returns.
@@ -103,6 +103,17 @@ class DatabaseAddress:
         given["table_reference"] = table_reference
         given["snapshot"] = snapshot or SnapshotSettings(from_read_time=FromReadTime())
         return Jdbc.model_validate(given)
+
+
+def reference_of(schema: str, name: str) -> str:
+    """The name of a table as `tableReference` has it; without a schema where there is none."""
+    parts = [part for part in (schema, name) if part]
+    return ".".join(part if _is_plain(part) else '"' + part.replace('"', '""') + '"'
+                    for part in parts)  # fmt: skip
+
+
+def _is_plain(name: str) -> bool:
+    return not set(name) & set('."') and table_parts(name) == (name,)
 
 
 @dataclass(frozen=True)

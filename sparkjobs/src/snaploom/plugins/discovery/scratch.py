@@ -147,86 +147,74 @@ class Sketch:
     def _listed(self) -> str:
         return ", ".join(self.columns)
 
-    @property
-    def _given(self) -> str:
-        return " AND ".join(f"{column} IS NOT NULL" for column in self.columns)
-
     @cached_property
     def keys(self) -> str:
-        """The table of its distinct values, or combinations without NULL."""
+        """The table of its distinct values, or combinations without NULL, each with its rows."""
         table = self.rows.scratch.name()
         named = ", ".join(f"{column} AS k{place}" for place, column in enumerate(self.columns))
+        given = " AND ".join(f"{column} IS NOT NULL" for column in self.columns)
         self.rows.scratch.run(
-            f"CREATE TABLE {table} AS SELECT DISTINCT {named} FROM {self.rows.table} "
-            f"WHERE {self._given}"
+            f"CREATE TABLE {table} AS SELECT {named}, count(*) AS n FROM {self.rows.table} "
+            f"WHERE {given} GROUP BY {self._listed}"
         )
         return table
 
     @cached_property
-    def distinct(self) -> int:
-        """How many these are."""
+    def _facts(self) -> tuple[int, int, int, int]:
+        """Keys, rows that have one, keys of several rows, and the sum of squares of rows a key."""
         if not self.columns:
-            return 0
-        return self.rows.scratch.number(f"SELECT count(*) FROM {self.keys}")
+            return 0, 0, 0, 0
+        asked = "count(*), sum(n), count(*) FILTER (n > 1), sum(n * n)"
+        (row,) = self.rows.scratch.all(f"SELECT {asked} FROM {self.keys}")
+        keys, rows, repeated, squares = (int(str(number or 0)) for number in row)
+        return keys, rows, repeated, squares
+
+    @property
+    def distinct(self) -> int:
+        """How many values or combinations there are."""
+        return self._facts[0]
 
     @cached_property
     def types(self) -> tuple[str, ...]:
         """The types of its columns."""
         described = self.rows.scratch.all(f"DESCRIBE {self.keys}")
-        return tuple(str(row[1]) for row in described)
+        return tuple(str(row[1]) for row in described[: len(self.columns)])
 
     def is_unique(self) -> bool:
         """Whether no two rows are equal in them, and none has NULL."""
-        if not len(self):
-            return False
-        for rows in (*(look for look in _FIRST_LOOKS if look < len(self)), len(self)):
+        for rows in _FIRST_LOOKS:
             part = f"(SELECT {self._listed} FROM {self.rows.table} LIMIT {rows})"
-            wrong = f"SELECT 1 FROM {part} WHERE NOT ({self._given}) LIMIT 1"
             twice = f"SELECT 1 FROM {part} GROUP BY {self._listed} HAVING count(*) > 1 LIMIT 1"
-            if self.rows.scratch.all(wrong) or self.rows.scratch.all(twice):
+            if rows < len(self) and self.rows.scratch.all(twice):
                 return False
-        return True
+        return 0 < len(self) == self.distinct
 
     def repeated(self) -> tuple[int, tuple[str, ...]]:
         """The number of values that stand in several rows, and the places of the first of them."""
-        scratch, table = self.rows.scratch, self.rows.table
-        twice = (
-            f"SELECT {self._listed} FROM {table} WHERE {self._given} "
-            "GROUP BY ALL HAVING count(*) > 1"
-        )
-        number = scratch.number(f"SELECT count(*) FROM ({twice})")
-        numbered = (
-            f"SELECT *, row_number() OVER (PARTITION BY {FILE} ORDER BY rowid) AS place, rowid AS r "
-            f"FROM {table}"
-        )
-        first = (
-            f"SELECT {self._listed} FROM numbered WHERE ({self._listed}) IN ({twice}) ORDER BY r"
-        )
-        places = scratch.all(
-            f"WITH numbered AS ({numbered}), one AS ({first} LIMIT 1) SELECT {FILE}, place "
-            f"FROM numbered WHERE ({self._listed}) IN (FROM one) ORDER BY r LIMIT 3"
+        same = " AND ".join(f"{column} = k{place}" for place, column in enumerate(self.columns))
+        places = self.rows.scratch.all(
+            f"WITH numbered AS (SELECT *, rowid AS r, rank() OVER (PARTITION BY {FILE} ORDER BY "
+            f"rowid) AS place FROM {self.rows.table}), twice AS (SELECT *, min(r) OVER (PARTITION "
+            f"BY {self._listed}) AS first FROM numbered JOIN {self.keys} ON {same} WHERE n > 1) "
+            f"SELECT {FILE}, place FROM twice ORDER BY first, r LIMIT 2"
         )
         files = self.rows.files
-        shown = (
+        shown = [
             f"record {place:,}" + (f" of {files[int(str(file))]}" if files else "")
             for file, place in places
-        )
-        return number, tuple(shown)
+        ]
+        repeated = self._facts[2]
+        return repeated, tuple(shown)
 
     def rows_per_key(self) -> float:
         """Rows for each of its values or combinations, on average; those with NULL do not count."""
-        given = self.rows.scratch.number(
-            f"SELECT count(*) FROM {self.rows.table} WHERE {self._given}"
-        )
-        return given / max(1, self.distinct)
+        keys, rows, _, _ = self._facts
+        return rows / max(1, keys)
 
     def rows_beside(self) -> float:
         """Rows with the value or combination of one of its rows, on average."""
-        counts = (
-            f"SELECT count(*) AS n FROM {self.rows.table} WHERE {self._given} GROUP BY {self._listed}"
-        )
-        found = self.rows.scratch.all(f"SELECT sum(n * n) / sum(n) FROM ({counts})")[0][0]
-        return 0.0 if found is None else float(str(found))
+        _, rows, _, squares = self._facts
+        return squares / max(1, rows)
 
 
 def combined(columns: Sequence[Sketch]) -> Sketch:
