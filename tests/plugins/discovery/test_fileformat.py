@@ -165,7 +165,9 @@ def test_types_of_json_are_those_of_all_values(
     assert dumped == kind
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000 + "]" * 100_000, '{"a":' * 9_000 + "1" + "}" * 9_000])
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000 + "]" * 100_000, '{"a":' * 9_000 + "1" + "}" * 9_000]
+)
 def test_values_that_are_nested_too_deeply_are_left_out(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.json").write_text(f'{{"v": {text}}}\n')
     with pytest.raises(SourceNotReadable, match="nested too deeply"):

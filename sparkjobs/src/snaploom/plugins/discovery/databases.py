@@ -7,7 +7,7 @@ has is what its statistics hold, since counting would read all of it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,13 @@ from snaploom.errors import SourceError
 from snaploom.models.common import EpochNanos
 from snaploom.models.datasource import Jdbc, JdbcDriver
 from snaploom.models.run import RunSettings
-from snaploom.plugins.discovery.foundfiles import DATABASE_ROWS, MOST_TABLES, LeftOut
+from snaploom.plugins.discovery.foundfiles import (
+    COUNTED_ROWS,
+    DATABASE_ROWS,
+    MOST_TABLES,
+    SECONDS,
+    LeftOut,
+)
 from snaploom.plugins.discovery.profiles import (
     DatabaseAddress,
     DatabaseContent,
@@ -37,8 +43,8 @@ from snaploom.sources.databases.connection import (
     refuse_other_zones,
     refused,
 )
-from snaploom.sources.databases.declared import DeclaredKey
-from snaploom.sources.databases.drivers import DRIVER_JAR_BY_NAME
+from snaploom.sources.databases.declared import DeclaredKey, table_parts
+from snaploom.sources.databases.drivers import DATABASES, DRIVER_JAR_BY_NAME
 from snaploom.sources.databases.table import DatabaseTable, address_of
 
 _SYSTEM = frozenset({
@@ -175,6 +181,17 @@ def read_database(address: DatabaseAddress) -> DatabaseContent:
     found, rest = catalog_of(spark, address.source("tables"), address.uri, MOST_TABLES)
     left_out = [LeftOut(f"{address.uri} {name}", f"only {MOST_TABLES} tables are looked into")
                 for name in rest]  # fmt: skip
+    where = address_of(address.source("tables"), address.uri)
+
+    def ask(sql: str) -> Sequence[Sequence[object]]:
+        with suppress(SourceError):
+            connection = connect(spark, where)
+            try:
+                return connection.run(sql, seconds=SECONDS)
+            finally:
+                connection.close()
+        return ()
+
     tables: list[ReadTable] = []
     for table in found:
         try:
@@ -184,8 +201,17 @@ def read_database(address: DatabaseAddress) -> DatabaseContent:
         else:
             read = len(sample)
             rows = read if read < DATABASE_ROWS else max(read, table.rows)
-            tables.append(ReadTable(table.reference, table.name, sample, rows, table.primary_key,
-                                    table.foreign_keys))  # fmt: skip
+            if read == DATABASE_ROWS and table.rows <= COUNTED_ROWS:
+                quoted = DATABASES[address.driver].quoted
+                parts = ".".join(map(quoted, table_parts(table.reference)))
+                rows = max((int(str(row[0])) for row in ask(f"SELECT count(*) FROM {parts}")),
+                           default=rows)  # fmt: skip
+            tables.append(
+                ReadTable(
+                    table.reference, table.name, sample, rows, table.primary_key,
+                    table.foreign_keys, ask if rows <= COUNTED_ROWS else None,
+                )
+            )  # fmt: skip
     return DatabaseContent(tuple(tables), tuple(left_out))
 
 
