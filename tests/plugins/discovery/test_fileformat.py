@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from snaploom.errors import SourceNotReadable
 from snaploom.plugins.discovery import samples
 from snaploom.plugins.discovery.dates import (
     DATE,
@@ -152,17 +153,25 @@ def test_a_text_for_no_value_is_none_where_another_column_has_it_as_a_value(tmp_
          {"struct": {"fields": [{"name": "a", "dataType": {"struct": {"fields": [
              {"name": "x/~y", "dataType": {"long": {}}},
              {"name": "'\"", "dataType": {"boolean": {}}}]}}}]}}),
-        (["[" * 900 + "]" * 900], None),
     ],
 )  # fmt: skip
 def test_types_of_json_are_those_of_all_values(
-    tmp_path: Path, lines: list[str], kind: dict[str, object] | None
+    tmp_path: Path, lines: list[str], kind: dict[str, object]
 ) -> None:
     found = profile(tmp_path, a__json="".join(f'{{"n": 1, "v": {line}}}\n' for line in lines))
     dumped = found.column("v").type.data_type.model_dump(
         mode="json", by_alias=True, exclude_none=True, exclude_unset=True
     )
-    assert kind is None or dumped == kind
+    assert dumped == kind
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000 + "]" * 100_000, '{"a":' * 9_000 + "1" + "}" * 9_000]
+)
+def test_values_that_are_nested_too_deeply_are_left_out(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.json").write_text(f'{{"v": {text}}}\n')
+    with pytest.raises(SourceNotReadable, match="nested too deeply"):
+        discover([str(tmp_path)], "file:///model/")
 
 
 def test_a_key_that_only_the_last_record_has_is_a_column(tmp_path: Path) -> None:

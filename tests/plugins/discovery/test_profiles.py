@@ -26,11 +26,11 @@ SCRATCH = Scratch()
 def rows(**columns: pa.Array) -> Rows:
     number = len(next(iter(columns.values())))
     table = pa.table({**columns, FILE: [0] * number})
-    return Rows(SCRATCH, SCRATCH.create(table), number, number, ("orders.csv",))
+    return Rows(SCRATCH, SCRATCH.create(table), number, number, 2, ("orders.csv",))
 
 
 def numbers(values: list[int | None]) -> Sketch:
-    return Sketch(rows(a=pa.array(values, pa.int64())), ("a",))
+    return rows(a=pa.array(values, pa.int64())).sketch(["a"])
 
 
 @given(_NUMBERS, _NUMBERS, st.booleans())
@@ -39,7 +39,7 @@ def test_inclusion_is_the_share_of_distinct_values_whatever_their_type(
 ) -> None:
     mine, theirs = set(child) - {None}, set(parent) - {None}
     texts = pa.array([None if value is None else str(value) for value in parent], pa.string())
-    other = Sketch(rows(a=texts), ("a",)) if is_text else numbers(parent)
+    other = rows(a=texts).sketch(["a"]) if is_text else numbers(parent)
     found = inclusion(numbers(child), other)
     assert found.distinct == found.compared == len(mine)
     assert found.share == (len(mine & theirs) / len(mine) if mine else 0)
@@ -52,7 +52,7 @@ def test_uniqueness_is_within_a_snapshot(values: list[tuple[int, int, int]]) -> 
         for place, name in enumerate(("a", "b", SNAPSHOT))
     }
     read = rows(**columns)
-    a, b, snapshot = (Sketch(read, (name,)) for name in columns)
+    a, b, snapshot = (read.sketch([name]) for name in columns)
     expected = bool(values) and len(set(values)) == len(values)
     assert is_unique(combined([a, b]), snapshot) == expected
 

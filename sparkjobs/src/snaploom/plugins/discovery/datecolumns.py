@@ -184,6 +184,5 @@ def _by(profile: SourceProfile, column: ColumnProfile, evidence: str) -> SourceP
         profile,
         columns=columns,
         snapshot=snapshot,
-        snapshots_read=snapshot.distinct,
         snapshot_column=found,
     )

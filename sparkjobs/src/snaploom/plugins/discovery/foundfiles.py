@@ -45,6 +45,11 @@ MOST_TABLES = 200
 DATABASE_ROWS = 20_000
 """Rows of one table of a database that are read: they come over a network, from a server that has
 other work."""
+COUNTED_ROWS = 10_000_000
+"""Rows of a table of a database up to which it is asked about all of them, by `count(DISTINCT ..)`
+and the like; by its statistics, where it has some."""
+FILE_VALUES = 10_000_000
+"""Values of one table of a file of DuckDB that are read."""
 MOST_MANIFESTS = 100
 """Manifests of one Iceberg table that are read; each names up to some thousand files."""
 # Forms that declarations have (`models.datasource`).

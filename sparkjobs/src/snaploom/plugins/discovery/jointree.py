@@ -303,9 +303,7 @@ class _Growth:
         )
 
 
-def _with_roles(
-    nodes: Sequence[Joined], profiles: Mapping[str, SourceProfile]
-) -> list[Joined]:
+def _with_roles(nodes: Sequence[Joined], profiles: Mapping[str, SourceProfile]) -> list[Joined]:
     """Nodes with names of their own: those of a source that occurs several times by their role.
 
     A name has at most one word for the way to it: that of the nearest source that tells it apart.

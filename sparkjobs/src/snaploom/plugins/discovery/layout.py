@@ -89,6 +89,7 @@ OTHER_ENDINGS = {
     "zip": "an archive, which Spark does not open: unpack it",
     "xlsx": "a workbook: export its sheets as CSV",
     "xls": "a workbook: export its sheets as CSV",
+    "sqlite": "a database that Spark takes whole numbers of for 32 bits: export its tables as CSV",
 }  # fmt: skip
 GENERIC_STEMS = frozenset({
     "", "data", "part", "export", "file", "extract", "dump", "output", "result", "batch", "full",

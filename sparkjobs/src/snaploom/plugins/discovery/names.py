@@ -267,7 +267,9 @@ def key_likeness(
         )
     if not theirs.base:
         return table_likeness(base, table)
-    if mine.whole in (theirs.whole, words_of(parent)) or (base == theirs.base and mine.has_id == theirs.has_id):
+    if mine.whole in (theirs.whole, words_of(parent)) or (
+        base == theirs.base and mine.has_id == theirs.has_id
+    ):
         return 0.3 if set(base) <= GENERIC and not mine.has_id else 1.0
     is_generic = set(theirs.base) <= GENERIC
     if is_generic and not theirs.has_id:

@@ -182,7 +182,9 @@ def find_relationships(profiles: Sequence[SourceProfile], ask: Ask = nobody) -> 
         declared=tuple(declared),
         weak=tuple(sorted(weak, key=lambda r: r.order)[:MOST_WEAK]),
         primary=primary,
-        guesses=tuple(choice.guess for choice in open_ if choice.options[0] in weak or choice.chosen),
+        guesses=tuple(
+            choice.guess for choice in open_ if choice.options[0] in weak or choice.chosen
+        ),
         stopped=(*stopped, *_many_to_many(ordered, declared)),
         compound=compounds,
     )
@@ -192,9 +194,7 @@ def _source(one: Relationship) -> _Source:
     return one.child, one.child_columns
 
 
-def _decided(
-    choices: Sequence[Choice], ask: Ask
-) -> tuple[list[Choice], list[Relationship]]:
+def _decided(choices: Sequence[Choice], ask: Ask) -> tuple[list[Choice], list[Relationship]]:
     """Choices that nobody confirmed, those of most effect first, and the relationships chosen."""
     chosen = [each.chosen for each in choices if each.is_clear and each.chosen is not None]
     unclear = sorted((e for e in choices if not e.is_clear), key=lambda e: -e.effect)
@@ -387,7 +387,10 @@ def _many_to_many(
     joined = {frozenset((one.child, one.parent)) for one in declared}
     for ones in by_name.values():
         for (first, a), (second, b) in combinations(ones, 2):
-            mine, theirs = parents.get((first.name, (a.name,))), parents.get((second.name, (b.name,)))
+            mine, theirs = (
+                parents.get((first.name, (a.name,))),
+                parents.get((second.name, (b.name,))),
+            )
             if a.is_unique or b.is_unique or frozenset((first.name, second.name)) in joined:
                 continue
             if mine is not None or theirs is not None:

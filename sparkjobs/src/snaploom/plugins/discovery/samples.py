@@ -245,7 +245,7 @@ def _of_database(
 ) -> SourceProfile:
     """The profile of a table, whose foreign keys name profiles."""
     origin = DatabaseTable(address, table.reference)
-    profile = profile_rows(names[table.reference], origin, table.sample, table.rows, scratch)
+    profile = profile_rows(names[table.reference], origin, table, scratch)
     return replace(
         profile,
         primary_key=table.primary_key,

@@ -37,7 +37,7 @@ from snaploom.plugins.discovery.foundfiles import (
 )
 from snaploom.plugins.discovery.layout import Layout
 from snaploom.plugins.discovery.profiles import SourceProfile, column_profiles
-from snaploom.plugins.discovery.scratch import FILE, SNAPSHOT, Rows, Scratch, Sketch, text
+from snaploom.plugins.discovery.scratch import FILE, SNAPSHOT, Rows, Scratch, text
 from snaploom.plugins.discovery.typedfiles import BUFFER, Meter, Part, object_file
 
 # Files of text, unpacked and in UTF-8, in the folder of the scratch database.
@@ -155,19 +155,13 @@ def profile_text(
     is_all = len(texts) == len(layout.files) and all(each.is_whole for each in texts)
     stored = sum(file.size for file in layout.files)
     in_all = read if is_all else max(read + 1, round(read * stored / max(1.0, covered)))
-    rows = Rows(scratch, table, read, in_all, tuple(each.part.file.uri for each in texts))
+    snapshots = len({each.part.snapshot for each in given})
+    files = tuple(each.part.file.uri for each in texts)
+    rows = Rows(scratch, table, read, in_all, snapshots, files)
     return SourceProfile(
-        name=layout.name,
-        origin=layout,
-        columns=column_profiles(rows, kept),
-        rows=in_all,
-        rows_read=read,
-        snapshot=Sketch(rows, (SNAPSHOT,)),
-        snapshots_read=len({each.part.snapshot for each in given}),
-        format_options=found.options,
-        has_one_schema=found.has_one_schema,
-        notes=found.notes,
-    )
+        layout.name, layout, column_profiles(rows, kept), rows.sketch((SNAPSHOT,)), found.options,
+        found.has_one_schema, found.notes,
+    )  # fmt: skip
 
 
 _NUMBERS = (

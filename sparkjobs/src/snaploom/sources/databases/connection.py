@@ -297,10 +297,10 @@ class JdbcConnection:
     address: JdbcAddress
     java: JavaObject
 
-    def run(self, statement: str, path: str = "") -> list[Row]:
+    def run(self, statement: str, path: str = "", seconds: int = 0) -> list[Row]:
         """Carry out one statement; its rows, every value as text.
 
-        `path` is the field of the source that it comes from.
+        `path` is the field of the source that it comes from; `seconds` bound it, 0 for no bound.
 
         Raises:
             SourceError: the database refuses it.
@@ -308,6 +308,7 @@ class JdbcConnection:
         try:
             carried_out = self.java.createStatement()
             try:
+                carried_out.setQueryTimeout(seconds)
                 if not carried_out.execute(statement):
                     return []
                 return _rows(carried_out.getResultSet())
