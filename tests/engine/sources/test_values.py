@@ -221,7 +221,7 @@ def test_a_value_of_csv_that_is_no_number_is_named_with_column_and_line(
     assert error.message == "a value of score is no double"
     assert error.found.startswith(f"n/a in line {line} of file:/")
     assert error.found.endswith("a b.csv")
-    assert 'nullValue: "n/a"' in error.hint
+    assert "n/a is no value in any column" in error.hint
 
 
 @pytest.mark.parametrize("value", ['"n/a"', "[1]", "{}"])

@@ -92,7 +92,7 @@ def chosen_python(spark: SparkSession) -> Iterator[None]:
     """
     context = spark.sparkContext
     before = context.pythonExec
-    if _LOCAL_MASTER.match(context.master):
+    if _LOCAL_MASTER.match(context.master or ""):
         context.pythonExec = worker_python(dict(context.getConf().getAll()))
     try:
         yield

@@ -161,6 +161,7 @@ def build_session(
     """
     existing = _existing()
     if existing is not None:
+        refuse_stopped(existing)
         with translated_start():
             is_ours = existing.conf.get(ALLOW_SETTING, None) is not None
         if not is_ours:
@@ -245,7 +246,7 @@ def sibling_session(
 
     Raises:
         SettingNotAllowed: the resource makes a setting that is on no list.
-        SparkNotStarted: the application has ended.
+        SparkStopped: the application has ended.
         ArgumentInvalid: it is a session of Spark Connect.
     """
     if is_connect(spark):
@@ -259,6 +260,7 @@ def sibling_session(
         )
     silence_py4j()
     _refuse_unlisted(run, allow)
+    refuse_stopped(spark)
     with translated_start():
         session = spark.newSession()
         stores = {k: v for k, v in spark.conf.getAll.items() if not k.startswith("spark.")}
@@ -266,6 +268,24 @@ def sibling_session(
             _set(session, key.removeprefix(OF_HADOOP), value)
         _keep_passwords_out_of_logs(session)
     return session
+
+
+def refuse_stopped(spark: SparkSession) -> None:
+    """Raise `SparkStopped` for a session that runs nothing any more."""
+    try:
+        java = spark.sparkContext._jsc
+        is_stopped = java is None or bool(java.sc().isStopped())
+    except SPARK_FAILURES:
+        is_stopped = True
+    if is_stopped:
+        raise SparkStopped(
+            "this Spark session was stopped, or its JVM has ended",
+            path="spark",
+            found="a session that runs nothing any more",
+            expected="a session that is at work",
+            hint="make a new one, by SparkSession.builder.getOrCreate() after spark.stop(), or in "
+            "a new process where the JVM has ended; or leave it out, and Snaploom makes one",
+        )
 
 
 def _set(session: SparkSession, key: str, value: str) -> None:

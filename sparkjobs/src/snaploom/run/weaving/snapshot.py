@@ -265,6 +265,8 @@ class SnapshotWeaver:
             Exclusion(field_name=left.field_name, reason=left.reason, message=left.message)
             for left in planned.excluded
         )
+        root = f"DataSource/{weave.root.source}"
+        rowless = () if counts.rows else (f"it has no rows: {root} has none of its time",)
         read = {name: _read_columns(source) for name, source in inputs.used.items()}
         return Written(
             rows=counts.rows,
@@ -277,6 +279,7 @@ class SnapshotWeaver:
             spark_version=self._run.spark.version,
             notes=(
                 *left_out,
+                *rowless,
                 *inputs.outcome.warnings,
                 *(remark for each in listed_for(inputs.used.values()) for remark in each.remarks),
                 *of_joins,

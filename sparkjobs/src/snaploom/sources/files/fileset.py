@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -394,18 +393,17 @@ class FileSet:
         )
 
     def _unfit(self, place: str, column: spark_types.StructField, text: str) -> SourceNotReadable:
-        wanted = column.dataType.simpleString()
-        null = f", formatOptions nullValue: {json.dumps(_cut(text), ensure_ascii=False)} where it "
-        null += "means no value in every column" if self.format.has_headers else ""
+        wanted = str(column.dataType.jsonValue())  # as declarations write it
+        null = f"; or, where {_cut(text)} is no value in any column, set formatOptions nullValue"
         return SourceNotReadable(
             f"a value of {column.name} is no {wanted}",
             resource=self.resource,
             path="spec.hdfsLike.schemaFields",
             found=f"{_cut(text)} in {place}",
             expected=f"values of type {wanted}",
-            hint="declare the column as string, and cast it by a fieldTransformer, where try_cast "
-            f"gives NULL; or correct the file{null * self.format.has_headers}; formatOptions mode: "
-            "PERMISSIVE gives NULL for a value that does not fit",
+            hint="correct the file; or declare the column as string, and cast it by a "
+            f"fieldTransformer, where try_cast gives NULL{null * self.format.has_headers}; "
+            "formatOptions mode: PERMISSIVE gives NULL for every value that does not fit",
         )
 
     @cached_property
