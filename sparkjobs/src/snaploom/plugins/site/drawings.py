@@ -248,10 +248,13 @@ def _measures(node: Node) -> list[tuple[str, str]]:
     measure = node.measure
     if measure is None:
         return []
+    unmatched = measure.in_ - measure.matched - measure.null_keys
     return [
         ("matched", f"{number(measure.matched)} of {number(measure.in_)} rows, "
                     f"{share(measure.matched, measure.in_)}"),
         ("NULL keys", f"{number(measure.null_keys)}, {share(measure.null_keys, measure.in_)}"),
+        ("without a match", number(unmatched) if unmatched > 0 else ""),
+        *(("warning", text) for text in node.warnings),
     ]  # fmt: skip
 
 
