@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from snaploom.confidential import visible
 from snaploom.errors import ArgumentInvalid, FolderNotWritable, SnaploomError
+from snaploom.extras import PackageMissing
 from snaploom.files.listed import SparkNeeded
 from snaploom.files.objectstore import ObjectStore
 from snaploom.localfiles import read_plain
@@ -286,11 +287,15 @@ def _indexes(declarations: Declarations, output: str, sources: set[str]) -> tupl
 def _columns(published: Published) -> tuple[ColumnFacts, ...]:
     """Statistics of the newest snapshot's columns, where Arrow is there to read footers."""
     newest = published.state.timeline[-1:]
-    if not newest or find_spec("pyarrow") is None:
+    try:
+        facts = site.column_facts
+    except (ImportError, PackageMissing):
+        return ()
+    if not newest:
         return ()
     record = published.state.records.live(newest[0])
     schema = published.schemas.get(record.schema_hash)
-    return () if schema is None else site.column_facts(open_named(published.uri), record, schema)
+    return () if schema is None else facts(open_named(published.uri), record, schema)
 
 
 def unread_index(index: SkippingIndex, problem: str) -> IndexState:
