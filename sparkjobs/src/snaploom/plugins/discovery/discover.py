@@ -12,15 +12,17 @@ from snaploom.confidential import visible
 from snaploom.errors import ArgumentInvalid, SourceNotReadable
 from snaploom.loading.nearmisses import did_you_mean
 from snaploom.models.common import Resource
-from snaploom.plugins.discovery.datecolumns import with_event_dates
+from snaploom.plugins.discovery.datecolumns import guess_of, with_answer, with_event_dates
 from snaploom.plugins.discovery.declarations import CommentPath, Declarations, Declared, declare
 from snaploom.plugins.discovery.foundfiles import (
     AVRO_ROWS,
     DATABASE_ROWS,
     SAMPLE_ROWS,
     TEXT_BYTES,
+    Guess,
     LeftOut,
     list_files,
+    nobody,
 )
 from snaploom.plugins.discovery.jointree import ProposedTree, propose_tree
 from snaploom.plugins.discovery.layout import layouts_of, table_folders
@@ -169,6 +171,8 @@ class Discovery:
     bytes_read: int
     tables_read: int
     """Of databases."""
+    guesses: tuple[Guess, ...] = ()
+    """Choices that the data leave open, and that nobody confirmed."""
 
     @property
     def about(self) -> str:
@@ -250,6 +254,7 @@ def discover(
         with_event_dates(profile) if profile.name == tree.root.table else profile
         for profile in profiles
     )
+    rooted = tuple(with_answer(profile, nobody) for profile in rooted)
     declared = declare(rooted, found, tree, listing.files, folder_uri)
     declared = replace(declared, left_out=(*left_out, *declared.left_out))
     return Discovery(
@@ -261,6 +266,7 @@ def discover(
         files_opened=len(meter.files_opened),
         bytes_read=meter.bytes_read,
         tables_read=sum(len(content.tables) for _, content in databases),
+        guesses=tuple(guess for profile in rooted if (guess := guess_of(profile)) is not None),
     )
 
 

@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -347,6 +347,46 @@ class LeftOut:
     what: str
     """File, folder, table or relationship."""
     why: str
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A choice that the data leave open, for people."""
+
+    what: str
+    chosen: str
+    others: tuple[str, ...]
+    evidence: str
+    change: str
+    """What to do if it is wrong."""
+
+    @property
+    def text(self) -> str:
+        """One line that says it."""
+        others = f", and not {' or '.join(self.others)}" if self.others else ""
+        return f"guess: {self.what}: {self.chosen}{others} ({self.evidence}); else {self.change}"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A choice that a person may make."""
+
+    text: str
+    options: tuple[str, ...]
+    default: int
+    """Place of the option that is taken without an answer."""
+    effect: float
+    """Values of the output that depend on it."""
+
+
+Ask = Callable[[Sequence[Question]], Sequence[int | None]]
+"""Asks a person. For each question it returns the place of the option that was chosen, or None
+where it was not asked."""
+
+
+def nobody(questions: Sequence[Question]) -> Sequence[int | None]:
+    """Return no answer."""
+    return [None] * len(questions)
 
 
 @dataclass(frozen=True)

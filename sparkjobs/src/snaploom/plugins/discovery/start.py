@@ -75,6 +75,10 @@ def _show_found(found: Discovery) -> None:
         console.print("\nWeak evidence, in comments only (--interactive asks):", style="bold")
         for one in found.relationships.weak:
             console.print(f"  {one.evidence}", markup=False)
+    if found.guesses:
+        console.print("\nGuessed:", style="bold")
+        for guess in found.guesses:
+            console.print(f"  {guess.text.removeprefix('guess: ')}", markup=False)
     root = found.tree.root.table
     others = ", ".join(found.tree.other_roots)
     more = f" (--root takes another one: {others})" if others else ""
