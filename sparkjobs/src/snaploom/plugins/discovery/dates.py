@@ -223,8 +223,9 @@ class DateForm:
 
     @property
     def may_be_parts(self) -> bool:
-        """Whether it is a year and a number from 1 on, which may number parts as well."""
-        return self.unit is Unit.MONTH and not self.has_one_width and not self.has_names
+        """Whether its numbers may as well be those of parts or versions."""
+        is_short = self.unit is Unit.MONTH or self.has_short_year
+        return is_short and not self.has_one_width and not self.has_names
 
     @property
     def has_one_width(self) -> bool:

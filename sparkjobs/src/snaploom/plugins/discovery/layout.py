@@ -198,7 +198,9 @@ def _with_guess(layout: Layout, guess: Guess | None) -> Layout:
 
 # Dates of a series of files, which decide together.
 
-CHANGE_ORDER = "write `timePattern: {}` in sources.yaml, and begin the interval of output.yaml on its first day"
+CHANGE_ORDER = (
+    "write `timePattern: {}` in sources.yaml, and begin the interval in output.yaml accordingly"
+)
 """Change of an order of day and month, with the pattern of another one."""
 
 
