@@ -45,6 +45,8 @@ LOGISTIK = """
     LEFT JOIN read_csv('{0}/2026/01/01/touren.csv', delim=';') t USING (tour_id)
     LEFT JOIN read_csv('{0}/stammdaten/fahrzeuge.csv', delim=';') f USING (kennzeichen)
 """
+ODD = "My Döc%20s #1 (100%) {a} {{b}} [c]*? \"d\" 'e' \\f\n$g; h,i=j 日本"
+"""A name with all that paths, globs, prefixes, SQL and YAML take for their own."""
 CASES = {
     "dated names, two addresses, a category": (
         shop, "order-items-wide", SHOP,
@@ -68,7 +70,7 @@ def test_what_is_written_runs_and_joins_as_by_hand(
     tmp_path: Path, spark: SparkSession, case: str
 ) -> None:
     make, output, query, columns = CASES[case]
-    folder = tmp_path / "My Döc%20s #1 (100%)"
+    folder = tmp_path / ODD
     found = published(make, folder, spark, output, columns)
     with duckdb.connect() as connection:
         wanted = connection.execute(query.format(folder / "data")).fetchall()

@@ -251,11 +251,13 @@ def test_days_without_separators_are_found(form: str) -> None:
 
 @pytest.mark.parametrize(
     "form", ["%Y/%b/%d/sales.csv", "%Y/%B/%-d/sales.csv", "%m-%Y/sales_%d.csv",
-             "year=%Y/month=%b/day=%d/a.csv"],
+             "year=%Y/month=%b/day=%d/a.csv", "x/%Y/%d/%m/a.csv", "%m/%d/%Y/a.csv", "%d/%m/%Y/07/a.csv",
+             "%-d/%b/%Y/a.csv"],
 )  # fmt: skip
 def test_days_of_several_folders_are_found(form: str) -> None:
     (found,) = sources(day.strftime(form) for day in MAY)
     assert [time.date() for time in found.snapshots] == MAY
+    assert found.guess is None
 
 
 def test_months_with_german_names_are_found() -> None:

@@ -109,7 +109,6 @@ def init(
     """Write a small model with data; or, with --from, declarations of data that is there."""
     target = folder.absolute()
     with writing_to(folder):
-        _refuse_special(target)
         _refuse_full(folder)
     if from_:
         start = cast(StartFromData, plugged("snaploom.project", "discover", "discovery of data"))
@@ -124,6 +123,7 @@ def init(
             hint="add --from, or leave the option out",
         )
     with writing_to(folder):
+        _refuse_special(target)
         written = _copy(files("snaploom.cli").joinpath(TEMPLATES), target, target.as_posix())
         written += add_editor_schema(target)
     console = result_console()

@@ -27,6 +27,7 @@ from snaploom.plugins.discovery.paths import (
     Kind,
     ParsedPath,
     Piece,
+    date_parts,
     day_piece,
     format_of,
     may_be_days,
@@ -179,15 +180,25 @@ def layouts_of(
     groups: _Groups = defaultdict(list)
     guesses: dict[str, Guess] = {}
     for one in series:
-        pieces = tuple(
-            replace(piece, form=one.forms[index][0], orders=()) if piece.orders else piece
-            for index, piece in enumerate(one.pieces)
-        )
-        groups[*one.key, pieces].extend((f, ParsedPath(pieces, p.values)) for f, p in one.members)
+        for file, parsed in one.members:
+            decided = _decided(parsed, one.forms)
+            groups[*one.key, decided.pieces].append((file, decided))
         if one.guess is not None:
             guesses.update((file.uri, one.guess) for file, _ in one.members)
     named = _named([_layout(key[1], members) for key, members in _without_lone_parts(groups)])
     return tuple(_with_guess(one, guesses.get(one.files[0].uri)) for one in named), tuple(left_out)
+
+
+def _decided(path: ParsedPath, forms: Mapping[int, Sequence[DateForm]]) -> ParsedPath:
+    found: list[tuple[Piece, str]] = []
+    for index, (piece, value) in enumerate(zip(path.pieces, path.values, strict=True)):
+        if piece.orders and "/" in forms[index][0].name:
+            found += date_parts(forms[index][0], value)
+        else:
+            form = forms[index][0] if piece.orders else piece.form
+            found.append((Piece(piece.kind, piece.text, form), value))
+    pieces, values = zip(*found, strict=True)
+    return ParsedPath(pieces, values)
 
 
 def _with_guess(layout: Layout, guess: Guess | None) -> Layout:
@@ -239,14 +250,14 @@ def _series(
                 continue
             texts = one.texts(index)
             one.forms[index] = fitting(piece.orders, texts)
-            if one.forms[index] and one.forms[index][0].may_be_parts:
+            if one.forms[index] and one.forms[index][0].may_be_parts and "/" not in texts[0]:
                 one.guess = Guess(
                     "dates in names", _option(one.forms[index][0], texts), ("numbers of parts",),
                     "a year, and numbers up to 12", "write months with two digits, or `part-1`",
                 )  # fmt: skip
             if not one.forms[index]:
                 odd = _exceptions(piece.orders, texts)
-                is_number = odd or re.fullmatch("[0-9]+([^0-9][0-9]+){2}", texts[0])
+                is_number = odd or re.fullmatch("[0-9]+([^0-9/][0-9]+){2}", texts[0])
                 others[piece.orders] = Kind.ANY if is_number else Kind.TEXT
                 one.guess = _without_dates(odd) if odd else one.guess
         units = {forms[0].unit for forms in one.forms.values() if forms}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from calendar import monthrange
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -16,6 +16,7 @@ from snaploom.models.common import MONTH_NAME, parse_pattern
 from snaploom.plugins.discovery.dates import (
     LATEST,
     DateForm,
+    FoundDate,
     Orders,
     Unit,
     dates_in,
@@ -214,15 +215,21 @@ def parse_path(key: str, no_dates: Mapping[Orders, Kind] = MappingProxyType({}))
             values.append(value)
 
     parts = _date_folders(folders)
+    date = _folders_of_date(folders, no_dates)
     for index, folder in enumerate(folders):
         hive = _HIVE.fullmatch(folder)
-        if index in parts:
-            text = folder if hive is None else hive[2]
-            if hive is not None:
-                add(Piece(Kind.TEXT, f"{hive[1]}="), f"{hive[1]}=")
-            letters = text.rstrip("0123456789") if parts[index] == "week" else ""  # of W05
-            add(Piece(Kind.TEXT, letters), letters)
-            add(Piece(Kind.PART_OF_DATE, parts[index]), text.removeprefix(letters))
+        if date is not None and date.start <= index < date.end:
+            if index > date.start:
+                continue
+            text = "/".join(folders[date.start : date.end])
+            add(Piece(Kind.DATE, "", orders=date.orders), text)
+        elif date is not None and index == date.start + 3 == date.end and _is_hour(folder):
+            add(Piece(Kind.PART_OF_DATE, "hour"), folder)
+        elif index in parts and hive is not None:
+            add(Piece(Kind.TEXT, ""), f"{hive[1]}=")
+            letters = hive[2].rstrip("0123456789") if parts[index] == "week" else ""  # of W05
+            add(Piece(Kind.TEXT, ""), letters)
+            add(Piece(Kind.PART_OF_DATE, parts[index]), hive[2].removeprefix(letters))
         elif hive is not None:
             add(Piece(Kind.TEXT, ""), f"{hive[1]}=")
             orders = orders_of(hive[2])
@@ -247,9 +254,42 @@ def _is_ending(ending: str) -> bool:
     return ending.partition(".")[0].lower() in (*DATA_ENDINGS, *COMPRESSED)
 
 
+def _folders_of_date(folders: Sequence[str], no_dates: Container[Orders]) -> FoundDate | None:
+    """Return the first and the last folder of a date such as `2026/02/03`, longer ones first."""
+    for number in (3, 2):
+        for first in range(len(folders) - number + 1):
+            orders = orders_of("/".join(folders[first : first + number]))
+            units = orders[0][0][0].name.split("/") if orders and orders not in no_dates else []
+            if len(units) == number and all(_plain(unit) in _PARTS_BY_UNIT for unit in units):
+                return FoundDate(first, first + number, orders)
+    return None
+
+
+def date_parts(form: DateForm, text: str) -> list[tuple[Piece, str]]:
+    """The pieces of a date that takes several folders, with their values."""
+    found: list[tuple[Piece, str]] = []
+    for unit, value in zip(form.name.split("/"), text.split("/"), strict=True):
+        letters = unit.split("'")[1] if "'" in unit else ""
+        before = f"/{letters}" if found else letters
+        found += [(Piece(Kind.TEXT, before), before)] if before else []
+        part = Piece(Kind.PART_OF_DATE, _PARTS_BY_UNIT[_plain(unit)])
+        found.append((part, value.removeprefix(letters)))
+    return found
+
+
+_PARTS_BY_UNIT = {
+    "yyyy": "year", "YYYY": "year", "MM": "month", "M": "month", "MMM": "month", "dd": "day",
+    "d": "day", "ww": "week", "w": "week",
+}  # fmt: skip
+
+
+def _plain(unit: str) -> str:
+    return unit.rpartition("'")[2]
+
+
 def _date_folders(folders: Sequence[str]) -> dict[int, str]:
-    """Return the folders that are year, month, day and hour of one date, by their place."""
-    for first in range(len(folders)):
+    """Return the folders such as `month=2` that are parts of one date, by their place."""
+    for first in range(len(folders)) if "=" in "".join(folders) else ():
         if _is_part(folders[first], "year") and _is_week("".join(folders[first + 1 : first + 2])):
             return {first: "year", first + 1: "week"}
         found: dict[int, str] = {}
@@ -268,6 +308,10 @@ def _date_folders(folders: Sequence[str]) -> dict[int, str]:
         if is_hour and is_day and _is_part(folder, "hour"):
             return {index: "hour"}
     return {}
+
+
+def _is_hour(folder: str) -> bool:
+    return "=" not in folder and _is_part(folder, "hour")
 
 
 def _is_week(folder: str) -> bool:
