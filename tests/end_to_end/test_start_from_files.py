@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -70,7 +71,7 @@ def test_what_is_written_runs_and_joins_as_by_hand(
     tmp_path: Path, spark: SparkSession, case: str
 ) -> None:
     make, output, query, columns = CASES[case]
-    folder = tmp_path / ODD
+    folder = tmp_path / "My Döc%20s #1 (100%)"
     found = published(make, folder, spark, output, columns)
     with duckdb.connect() as connection:
         wanted = connection.execute(query.format(folder / "data")).fetchall()
@@ -106,18 +107,20 @@ def test_events_are_published_by_their_day(tmp_path: Path, spark: SparkSession) 
 
 @pytest.mark.parametrize(
     "form",
-    ["sales_%m-%d-%Y.csv", "%d.%m.%Y/sales.csv", "sales/day=%-m-%-d-%Y/a.csv", "%Y/%B/%-d/sales.csv",
-     "sales_%-d%b%y.csv", "%m-%Y/sales_%d.csv", "sales_%y%m%d.csv"],
+    ["sales_%m-%d-%Y.csv", "%d.%m.%Y/sales.csv", "sales/day=%-m-%-d-%Y/a.csv",
+     "%Y/%B/%-d/sales.csv", "%m/%d/%Y/sales.csv", "sales_%-d%b%y.csv", "%m-%Y/sales_%d.csv",
+     "{x}*[y]? {{z/sales_%y%m%d.csv"],
 )  # fmt: skip
 def test_days_of_other_orders_are_published_with_all_rows(
     tmp_path: Path, spark: SparkSession, form: str
 ) -> None:
     days = [date(2024, 5, day) for day in (9, 10, 11, 13, 14, 16)]
     for day in days:
-        file = tmp_path / "data" / day.strftime(form)
+        file = tmp_path / ODD / "data" / day.strftime(form)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("sale_id,shop\n" + "".join(f"{day.day}{n},s{n}\n" for n in range(4)))
-    project = started(tmp_path, spark, "sales-wide")
+    project = started(tmp_path / ODD, spark, "sales-wide")
+    assert os.listdir(tmp_path) == [ODD]
     times = [format_instant(snapshot.time) for snapshot in project.snapshots("sales-wide")]
     assert times == [f"{day}T00:00:00Z" for day in days]
     for day in days:

@@ -251,8 +251,8 @@ def test_days_without_separators_are_found(form: str) -> None:
 
 @pytest.mark.parametrize(
     "form", ["%Y/%b/%d/sales.csv", "%Y/%B/%-d/sales.csv", "%m-%Y/sales_%d.csv",
-             "year=%Y/month=%b/day=%d/a.csv", "x/%Y/%d/%m/a.csv", "%m/%d/%Y/a.csv", "%d/%m/%Y/07/a.csv",
-             "%-d/%b/%Y/a.csv"],
+             "year=%Y/month=%b/day=%d/a.csv", "x/%Y/%d/%m/a.csv", "%m/%d/%Y/a.csv",
+             "%d/%m/%Y/07/a.csv", "%-d/%b/%Y/a.csv", "d=%-d/m=%-m/y=%Y/a.csv"],
 )  # fmt: skip
 def test_days_of_several_folders_are_found(form: str) -> None:
     (found,) = sources(day.strftime(form) for day in MAY)

@@ -27,7 +27,7 @@ from snaploom.plugins.discovery.foundfiles import (
     Guess,
     Question,
 )
-from snaploom.plugins.discovery.layout import CHANGE_ORDER, Layout
+from snaploom.plugins.discovery.layout import CHANGE_ORDER, ORDER_TAKEN, Layout
 from snaploom.plugins.discovery.names import column_words, table_words, word_likeness
 from snaploom.plugins.discovery.profiles import (
     ColumnProfile,
@@ -130,8 +130,7 @@ def guess_of(profile: SourceProfile) -> Guess | None:
         return None
     chosen, *others = map(_option, (found.dates, *found.dates.others))
     return Guess(
-        f"dates in {profile.name}.{found.name}", chosen, tuple(others),
-        "texts of both orders: the one with fewer gaps, or the day first",
+        f"dates in {profile.name}.{found.name}", chosen, tuple(others), ORDER_TAKEN,
         CHANGE_ORDER.format(found.dates.others[0].time_pattern),
     )  # fmt: skip
 

@@ -299,7 +299,7 @@ _SHAPES = tuple(
         ("Y-9999", ("yyyy-MMdd",), ("yyyy-ddMM",)),
         ("9999-Y", ("ddMM-yyyy", "MMdd-yyyy")),
         ("<N-N-99>", ("dd-MM-yy", "MM-dd-yy", "yy-MM-dd")),
-        ("Y-N", ("yyyy-MM",)),
+        ("Y-N", ("yyyy-MM",), ("YYYY/ww",)),
         ("N-Y", ("MM-yyyy",)),
         ("999999", ("yyyyMM", "yyMMdd", "ddMMyy", "MMddyy", "MMyyyy")),
         ("Y", ("yyyy",)),
@@ -311,10 +311,6 @@ missing."""
 _FORMATS = {
     "yyyy-MM-dd": TimeFormat.ISO8601_DATE,
     "yyyyMMdd": TimeFormat.ISO8601_DATE,
-    "yyyy-MM-dd'T'HH:mm:ss": TimeFormat.ISO8601_DATE_TIME,
-    "yyyy-MM-dd'T'HH:mm:ss'Z'": TimeFormat.ISO8601_DATE_TIME,
-    "yyyyMMdd'T'HHmmss": TimeFormat.ISO8601_DATE_TIME,
-    "yyyyMMdd'T'HHmmss'Z'": TimeFormat.ISO8601_DATE_TIME,
     "milliseconds since 1970": TimeFormat.UNIX_MILLISECONDS,
     "seconds since 1970": TimeFormat.UNIX_SECONDS,
 }
@@ -371,14 +367,13 @@ def fitting(orders: Orders, texts: Iterable[str]) -> tuple[DateForm, ...]:
 
 def _likeliest(forms: Sequence[DateForm], texts: Iterable[str]) -> tuple[DateForm, ...]:
     """Forms without gaps first, then by the time between first and last day, then day first."""
-    spans = {form: days_of(form, texts) for form in forms}
-    first, *others = sorted(forms, key=lambda form: irregularity(spans[form]))
+    spans = {form: _days_of(form, texts) for form in forms}
+    first, *others = sorted(forms, key=lambda form: _irregularity(spans[form]))
     least = max(20 * _length(spans[first]), _MOST_DAYS_APART)
     return (first, *(form for form in others if _length(spans[form]) <= least))
 
 
-def days_of(form: DateForm, texts: Iterable[str]) -> list[date]:
-    """The days that texts are, ascending, each once."""
+def _days_of(form: DateForm, texts: Iterable[str]) -> list[date]:
     return sorted({found.date() for text in texts if (found := form.instant(text)) is not None})
 
 
@@ -386,7 +381,7 @@ def _length(days: Sequence[date]) -> int:
     return (days[-1] - days[0]).days
 
 
-def irregularity(days: Sequence[date]) -> int:
+def _irregularity(days: Sequence[date]) -> int:
     """Return 0 for all days, all workdays, or first days of months; else days between the ends."""
     gaps = {(later - earlier).days for earlier, later in pairwise(days)}
     months = {(b.year - a.year) * 12 + b.month - a.month for a, b in pairwise(days)}

@@ -15,9 +15,7 @@ from snaploom.plugins.discovery.dates import (
     Orders,
     Unit,
     dates_in,
-    days_of,
     fitting,
-    irregularity,
 )
 from snaploom.plugins.discovery.foundfiles import Ask, FoundFile, Guess, LeftOut, Question, nobody
 from snaploom.plugins.discovery.paths import (
@@ -193,7 +191,7 @@ def _decided(path: ParsedPath, forms: Mapping[int, Sequence[DateForm]]) -> Parse
     found: list[tuple[Piece, str]] = []
     for index, (piece, value) in enumerate(zip(path.pieces, path.values, strict=True)):
         if piece.orders and "/" in forms[index][0].name:
-            found += date_parts(forms[index][0], value)
+            found += date_parts(piece, forms[index][0], value)
         else:
             form = forms[index][0] if piece.orders else piece.form
             found.append((Piece(piece.kind, piece.text, form), value))
@@ -213,6 +211,8 @@ CHANGE_ORDER = (
     "write `timePattern: {}` in sources.yaml, and begin the interval in output.yaml accordingly"
 )
 """Change of an order of day and month, with the pattern of another one."""
+ORDER_TAKEN = "no day is above 12: the order with the fewest gaps between days, else the day first"
+"""Reason for an order that nothing proves."""
 
 
 @dataclass
@@ -257,8 +257,9 @@ def _series(
                 )  # fmt: skip
             if not one.forms[index]:
                 odd = _exceptions(piece.orders, texts)
-                is_number = odd or re.fullmatch("[0-9]+([^0-9/][0-9]+){2}", texts[0])
-                others[piece.orders] = Kind.ANY if is_number else Kind.TEXT
+                is_number = odd or re.fullmatch("[0-9]+([^0-9][0-9]+){2}", texts[0])
+                is_text = "/" in texts[0] or not is_number
+                others[piece.orders] = Kind.TEXT if is_text else Kind.ANY
                 one.guess = _without_dates(odd) if odd else one.guess
         units = {forms[0].unit for forms in one.forms.values() if forms}
         if not others and units == {Unit.YEAR} and may_be_days([path for _, path in members]):
@@ -309,7 +310,7 @@ def _decide(series: Iterable[_Series], ask: Ask) -> None:
             place: one.members[0][0].key for one, at in members
             if len(one.forms[at]) == 1 and (place := _place(orders, one.forms[at][0])) in places
         }  # fmt: skip
-        chosen, why, answer = _place(orders, forms[0]), _reason(forms, first.texts(index)), None
+        chosen, why, answer = _place(orders, forms[0]), ORDER_TAKEN, None
         if len(proofs) == 1:
             ((chosen, name),) = proofs.items()
             why = f"as in {name}"
@@ -329,13 +330,6 @@ def _decide(series: Iterable[_Series], ask: Ask) -> None:
 def _of_order(forms: Sequence[DateForm], texts: Sequence[str], why: str) -> Guess:
     chosen, *others = (_option(form, texts) for form in forms)
     return Guess("dates in names", chosen, tuple(others), why, CHANGE_ORDER.format(forms[1].name))
-
-
-def _reason(forms: Sequence[DateForm], texts: Sequence[str]) -> str:
-    days, others = (days_of(form, texts) for form in forms[:2])
-    if irregularity(days) == irregularity(others):
-        return "nothing shows the order: the usual one"
-    return "its days have fewer gaps"
 
 
 def _option(form: DateForm, texts: Sequence[str]) -> str:

@@ -12,9 +12,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Protocol
 
-from snaploom.models.common import MONTH_NAME, parse_pattern
+from snaploom.models.common import parse_pattern
 from snaploom.plugins.discovery.dates import (
-    LATEST,
     DateForm,
     FoundDate,
     Orders,
@@ -112,12 +111,11 @@ _HIVE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.+)")
 _PARTS_OF_DATE = {
     "year": frozenset({"year", "y", "yyyy", "jahr", "yr"}),
     "month": frozenset({"month", "m", "mm", "monat", "mon"}),
+    "week": frozenset({"week", "w", "ww", "kw", "woche", "wk", "isoweek", "iso_week"}),
     "day": frozenset({"day", "d", "dd", "tag"}),
     "hour": frozenset({"hour", "h", "hh", "stunde", "hr"}),
 }
-_WEEK_NAMES = frozenset({"week", "w", "ww", "kw", "woche", "wk", "isoweek", "iso_week"})
 _NAMED = parse_pattern("yyyy MMM")
-_WEEK = re.compile(r"((?:W|KW)?)([0-9]{1,2})", re.IGNORECASE)
 
 
 class Kind(StrEnum):
@@ -214,22 +212,19 @@ def parse_path(key: str, no_dates: Mapping[Orders, Kind] = MappingProxyType({}))
             pieces.append(piece)
             values.append(value)
 
-    parts = _date_folders(folders)
     date = _folders_of_date(folders, no_dates)
     for index, folder in enumerate(folders):
         hive = _HIVE.fullmatch(folder)
         if date is not None and date.start <= index < date.end:
             if index > date.start:
                 continue
-            text = "/".join(folders[date.start : date.end])
-            add(Piece(Kind.DATE, "", orders=date.orders), text)
-        elif date is not None and index == date.start + 3 == date.end and _is_hour(folder):
-            add(Piece(Kind.PART_OF_DATE, "hour"), folder)
-        elif index in parts and hive is not None:
-            add(Piece(Kind.TEXT, ""), f"{hive[1]}=")
-            letters = hive[2].rstrip("0123456789") if parts[index] == "week" else ""  # of W05
-            add(Piece(Kind.TEXT, ""), letters)
-            add(Piece(Kind.PART_OF_DATE, parts[index]), hive[2].removeprefix(letters))
+            found = [_keyed(each) for each in folders[date.start : date.end]]
+            keys, texts = ("/".join(each) for each in zip(*found, strict=True))
+            add(Piece(Kind.DATE, keys, orders=date.orders), texts)
+        elif _is_hour(folders, index, date):
+            key, text = _keyed(folder)
+            add(Piece(Kind.TEXT, ""), key)
+            add(Piece(Kind.PART_OF_DATE, "hour"), text)
         elif hive is not None:
             add(Piece(Kind.TEXT, ""), f"{hive[1]}=")
             orders = orders_of(hive[2])
@@ -254,25 +249,48 @@ def _is_ending(ending: str) -> bool:
     return ending.partition(".")[0].lower() in (*DATA_ENDINGS, *COMPRESSED)
 
 
+def _keyed(folder: str) -> tuple[str, str]:
+    """A folder such as `day=3` as key and value, any other one without key."""
+    key, equals, value = folder.rpartition("=") if _HIVE.fullmatch(folder) else ("", "", folder)
+    return key + equals, value
+
+
 def _folders_of_date(folders: Sequence[str], no_dates: Container[Orders]) -> FoundDate | None:
     """Return the first and the last folder of a date such as `2026/02/03`, longer ones first."""
+    keyed = [_keyed(folder) for folder in folders]
     for number in (3, 2):
         for first in range(len(folders) - number + 1):
-            orders = orders_of("/".join(folders[first : first + number]))
-            units = orders[0][0][0].name.split("/") if orders and orders not in no_dates else []
-            if len(units) == number and all(_plain(unit) in _PARTS_BY_UNIT for unit in units):
+            keys, texts = zip(*keyed[first : first + number], strict=True)
+            found = (
+                tuple(one for one in group if _are_parts(one[0].name.split("/"), keys))
+                for group in orders_of("/".join(texts))
+            )
+            orders = tuple(filter(None, found))
+            if orders and orders not in no_dates:
                 return FoundDate(first, first + number, orders)
     return None
 
 
-def date_parts(form: DateForm, text: str) -> list[tuple[Piece, str]]:
+def _are_parts(units: Sequence[str], keys: Sequence[str]) -> bool:
+    """Whether folders are these units of a date, by their keys where they have some."""
+    parts = [_PARTS_BY_UNIT.get(unit.rpartition("'")[2]) for unit in units]
+    return len(units) == len(keys) and all(
+        part is not None and (
+            key[:-1].lower() in _PARTS_OF_DATE[part] if key else part != "week" or "'" in unit
+        )
+        for part, unit, key in zip(parts, units, keys, strict=True)
+    )  # fmt: skip
+
+
+def date_parts(piece: Piece, form: DateForm, text: str) -> list[tuple[Piece, str]]:
     """The pieces of a date that takes several folders, with their values."""
     found: list[tuple[Piece, str]] = []
-    for unit, value in zip(form.name.split("/"), text.split("/"), strict=True):
-        letters = unit.split("'")[1] if "'" in unit else ""
-        before = f"/{letters}" if found else letters
+    parts = (each.split("/") for each in (piece.text, form.name, text))
+    for key, unit, value in zip(*parts, strict=True):
+        letters, plain = unit.split("'")[1:] if "'" in unit else ("", unit)
+        before = f"{'/' if found else ''}{key}{letters}"
         found += [(Piece(Kind.TEXT, before), before)] if before else []
-        part = Piece(Kind.PART_OF_DATE, _PARTS_BY_UNIT[_plain(unit)])
+        part = Piece(Kind.PART_OF_DATE, _PARTS_BY_UNIT[plain])
         found.append((part, value.removeprefix(letters)))
     return found
 
@@ -283,57 +301,17 @@ _PARTS_BY_UNIT = {
 }  # fmt: skip
 
 
-def _plain(unit: str) -> str:
-    return unit.rpartition("'")[2]
-
-
-def _date_folders(folders: Sequence[str]) -> dict[int, str]:
-    """Return the folders such as `month=2` that are parts of one date, by their place."""
-    for first in range(len(folders)) if "=" in "".join(folders) else ():
-        if _is_part(folders[first], "year") and _is_week("".join(folders[first + 1 : first + 2])):
-            return {first: "year", first + 1: "week"}
-        found: dict[int, str] = {}
-        for index, part in zip(range(first, len(folders)), _PARTS_OF_DATE, strict=False):
-            if not _is_part(folders[index], part):
-                break
-            found[index] = part
-        if len(found) >= 2:
-            return found
-    for index, folder in enumerate(folders):  # `dt=2026-02-03/hour=05`
-        hive = _HIVE.fullmatch(folder)
-        is_hour = hive is not None and hive[1].lower() in _PARTS_OF_DATE["hour"]
-        before = folders[index - 1].rpartition("=")[2] if index else ""
-        forms = [form for group in orders_of(before) for one in group for form in one]
-        is_day = bool(forms) and all(f.unit is Unit.DAY and not f.has_names for f in forms)
-        if is_hour and is_day and _is_part(folder, "hour"):
-            return {index: "hour"}
-    return {}
-
-
-def _is_hour(folder: str) -> bool:
-    return "=" not in folder and _is_part(folder, "hour")
-
-
-def _is_week(folder: str) -> bool:
-    """Whether a folder is a week: `W05`, `week=5`, and not `05`, which is a month."""
-    hive = _HIVE.fullmatch(folder)
-    match = _WEEK.fullmatch(folder if hive is None else hive[2])
-    if match is None or not 1 <= int(match[2]) <= 53:
-        return False
-    return bool(match[1]) if hive is None else hive[1].lower() in _WEEK_NAMES
-
-
-def _is_part(folder: str, part: str) -> bool:
-    hive = _HIVE.fullmatch(folder)
-    if hive is not None and hive[1].lower() not in _PARTS_OF_DATE[part]:
-        return False
-    text = folder if hive is None else hive[2]
-    if part == "month" and re.fullmatch(MONTH_NAME, text):
-        return True
-    if not re.fullmatch(r"[0-9]{4}" if part == "year" else r"[0-9]{1,2}", text):
-        return False
-    low, high = {"year": (1970, LATEST), "month": (1, 12), "day": (1, 31), "hour": (0, 23)}[part]
-    return low <= int(text) <= high
+def _is_hour(folders: Sequence[str], index: int, date: FoundDate | None) -> bool:
+    """Whether a folder is the hour of the day in front of it: `dt=2026-02-03/hour=05`."""
+    key, text = _keyed(folders[index])
+    before = date.orders if date is not None and date.end == index else orders_of(
+        _keyed(folders[index - 1])[1] if index and key else "")  # fmt: skip
+    forms = [form for group in before for one in group for form in one]
+    is_named = key[:-1].lower() in _PARTS_OF_DATE["hour"] if key else date is not None
+    is_day = all(form.unit is Unit.DAY and (date or not form.has_names) for form in forms)
+    return (
+        bool(forms) and is_day and is_named and re.fullmatch("[01]?[0-9]|2[0-3]", text) is not None
+    )
 
 
 def _add_text(text: str, add: _Add, no_dates: Mapping[Orders, Kind], *, is_name: bool) -> None:
