@@ -31,7 +31,7 @@ def refused(result: CommandResult, code: int, *texts: str) -> None:
         ("nowhere", 1, "there are no files here"),
         ("empty", 1, "there are no files here"),
         ("junk", 1, "README.md: text for people"),
-        ("junk/*.csv", 2, "letters that mean something else in a glob"),
+        ("junk/*.csv", 1, "name the folder above"),
         ("jdbc:oracle:thin:@//db/shop", 2, "databases of this kind are not looked into"),
         ("hdfs://cluster/data", 2, "hdfs: is not looked into"),
         ("s3://AKIA:very-secret-1@bucket/x", 2, "a password in a URL"),

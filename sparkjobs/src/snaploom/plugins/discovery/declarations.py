@@ -38,7 +38,7 @@ from snaploom.models.outputdataset import (
     Transformations,
     UsedRelationship,
 )
-from snaploom.plugins.discovery.datecolumns import event_columns
+from snaploom.plugins.discovery.datecolumns import event_columns, guess_of
 from snaploom.plugins.discovery.dates import UNSIGNED, ColumnType, Family
 from snaploom.plugins.discovery.foundfiles import FoundFile, LeftOut
 from snaploom.plugins.discovery.jointree import Joined, ProposedTree, field_of, role_name
@@ -182,15 +182,17 @@ def _source(source: DeclaredSource, found: Relationships) -> list[Declared]:
 
 def _snapshot_text(profile: SourceProfile) -> list[str]:
     """The column with the snapshots and its evidence, or those that could be it."""
-    found = profile.snapshot_column
+    found, guess = profile.snapshot_column, guess_of(profile)
+    guessed = [] if guess is None else [guess.text]
     if found is not None:
         times = found.dates.times
         return [
+            *guessed,
             f"snapshots: by {found.name}, {times[0]:%Y-%m-%d} to {times[-1]:%Y-%m-%d} in the data "
-            f"read ({found.evidence})"
+            f"read ({found.evidence})",
         ]
     others = [] if profile.times else [column.name for column in event_columns(profile)]
-    return [f"could be divided by: {', '.join(others)}"] if others else []
+    return [*guessed, *([f"could be divided by: {', '.join(others)}"] if others else [])]
 
 
 def _origin_text(profile: SourceProfile) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from snaploom.confidential import without_secrets
+from snaploom.confidential import visible, without_secrets
 from snaploom.errors import ArgumentInvalid, ObjectNotFound, SourceNotReadable
 from snaploom.files.objectstore import ObjectInfo, ObjectStore
 from snaploom.files.stores import open_store
@@ -329,8 +329,6 @@ def json_format(head: bytes) -> JsonFormat:
 
 # The files below a URI with their sizes, listed once and never opened.
 
-SPECIAL = re.compile(r"[{}\[\]*?\\\"]")
-"""Letters that globs, prefixes or YAML would take for their own."""
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -436,13 +434,13 @@ def _below(uri: str) -> tuple[list[FoundFile], list[LeftOut]]:
     refuse_secret(uri)
     _refuse_other_kinds(uri)
     whole = uri if _SCHEME.match(uri) else os.path.normpath(Path(uri).absolute())
-    if SPECIAL.search(whole):
+    if not _is_written_as_is(whole):
         raise ArgumentInvalid(
-            "this URI has letters that mean something else in a glob",
+            "declarations cannot have this path",
             path="--from",
-            found=uri,
-            expected="a folder or a file without { } [ ] * ? \\ and quotes",
-            hint="name the folder above, whose files are found by themselves",
+            found=visible(uri),
+            expected="a path of text without `$(`, which begins a variable",
+            hint="rename it, or make a link to it without",
         )
     one = _as_file(whole)
     if one is not None:
@@ -456,7 +454,9 @@ def _below(uri: str) -> tuple[list[FoundFile], list[LeftOut]]:
             path="--from",
             found=f"nothing at {store.uri}",
             expected="a folder with files, or a file",
-            hint="check the spelling; for a bucket, check endpoint and credentials in the "
+            hint="name the folder above: this is no glob"
+            if re.search(r"[*?\[{]", uri)
+            else "check the spelling; for a bucket, check endpoint and credentials in the "
             "environment as well",
         )
     left_out = [
@@ -476,9 +476,14 @@ def _below(uri: str) -> tuple[list[FoundFile], list[LeftOut]]:
 def _not_readable(info: ObjectInfo) -> str:
     if not info.is_plain:
         return "a link, pipe or device, which is not followed"
-    if SPECIAL.search(info.key):
-        return "its name has letters that globs take for their own"
+    if not _is_written_as_is(info.key):
+        return "its name has `$(`, which begins a variable, or is no text: rename it"
     return ""
+
+
+def _is_written_as_is(path: str) -> bool:
+    """Whether declarations can have a path as it is."""
+    return "$(" not in path and path == path.encode("utf-8", "replace").decode("utf-8")
 
 
 def _as_file(whole: str) -> FoundFile | None:
