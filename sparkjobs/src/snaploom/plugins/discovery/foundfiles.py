@@ -30,7 +30,7 @@ SOURCE_BYTES = 256 * 1024 * 1024
 ALL_BYTES = 4 * 1024 * 1024 * 1024
 """Bytes of all sources that are read: of many sources each has its share, `LEAST_BYTES` or more."""
 LEAST_BYTES = 16 * 1024 * 1024
-SECONDS = 60
+SECONDS = 120
 """Seconds that the reading of one source takes, beyond which a sixteenth of it is read instead."""
 MOST_VALUES = 100_000_000
 """Values of one source (rows times columns) that are read: a few bytes may stand for millions."""
