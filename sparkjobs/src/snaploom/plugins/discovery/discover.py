@@ -153,6 +153,7 @@ def _flow(value: JsonValue) -> str:
 
 # From URIs to the text of declarations.
 
+
 @dataclass(frozen=True)
 class Discovery:
     """The discovered tables and their declarations."""

@@ -149,6 +149,9 @@ def _is_link(name: str, profile: SourceProfile, found: Relationships) -> bool:
     keys = {column for r in mine for column in r.child_columns}
     own = [c.name for c in profile.columns if c.name not in keys]
     own = [c for c in own if column_words(c, profile.prefix).base]
+    key = found.primary.get(name)
+    if key is not None and len(key.columns) == 1 and key.columns[0] in own:
+        return False  # sales with a number of their own
     return len({r.parent for r in mine}) >= 2 and len(own) <= _LINK_COLUMNS
 
 
@@ -303,9 +306,7 @@ class _Growth:
         )
 
 
-def _with_roles(
-    nodes: Sequence[Joined], profiles: Mapping[str, SourceProfile]
-) -> list[Joined]:
+def _with_roles(nodes: Sequence[Joined], profiles: Mapping[str, SourceProfile]) -> list[Joined]:
     """Nodes with names of their own: those of a source that occurs several times by their role.
 
     A name has at most one word for the way to it: that of the nearest source that tells it apart.

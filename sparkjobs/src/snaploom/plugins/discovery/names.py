@@ -157,9 +157,11 @@ def table_words(name: str) -> tuple[str, ...]:
 def common_prefix(columns: tuple[str, ...]) -> str:
     """The word that most columns of a table begin with, as `l` of `l_orderkey`; or nothing."""
     firsts = [words[0] for name in columns if len(words := words_of(name)) > 1 and "_" in name]
-    if len(columns) < 3 or not firsts:
+    if len(columns) < 2 or not firsts:
         return ""
     first = max(sorted(set(firsts)), key=firsts.count)
+    if len(columns) == 2 and len(first) > 3:  # customer_id and customer_name share a word
+        return ""
     return first if firsts.count(first) >= 0.8 * len(columns) else ""
 
 
@@ -267,7 +269,9 @@ def key_likeness(
         )
     if not theirs.base:
         return table_likeness(base, table)
-    if mine.whole in (theirs.whole, words_of(parent)) or (base == theirs.base and mine.has_id == theirs.has_id):
+    if mine.whole in (theirs.whole, words_of(parent)) or (
+        base == theirs.base and mine.has_id == theirs.has_id
+    ):
         return 0.3 if set(base) <= GENERIC and not mine.has_id else 1.0
     is_generic = set(theirs.base) <= GENERIC
     if is_generic and not theirs.has_id:
