@@ -344,9 +344,11 @@ def role_name(one: Relationship, table: str, prefix: str = "") -> tuple[str, str
     column = one.child_columns[-1]
     base = column_words(column, prefix).base or words_of(column)
     words = table_words(table)
-    if {stem(word) for word in base} <= {stem(word) for word in words} or len(base[0]) <= 2:
-        return "_".join(words), ""
     role = "_".join(base)
+    if {stem(word) for word in base} <= {stem(word) for word in words}:
+        return role, ""
+    if len(base[0]) <= 2:
+        return "_".join(words), ""
     if abbreviates(base[-1], words):  # cdemo of customer_demographics
         return role, role
     own = [word for word in base if all(word_likeness(word, o) < SAME_NAME for o in words)]

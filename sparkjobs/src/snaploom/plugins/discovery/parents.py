@@ -282,7 +282,7 @@ def _choice(
 def _homes(
     ones: Sequence[Relationship], options: Mapping[_Source, Sequence[Relationship]]
 ) -> list[Relationship]:
-    """Candidates without those whose key is itself a reference to another one: details of orders."""
+    """Candidates without those whose key refers to another one itself, as details of orders."""
     keys = set(map(_target, ones))
     return [
         one
@@ -349,8 +349,11 @@ def _forest(
         if source is None:
             best = (cost, found)
             continue
-        for one in sorted((r for r in found if _source(r) == source), key=lambda r: r.odds):
-            waiting.append([arc for arc in given if arc[1] is one or _source(arc[1]) != source])
+        waiting += [
+            [arc for arc in given if arc[1] is one or _source(arc[1]) != source]
+            for one in sorted(found, key=lambda r: r.odds)
+            if _source(one) == source
+        ]
     return best[1]
 
 
