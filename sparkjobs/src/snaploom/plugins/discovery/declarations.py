@@ -110,7 +110,7 @@ def declare(
     written = _Written(tree, joined, by_name, names, sources)
     written.add_all(found)
     return Declarations(
-        sources=tuple(one for group in declared for one in group) + (*roles, *written.roles),
+        sources=(*(one for group in declared for one in group), *roles, *written.roles),
         relationships=tuple(written.relationships),
         output=_output(tree, joined, written, by_name, found, folder_uri),
         left_out=tree.left_out,

@@ -104,7 +104,7 @@ MOST_ELEMENTS = 200
 """Structs of one source in each row, on average, up to which it is grouped: those of nested arrays
 multiply."""
 MOST_STRUCTS = 500_000
-"""Structs of arrays in one snapshot, where rows of a source are repeated: some hundred megabytes."""
+"""Structs of arrays in one snapshot, where rows of a source are repeated: some hundred MB."""
 MOST_REPEATED = 10
 """Such structs in each row, on average, that a larger output may have."""
 MOST_JOINS = 60
