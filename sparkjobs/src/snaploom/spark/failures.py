@@ -137,6 +137,15 @@ _RULES = (
         "files whose columns have the declared types",
     ),
     _rule(
+        r"Illegal Parquet type: (?P<found>INT64 \(TIMESTAMP\(NANOS,\w+\)\))",
+        errors.SourceSchemaInvalid,
+        "write the files with times in microseconds: pandas by to_parquet(..., "
+        "coerce_timestamps='us'), PyArrow by write_table with the same, Polars by "
+        "cast(pl.Datetime('us'))",
+        "times in microseconds, or in milliseconds",
+        "a Parquet file has times in nanoseconds, for which Spark has no type",
+    ),
+    _rule(
         r"Cannot convert Avro (?P<found>field '[^']{0,300}' to SQL field "
         r"[^(]{1,300}\(avroType = .{1,300}\))",
         errors.SourceSchemaInvalid,
