@@ -87,12 +87,12 @@ MORE_MEMORY = (
     "as much; or have less in memory at once: fewer rows a key of a groupBy, or "
     "fewer snapshots at a time"
 )
-"""What to do where memory is used up."""
+"""Hint where memory is used up."""
 OF_WORKERS = (
     "set PYSPARK_PYTHON to the path of a Python that has Snaploom, on every machine on which Spark "
     "runs Python's workers, before the session starts"
 )
-"""What to do where workers lack a package."""
+"""Hint where workers lack a package."""
 
 _RULES = (
     _rule(

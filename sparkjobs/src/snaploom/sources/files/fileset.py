@@ -28,7 +28,8 @@ from snaploom.models.datasource import HdfsLike
 from snaploom.policy.fileformats import FileFormat, format_of
 from snaploom.policy.formatfaults import require_format, source_place
 from snaploom.sources.files.checks import FileChecks, TypedFiles, opened_file
-from snaploom.sources.files.csv import CsvFiles, default_options
+from snaploom.sources.files.csv import default_options
+from snaploom.sources.files.csvfiles import CsvFiles
 from snaploom.sources.files.globs import escape_glob
 from snaploom.sources.files.snapshots import SHOWN, CapturedFile, FileListing, shown
 from snaploom.sources.files.values import LONGEST_SHOWN, Records, ValueChecks
