@@ -168,7 +168,7 @@ def _source(source: DeclaredSource, found: Relationships) -> list[Declared]:
         head.append(f"key: {columns} ({'declared by the database' if key.is_declared else seen})")
     head.extend(profile.notes)
     if profile.is_untyped:
-        head.append("no schemaFields, since headers differ or are numbered: all columns are text")
+        head.append("no schemaFields, since files differ in columns, and no header names them")
     result = [Declared(resources[0], tuple(head))]
     for other in resources[1:]:
         why = (
