@@ -621,6 +621,8 @@ class RunSummary(ApiModel):
     """The reason of a failure, for people."""
     data_findings: DataFindings = ()
     """What was wrong, or new, in the data."""
+    sample: Annotated[tuple[MessageText, ...], MaxLen(5)] = ()
+    """Some rows of the newest snapshot that it published, each as JSON."""
 
     @staticmethod
     def of(report: Report) -> RunSummary:
