@@ -21,10 +21,10 @@ pytestmark = pytest.mark.spark
 
 KEYS = st.text(
     st.sampled_from("0019aAzZ.+-eExX ") | st.sampled_from(WHITE_SPACE + DASHES)
-    | st.sampled_from("éße\u0301İıςΣσﬁＡ１가각\u1100\u1161\u11a8ångstro\u030a\u212b\u0344𝒳🙂אָ\ufeff"),
+    | st.sampled_from("éße\u0301İıςΣσﬁＡ１가각\u1100\u1161\u11a8ångstro\u030a\u212b\u0344𝒳🙂"),
     max_size=12,
 )  # fmt: skip
-"""Texts of signs that a step changes, and of such that it might. All are older than Java's Unicode."""
+"""Texts of signs that steps change, all older than the Unicode of any Java."""
 NUMBERS = st.from_regex(r"\A[ \t]?[+-]?0{0,3}[0-9]{0,40}(\.0{0,3})?1?\xa0?\Z")
 STEPS = st.lists(st.sampled_from(Normalization), min_size=1, max_size=4, unique=True)
 

@@ -28,7 +28,7 @@ from snaploom.policy.sqltext import depends_on_width
 from snaploom.spark.gate import SqlPlace, check_resolved, checked_expression
 from snaploom.spark.jvm import jvm_of
 from snaploom.spark.types import Found, find_field, matches, to_spark
-from snaploom.types.keytexts import DASHES, WHITE_SPACE, WHOLE_NUMBER
+from snaploom.types.keytexts import DASHES, WHITE_SPACE
 
 # Types that the data may have where a relationship declares another one.
 
@@ -324,8 +324,10 @@ def _normalized(
         value = _whole(value, data_type)
     text = sf.try_validate_utf8(value.cast(_TEXT))
     for step in steps:
-        text = sf.nullif(_step(session, text, step), sf.lit(""))
-    return text
+        text = _step(session, text, step)
+    return sf.nullif(
+        text, sf.lit("")
+    )  # once, since it doubles the tree; no step fills what is empty
 
 
 def _whole(value: Column, data_type: spark.DataType) -> Column:
@@ -348,26 +350,19 @@ def _step(session: SparkSession, text: Column, step: Normalization) -> Column:
         case Normalization.LOWER:
             return sf.lower(text)
         case Normalization.STRIP_LEADING_ZEROS:
-            return _without_zeros(text)
+            return sf.regexp_replace(text, r"\A0+(?=[\s\S])", "")
         case Normalization.INTEGER:
-            return _whole_number(sf.trim(text, sf.lit(WHITE_SPACE)))
+            return sf.regexp_replace(sf.trim(text, sf.lit(WHITE_SPACE)), _WHOLE, "$1$2$3")
         case Normalization.NFC:
             return _composed(session, text)
         case Normalization.REMOVE_DASHES:
             return sf.translate(text, DASHES, "")
 
 
-def _without_zeros(text: Column) -> Column:
-    stripped = sf.ltrim(text, sf.lit("0"))
-    return sf.when(stripped != "", stripped).when(text != "", sf.lit("0"))
-
-
-def _whole_number(text: Column) -> Column:
-    unsigned = sf.ltrim(sf.substring_index(text, ".", 1), sf.lit("+-"))
-    digits = _without_zeros(unsigned)
-    is_negative = text.startswith("-") & (digits != "0")
-    signed = sf.when(is_negative, sf.concat(sf.lit("-"), digits)).otherwise(digits)
-    return sf.when(text.rlike(rf"\A{WHOLE_NUMBER}\z"), signed)
+_WHOLE = (
+    r"\A(?:[+-]?0*(0)|(?:[+]|(-))?0*([1-9][0-9]*))(?:[.]0+)?\z"
+    r"|\A[\s\S]*\z"  # anything else, of which no group is kept
+)
 
 
 def _composed(session: SparkSession, text: Column) -> Column:

@@ -35,9 +35,9 @@ from snaploom.types.merge import common_cast
 
 SHARE_OF_TIME = 0.05
 """Share of a run's time that its queries may take together."""
-SECONDS_FOR_NEWEST = 5.0
-"""Seconds that they may take in any case for the newest snapshot of a run: where the run is shorter
-than two minutes a person waits for it, and looks at its newest snapshot first."""
+SECONDS_FOR_NEWEST = 10.0
+"""Seconds that they may take in any case if the snapshot is the newest of a run, which people look
+at first: 5% of a short run are too few for one query (1.5 s, or 8 in a JVM that has just begun)."""
 _BOUND = f"{SHARE_OF_TIME:.0%} of the run's time"
 _LEAST_SECONDS = 0.3
 """Seconds below which no query is begun: Spark needs some for the smallest one."""
@@ -182,7 +182,7 @@ def _query(
     right = _spellings(weave, child, child, key.right, candidates)
     unmatched = left.join(right.select("key0"), "key0", "left_anti")
     partners = (
-        _by_candidate(right, range(1, len(candidates) + 1))
+        _by_candidate(right, range(1, len(candidates) + 1), len(key.right))
         .groupBy("n", "key")
         .agg(sf.sum("rows").alias("partners"), sf.min("text").alias("right"))
     )
@@ -192,7 +192,7 @@ def _query(
     )
     another = sf.min_by(pair, sf.when(pair.isNotNull(), sf.xxhash64("text")))
     return (
-        _by_candidate(unmatched, range(len(candidates) + 1))
+        _by_candidate(unmatched, range(len(candidates) + 1), len(key.left))
         .join(partners, ["n", "key"], "left")
         .groupBy("n")
         .agg(
@@ -222,27 +222,33 @@ def _spellings(
     distinct = written.where(has_all).groupBy(*names).agg(sf.count(sf.lit(1)).alias("rows"))
 
     def compared(steps: Sequence[Normalization]) -> Column:
-        columns = [
-            _with(part, steps).compared(session, sf.col(name))
-            for part, name in zip(parts, names, strict=True)
-        ]
-        is_whole = reduce(and_, [column.isNotNull() for column in columns])
-        return sf.when(is_whole, sf.struct(*columns))
+        pairs = zip(parts, names, strict=True)
+        return sf.struct(
+            *(
+                _with(part, steps).compared(session, sf.col(name)).alias(name)
+                for part, name in pairs
+            )
+        )
 
     # Of a long key only the beginning is shown, and so it is all that is collected.
     texts = (sf.substring(sf.col(name).cast("string"), 1, SHOWN_LENGTH + 1) for name in names)
     keys = (compared(steps).alias(f"key{n}") for n, steps in enumerate([(), *candidates]))
     text = sf.concat_ws(", ", *texts).alias("text")
-    return distinct.select("rows", text, *keys).where(sf.col("key0").isNotNull())
+    return distinct.select("rows", text, *keys).where(_is_whole("key0", len(parts)))
 
 
-def _by_candidate(keys: DataFrame, numbers: Iterable[int]) -> DataFrame:
-    """A row for each key and candidate under which it is not NULL: its number, and the key."""
+def _by_candidate(keys: DataFrame, numbers: Iterable[int], parts: int) -> DataFrame:
+    """A row for each key and candidate under which no part of it is NULL: number and key."""
     pairs = (
         sf.struct(sf.lit(number).alias("n"), sf.col(f"key{number}").alias("key"))
         for number in numbers
     )
-    return keys.select("rows", "text", sf.inline(sf.array(*pairs))).where(sf.col("key").isNotNull())
+    rows = keys.select("rows", "text", sf.inline(sf.array(*pairs)))
+    return rows.where(_is_whole("key", parts))
+
+
+def _is_whole(key: str, parts: int) -> Column:
+    return reduce(and_, [sf.col(f"{key}.v{part}").isNotNull() for part in range(parts)])
 
 
 # Warnings about joins in which no row found a match although both sides have keys.

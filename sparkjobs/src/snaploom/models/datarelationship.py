@@ -133,6 +133,16 @@ class DataRelationshipSpec(ApiModel):
                 return representation.join_key
         return None
 
+    def normalized_keys(self, *sources: str) -> str:
+        """The components that are normalised, as some sources write them; empty without any."""
+        texts = (
+            f"{source}.{part.text}"
+            for source in sources
+            for part in self.join_key_of(source) or ()
+            if part.normalize
+        )
+        return ", ".join(texts)
+
 
 class DataRelationshipStatus(ResourceStatus):
     """Observed state of a relationship."""

@@ -140,7 +140,9 @@ def finding_json(finding: Finding) -> JsonValue:
 
 def plan_text(plan: RunPlan) -> str:
     """The plan as plain text: the tree and the candidates."""
-    parts = [f"{plan.output.identity}, plan {plan.hash[:12]}", tree_text(plan.tree)]
+    normalized = {node.number: _normalized(plan, node) for node in plan.tree.joins}
+    tree = tree_text(plan.tree, normalized)
+    parts = [f"{plan.output.identity}, plan {plan.hash[:12]}", tree]
     if plan.snapshots is not None:
         lines = list(_candidate_lines(plan.snapshots))
         lines.extend(_removal_lines(plan.removing))
@@ -155,6 +157,12 @@ def plan_text(plan: RunPlan) -> str:
 
 
 _NO_NOTES: Mapping[int, str] = MappingProxyType({})
+
+
+def _normalized(plan: RunPlan, node: JoinNode) -> str:
+    sides = plan.tree.by_number[node.parent_number].source, node.source
+    known = plan.graph.link[node.relationship].normalized
+    return ", ".join(known[source] for source in sides if source in known)
 
 
 def tree_text(tree: JoinTree, notes: Mapping[int, str] = _NO_NOTES) -> str:

@@ -21,8 +21,6 @@ WHITE_SPACE = (
 """Characters of Unicode's property `White_Space`, all of them."""
 DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 """Hyphens, dashes and the minus sign."""
-WHOLE_NUMBER = r"[+-]?[0-9]++(?:[.]0++)?"
-"""Pattern of a text that INTEGER reads, the same in Java; white space around it is cut before."""
 
 CANDIDATES: tuple[tuple[Normalization, ...], ...] = (
     (Normalization.TRIM,),
@@ -56,7 +54,7 @@ def _stripped(text: str) -> str:
 
 def _integer(text: str) -> str:
     cut = text.strip(WHITE_SPACE)
-    if re.fullmatch(WHOLE_NUMBER, cut) is None:
+    if re.fullmatch(r"[+-]?[0-9]+(?:[.]0+)?", cut) is None:
         return ""
     digits = cut.partition(".")[0].lstrip("+-").lstrip("0") or "0"
     return f"-{digits}" if cut.startswith("-") and digits != "0" else digits

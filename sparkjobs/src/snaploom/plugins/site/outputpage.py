@@ -31,6 +31,7 @@ from snaploom.plugins.site.pagedata import (
     Node,
     OutputPage,
     SchemaChange,
+    warnings_about,
 )
 from snaploom.run.weaving.datafindings import snapshot_findings
 from snaploom.sources.registry import declared
@@ -153,6 +154,7 @@ def _nodes(
             taken=taken.get(name, ""),
             left_out=left_out.get(name, ""),
             measure=joins.get(name),
+            warnings=() if newest is None else warnings_about(name, newest.warnings),
         )
         found.append(one if declared_as is None else _with_declared(one, declared_as, tree, node))
     return tuple(found)

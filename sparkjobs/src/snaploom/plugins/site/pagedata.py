@@ -206,6 +206,12 @@ def counted(count: int, noun: str) -> str:
 # The data of an output's page, frozen before any of it is drawn.
 
 
+def warnings_about(field_name: str, warnings: Iterable[str]) -> tuple[str, ...]:
+    """The warnings about one join, without its name."""
+    about = ((name.casefold(), text) for name, _, text in (one.partition(": ") for one in warnings))
+    return tuple(text for name, text in about if name == f"`{field_name.casefold()}`")
+
+
 @dataclass(frozen=True)
 class Column:
     """One column of a source, or one field of a schema."""
@@ -243,6 +249,8 @@ class Node:
     """Reason why the newest snapshot does without it; empty if it does not."""
     measure: JoinMeasure | None = None
     """The counts at its join in the newest snapshot."""
+    warnings: tuple[str, ...] = ()
+    """Warnings of the newest snapshot about its join."""
 
     @property
     def title(self) -> str:
