@@ -220,6 +220,12 @@ class DataFinding(ApiModel):
     """What to do, for people."""
 
     @property
+    def without_values(self) -> DataFinding:
+        """The finding without keys, which are values of the data."""
+        has_keys = self.kind is DataFindingKind.UNMATCHED
+        return self.model_copy(update={"samples": ()}) if has_keys else self
+
+    @property
     def subject(self) -> tuple[str, str, str, str]:
         """Equal for findings that are one in several snapshots."""
         return self.kind, self.source, self.field_name, self.left

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from snaploom.models.common import parse_instant
 from snaploom.models.findings import Finding
-from snaploom.models.report import JoinMeasure, RunPhase, RunSummary
+from snaploom.models.report import DataFinding, JoinMeasure, RunPhase, RunSummary
 from snaploom.output.replacement import REPLACED
 from snaploom.plugins.site.drawings import (
     definitions,
@@ -253,7 +253,7 @@ def sections_of(page: OutputPage) -> tuple[Section, ...]:
         else None,
         Section("graph", "Join graph", graph_section(page.picture, page.nodes)),
         Section("timeline", "Timeline", timeline_section(page)) if _has_history(page) else None,
-        _titled("data", "About the data", _data(page), len(page.data_findings)),
+        _titled("data", "About the data", data_table(page.data_findings), len(page.data_findings)),
         Section("read", "Read it", _reading(page)) if page.snapshots else None,
         Section("volume", "Rows and bytes", volume_section(page)) if page.snapshots else None,
         Section("rates", "Matches and NULL keys", rates_section(page))
@@ -502,10 +502,9 @@ def _took(run: RunSummary) -> str:
         return "–"
 
 
-def _data(page: OutputPage) -> Html:
+def data_table(findings: Iterable[DataFinding]) -> Html:
     """What is wrong, or new, in the data."""
-    rows = [(str(finding), tag("code", finding.fix) if finding.fix else "")
-            for finding in page.data_findings]  # fmt: skip
+    rows = [(str(each), tag("code", each.fix) if each.fix else "") for each in findings]
     return table("About the data", ("found", "fix"), rows)
 
 
