@@ -162,6 +162,7 @@ def test_known_texts_have_their_error_and_unknown_ones_stay_failures(text, expec
 
 
 MESSAGES = (
+    "ModuleNotFoundError: No module named 'snaploom'",
     "No space left on device",
     "PSQLException: gone",
     "No FileSystem for scheme",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -12,6 +14,7 @@ from shlex import quote
 from typing import Annotated, cast
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from snaploom.cli.console import result_console
 from snaploom.cli.options import writing_to
@@ -21,9 +24,28 @@ from snaploom.localfiles import write_file
 from snaploom.models.allowances import PROJECT_FILE
 from snaploom.models.schemas import EDITOR_SCHEMA_FILE, write_schemas
 
-StartFromData = Callable[[Path, Sequence[str], str | None, bool], str]
+
+@dataclass(frozen=True)
+class DataOptions:
+    """What a person says about data to start from."""
+
+    root: str | None = None
+    """Source whose rows the output has; one is chosen where it is None."""
+    only: tuple[str, ...] = ()
+    """Sources to declare; empty for all."""
+    without: tuple[str, ...] = ()
+    """Sources to leave out."""
+    depth: int | None = None
+    """Most joins between the root and a source."""
+    is_asking: bool = False
+    """Whether to ask where the evidence is close."""
+    explain: str | None = None
+    """`TABLE.COLUMN` or `TABLE.COLUMN=OTHER.COLUMN`, of which only the evidence is shown."""
+
+
+StartFromData = Callable[[Path | None, Sequence[str], DataOptions], str]
 """Writes declarations of data into a folder, and returns the name of their output. It takes URIs of
-the data, the source of the root, and whether to ask about weak evidence."""
+the data. Without a folder it only explains, and returns an empty text."""
 
 # The line by which editors find the schema of a YAML file, and the schema beside the files.
 
@@ -81,7 +103,10 @@ class FolderNotUsable(SnaploomError):
 
 
 def init(
-    folder: Annotated[Path, Parameter(name="DIR", help="A new or empty folder.")],
+    folder: Annotated[
+        Path | None,
+        Parameter(name="DIR", help="A new or empty folder; with --explain none is needed."),
+    ] = None,
     /,
     *,
     from_: Annotated[
@@ -102,26 +127,79 @@ def init(
             help="With --from: the source whose rows the output has; omitted, one is chosen."
         ),
     ] = None,
-    interactive: Annotated[
-        bool, Parameter(help="With --from: ask about relationships with weak evidence.")
+    only: Annotated[
+        tuple[str, ...],
+        Parameter(
+            consume_multiple=True,
+            negative=(),
+            help="With --from: the sources to declare; omitted, all that are found.",
+        ),
+    ] = (),
+    without: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--not",
+            consume_multiple=True,
+            negative=(),
+            help="With --from: sources to leave out.",
+        ),
+    ] = (),
+    depth: Annotated[
+        int | None,
+        Parameter(
+            validator=Number(gte=1),
+            help="With --from: most joins between the root and a source.",
+        ),
+    ] = None,
+    explain: Annotated[
+        str | None,
+        Parameter(
+            help="With --from: show what TABLE.COLUMN may refer to, or why it does not refer to "
+            "another column (TABLE.COLUMN=OTHER.COLUMN). Nothing is written."
+        ),
+    ] = None,
+    yes: Annotated[
+        bool,
+        Parameter(
+            name=["--yes", "-y"],
+            negative="",
+            help="With --from: ask nothing, and take the defaults. Without a terminal nothing is "
+            "asked either.",
+        ),
     ] = False,
 ) -> int:
     """Write a small model with data; or, with --from, declarations of data that is there."""
-    target = folder.absolute()
-    with writing_to(folder):
-        _refuse_full(folder)
-    if from_:
-        start = cast(StartFromData, plugged("snaploom.project", "discover", "discovery of data"))
-        _show_next(folder, start(folder, from_, root, interactive))
-        return 0
-    if root is not None or interactive:
+    given = {
+        "--root": root, "--only": only, "--not": without, "--depth": depth, "--explain": explain,
+        "--yes": yes,
+    }  # fmt: skip
+    lone = next((name for name, value in given.items() if value), None)
+    if lone is not None and not from_:
         raise ArgumentInvalid(
             "this option is about data to start from, and there is none",
-            path="--interactive" if root is None else "--root",
+            path=lone,
             found="no --from",
             expected="--from with a folder or a file of data",
             hint="add --from, or leave the option out",
         )
+    options = DataOptions(root, only, without, depth, not yes and sys.stdin.isatty(), explain)
+    if explain is not None:
+        _start_from_data(None, from_, options)
+        return 0
+    if folder is None:
+        raise ArgumentInvalid(
+            "there is no folder to write to",
+            path="DIR",
+            found="no argument",
+            expected="a new or empty folder",
+            hint="name one, as in `snaploom init shop --from data`",
+        )
+    target = folder.absolute()
+    with writing_to(folder):
+        _refuse_full(folder)
+    if from_:
+        _show_next(folder, _start_from_data(folder, from_, options))
+        return 0
     with writing_to(folder):
         _refuse_special(target)
         written = _copy(files("snaploom.cli").joinpath(TEMPLATES), target, target.as_posix())
@@ -131,6 +209,11 @@ def init(
         console.print(f"wrote {folder / path.relative_to(target)}", markup=False)
     _show_next(folder, "orders-wide")
     return 0
+
+
+def _start_from_data(folder: Path | None, uris: Sequence[str], options: DataOptions) -> str:
+    start = cast(StartFromData, plugged("snaploom.project", "discover", "discovery of data"))
+    return start(folder, uris, options)
 
 
 def _show_next(folder: Path, output: str) -> None:

@@ -501,6 +501,7 @@ class DataType(ApiModel):
 
 
 STRING = DataType(string=Empty())
+LONG = DataType(long=Empty())
 
 
 class ConditionStatus(StrEnum):

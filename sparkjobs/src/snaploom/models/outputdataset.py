@@ -427,8 +427,9 @@ class OtherDataSource(ApiModel):
     warn_null_key_ratio: Annotated[float, Ge(0), Le(1)] | None = None
     """Share of left rows with a NULL key from which the run warns."""
     warn_no_match: bool | None = None
-    """Whether the run warns when no row of a snapshot finds a match although both sides have keys;
-    omitted, it does."""
+    """Whether the run looks at rows without a match, and warns, with sample keys, when no row of a
+    snapshot finds one although both sides have keys, or when a `normalize` of the key would give
+    rows one; omitted, it does."""
     matched_rows: MatchedRows | None = None
     """Share of rows that must find a match; omitted, any share is published."""
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from snaploom.loading.nearmisses import Guesses, did_you_mean, listing
-from snaploom.models.common import NANOS_PER_MILLISECOND, NANOS_PER_SECOND, TimeOffset
+from snaploom.models.common import (
+    NANOS_PER_MILLISECOND,
+    NANOS_PER_SECOND,
+    PathMissingMode,
+    TimeOffset,
+)
 from snaploom.models.datasource import DataSource
 from snaploom.models.findings import Finding, make_finding
 from snaploom.models.outputdataset import (
@@ -427,7 +432,12 @@ def _exclusions(
 def _unused(
     output: OutputDataset, used: UsedRelationship, joined: set[str], path: str
 ) -> list[Finding]:
-    if len(joined) >= 2:
+    may_miss = {
+        other.data_source
+        for other in output.spec.data_model.other_data_sources
+        if other.path_missing_mode is PathMissingMode.CONTINUE_IGNORE
+    }
+    if len(joined) >= 2 or joined & may_miss:  # such a source waits for a relationship
         return []
     return [
         make_finding(

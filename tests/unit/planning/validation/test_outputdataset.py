@@ -176,6 +176,19 @@ def test_a_relationship_that_joins_nothing_is_a_warning() -> None:
     assert finding.found == "only customer of its sources"
 
 
+def test_a_relationship_whose_source_may_wait_for_it_is_no_warning() -> None:
+    waiting = {"dataSource": "other", "fieldName": "o", "pathMissingMode": "CONTINUE_IGNORE"}
+    assert found([
+        *model()[:-1],
+        files("other"),
+        relationship("other-id", (["other"], [key("x")])),
+        output(**{
+            "dataModel.dataRelationships": [{"name": "other-id"}],
+            OTHERS: [waiting],
+        }),
+    ]) == []  # fmt: skip
+
+
 def test_closed_intervals_of_a_root_without_past_are_a_warning() -> None:
     now = {"fromReadTime": {}}
     raws = [

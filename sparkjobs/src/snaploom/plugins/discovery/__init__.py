@@ -15,6 +15,7 @@ from snaploom import ondemand
 if TYPE_CHECKING:
     from snaploom.plugins.discovery import discover
     from snaploom.plugins.discovery.databases import read_database as read_database
+    from snaploom.plugins.discovery.explain import explained as explained
 
     discover_data = discover.discover
 else:
@@ -22,6 +23,7 @@ else:
         __name__,
         {
             "discover_data": "snaploom.plugins.discovery.discover:discover",
+            "explained": "snaploom.plugins.discovery.explain:explained",
             "read_database": "snaploom.plugins.discovery.databases:read_database",
         },
     )

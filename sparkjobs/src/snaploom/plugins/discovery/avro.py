@@ -1,23 +1,26 @@
-"""Files of Avro (object container files, Avro 1.11), and their columns as Arrow has them."""
+"""Files of Avro (object container files, Avro 1.11): their blocks, and records as Arrow has them.
+
+Values are decoded by fastavro; blocks are unpacked here, since it unpacks any number of bytes.
+"""
 
 from __future__ import annotations
 
 import json
-import struct
 import zlib
 from bz2 import BZ2Decompressor
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 from io import BytesIO
+from itertools import islice
 from typing import BinaryIO
 
 import pyarrow as pa
+from fastavro import parse_schema, schemaless_reader
+from fastavro.schema import SchemaParseException, UnknownType
+from fastavro.types import Schema
 from pydantic import JsonValue
 
 from snaploom.plugins.discovery.foundfiles import NotRecognised
-
-# Columns of Avro as Arrow has them: values as they are stored become those that they mean.
 
 _PLAIN = {
     "boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(), "float": pa.float32(),
@@ -25,90 +28,16 @@ _PLAIN = {
     "fixed": pa.binary(),
 }  # fmt: skip
 _TIMES = {
-    "date": pa.date32(), "timestamp-millis": pa.timestamp("ms", "UTC"),
-    "timestamp-micros": pa.timestamp("us", "UTC"), "timestamp-nanos": pa.timestamp("ns", "UTC"),
-    "local-timestamp-millis": pa.timestamp("ms"), "local-timestamp-micros": pa.timestamp("us"),
-    "local-timestamp-nanos": pa.timestamp("ns"),
+    "date": pa.date32(),
+    "timestamp-millis": pa.timestamp("us", "UTC"), "timestamp-micros": pa.timestamp("us", "UTC"),
+    "local-timestamp-millis": pa.timestamp("us"), "local-timestamp-micros": pa.timestamp("us"),
 }  # fmt: skip
-"""Types of logical types whose stored numbers Arrow has as they are."""
-_NESTED = pa.null()
-"""Of records, arrays and maps, which are no part of a key: their values are left out."""
-
-
-def avro_table(schema: dict[str, JsonValue], records: Sequence[dict[str, object]]) -> pa.Table:
-    """Records as a table."""
-    given = schema.get("fields")
-    fields = (
-        [field for field in given if isinstance(field, dict)] if isinstance(given, list) else []
-    )
-    names = [str(field["name"]) for field in fields]
-    columns = [
-        _column([record[name] for record in records], field.get("type"))
-        for name, field in zip(names, fields, strict=True)
-    ]
-    return pa.Table.from_arrays(columns, names=names)
-
-
-def _column(values: Sequence[object], declared: JsonValue) -> pa.Array:
-    found, convert = _type_of(declared)
-    if found == _NESTED:
-        return pa.array([None if value is None else b"" for value in values], pa.binary())
-    return pa.array([None if value is None else convert(value) for value in values], found)
-
-
-def _same(value: object) -> object:
-    return value
-
-
-def _type_of(declared: JsonValue) -> tuple[pa.DataType, Callable[[object], object]]:
-    """The type of a column, and the conversion of its stored values."""
-    if isinstance(declared, list):
-        others = [each for each in declared if each != "null"]
-        found = [_type_of(each) for each in others]
-        if len(found) == 1:
-            return found[0]
-        if {str(each) for each in others} == {"int", "long"}:
-            return pa.int64(), _same
-        return _NESTED, _same
-    if isinstance(declared, str):
-        return _PLAIN.get(declared, _NESTED), _same
-    if not isinstance(declared, dict):
-        return _NESTED, _same
-    logical, kind = declared.get("logicalType"), declared.get("type")
-    if logical in _TIMES and kind in ("int", "long"):
-        return _TIMES[str(logical)], _same
-    scale, precision = declared.get("scale", 0), declared.get("precision")
-    if logical == "decimal" and isinstance(scale, int) and isinstance(precision, int):
-        if 1 <= precision <= 38 and 0 <= scale <= precision:
-            return pa.decimal128(precision, scale), _decimals(scale)
-        return _NESTED, _same
-    if isinstance(kind, str):
-        return _PLAIN.get(kind, _NESTED), _same
-    return _type_of(kind)
-
-
-def _decimals(scale: int) -> Callable[[object], object]:
-    def convert(stored: object) -> object:
-        assert isinstance(stored, bytes)
-        return Decimal(f"{int.from_bytes(stored, 'big', signed=True)}E-{scale}")
-
-    return convert
-
-
-# Files of Avro (object container files, Avro 1.11), read record by record.
-
-_MAGIC = b"Obj\x01"
-LONGEST_BLOCK = 64 * 1024 * 1024
-"""Bytes of one block, unpacked: writers begin a new one after some 16 KiB to some MiB."""
-_LONGEST_HEADER = 16 * 1024 * 1024
-"""Bytes of one entry of the header, which holds the schema."""
-_MOST_MEMBERS = 1_000_000
-"""Members of one array or map."""
-_DEEPEST = 64
-"""Types within types: a schema may name itself."""
-_PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
-
-Decode = Callable[[BytesIO], object]
+_PRIMITIVE = {"null": False, **dict.fromkeys(set(_PLAIN) - {"enum", "fixed"}, True)}
+"""Whether their values take bytes."""
+_NESTED = pa.list_(pa.null())
+"""Of records, arrays, maps and other logical types, which are no part of a key."""
+_BATCH = 10_000
+"""Records of one batch."""
 
 
 @dataclass(frozen=True)
@@ -117,14 +46,73 @@ class AvroFile:
 
     schema: dict[str, JsonValue]
     records: Iterator[dict[str, object]]
-    """Each with the values as they are stored: days, microseconds, bytes of decimals."""
+
+
+def avro_batches(file: pa.NativeFile) -> pa.RecordBatchReader:
+    """The records of a file; values of nested types are left out.
+
+    Raises:
+        NotRecognised: it is no such file, or is packed or nested in a way that is not known.
+    """
+    opened = open_avro(file)
+    fields = opened.schema.get("fields")
+    given = [each for each in fields if isinstance(each, dict)] if isinstance(fields, list) else []
+    schema = pa.schema([(str(each["name"]), _type_of(each.get("type"))) for each in given])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        while records := list(islice(opened.records, _BATCH)):
+            arrays = [
+                pa.nulls(len(records), one.type) if one.type == _NESTED
+                else _array([record[one.name] for record in records], one.type)
+                for one in schema
+            ]  # fmt: skip
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _array(values: list[object], found: pa.DataType) -> pa.Array:
+    if found == pa.string():  # of which some are decoded as UUIDs
+        values = [None if value is None else str(value) for value in values]
+    return pa.array(values, found)
+
+
+def _type_of(declared: JsonValue) -> pa.DataType:
+    if isinstance(declared, list):
+        others = [each for each in declared if each != "null"]
+        if len(others) == 1:
+            return _type_of(others[0])
+        return pa.int64() if {str(each) for each in others} == {"int", "long"} else _NESTED
+    if isinstance(declared, str):
+        return _PLAIN.get(declared, _NESTED)
+    if not isinstance(declared, dict):
+        return _NESTED
+    logical, kind = declared.get("logicalType"), declared.get("type")
+    scale, precision = declared.get("scale", 0), declared.get("precision")
+    if logical == "decimal" and isinstance(scale, int) and isinstance(precision, int):
+        is_held = 1 <= precision <= 38 and 0 <= scale <= precision
+        return pa.decimal128(precision, scale) if is_held else _NESTED
+    if logical in _TIMES and kind in ("int", "long"):
+        return _TIMES[str(logical)]
+    return _NESTED if logical is not None and logical != "uuid" else _type_of(kind)
+
+
+# Blocks of a file, each unpacked within bounds.
+
+_MAGIC = b"Obj\x01"
+LONGEST_BLOCK = 64 * 1024 * 1024
+"""Bytes of one block, unpacked: writers begin a new one after some 16 KiB to some MiB."""
+_LONGEST_HEADER = 16 * 1024 * 1024
+"""Bytes of one entry of the header, which holds the schema."""
+_DEEPEST = 64
+"""Types within types: a schema may name itself."""
 
 
 def open_avro(stream: BinaryIO) -> AvroFile:
     """Read the header of a file; records are read when they are asked for.
 
     Raises:
-        NotRecognised: it is no such file, or is packed in a way that is not known.
+        NotRecognised: it is no such file, or is packed or nested in a way that is not known.
     """
     if stream.read(4) != _MAGIC:
         raise NotRecognised("not an object container file of Avro")
@@ -146,21 +134,67 @@ def open_avro(stream: BinaryIO) -> AvroFile:
         raise NotRecognised("Avro whose header has no schema") from None
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise NotRecognised("Avro whose records are no records of fields")
-    decode = _record(schema, {}, 0)
-    return AvroFile(schema, _records(stream, decode, unpack, sync))
+    if not _takes_bytes(schema, {}, 0):
+        raise NotRecognised("Avro whose records have no bytes")
+    try:
+        parsed = parse_schema(schema)
+    except (SchemaParseException, UnknownType) as error:
+        raise NotRecognised(f"Avro whose schema is not one: {str(error)[:200]}") from None
+    return AvroFile(schema, _records(stream, parsed, unpack, sync))
+
+
+def _takes_bytes(schema: JsonValue, named: dict[str, bool | None], depth: int) -> bool:
+    """Whether each value takes a byte or more, so that there are no more values than bytes.
+
+    Raises:
+        NotRecognised: that is not so of members of an array or a map, or a type contains itself,
+            which Spark does not read either.
+    """
+    if depth > _DEEPEST:
+        raise NotRecognised("Avro whose types are nested too deeply")
+    if isinstance(schema, str):
+        known = {**_PRIMITIVE, **named}.get(schema.rpartition(".")[2], schema)
+        if isinstance(known, str):
+            raise NotRecognised(f"Avro with a type that is nowhere: {schema[:100]}")
+        if known is None:
+            raise NotRecognised("Avro with a type that contains itself")
+        return known
+    if isinstance(schema, list):
+        for branch in schema:
+            _takes_bytes(branch, named, depth + 1)
+        return True
+    if not isinstance(schema, dict):
+        raise NotRecognised("Avro whose schema is not one")
+    kind, name = schema.get("type"), str(schema.get("name")).rpartition(".")[2]
+    if kind in ("array", "map"):
+        if not _takes_bytes(schema.get("items" if kind == "array" else "values"), named, depth + 1):
+            raise NotRecognised("Avro with members of no bytes, of which there may be any number")
+        return True
+    if kind in ("record", "enum", "fixed") and name in named:
+        raise NotRecognised("Avro with two types of one name")
+    if kind == "record":
+        named[name] = None
+        fields = schema.get("fields")
+        members = [
+            _takes_bytes(each.get("type") if isinstance(each, dict) else None, named, depth + 1)
+            for each in (fields if isinstance(fields, list) else [])
+        ]
+        named[name] = any(members)
+        return any(members)
+    if kind in ("enum", "fixed"):
+        named[name] = kind == "enum" or schema.get("size") != 0
+        return named[name] is True
+    return _takes_bytes(kind, named, depth + 1)
 
 
 def _records(
-    stream: BinaryIO, decode: Decode, unpack: Callable[[bytes], bytes], sync: bytes
+    stream: BinaryIO, schema: Schema, unpack: Callable[[bytes], bytes], sync: bytes
 ) -> Iterator[dict[str, object]]:
     while first := stream.read(1):
         count = _long(stream, first)
-        content = unpack(_bytes(stream, LONGEST_BLOCK))
-        if count > max(1, len(content)):  # records of no bytes at all would never end
-            raise NotRecognised("Avro with more records than bytes")
-        block = BytesIO(content)
+        block = BytesIO(unpack(_bytes(stream, LONGEST_BLOCK)))
         for _ in range(count):
-            record = decode(block)
+            record = schemaless_reader(block, schema, None)
             assert isinstance(record, dict)
             yield record
         if stream.read(16) != sync:
@@ -234,138 +268,3 @@ _CODECS: dict[str, Callable[[bytes], bytes]] = {
     "null": bytes, "deflate": _inflated, "bzip2": _unbzipped, "snappy": _unsnapped,
     "zstandard": _unzstd,
 }  # fmt: skip
-
-
-def _decoder(schema: JsonValue, named: dict[str, Decode], depth: int) -> Decode:
-    if depth > _DEEPEST:
-        raise NotRecognised("Avro whose types are nested too deeply")
-    if isinstance(schema, list):
-        return _union([_decoder(each, named, depth + 1) for each in schema])
-    if isinstance(schema, str):
-        if schema in _PRIMITIVES:
-            return _PRIMITIVE[schema]
-        return lambda stream: _named(named, schema)(stream)
-    if not isinstance(schema, dict):
-        raise NotRecognised("Avro whose schema is not one")
-    kind = schema.get("type")
-    if kind == "record":
-        return _record(schema, named, depth)
-    if kind == "enum":
-        return _remember(schema, named, _enum(schema.get("symbols")))
-    if kind == "fixed":
-        size = schema.get("size")
-        if not isinstance(size, int) or not 0 <= size <= LONGEST_BLOCK:
-            raise NotRecognised("Avro with a fixed type without a size")
-        return _remember(schema, named, lambda stream: _exactly(stream, size))
-    if kind == "array":
-        return _array(_decoder(schema.get("items"), named, depth + 1))
-    if kind == "map":
-        return _map(_decoder(schema.get("values"), named, depth + 1))
-    return _decoder(kind, named, depth + 1)
-
-
-def _named(named: dict[str, Decode], name: str) -> Decode:
-    found = named.get(name)
-    if found is None:
-        raise NotRecognised(f"Avro with a type that is nowhere: {name[:100]}")
-    return found
-
-
-def _remember(schema: dict[str, JsonValue], named: dict[str, Decode], decode: Decode) -> Decode:
-    name, namespace = str(schema.get("name", "")), schema.get("namespace")
-    named[name] = named[name.rpartition(".")[2]] = decode
-    if isinstance(namespace, str):
-        named[f"{namespace}.{name}"] = decode
-    return decode
-
-
-def _record(schema: dict[str, JsonValue], named: dict[str, Decode], depth: int) -> Decode:
-    fields: list[tuple[str, Decode]] = []
-
-    def decode(stream: BytesIO) -> object:
-        return {name: read(stream) for name, read in fields}
-
-    _remember(schema, named, decode)
-    given = schema.get("fields")
-    for field in given if isinstance(given, list) else []:
-        if not isinstance(field, dict) or not isinstance(field.get("name"), str):
-            raise NotRecognised("Avro with a field without a name")
-        fields.append((str(field["name"]), _decoder(field.get("type"), named, depth + 1)))
-    return decode
-
-
-def _union(branches: list[Decode]) -> Decode:
-    def decode(stream: BytesIO) -> object:
-        branch = _long(stream)
-        if not 0 <= branch < len(branches):
-            raise NotRecognised("Avro with a value of a type that its schema does not have")
-        return branches[branch](stream)
-
-    return decode
-
-
-def _enum(symbols: JsonValue) -> Decode:
-    names = [str(symbol) for symbol in symbols] if isinstance(symbols, list) else []
-
-    def decode(stream: BytesIO) -> object:
-        place = _long(stream)
-        if not 0 <= place < len(names):
-            raise NotRecognised("Avro with a value that its enumeration does not have")
-        return names[place]
-
-    return decode
-
-
-def _array(item: Decode) -> Decode:
-    def decode(stream: BytesIO) -> object:
-        return [item(stream) for _ in _counted(stream)]
-
-    return decode
-
-
-def _map(value: Decode) -> Decode:
-    def decode(stream: BytesIO) -> object:
-        return {_bytes(stream, LONGEST_BLOCK).decode(): value(stream) for _ in _counted(stream)}
-
-    return decode
-
-
-def _counted(stream: BytesIO) -> Iterator[None]:
-    """Once for each member of an array or map, which come in blocks.
-
-    Members without any bytes, of which a few bytes could announce a million, are not taken.
-    """
-    seen = 0
-    while count := _long(stream):
-        if count < 0:
-            _long(stream)
-        seen += abs(count)
-        left = stream.getbuffer().nbytes - stream.tell()
-        if seen > _MOST_MEMBERS or abs(count) > left:
-            raise NotRecognised(f"Avro with an array of more than {_MOST_MEMBERS:,} values")
-        for _ in range(abs(count)):
-            yield None
-
-
-def _boolean(stream: BytesIO) -> object:
-    return _exactly(stream, 1) != b"\0"
-
-
-def _float(stream: BytesIO) -> object:
-    return struct.unpack("<f", _exactly(stream, 4))[0]
-
-
-def _double(stream: BytesIO) -> object:
-    return struct.unpack("<d", _exactly(stream, 8))[0]
-
-
-_PRIMITIVE: dict[str, Decode] = {
-    "null": lambda _: None,
-    "boolean": _boolean,
-    "int": _long,
-    "long": _long,
-    "float": _float,
-    "double": _double,
-    "bytes": lambda stream: _bytes(stream, LONGEST_BLOCK),
-    "string": lambda stream: _bytes(stream, LONGEST_BLOCK).decode("utf-8", "replace"),
-}

@@ -14,8 +14,6 @@ from dataclasses import replace
 from itertools import combinations
 from math import inf
 
-import numpy as np
-
 from snaploom.plugins.discovery.dates import ColumnDates, Family
 from snaploom.plugins.discovery.foundfiles import (
     AGAIN,
@@ -34,10 +32,9 @@ from snaploom.plugins.discovery.profiles import (
     DatabaseTable,
     SnapshotColumn,
     SourceProfile,
-    combined,
-    is_unique,
 )
 from snaploom.plugins.discovery.relationships import FEWEST_ROWS, names_own_table
+from snaploom.plugins.discovery.scratch import combined, is_unique
 
 SNAPSHOT_WORDS = frozenset({
     "snapshot", "asof", "stichtag", "extract", "extracted", "export", "exported", "load", "loaded",
@@ -201,7 +198,7 @@ def _key_of_a_day(profile: SourceProfile, day: ColumnProfile) -> tuple[str, ...]
             own = all(names_own_table(column, profile) for column in chosen)
             if not (is_named or own) or is_unique(together, profile.snapshot):
                 continue
-            keys, days = len(np.unique(together)), len(np.unique(snapshot))
+            keys, days = together.distinct, snapshot.distinct
             is_copied = len(together) >= AGAIN * keys and len(together) >= COPIED * keys * days
             if is_copied and is_unique(together, snapshot):
                 return tuple(column.name for column in chosen)
@@ -224,6 +221,5 @@ def _by(profile: SourceProfile, column: ColumnProfile, evidence: str) -> SourceP
         profile,
         columns=columns,
         snapshot=snapshot,
-        snapshots_read=len(np.unique(snapshot)),
         snapshot_column=found,
     )

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from snaploom.models.common import DataType, Empty, MissingMode, ObjectMeta, Resource, TimeOffset
+from snaploom.models.common import (
+    DataType,
+    Empty,
+    MissingMode,
+    ObjectMeta,
+    PathMissingMode,
+    Resource,
+    TimeOffset,
+)
 from snaploom.models.datarelationship import (
     DataRelationship,
     DataRelationshipSpec,
@@ -31,15 +39,17 @@ from snaploom.models.outputdataset import (
     UsedRelationship,
 )
 from snaploom.plugins.discovery.datecolumns import event_columns, guess_of
-from snaploom.plugins.discovery.dates import ColumnType, Family
+from snaploom.plugins.discovery.dates import UNSIGNED, ColumnType, Family
 from snaploom.plugins.discovery.foundfiles import FoundFile, LeftOut
-from snaploom.plugins.discovery.jointree import Joined, ProposedTree
+from snaploom.plugins.discovery.jointree import Joined, ProposedTree, field_of, role_name
 from snaploom.plugins.discovery.layout import TableFolder
 from snaploom.plugins.discovery.names import words_of
+from snaploom.plugins.discovery.parents import Relationships
 from snaploom.plugins.discovery.profiles import DatabaseTable, SourceProfile
-from snaploom.plugins.discovery.relationships import Relationship, Relationships
+from snaploom.plugins.discovery.relationships import Relationship
 from snaploom.plugins.discovery.sourcetexts import (
     DeclaredSource,
+    Window,
     declared_source,
     interval_of,
     window_of,
@@ -58,8 +68,8 @@ class Declared:
     head: tuple[str, ...]
     comments: Mapping[CommentPath, str] = field(default_factory=dict)
     """Comments above parts of it, by their place."""
-    is_comment: bool = False
-    """Whether it is only shown, as a comment, because the evidence is weak."""
+    marked: CommentPath = ()
+    """A member of a list that stands in a comment, because the evidence is weak."""
 
 
 @dataclass(frozen=True)
@@ -97,11 +107,12 @@ def declare(
         if node.is_role
     ]
     by_name = {profile.name: profile for profile in profiles}
-    used, relations = _relationships(found, tree, joined, by_name, names)
+    written = _Written(tree, joined, by_name, names, sources)
+    written.add_all(found)
     return Declarations(
-        sources=tuple(one for group in declared for one in group) + tuple(roles),
-        relationships=relations,
-        output=_output(tree, joined, used, by_name, found, folder_uri),
+        sources=tuple(one for group in declared for one in group) + (*roles, *written.roles),
+        relationships=tuple(written.relationships),
+        output=_output(tree, joined, written, by_name, found, folder_uri),
         left_out=tree.left_out,
     )
 
@@ -117,23 +128,33 @@ def resource_names(tables: Iterable[str]) -> dict[str, str]:
 
 
 class _NodeNames:
-    """Names of DataSources of the nodes of a tree."""
+    """Names of DataSources of the nodes of a tree, and of fields beside them."""
 
     def __init__(self, tree: ProposedTree, names: Mapping[str, str]) -> None:
-        taken = set(names.values())
-        self._names: list[str] = []
-        for node in tree.nodes:
-            name = names[node.table]
-            if node.is_role:
-                plain = node.field.replace("_", "-")
-                options = [plain, f"{plain}-role", *(f"{plain}-{n}" for n in range(2, 99))]
-                name = next(option for option in options if option not in taken)
-                taken.add(name)
-            self._names.append(name)
+        self._taken = set(names.values())
+        self._fields = {"data", *(node.field.lower() for node in tree.nodes)}
+        self._names = [
+            self.role(node.field) if node.is_role else names[node.table] for node in tree.nodes
+        ]
 
     def of(self, place: int) -> str:
         """The name of one node's DataSource."""
         return self._names[place]
+
+    def role(self, field: str) -> str:
+        """A new name for the DataSource of a role."""
+        plain = field.replace("_", "-")
+        options = [plain, f"{plain}-role", *(f"{plain}-{n}" for n in range(2, 999))]
+        name = next(option for option in options if option not in self._taken)
+        self._taken.add(name)
+        return name
+
+    def field(self, wanted: str) -> str:
+        """A new field of the output."""
+        options = [wanted, *(f"{wanted}_{n}" for n in range(2, 999))]
+        name = next(option for option in options if option.lower() not in self._fields)
+        self._fields.add(name.lower())
+        return name
 
 
 def _source(source: DeclaredSource, found: Relationships) -> list[Declared]:
@@ -202,52 +223,131 @@ def _role(source: DeclaredSource, node: Joined, name: str) -> Declared:
     return Declared(source.virtual(name), (f"{node.table} in the role of {node.field}",))
 
 
-def _relationships(
-    found: Relationships,
-    tree: ProposedTree,
-    joined: _NodeNames,
-    profiles: Mapping[str, SourceProfile],
-    names: Mapping[str, str],
-) -> tuple[dict[int, str], tuple[Declared, ...]]:
-    """Relationships of the tree by the place of the joined source, and all that are written."""
-    used: dict[int, str] = {}
-    written: list[Declared] = []
-    taken: set[str] = set()
+class _Written:
+    """Relationships as they are written, and what the output needs for them."""
 
-    def add(one: Relationship, child: str, parent: str, note: str, is_comment: bool = False) -> str:
+    def __init__(
+        self,
+        tree: ProposedTree,
+        joined: _NodeNames,
+        profiles: Mapping[str, SourceProfile],
+        names: Mapping[str, str],
+        sources: Mapping[str, DeclaredSource],
+    ) -> None:
+        self._tree = tree
+        self._joined = joined
+        self._profiles = profiles
+        self._names = names
+        self._sources = sources
+        self._places = {n.table: place for place, n in reversed(list(enumerate(tree.nodes)))}
+        self._waiting: set[str] = set()
+        self.relationships: list[Declared] = []
+        self.used: list[str] = []
+        """Names of those that the output names."""
+        self.roles: list[Declared] = []
+        """Sources of roles that only weak relationships need."""
+        self.others: list[OtherDataSource] = []
+        """Sources that the output has as soon as a weak relationship is uncommented."""
+
+    def add_all(self, found: Relationships) -> None:
+        """Write relationships of the tree, then those that it does not use, then weak ones."""
+        tree, joined, names = self._tree, self._joined, self._names
+        by_tree: list[Relationship] = []
+        for place, node in enumerate(tree.nodes):
+            one = node.relationship
+            if one is None:
+                continue
+            by_tree.append(one)
+            ends = {
+                node.table: joined.of(place), tree.nodes[node.parent].table: joined.of(node.parent)
+            }  # fmt: skip
+            child, parent = ends[one.child], ends[one.parent]
+            if one.child == one.parent:
+                child, parent = joined.of(node.parent), joined.of(place)
+            self.used.append(self._add(one, child, parent, ()))
+        rest = [one for one in found.declared if one not in by_tree]
+        for one in rest:
+            if one.child != one.parent:
+                text = "not used by the output below"
+                self._add(one, names[one.child], names[one.parent], (text,))
+        for one in (*(one for one in rest if one.child == one.parent), *found.weak):
+            self._add_weak(one)
+
+    def _add(
+        self, one: Relationship, child: str, parent: str, notes: tuple[str, ...], marked: str = ""
+    ) -> str:
+        taken = {each.resource.name for each in self.relationships}
         column = "-".join(words_of(one.child_columns[-1]))
         options = [f"{child}-{parent}", f"{child}-{column}", f"{child}-{column}-{parent}"]
         options += [f"{child}-{parent}-{number}" for number in range(2, 99)]
         name = next(option for option in options if option not in taken)
-        taken.add(name)
-        resource = _relationship(one, name, child, parent, profiles)
-        head = (one.evidence, note) if note else (one.evidence,)
-        written.append(Declared(resource, head, is_comment=is_comment))
+        resource = _relationship(one, name, child, parent, self._profiles, marked)
+        place: CommentPath = ("spec", "representations", 1) if marked else ()
+        self.relationships.append(Declared(resource, (one.evidence, *notes), marked=place))
         return name
 
-    joined_by: list[Relationship] = []
-    for place, node in enumerate(tree.nodes):
-        one = node.relationship
-        if one is None:
-            continue
-        joined_by.append(one)
-        ends = {node.table: joined.of(place), tree.nodes[node.parent].table: joined.of(node.parent)}
-        child, parent = ends[one.child], ends[one.parent]
-        if one.child == one.parent:
-            child, parent = joined.of(node.parent), joined.of(place)
-        used[place] = add(one, child, parent, "")
-    for one in found.declared:
-        if one not in joined_by and one.child != one.parent:
-            add(one, names[one.child], names[one.parent], "not used by the output below")
-    for one in found.weak:
-        if one.child != one.parent:
-            note = "weak evidence: remove the marks and add it to dataRelationships if it is right"
-            add(one, names[one.child], names[one.parent], note, is_comment=True)
-    return used, tuple(written)
+    def _add_weak(self, one: Relationship) -> None:
+        """Write a relationship of which one side is in a comment, and all that it takes to join.
+
+        By the side that is there it joins nothing, and the output does without the source. As soon
+        as the comment is no comment any more it is joined.
+        """
+        names, places = self._names, self._places
+        reached = one.child if one.child in places else one.parent if one.parent in places else ""
+        if not reached:
+            note = "weak evidence: remove the mark if it is right; the output has neither source"
+            self._add(one, names[one.child], names[one.parent], (note,), marked=names[one.child])
+            return
+        other = one.parent if reached == one.child else one.child
+        source, field = names[other], field_of(other)
+        if other in places or other in self._waiting:
+            role = role_name(one, other, self._profiles[one.child].prefix)[0]
+            field = self._joined.field(role)
+            source = self._joined.role(field)
+            head = (f"{other} in the role of {field}, if the relationship is right",)
+            self.roles.append(Declared(self._sources[other].virtual(source), head))
+        else:
+            field = self._joined.field(field)
+        self._waiting.add(other)
+        group_by = () if other == one.parent or one.is_one_to_one else one.child_columns
+        mine = self._joined.of(places[reached])
+        ends = (mine, source) if reached == one.child else (source, mine)
+        many = f"; {one.rows_per_key:,.0f} rows a key: an array" if group_by else ""
+        note = f"weak evidence: remove the mark if it is right; the output then has {field}{many}"
+        self.used.append(self._add(one, *ends, (note,), marked=mine))
+        root = self._profiles[self._tree.root.table]
+        window = window_of(root.times, self._profiles[other].times)
+        self.others.append(_other(source, field, group_by, window, is_waiting=True))
+
+
+def _other(
+    source: str, field: str, group_by: Sequence[str], window: Window, *, is_waiting: bool = False
+) -> OtherDataSource:
+    given: dict[str, object] = {"data_source": source, "field_name": field}
+    if is_waiting:
+        given["path_missing_mode"] = PathMissingMode.CONTINUE_IGNORE
+    if group_by:
+        columns = tuple(path_text((column,)) for column in group_by)
+        given["transformations"] = Transformations(group_by=GroupBy(field_names=columns))
+    snapshot: dict[str, object] = {}
+    if window.before != TimeOffset():
+        snapshot["time_before"] = window.before
+    if window.after != TimeOffset():
+        snapshot["time_after"] = window.after
+    if window.may_miss:
+        snapshot["snapshot_missing_mode"] = MissingMode.CONTINUE_WARN
+    if snapshot:
+        given["snapshot"] = ChildSnapshot.model_validate(snapshot)
+    return OtherDataSource.model_validate(given)
 
 
 def _relationship(
-    one: Relationship, name: str, child: str, parent: str, profiles: Mapping[str, SourceProfile]
+    one: Relationship,
+    name: str,
+    child: str,
+    parent: str,
+    profiles: Mapping[str, SourceProfile],
+    marked: str,
 ) -> DataRelationship:
     mine = [profiles[one.child].type_of(c) for c in one.child_columns]
     theirs = [profiles[one.parent].type_of(c) for c in one.parent_columns]
@@ -266,7 +366,9 @@ def _relationship(
         representation(child, one.child_columns, mine),
         representation(parent, one.parent_columns, theirs),
     )
-    if ends[0].join_key == ends[1].join_key:
+    if marked:
+        ends = ends if marked == parent else (ends[1], ends[0])
+    elif ends[0].join_key == ends[1].join_key:
         ends = (Representation(data_sources=(child, parent), join_key=ends[0].join_key),)
     return DataRelationship(
         metadata=ObjectMeta(name=name), spec=DataRelationshipSpec(representations=ends)
@@ -284,6 +386,8 @@ def _cast(one: ColumnType, other: ColumnType) -> DataType | None:
     """The type in which both sides are compared; None for text."""
     if one.family is not other.family:
         return None
+    if UNSIGNED in (one, other):
+        return None if one == other else UNSIGNED.data_type
     return {
         Family.WHOLE: DataType(long=Empty()),
         Family.DATE: DataType(date=Empty()),
@@ -294,7 +398,7 @@ def _cast(one: ColumnType, other: ColumnType) -> DataType | None:
 def _output(
     tree: ProposedTree,
     joined: _NodeNames,
-    used: Mapping[int, str],
+    written: _Written,
     profiles: Mapping[str, SourceProfile],
     found: Relationships,
     folder_uri: str,
@@ -306,25 +410,20 @@ def _output(
     others: list[OtherDataSource] = []
     for place, node in list(enumerate(tree.nodes))[1:]:
         window = window_of(root.times, profiles[node.table].times)
-        given: dict[str, object] = {"data_source": joined.of(place), "field_name": node.field}
-        if node.group_by:
-            columns = tuple(path_text((column,)) for column in node.group_by)
-            given["transformations"] = Transformations(group_by=GroupBy(field_names=columns))
-        snapshot: dict[str, object] = {}
-        if window.before != TimeOffset():
-            snapshot["time_before"] = window.before
-        if window.after != TimeOffset():
-            snapshot["time_after"] = window.after
-        if window.may_miss:
-            snapshot["snapshot_missing_mode"] = MissingMode.CONTINUE_WARN
-        if snapshot:
-            given["snapshot"] = ChildSnapshot.model_validate(snapshot)
         comments["spec", "dataModel", "otherDataSources", len(others)] = _join_text(
             node, tree.nodes[node.parent], window.reason
         )
-        others.append(OtherDataSource.model_validate(given))
+        others.append(_other(joined.of(place), node.field, node.group_by, window))
+    if written.others:
+        comments["spec", "dataModel", "otherDataSources", len(others)] = (
+            "joined as soon as their marks in relationships.yaml are removed"
+        )
+        others += written.others
+    key = found.primary.get(root.name)
+    is_whole = key is not None and (key.is_declared or root.rows_read == root.rows)
     rooted = RootDataSource(
         data_source=joined.of(0),
+        root_key=tuple(path_text((c,)) for c in key.columns) if key and is_whole else (),
         snapshot_filter=SnapshotFilter(
             from_interval=FromInterval(
                 interval_start_date=LocalDateTime(
@@ -338,10 +437,9 @@ def _output(
     model: dict[str, object] = {"root_data_source": rooted}
     if others:
         model["other_data_sources"] = tuple(others)
-        model["data_relationships"] = tuple(UsedRelationship(name=name) for name in used.values())
-    key = found.primary.get(root.name)
+        model["data_relationships"] = tuple(UsedRelationship(name=name) for name in written.used)
     path: CommentPath = ("spec", "dataModel", "rootDataSource")
-    if key is not None:
+    if key is not None and not is_whole:
         columns_text = ", ".join(path_text((column,)) for column in key.columns)
         comments[path] = f"to have its key checked, add `rootKey: [{columns_text}]`"
     comments[*path, "snapshotFilter"] = interval.reason + (

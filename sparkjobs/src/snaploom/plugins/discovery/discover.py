@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 import yaml
 from pydantic import JsonValue
@@ -12,20 +13,25 @@ from snaploom.confidential import visible
 from snaploom.errors import ArgumentInvalid, SourceNotReadable
 from snaploom.loading.nearmisses import did_you_mean
 from snaploom.models.common import Resource
+from snaploom.models.datasource import JdbcDriver
+from snaploom.plugins.discovery.databasefiles import database_files, read_database_file
 from snaploom.plugins.discovery.datecolumns import guess_of, with_answer, with_event_dates
 from snaploom.plugins.discovery.declarations import CommentPath, Declarations, Declared, declare
 from snaploom.plugins.discovery.foundfiles import (
-    AVRO_ROWS,
     DATABASE_ROWS,
-    SAMPLE_ROWS,
-    TEXT_BYTES,
+    FILE_VALUES,
+    DEEPEST_JOIN,
+    SOURCE_BYTES,
+    Ask,
     Guess,
     LeftOut,
+    Question,
     list_files,
     nobody,
 )
 from snaploom.plugins.discovery.jointree import ProposedTree, propose_tree
 from snaploom.plugins.discovery.layout import layouts_of, table_folders
+from snaploom.plugins.discovery.parents import Relationships, find_relationships
 from snaploom.plugins.discovery.profiles import (
     ReadDatabase,
     SourceProfile,
@@ -33,7 +39,6 @@ from snaploom.plugins.discovery.profiles import (
     is_database,
     no_databases,
 )
-from snaploom.plugins.discovery.relationships import Relationship, Relationships, find_relationships
 from snaploom.plugins.discovery.samples import profiles_of
 from snaploom.plugins.discovery.typedfiles import Meter
 
@@ -86,9 +91,7 @@ def resource_text(declared: Declared) -> str:
     lines = [_comment(line) for line in declared.head]
     body: list[str] = []
     for key, value in document_of(declared.resource).items():
-        body.extend(_entry(key, value, 0, (key,), declared.comments))
-    if declared.is_comment:
-        body = [f"# {line}" for line in body]
+        body.extend(_entry(key, value, 0, (key,), declared))
     return "\n".join([*lines, *body]) + "\n"
 
 
@@ -105,42 +108,41 @@ def _comment(line: str) -> str:
 
 
 def _entry(
-    key: str, value: JsonValue, indent: int, path: CommentPath, comments: Mapping[CommentPath, str]
+    key: str, value: JsonValue, indent: int, path: CommentPath, declared: Declared
 ) -> list[str]:
     pad = " " * indent
-    above = [pad + _comment(comments[path])] if path in comments else []
+    above = [pad + _comment(declared.comments[path])] if path in declared.comments else []
     flow = f"{pad}{_flow(key)}: {_flow(value)}"
-    if not isinstance(value, dict | list) or _is_flow(flow, value, path, comments):
+    if not isinstance(value, dict | list) or _is_flow(flow, value, path, declared):
         return [*above, flow]
     lines = [*above, f"{pad}{_flow(key)}:"]
     if isinstance(value, dict):
         for name, inner in value.items():
-            lines.extend(_entry(name, inner, indent + 2, (*path, name), comments))
+            lines.extend(_entry(name, inner, indent + 2, (*path, name), declared))
         return lines
     for index, inner in enumerate(value):
-        lines.extend(_item(inner, indent + 2, (*path, index), comments))
+        lines.extend(_item(inner, indent + 2, (*path, index), declared))
     return lines
 
 
-def _item(
-    value: JsonValue, indent: int, path: CommentPath, comments: Mapping[CommentPath, str]
-) -> list[str]:
+def _item(value: JsonValue, indent: int, path: CommentPath, declared: Declared) -> list[str]:
     pad = " " * indent
-    above = [pad + _comment(comments[path])] if path in comments else []
+    above = [pad + _comment(declared.comments[path])] if path in declared.comments else []
     flow = f"{pad}- {_flow(value)}"
+    if path == declared.marked:  # on one line, however long: one mark is removed
+        return [*above, f"{pad}# {flow.strip()}"]
     if not isinstance(value, dict) or len(flow) <= WIDTH or not value:
         return [*above, flow]
     lines: list[str] = []
     for name, inner in value.items():
-        lines.extend(_entry(name, inner, indent + 2, (*path, name), comments))
+        lines.extend(_entry(name, inner, indent + 2, (*path, name), declared))
     lines[0] = f"{pad}- {lines[0].lstrip()}"
     return [*above, *lines]
 
 
-def _is_flow(
-    flow: str, value: JsonValue, path: CommentPath, comments: Mapping[CommentPath, str]
-) -> bool:
-    has_comments = any(place[: len(path)] == path and place != path for place in comments)
+def _is_flow(flow: str, value: JsonValue, path: CommentPath, declared: Declared) -> bool:
+    places = (*declared.comments, declared.marked)
+    has_comments = any(place[: len(path)] == path and place != path for place in places)
     is_block = path[-1] in _BLOCKS and isinstance(value, dict | list) and len(value) > 1
     return len(flow) <= WIDTH and not has_comments and not is_block and path[-1] != "spec"
 
@@ -153,9 +155,6 @@ def _flow(value: JsonValue) -> str:
 
 
 # From URIs to the text of declarations.
-
-Ask = Callable[[Relationship], bool]
-"""Whether a relationship with weak evidence is right."""
 
 
 @dataclass(frozen=True)
@@ -181,12 +180,12 @@ class Discovery:
         if self.files_listed:
             parts.append(
                 f"Read: {self.bytes_read:,} bytes of {self.files_opened:,} of "
-                f"{self.files_listed:,} files; of each source at most {SAMPLE_ROWS:,} rows of "
-                f"Parquet and ORC, {AVRO_ROWS:,} of Avro, {TEXT_BYTES >> 20} MiB of text."
+                f"{self.files_listed:,} files; of each source at most {SOURCE_BYTES >> 20} MiB."
             )
         if self.tables_read:
             parts.append(
-                f"Read: at most {DATABASE_ROWS:,} rows of each of {self.tables_read:,} tables."
+                f"Read: {self.tables_read:,} tables; of each at most {DATABASE_ROWS:,} rows from a "
+                f"server, and {FILE_VALUES:,} values from a file."
             )
         return " ".join(parts)
 
@@ -204,8 +203,12 @@ def discover(
     uris: Sequence[str],
     folder_uri: str,
     root: str | None = None,
-    ask: Ask | None = None,
+    ask: Ask = nobody,
     read_database: ReadDatabase = no_databases,
+    *,
+    only: Sequence[str] = (),
+    without: Sequence[str] = (),
+    depth: int = DEEPEST_JOIN,
 ) -> Discovery:
     """Discover the tables of some places, and declare them.
 
@@ -213,8 +216,11 @@ def discover(
         uris: folders, files and databases.
         folder_uri: of the folder for the declarations, with a final `/`.
         root: the table whose rows the output has; None to choose one.
-        ask: decides on weak evidence; None to leave it in comments.
+        ask: asks a person where the evidence is close; without, guesses say what was taken.
         read_database: reads a database.
+        only: sources to declare; empty for all.
+        without: sources to leave out.
+        depth: most joins between the root and a source.
 
     Raises:
         ArgumentInvalid: a URI that cannot be declared, or no such root.
@@ -224,13 +230,19 @@ def discover(
     """
     addresses = [database_address(uri) for uri in uris if is_database(uri)]
     listing = list_files(uri for uri in uris if not is_database(uri))
-    layouts, others = layouts_of(listing.files)
-    databases = [(address, read_database(address)) for address in addresses]
+    in_files = database_files(listing.files)
+    files = [file for file in listing.files if file.uri not in in_files]
+    layouts, others = layouts_of(files, ask)
+    databases = [
+        (address, read_database_file(address) if is_file else read_database(address))
+        for address in (*addresses, *in_files.values())
+        for is_file in [address.driver is JdbcDriver.DUCKDB]
+    ]
     meter = Meter()
     profiles, unread = profiles_of(
         layouts,
         meter,
-        table_folders(listing.files),
+        table_folders(files),
         [(address, content.tables) for address, content in databases],
     )
     of_databases = (each for _, content in databases for each in content.left_out)
@@ -244,19 +256,27 @@ def discover(
             expected="files of CSV, JSON, Parquet, ORC, Avro or Arrow, known by endings, or tables",
             hint="name the folder that has them",
         )
-    found = find_relationships(profiles)
-    if ask is not None:
-        right = tuple(each for each in found.weak if ask(each))
-        rest = tuple(each for each in found.weak if each not in right)
-        found = replace(found, declared=(*found.declared, *right), weak=rest)
-    tree = propose_tree(profiles, found, _root(root, profiles))
+    profiles, unwanted = _wanted(profiles, only, without)
+    left_out += unwanted
+    wanted_root = None if root is None else named(root, profiles, "--root")
+    found = find_relationships(profiles, ask)
+    tree = propose_tree(profiles, found, wanted_root, depth)
+    guesses = found.guesses
+    if root is None and tree.close_root is not None:
+        options = (tree.root.table, tree.close_root)
+        question = Question("Each row of the output is one of which source?", options, 0, inf)
+        (answer,) = ask([question])
+        if answer is None:
+            guesses = (_root_guess(tree.root.table, tree.close_root), *guesses)
+        else:
+            tree = propose_tree(profiles, found, options[answer], depth)
     rooted = tuple(
         with_event_dates(profile) if profile.name == tree.root.table else profile
         for profile in profiles
     )
-    rooted = tuple(with_answer(profile, nobody) for profile in rooted)
+    rooted = tuple(with_answer(profile, ask) for profile in rooted)
     declared = declare(rooted, found, tree, listing.files, folder_uri)
-    declared = replace(declared, left_out=(*left_out, *declared.left_out))
+    declared = replace(declared, left_out=(*left_out, *found.stopped, *declared.left_out))
     return Discovery(
         profiles=rooted,
         relationships=found,
@@ -266,21 +286,53 @@ def discover(
         files_opened=len(meter.files_opened),
         bytes_read=meter.bytes_read,
         tables_read=sum(len(content.tables) for _, content in databases),
-        guesses=tuple(guess for profile in rooted if (guess := guess_of(profile)) is not None),
+        guesses=(*filter(None, map(guess_of, rooted)), *guesses),
     )
 
 
-def _root(root: str | None, profiles: Sequence[SourceProfile]) -> str | None:
-    if root is None:
-        return None
+def _root_guess(chosen: str, other: str) -> Guess:
+    return Guess(
+        what="each row of the output is one of",
+        chosen=chosen,
+        others=(other,),
+        evidence="from both as many sources are reached",
+        change=f"--root {other}",
+    )
+
+
+def _wanted(
+    profiles: Sequence[SourceProfile], only: Sequence[str], without: Sequence[str]
+) -> tuple[tuple[SourceProfile, ...], tuple[LeftOut, ...]]:
+    """The sources that are asked for, and those that are not."""
+    kept = {named(name, profiles, "--only") for name in only} or {p.name for p in profiles}
+    kept -= {named(name, profiles, "--not") for name in without}
+    if not kept:
+        raise ArgumentInvalid(
+            "no source is left",
+            path="--not",
+            found=", ".join(without),
+            expected="at least one source that is not named",
+            hint="name fewer",
+        )
+    others = sorted(profile.name for profile in profiles if profile.name not in kept)
+    reason = (LeftOut(", ".join(others), "not asked for (--only, --not)"),) if others else ()
+    return tuple(profile for profile in profiles if profile.name in kept), reason
+
+
+def named(name: str, profiles: Sequence[SourceProfile], option: str) -> str:
+    """The source that a person means, who need not know about capitals and hyphens.
+
+    Raises:
+        ArgumentInvalid: there is none of this name.
+    """
     names = {profile.name.casefold().replace("-", "_"): profile.name for profile in profiles}
-    wanted = root.casefold().replace("-", "_")
+    wanted = name.casefold().replace("-", "_")
     if wanted not in names:
         raise ArgumentInvalid(
             "there is no source of this name",
-            path="--root",
-            found=root,
+            path=option,
+            found=name,
             expected=", ".join(sorted(names.values())),
-            hint=did_you_mean(root, names.values()) or "name one of them",
+            hint=did_you_mean(name, names.values()) or "name one of them",
         )
     return names[wanted]

@@ -25,33 +25,33 @@ from snaploom.policy.secretdetection import secret_form
 # Bounds of reading.
 MOST_FILES = 100_000
 """Files that are listed below one URI: names only, some 100 bytes each."""
-TEXT_BYTES = 32 * 1024 * 1024
-"""Bytes of one source of text (CSV, JSON) that are read, after decompression."""
-HEAD_BYTES = 64 * 1024
-"""Bytes at the beginning of a file by which its format is recognised: some hundred records."""
-SAMPLE_ROWS = 100_000
-"""Rows of one source of which every column is read."""
-KEY_ROWS = 1_000_000
-"""Rows of one Parquet or ORC source of which columns that may be keys are read."""
-AVRO_ROWS = 20_000
-"""Rows of one source of Avro that are read: each is taken apart in Python, 20,000 of twelve columns
-a second."""
+SOURCE_BYTES = 256 * 1024 * 1024
+"""Bytes of one source that are read, of text after decompression: beyond it evenly spread parts."""
+ALL_BYTES = 4 * 1024 * 1024 * 1024
+"""Bytes of all sources that are read: of many sources each has its share, `LEAST_BYTES` or more."""
+LEAST_BYTES = 16 * 1024 * 1024
+SECONDS = 60
+"""Seconds that the reading of one source takes, beyond which a sixteenth of it is read instead."""
+MOST_VALUES = 100_000_000
+"""Values of one source (rows times columns) that are read: a few bytes may stand for millions."""
+MOST_PARTS = 2_000
+"""Files of one source that are opened: each is a request or more to a store."""
+HEAD_BYTES = 1024 * 1024
+"""Bytes at the beginning of a file by which its format is recognised, and the longest header."""
+METADATA_BYTES = 32 * 1024 * 1024
+"""Bytes of one file of a table's metadata."""
 MOST_TABLES = 200
 """Tables of one database that are looked into; each takes some questions to its catalogue."""
 DATABASE_ROWS = 20_000
 """Rows of one table of a database that are read: they come over a network, from a server that has
 other work."""
+COUNTED_ROWS = 10_000_000
+"""Rows of a table of a database up to which it is asked about all of them, by `count(DISTINCT ..)`
+and the like; by its statistics, where it has some."""
+FILE_VALUES = 10_000_000
+"""Values of one table of a file of DuckDB that are read."""
 MOST_MANIFESTS = 100
 """Manifests of one Iceberg table that are read; each names up to some thousand files."""
-SKETCH_VALUES = 65_536
-"""Hashes of distinct values that are kept of one column: a share is right to 0.4 % (one sigma)."""
-ENOUGH_ROWS = 5_000
-"""Rows with which no further snapshot of a source is read."""
-MOST_SNAPSHOTS_READ = 5
-"""Snapshots of one source that are read, newest first."""
-MOST_HEADS = 20
-"""Files of one source whose columns are compared with those of its newest snapshot."""
-
 # Forms that declarations have (`models.datasource`).
 LONGEST_NAME = 512
 """Characters of the name of a column."""
@@ -101,7 +101,12 @@ MOST_WEAK = 10
 
 # The output.
 MOST_ELEMENTS = 200
-"""Rows a key, on average, up to which a child is grouped: an array is repeated in every row."""
+"""Structs of one source in each row, on average, up to which it is grouped: those of nested arrays
+multiply."""
+MOST_STRUCTS = 500_000
+"""Structs of arrays in one snapshot, where rows of a source are repeated: some hundred megabytes."""
+MOST_REPEATED = 10
+"""Such structs in each row, on average, that a larger output may have."""
 MOST_JOINS = 60
 """Sources of one output, roles included."""
 DEEPEST_JOIN = 6
@@ -114,8 +119,6 @@ SEPARATORS = (",", ";", "\t", "|")
 MOST_COLUMNS = 2_000
 """Columns of one source, as many as a DataSource may declare."""
 _LINES_LOOKED_AT = 100
-_SAME_WIDTH = 0.8
-"""Share of records that must have the same number of values."""
 _NUMBER_OR_DATE = re.compile(r"[+-]?[0-9][0-9.,:/TZ -]*")
 _BOMS = ((b"\xef\xbb\xbf", "UTF-8"), (b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
 
@@ -135,6 +138,8 @@ class CsvFormat:
     made_up: bool = False
     """Whether some names are not in the header as they are, which a declared schema would have to
     repeat."""
+    is_guess: bool = False
+    """Whether the first record is a header by its looks only, as all columns have texts."""
 
     @property
     def options(self) -> dict[str, str]:
@@ -208,14 +213,16 @@ def csv_format(head: bytes, is_whole: bool) -> CsvFormat:
     encoding = encoding_of(head)
     text = text_of(head, encoding)
     if not is_whole:
-        text = text[: text.rfind("\n") + 1] or text
+        text = text[: text.rfind("\n") + 1]
+        if not text:
+            raise NotRecognised(f"a header of more than {len(head):,} bytes")
     if not text.strip():
         raise NotRecognised("no text")
     escape = "\\" if re.search(r'\\"[^,;\t|\r\n]', text) and '""' not in text else '"'
     separator, rows = _separated(text, escape)
     header, *records = rows
     refuse_width(len(header))
-    has_header = _is_header(header, records)
+    has_header, is_guess = _is_header(header, records)
     if has_header:
         given = [name.strip() for name in header]
         # Names as Spark makes them of a header: empty ones and those that stand twice get numbers.
@@ -224,14 +231,18 @@ def csv_format(head: bytes, is_whole: bool) -> CsvFormat:
             f"_c{index}" if not name else f"{name}{index}" if times[name.casefold()] > 1 else name
             for index, name in enumerate(given)
         ]
-        return CsvFormat(encoding, separator, True, tuple(names), escape, names != given)
-    numbered = tuple(f"column_{number + 1}" for number in range(len(header)))
-    return CsvFormat(encoding, separator, False, numbered, escape)
+        return CsvFormat(encoding, separator, True, tuple(names), escape, names != given, is_guess)
+    return CsvFormat(encoding, separator, False, numbered_columns(len(header)), escape)
+
+
+def numbered_columns(number: int) -> tuple[str, ...]:
+    """Names for columns that have none."""
+    return tuple(f"column_{place + 1}" for place in range(number))
 
 
 def _separated(text: str, escape: str) -> tuple[str, list[list[str]]]:
     """The separator by which most records have the same number of values, and the records."""
-    best: tuple[tuple[float, int], str, list[list[str]]] | None = None
+    best: tuple[tuple[float, int], str, list[tuple[int, list[str]]]] | None = None
     for separator in SEPARATORS:
         reader = csv.reader(
             io.StringIO(text, newline=""),
@@ -239,50 +250,57 @@ def _separated(text: str, escape: str) -> tuple[str, list[list[str]]]:
             doublequote=escape == '"',
             escapechar=None if escape == '"' else escape,
         )
-        rows: list[list[str]] = []
+        rows: list[tuple[int, list[str]]] = []
         try:
             for row in reader:
                 if row:
-                    rows.append(row)
+                    rows.append((reader.line_num, row))
                 if len(rows) == _LINES_LOOKED_AT:
                     break
         except csv.Error:
             continue
         if not rows:
             continue
-        width, times = Counter(map(len, rows)).most_common(1)[0]
+        width, times = Counter(len(row) for _, row in rows).most_common(1)[0]
         score = (times / len(rows) if width > 1 else 0.0, width)
         if best is None or score > best[0]:
             best = (score, separator, rows)
     if best is None:
         raise NotRecognised("no records that a separator divides")
-    (share, width), separator, rows = best
-    if (share if width > 1 else sum(len(row) == 1 for row in rows) / len(rows)) < _SAME_WIDTH:
-        raise NotRecognised("lines with different numbers of values")
-    if width == 1:
-        return ",", rows
-    return separator, [row for row in rows if len(row) == width]
+    (_, width), separator, rows = best
+    for line, row in rows:
+        if len(row) != width:
+            raise NotRecognised(another_width(line, len(row), width))
+    return separator if width > 1 else ",", [row for _, row in rows]
 
 
-def _is_header(header: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
-    """Whether the first record has names: texts, each once, of which none is a value below it."""
+def another_width(line: int, values: int, width: int) -> str:
+    """The sentence about a line that no reader takes, since its record has another length."""
+    return (
+        f"line {line:,} has {values:,} values where other lines have {width:,}: correct it, or "
+        "remove what is above the header or below the records"
+    )
+
+
+def _is_header(header: Sequence[str], records: Sequence[Sequence[str]]) -> tuple[bool, bool]:
+    """Whether the first record has names, and whether that is a guess.
+
+    Names are texts, each once, of which none is a value below it.
+    """
     names = [name.strip() for name in header if name.strip()]
     # One may be empty, of an index in front or of a separator at the end; most stand once.
-    if not names or len(names) < len(header) - 1:
-        return False
-    if len({name.casefold() for name in names}) <= len(names) / 2:
-        return False
-    if any(_NUMBER_OR_DATE.fullmatch(name) for name in names):
-        return False
-    if any(len(name) > 64 for name in names):
-        return False
-    if not records:
-        return True
+    if (
+        not names
+        or len(names) < len(header) - 1
+        or len({name.casefold() for name in names}) <= len(names) / 2
+        or any(_NUMBER_OR_DATE.fullmatch(name) or len(name) > 64 for name in names)
+    ):
+        return False, False
     columns = list(zip(*records, strict=False))
     if any(_all_numbers(column) for column in columns):
-        return True
+        return True, False
     repeated = sum(name in column for name, column in zip(header, columns, strict=False) if name)
-    return repeated == 0 and all(re.match(r"[^\W\d]", name) for name in names)
+    return repeated == 0 and all(re.match(r"[^\W\d]", name) for name in names), True
 
 
 def _all_numbers(values: Sequence[str]) -> bool:

@@ -18,24 +18,32 @@ from snaploom.plugins.discovery.foundfiles import (
     DEEPEST_JOIN,
     MOST_ELEMENTS,
     MOST_JOINS,
+    MOST_REPEATED,
+    MOST_STRUCTS,
     SAME_NAME,
     LeftOut,
 )
 from snaploom.plugins.discovery.names import (
+    abbreviates,
     column_words,
     stem,
     table_words,
     word_likeness,
     words_of,
 )
+from snaploom.plugins.discovery.parents import Relationships
 from snaploom.plugins.discovery.profiles import SourceProfile
-from snaploom.plugins.discovery.relationships import Relationship, Relationships
+from snaploom.plugins.discovery.relationships import Relationship
 
 _LINK_COLUMNS = 1
 """Columns of its own, beside keys, up to which a source only links others."""
 _GROUPED_WORTH = 0.5
 _LINK_COST = 2.0
 _UNDATED_COST = 0.5
+_CLOSE_WORTH = 0.1
+"""Difference from the best root up to which another one is as likely meant."""
+_CLOSE_ROWS = 2
+"""Times that the best root may have its rows then."""
 _SATELLITE_COST = 0.75
 """Cost as root of a source that refers to a single other, around which there are more: contacts of
 a customer are better grouped below the customer than the other way round."""
@@ -66,6 +74,8 @@ class ProposedTree:
     other_roots: tuple[str, ...]
     """Sources that could be the root as well, best first."""
     left_out: tuple[LeftOut, ...]
+    close_root: str | None = None
+    """The source that is as likely meant as the root."""
 
     @property
     def root(self) -> Joined:
@@ -74,27 +84,40 @@ class ProposedTree:
 
 
 def propose_tree(
-    profiles: Sequence[SourceProfile], found: Relationships, root: str | None
+    profiles: Sequence[SourceProfile],
+    found: Relationships,
+    root: str | None,
+    depth: int = DEEPEST_JOIN,
 ) -> ProposedTree:
     """The output that is most likely meant.
 
-    At least one profile is given; without `root` one is chosen.
+    At least one profile is given; without `root` one is chosen. `depth` is the most joins between
+    the root and a source.
     """
     by_name = {profile.name: profile for profile in profiles}
-    ranked = sorted(
-        by_name, key=lambda name: (-_worth(name, by_name, found), -by_name[name].rows, name)
-    )
+    worth = {name: _worth(name, by_name, found) for name in by_name}
+    ranked = sorted(by_name, key=lambda name: (-worth[name], -by_name[name].rows, name))
     chosen = root or ranked[0]
-    tree = _Growth(by_name, found.declared, chosen)
+    tree = _Growth(by_name, found.declared, chosen, depth)
     tree.grow()
-    nodes = _with_roles(tree.nodes)
-    others = [name for name in ranked if name != chosen and _worth(name, by_name, found) > 0]
+    nodes = _with_roles(tree.nodes, by_name)
+    others = [name for name in ranked if name != chosen and worth[name] > 0]
+    joined = {node.table for node in nodes if not node.group_by}
+    close = next(
+        (
+            name
+            for name in others
+            if worth[chosen] - worth[name] <= _CLOSE_WORTH and name not in joined
+            and by_name[chosen].rows < _CLOSE_ROWS * by_name[name].rows
+        ),
+        None,
+    )  # fmt: skip
     left_out = [*tree.left_out]
     for name in sorted(set(by_name) - {node.table for node in nodes}):
         if not any(each.what == name for each in left_out):
             why = f"declared, but not in the output: no relationship leads to it from {chosen}"
             left_out.append(LeftOut(name, why))
-    return ProposedTree(tuple(nodes), tuple(others[:3]), tuple(left_out))
+    return ProposedTree(tuple(nodes), tuple(others[:3]), tuple(left_out), close)
 
 
 def _worth(name: str, profiles: Mapping[str, SourceProfile], found: Relationships) -> float:
@@ -102,10 +125,14 @@ def _worth(name: str, profiles: Mapping[str, SourceProfile], found: Relationship
     growth = _Growth(profiles, found.declared, name)
     growth.grow()
     grouped = growth.grouped
-    tables = {
-        node.table: index in grouped for index, node in reversed(list(enumerate(growth.nodes)))
-    }
-    worth = sum(_GROUPED_WORTH if is_grouped else 1.0 for is_grouped in tables.values()) - 1.0
+    shares: dict[str, float] = {}
+    for place, node in enumerate(growth.nodes):
+        share = _GROUPED_WORTH if place in grouped else 1.0
+        one = node.relationship
+        if one is not None and one.is_one_to_one and one.parent == node.table:
+            share *= one.used  # rows that the root does not have, as sales without a return
+        shares.setdefault(node.table, share)
+    worth = sum(shares.values()) - 1.0
     if worth > 0 and _is_link(name, profiles[name], found):
         worth -= _LINK_COST
     mine = [r for r in found.declared if r.child == name and r.parent != name]
@@ -133,10 +160,14 @@ class _Growth:
         profiles: Mapping[str, SourceProfile],
         relationships: Sequence[Relationship],
         root: str,
+        depth: int = DEEPEST_JOIN,
     ) -> None:
         self._profiles = profiles
+        self._depth = depth
         self._relationships = sorted(relationships, key=lambda r: (r.child_columns, r.parent))
         self.nodes: list[Joined] = [Joined(root, root, False, -1, None, (), 0)]
+        self._copies = [self._rows(root)]
+        self._structs = 0.0
         self._places = nx.DiGraph()
         self._places.add_node(0)
         self.left_out: list[LeftOut] = []
@@ -168,7 +199,7 @@ class _Growth:
 
     def _one_row(self, place: int) -> Iterator[tuple[Relationship, str, tuple[str, ...]]]:
         node = self.nodes[place]
-        if node.depth >= DEEPEST_JOIN:
+        if node.depth >= self._depth:
             return
         path = {place, *nx.ancestors(self._places, place)}
         for one in self._relationships:
@@ -205,76 +236,123 @@ class _Growth:
             for other in self._relationships
         )
 
+    def _rows(self, table: str) -> float:
+        """Rows of one snapshot."""
+        profile = self._profiles[table]
+        return max(1.0, profile.rows / max(1, profile.snapshots_read))
+
+    def _copies_of(self, parent: int, one: Relationship, *, is_grouped: bool) -> float:
+        """Structs that a join below a node makes in one snapshot of the output."""
+        copies = self._copies[parent]
+        if not is_grouped:
+            return copies
+        # Where rows of the parent are repeated, those with many children are so more often.
+        is_repeated = copies > self._rows(self.nodes[parent].table)
+        return copies * (one.rows_beside if is_repeated else one.rows_per_key)
+
     def _add(
         self, table: str, parent: int, relationship: Relationship, group_by: tuple[str, ...]
     ) -> int:
         depth = self.nodes[parent].depth + 1
+        copies = self._copies_of(parent, relationship, is_grouped=bool(group_by))
         self._places.add_edge(parent, len(self.nodes))
         self.nodes.append(Joined(table, table, False, parent, relationship, group_by, depth))
+        self._copies.append(copies)
+        if copies > max(self._rows(table), self._copies[0]):
+            self._structs += copies
         return len(self.nodes) - 1
 
     def _hang_one(self) -> bool:
         known = {node.table for node in self.nodes}
         refused = {each.what for each in self.left_out}
         offers = [
-            (node.depth, -one.score, one.child, place, one)
+            (node.depth, -one.odds, one.child, place, one)
             for one in self._relationships
             for place, node in enumerate(self.nodes)
             if one.parent == node.table and one.child not in known and one.child not in refused
-        ]
+            and node.depth < self._depth
+        ]  # fmt: skip
         if not offers or len(self.nodes) > MOST_JOINS:
             return False
         _, _, table, place, one = min(offers, key=lambda offer: offer[:4])
-        if one.rows_per_key > MOST_ELEMENTS:
-            self.left_out.append(
-                LeftOut(
-                    table,
-                    f"declared, but not in the output: {one.rows_per_key:,.0f} rows a key of "
-                    f"{one.parent} are too many for an array in every row; make it a root of its "
-                    "own, or aggregate it",
-                )
-            )
-            return True
         group_by = () if one.is_one_to_one else one.child_columns
+        copies = self._copies_of(place, one, is_grouped=bool(group_by))
+        each = copies / self._copies[0]
+        is_repeated = copies > self._rows(table)
+        most = max(MOST_STRUCTS, MOST_REPEATED * self._copies[0])
+        if each > MOST_ELEMENTS or (is_repeated and self._structs + copies > most):
+            self.left_out.append(LeftOut(table, self._too_many(place, one, copies)))
+            return True
         self._towards_parents(self._add(table, place, one, group_by), is_all=False)
         return True
 
+    def _too_many(self, place: int, one: Relationship, copies: float) -> str:
+        """Why a child is no array, by counts, and what to do."""
+        rows = f"{one.rows_per_key:,.0f} rows a key of {one.parent}"
+        if copies / self._copies[0] > MOST_ELEMENTS:
+            path = self._copies[place] / self._copies[0]
+            inner = f", {path:,.0f} of which are in each row," if path > 1 else ""
+            why = f"{rows}{inner} are too many for an array in every row"
+        else:
+            why = f"{rows}, which many rows share, are too many together with other arrays"
+        return (
+            f"declared, but not in the output: {why} (about {copies:,.0f} structs a snapshot); "
+            f"`--root {one.child}` makes it the root; or aggregate it; or add it to "
+            f"otherDataSources with groupBy [{', '.join(one.child_columns)}], and its relationship "
+            "to dataRelationships"
+        )
 
-def _with_roles(nodes: Sequence[Joined]) -> list[Joined]:
-    """Nodes with names of their own: those of a source that occurs several times by their role."""
+
+def _with_roles(nodes: Sequence[Joined], profiles: Mapping[str, SourceProfile]) -> list[Joined]:
+    """Nodes with names of their own: those of a source that occurs several times by their role.
+
+    A name has at most one word for the way to it: that of the nearest source that tells it apart.
+    """
     times = Counter(node.table for node in nodes)
-    taken: set[str] = set()
+    taken = {"data"}
     named: list[Joined] = []
+    ways: list[tuple[str, ...]] = []
+    """For each node, what tells its children apart, the nearest first."""
     for place, node in enumerate(nodes):
         is_role = times[node.table] > 1 and place > 0
-        field = _field(_role(node, named) if is_role else node.table)
+        field, way = field_of(node.table), field_of(node.table)
+        above = ways[node.parent] if node.parent > 0 else ()
         options = [field]
-        if is_role and node.parent > 0:
-            options.append(f"{named[node.parent].field}_{field}")
-        options += [f"{field}_{number}" for number in range(2, len(nodes) + 2)]
-        if field in ("data",):
-            options = options[1:]
+        if is_role and node.relationship is not None:
+            prefix = profiles[node.relationship.child].prefix
+            role, own = role_name(node.relationship, node.table, prefix)
+            options = [role] if own or not above else []
+            options += [f"{each}_{role}" for each in above]
+            field, way = options[0], own
+        options += [f"{field}_{number}" for number in range(2, len(nodes) + 3)]
         field = next(option for option in options if option.lower() not in taken)
         taken.add(field.lower())
+        ways.append((way, *above) if way else above)
         named.append(replace(node, field=field, is_role=is_role))
     return named
 
 
-def _role(node: Joined, named: Sequence[Joined]) -> str:
-    """The name of a role by the column that refers to it: `origin`, `billing_address`."""
-    one = node.relationship
-    assert one is not None  # only the root has none
-    base = column_words(one.child_columns[-1]).base or words_of(one.child_columns[-1])
-    table = table_words(node.table)
-    parent = named[node.parent]
+def role_name(one: Relationship, table: str, prefix: str = "") -> tuple[str, str]:
+    """The name of a source by the column that refers to it: `origin`, `billing_address`.
+
+    The second text has what that says beyond the source's own name: `billing`. A prefix is a word
+    that all columns of the source that refers begin with.
+    """
+    column = one.child_columns[-1]
+    base = column_words(column, prefix).base or words_of(column)
+    words = table_words(table)
+    if {stem(word) for word in base} <= {stem(word) for word in words} or len(base[0]) <= 2:
+        return "_".join(words), ""
     role = "_".join(base)
-    is_table = {stem(word) for word in base} <= {stem(word) for word in table}
-    if node.parent > 0 and (is_table or len(base[0]) <= 2):
-        return f"{parent.field}_{role if is_table else '_'.join(table)}"
-    names_table = any(word_likeness(one, other) >= SAME_NAME for one in base for other in table)
-    return role if names_table else f"{role}_{'_'.join(table)}"
+    if abbreviates(base[-1], words):  # cdemo of customer_demographics
+        return role, role
+    own = [word for word in base if all(word_likeness(word, o) < SAME_NAME for o in words)]
+    if len(own) == len(base):
+        return f"{role}_{'_'.join(words)}", role
+    return role, "_".join(own) or role
 
 
-def _field(name: str) -> str:
+def field_of(name: str) -> str:
+    """The field of the output that a source has by its name."""
     plain = "_".join(words_of(name)) or "source"
     return plain if plain[0].isalpha() else f"t_{plain}"

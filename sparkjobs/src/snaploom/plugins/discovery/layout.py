@@ -98,6 +98,7 @@ OTHER_ENDINGS = {
     "zip": "an archive, which Spark does not open: unpack it",
     "xlsx": "a workbook: export its sheets as CSV",
     "xls": "a workbook: export its sheets as CSV",
+    "sqlite": "a database that Spark takes whole numbers of for 32 bits: export its tables as CSV",
 }  # fmt: skip
 GENERIC_STEMS = frozenset({
     "", "data", "part", "export", "file", "extract", "dump", "output", "result", "batch", "full",
@@ -143,9 +144,8 @@ class Layout:
         """Precision of its times."""
         forms = [piece.form for piece in self.pieces if piece.form is not None]
         parts = [part_of(piece) for piece in self.pieces if piece.kind is Kind.PART_OF_DATE]
-        if "hour" in parts:
-            return Unit.HOUR
-        return Unit(parts[-1]) if parts else forms[-1].unit if forms else Unit.DAY
+        found = [Unit(part) for part in parts] or [form.unit for form in forms[-1:]] or [Unit.DAY]
+        return min(found, key=list(Unit).index)
 
     def files_at(self, time: datetime | None) -> tuple[FoundFile, ...]:
         """The files of one time."""

@@ -49,6 +49,7 @@ PERSON_ROLES = frozenset({
     "reviewed", "approver", "approved", "editor", "edited", "updated", "modified", "changed",
     "submitter", "submitted", "sender", "recipient", "receiver", "agent", "rep", "representative",
     "seller", "salesperson", "buyer", "requester", "requested", "requestor", "manager", "mgr",
+    "boss", "superior", "vorgesetzter", "vorgesetzte", "reports",
     "supervisor", "teacher", "instructor", "advisor", "coach", "operator", "handler", "responsible",
     "inviter", "invitee", "follower", "followee", "host", "guest", "closed", "deleted", "verified",
     "bearbeiter", "betreuer", "verkaeufer", "leiter", "ersteller", "erfasser", "sachbearbeiter",
@@ -152,6 +153,7 @@ def table_words(name: str) -> tuple[str, ...]:
     return kept or words
 
 
+@lru_cache(maxsize=1024)
 def common_prefix(columns: tuple[str, ...]) -> str:
     """The word that most columns of a table begin with, as `l` of `l_orderkey`; or nothing."""
     firsts = [words[0] for name in columns if len(words := words_of(name)) > 1 and "_" in name]
@@ -171,7 +173,8 @@ def word_likeness(one: str, other: str) -> float:
     if len(a) >= 3 and b.startswith(a):
         return 0.8 if len(a) >= 4 or len(b) <= 8 else 0.7
     if (len(a) >= 4 and b.endswith(a)) or (len(short) >= 4 and long.endswith(short)):
-        return 0.85  # a compound in a role: Ziellager of Lager
+        # A compound in a role, such as Ziellager of Lager; one letter more is another word.
+        return 0.85 if len(long) - len(short) > 2 else 0.6
     if len(a) >= 4 and a[:2] == b[:2] and _is_subsequence(a, b):
         return 0.7
     if len(a) >= 2 and a[0] == b[0] and _is_subsequence(a, b) and not set(a[1:]) & _VOWELS:
@@ -197,6 +200,20 @@ def _initials(words: tuple[str, ...], others: tuple[str, ...]) -> bool:
     return len(words) == 1 and len(others) > 1 and words[0] == "".join(o[0] for o in others)
 
 
+def abbreviates(word: str, words: tuple[str, ...]) -> bool:
+    """Whether a word is made of beginnings of several, as `hdemo` of household_demographics."""
+    ends = {0}
+    for other in words[:-1]:
+        ends = {
+            end for start in ends for end in range(start + 1, len(word))
+            if other.startswith(word[start:end])
+        }  # fmt: skip
+    return len(words) > 1 and any(
+        len(word) - end > 2 and words[-1].startswith(word[end:]) for end in ends
+    )
+
+
+@lru_cache(maxsize=65536)
 def table_likeness(base: tuple[str, ...], table: tuple[str, ...]) -> float:
     """Return how well a key's words name a table; `billing_address` names addresses."""
     if not base or not table:
@@ -206,6 +223,8 @@ def table_likeness(base: tuple[str, ...], table: tuple[str, ...]) -> float:
     joined = word_likeness("".join(base), "".join(table))
     if joined == 1.0:
         return 1.0
+    if abbreviates(base[-1], table):
+        return 0.9
     tail = base[-len(table) :]
     if len(base) > len(table) and _covered(table, tail) > 0:
         return 0.9 * _covered(table, tail)  # a role: ship_address of addresses
@@ -219,6 +238,7 @@ def table_likeness(base: tuple[str, ...], table: tuple[str, ...]) -> float:
     return 0.6 * _covered(table, head)
 
 
+@lru_cache(maxsize=65536)
 def key_likeness(
     child: str,
     child_prefix: str,
@@ -247,12 +267,16 @@ def key_likeness(
         )
     if not theirs.base:
         return table_likeness(base, table)
-    if mine.whole == theirs.whole or (base == theirs.base and mine.has_id == theirs.has_id):
+    if mine.whole in (theirs.whole, words_of(parent)) or (
+        base == theirs.base and mine.has_id == theirs.has_id
+    ):
         return 0.3 if set(base) <= GENERIC and not mine.has_id else 1.0
     is_generic = set(theirs.base) <= GENERIC
     if is_generic and not theirs.has_id:
         return 0.6 * table_likeness(base, table)
-    alike = table_likeness(base, theirs.base)
+    # `hdemo` is hd_demo, and not cd_demo: the prefix of a table is a part of its name.
+    full = (parent_prefix, *theirs.base) if parent_prefix else theirs.base
+    alike = 1.0 if abbreviates(base[-1], full) else table_likeness(base, theirs.base)
     named = table_likeness(base, table)
     both = 0.9 * named if table_likeness(theirs.base, table) >= LIKE_ENOUGH else 0.7 * named
     return max(0.95 * alike, both)
@@ -264,10 +288,14 @@ def names_a_person(column: str, prefix: str, table: str) -> bool:
     `prefix` is a word that all columns of its table begin with; `table` is the other one.
     """
     words = column_words(column, prefix)
-    tables = {form for word in table_words(table) for form in (word, stem(word))}
     is_reference = words.has_id or words.whole[-1:] == ("by",) or words.whole[-1:] == ("von",)
-    known = {*PERSON_TABLES, *map(stem, PERSON_TABLES)}
-    return is_reference and bool(set(words.base) & PERSON_ROLES) and bool(tables & known)
+    return is_reference and bool(set(words.base) & PERSON_ROLES) and is_table_of_persons(table)
+
+
+def is_table_of_persons(table: str) -> bool:
+    """Whether a table has a row for each of some persons, by its name."""
+    forms = {form for word in table_words(table) for form in (word, stem(word))}
+    return not forms.isdisjoint({*PERSON_TABLES, *map(stem, PERSON_TABLES)})
 
 
 LIKE_ENOUGH = 0.7

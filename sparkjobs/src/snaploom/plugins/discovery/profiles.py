@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from snaploom.errors import ArgumentInvalid
 from snaploom.models.datasource import (
@@ -24,6 +21,7 @@ from snaploom.models.datasource import (
     SnapshotSettings,
 )
 from snaploom.plugins.discovery.dates import (
+    MOST_DAYS,
     STRING,
     ColumnDates,
     ColumnType,
@@ -31,10 +29,18 @@ from snaploom.plugins.discovery.dates import (
     Unit,
     column_dates,
 )
-from snaploom.plugins.discovery.foundfiles import SKETCH_VALUES, LeftOut, refuse_secret
+from snaploom.plugins.discovery.foundfiles import LeftOut, refuse_secret
 from snaploom.plugins.discovery.layout import Layout, TableFolder
 from snaploom.plugins.discovery.names import common_prefix
-from snaploom.sources.databases.declared import DeclaredKey
+from snaploom.plugins.discovery.scratch import (
+    SNAPSHOT,
+    AskDatabase,
+    Rows,
+    Sketch,
+    distinct_values,
+    is_unique,
+)
+from snaploom.sources.databases.declared import DeclaredKey, table_parts
 from snaploom.sources.databases.drivers import DATABASES, HOST
 
 # Databases that `--from` names: their addresses, and the contents that a reader returns.
@@ -100,6 +106,17 @@ class DatabaseAddress:
         return Jdbc.model_validate(given)
 
 
+def reference_of(schema: str, name: str) -> str:
+    """The name of a table as `tableReference` has it; without a schema where there is none."""
+    parts = [part for part in (schema, name) if part]
+    return ".".join(part if _is_plain(part) else '"' + part.replace('"', '""') + '"'
+                    for part in parts)  # fmt: skip
+
+
+def _is_plain(name: str) -> bool:
+    return not set(name) & set('."') and table_parts(name) == (name,)
+
+
 @dataclass(frozen=True)
 class ReadTable:
     """The contents read of one table."""
@@ -112,6 +129,8 @@ class ReadTable:
     """In the table, as far as its database knows without counting; at least those of the sample."""
     primary_key: tuple[str, ...]
     foreign_keys: tuple[DeclaredKey, ...]
+    ask: AskDatabase | None = None
+    """Asks about all of its rows."""
 
 
 @dataclass(frozen=True)
@@ -196,34 +215,7 @@ def _invalid(found: str, hint: str) -> ArgumentInvalid:
 
 # Facts about sources after a bounded look: frozen, without any value of the data.
 
-Hashes = NDArray[np.uint64]
-ALL_HASHES = 2**64
-_CODE = r"^[A-Z0-9][A-Z0-9._/-]*[0-9][A-Z0-9._/-]*$"
-_NOTHING = np.uint64(0)
-"""Hash of NULL."""
-
-
-@dataclass(frozen=True, eq=False)
-class Sketch:
-    """The hashes of a column's distinct values below a limit."""
-
-    kept: Hashes
-    """Ascending."""
-    limit: int
-    """Hashes from it on are left out; `ALL_HASHES` where none is."""
-    distinct: int
-    """Distinct values in all that was read."""
-
-
-@dataclass(frozen=True)
-class Inclusion:
-    """Number of distinct values of one column that another one has."""
-
-    share: float
-    compared: int
-    """Distinct values that were compared."""
-    distinct: int
-    """Distinct values of the column that refers."""
+_CODE = "[A-Z0-9][A-Z0-9._/-]*[0-9][A-Z0-9._/-]*"
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,6 +228,7 @@ class ColumnProfile:
     """Rows that were read of it."""
     nulls: int
     sketch: Sketch
+    """Of its values; of no column for types that are no part of a key."""
     low: int | None
     """Least whole number; None for other types."""
     high: int | None
@@ -245,10 +238,13 @@ class ColumnProfile:
     """Whether its texts are capitals and digits, as article numbers are, and not words."""
     is_unique: bool
     """Whether the values read of one snapshot are distinct and none is NULL."""
-    sample: Hashes
-    """Hash of each row of the sample."""
     dates: ColumnDates | None = None
     """Its days, where they are few enough to be snapshots."""
+
+    @property
+    def sample(self) -> Sketch:
+        """Its values, to be combined with those of other columns."""
+        return self.sketch
 
     @property
     def may_be_key(self) -> bool:
@@ -291,14 +287,10 @@ class SourceProfile:
     """Of its table."""
     origin: Layout | TableFolder | DatabaseTable
     columns: tuple[ColumnProfile, ...]
-    rows: int
-    """In the snapshots that were looked at; exact for Parquet and ORC."""
-    rows_read: int
-    snapshot: Hashes
-    """Of each row of the sample, which snapshot it is from."""
-    snapshots_read: int
-    format_options: Mapping[str, str]
-    has_one_schema: bool
+    snapshot: Sketch
+    """Of each row that was read, which snapshot it is from."""
+    format_options: Mapping[str, str] = field(default_factory=dict)
+    has_one_schema: bool = True
     """Whether all files that were compared have the same columns."""
     notes: tuple[str, ...] = ()
     snapshot_column: SnapshotColumn | None = None
@@ -310,10 +302,25 @@ class SourceProfile:
     foreign_keys: tuple[ForeignKey, ...] = ()
     """As a database declares them."""
 
-    @property
+    @cached_property
     def prefix(self) -> str:
         """The word that most of its columns begin with, as `l` of `l_orderkey`."""
         return common_prefix(tuple(column.name for column in self.columns))
+
+    @property
+    def rows(self) -> int:
+        """In all of it; estimated where only a part was read and nothing has their number."""
+        return self.snapshot.rows.in_all
+
+    @property
+    def rows_read(self) -> int:
+        """Rows that were read."""
+        return len(self.snapshot)
+
+    @property
+    def snapshots_read(self) -> int:
+        """Snapshots of which rows were read."""
+        return self.snapshot.distinct
 
     @property
     def is_untyped(self) -> bool:
@@ -344,132 +351,54 @@ class SourceProfile:
         return self.origin.unit if isinstance(self.origin, Layout) else Unit.DAY
 
 
-def inclusion(child: Sketch, parent: Sketch) -> Inclusion:
-    """The share of a column's distinct values that another column has."""
-    limit = min(child.limit, parent.limit)
-    mine = child.kept if limit == child.limit else child.kept[child.kept < np.uint64(limit)]
-    if len(mine) == 0:
-        return Inclusion(0.0, 0, child.distinct)
-    found = int(np.isin(mine, parent.kept, assume_unique=True).sum())
-    return Inclusion(found / len(mine), len(mine), child.distinct)
+def column_profiles(
+    rows: Rows, columns: Sequence[tuple[str, ColumnType, str]]
+) -> tuple[ColumnProfile, ...]:
+    """The profiles of columns, each by its name, its type, and its name in the table of the rows.
 
-
-def hashes_of(values: pa.Array, family: Family) -> Hashes:
-    """A hash of each value; that of NULL is 0."""
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    encoded = values.dictionary_encode()
-    distinct = _distinct_hashes(encoded.dictionary, family)
-    indices = encoded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
-    hashes: Hashes = np.append(distinct, _NOTHING)[indices.astype(np.int64)]
-    return hashes
-
-
-def _distinct_hashes(values: pa.Array, family: Family) -> Hashes:
-    if pa.types.is_decimal(values.type):
-        values = pc.cast(values, pa.string())
-    if pa.types.is_integer(values.type):
-        return _mixed(pc.cast(values, pa.int64(), safe=False).to_numpy(zero_copy_only=False))
-    if family is Family.TIME and pa.types.is_timestamp(values.type):
-        values = pc.cast(values, pa.timestamp("us", values.type.tz), safe=False)
-        numbers = pc.cast(values, pa.int64()).to_numpy(zero_copy_only=False)
-        return _mixed(numbers) ^ np.uint64(0x5555555555555555)
-    texts: list[str] = pc.cast(values, pa.string()).to_pylist()
-    result = np.fromiter(map(_hash_of_text, texts), dtype=np.uint64, count=len(texts))
-    whole = [index for index, text in enumerate(texts) if _is_whole(text)]
-    result[whole] = _mixed(np.array([int(texts[index]) for index in whole], dtype=np.int64))
-    return result
-
-
-def _hash_of_text(text: str) -> int:
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big") or 1
-
-
-def _is_whole(text: str) -> bool:
-    digits = text.removeprefix("-")
-    return (
-        text.isascii()
-        and digits.isdigit()
-        and (digits[0] != "0" or text == "0")
-        and (len(digits) <= 18 or (len(digits) == 19 and -(2**63) <= int(text) < 2**63))
-    )
-
-
-def _mixed(numbers: NDArray[np.int64]) -> Hashes:
-    """The finaliser of SplitMix64, which spreads numbers over all 64 bits; never 0."""
-    with np.errstate(over="ignore"):
-        x = numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        x = x ^ (x >> np.uint64(31))
-    return np.where(x == 0, np.uint64(1), x)
-
-
-def combined(columns: Sequence[Hashes]) -> Hashes:
-    """One hash of each row of several columns; 0 where one of them is NULL."""
-    with np.errstate(over="ignore"):
-        result = np.full(len(columns[0]), 1469598103934665603, dtype=np.uint64)
-        is_null = np.zeros(len(columns[0]), dtype=bool)
-        for hashes in columns:
-            result = (result ^ hashes) * np.uint64(1099511628211)
-            result ^= result >> np.uint64(29)
-            is_null |= hashes == _NOTHING
-    return np.where(is_null, _NOTHING, np.where(result == 0, np.uint64(1), result))
-
-
-def sketch_of(hashes: Hashes) -> Sketch:
-    """The sketch of a column by the hashes of its rows; NULL does not count."""
-    distinct = np.unique(hashes)
-    if len(distinct) and distinct[0] == _NOTHING:
-        distinct = distinct[1:]
-    if len(distinct) <= SKETCH_VALUES:
-        return Sketch(distinct, ALL_HASHES, len(distinct))
-    return Sketch(distinct[:SKETCH_VALUES], int(distinct[SKETCH_VALUES]), len(distinct))
-
-
-def is_unique(hashes: Hashes, snapshot: Hashes) -> bool:
-    """Whether no hash stands twice in one snapshot, and none is that of NULL."""
-    if len(hashes) == 0 or (hashes == _NOTHING).any():
-        return False
-    ordered = np.sort(combined([hashes, snapshot]))
-    return not bool((ordered[1:] == ordered[:-1]).any())
-
-
-def profile_column(
-    name: str, kind: ColumnType, values: pa.Array, snapshot: Hashes, sample_rows: int
-) -> ColumnProfile:
-    """The profile of a column by the values that were read.
-
-    The values are of all rows that were read, the first `sample_rows` of which are the sample;
-    `snapshot` numbers the snapshot of each row.
+    That is empty for columns whose types are no part of a key, which the table does not have.
     """
-    if values.type == pa.string_view():
-        values = pc.cast(values, pa.string())
-    is_key = kind.family is not Family.OTHER
-    hashes = hashes_of(values, kind.family) if is_key else np.zeros(len(values), dtype=np.uint64)
-    low = high = None
-    length = 0.0
-    is_code = False
-    if kind.family is Family.WHOLE and values.null_count < len(values):
-        numbers = pc.cast(values, pa.int64(), safe=False)
-        bounds = pc.min_max(numbers).as_py()
-        low, high = bounds["min"], bounds["max"]
-    elif kind.family is Family.TEXT and values.null_count < len(values):
-        length = float(pc.mean(pc.utf8_length(values)).as_py())
-        distinct = pc.unique(values.drop_null())
-        is_code = bool(pc.all(pc.match_substring_regex(distinct, _CODE)).as_py())
+    asked = [own for _, _, own in columns if own]
+    questions = [
+        f"count({own}), min({own}), max({own}), avg(length(CAST({own} AS VARCHAR))), "
+        f"bool_and(regexp_full_match(CAST({own} AS VARCHAR), '{_CODE}'))"
+        for own in asked
+    ]
+    facts = rows.scratch.all(f"SELECT {', '.join(questions)} FROM {rows.table}")[0] if asked else ()
+    by_column = {own: facts[5 * place :][:5] for place, own in enumerate(asked)}
+    return tuple(_profiled(rows, *each, by_column.get(each[2], ())) for each in columns)
+
+
+def _profiled(
+    rows: Rows, name: str, kind: ColumnType, own: str, facts: tuple[object, ...]
+) -> ColumnProfile:
+    values = rows.sketch((own,) if own else ())
+    if not own:
+        return ColumnProfile(name, kind, rows.count, 0, values, None, None, 0.0, False, False)
+    given, low, high, length, is_code = facts
+    nulls = rows.count - int(str(given))
+    is_text = kind.family is Family.TEXT
     return ColumnProfile(
         name=name,
         type=kind,
-        rows=len(values),
-        nulls=values.null_count,
-        sketch=sketch_of(hashes),
-        low=low,
-        high=high,
-        mean_length=length,
-        is_code=is_code,
-        is_unique=is_key and is_unique(hashes, snapshot),
-        sample=hashes[:sample_rows],
-        dates=column_dates(kind, values),
+        rows=rows.count,
+        nulls=nulls,
+        sketch=values,
+        low=None if kind.family is not Family.WHOLE or low is None else int(str(low)),
+        high=None if kind.family is not Family.WHOLE or high is None else int(str(high)),
+        mean_length=float(str(length)) if is_text and length is not None else 0.0,
+        is_code=is_text and is_code is True,
+        is_unique=not nulls and is_unique(values, rows.sketch((SNAPSHOT,))),
+        dates=None if nulls == rows.count else _dates(kind, values),
     )
+
+
+def _dates(kind: ColumnType, values: Sketch) -> ColumnDates | None:
+    """The days of a column; of times the days, and one time that is no midnight if there is any."""
+    if kind.family is not Family.TIME:
+        found = distinct_values(values, MOST_DAYS)
+        return None if found is None else column_dates(kind, found)
+    days = f"SELECT DISTINCT date_trunc('day', k0) AS k0 FROM {values.keys} LIMIT {MOST_DAYS + 1}"
+    other = f"SELECT k0 FROM {values.keys} WHERE k0 <> date_trunc('day', k0) ORDER BY k0 LIMIT 1"
+    found = values.rows.scratch.arrow(f"({days}) UNION ALL ({other})").column(0)
+    return column_dates(kind, found)

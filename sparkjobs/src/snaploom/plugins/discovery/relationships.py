@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
-from math import prod
-
-import numpy as np
+from math import expm1, log, prod
 
 from snaploom.plugins.discovery.dates import Family
 from snaploom.plugins.discovery.foundfiles import (
@@ -23,7 +21,6 @@ from snaploom.plugins.discovery.foundfiles import (
     LONGEST_KEY_TEXT,
     MOST_COLUMNS_COMBINED,
     MOST_KEY_COLUMNS,
-    MOST_WEAK,
     SAME_NAME,
     SEQUENCE_START,
     WEAK_SHARE,
@@ -32,8 +29,10 @@ from snaploom.plugins.discovery.foundfiles import (
 from snaploom.plugins.discovery.names import (
     GENERIC,
     NUMERIC,
+    PERSON_ROLES,
     SELF_WORDS,
     column_words,
+    is_table_of_persons,
     key_likeness,
     names_a_person,
     table_likeness,
@@ -43,9 +42,11 @@ from snaploom.plugins.discovery.names import (
 from snaploom.plugins.discovery.profiles import (
     ColumnProfile,
     ForeignKey,
-    Hashes,
-    Inclusion,
     SourceProfile,
+)
+from snaploom.plugins.discovery.scratch import (
+    Inclusion,
+    Sketch,
     combined,
     inclusion,
     is_unique,
@@ -54,8 +55,6 @@ from snaploom.plugins.discovery.profiles import (
 
 # Sets of columns by which rows of a source are distinguished, by the sample's rows.
 
-_FIRST_LOOK = 5_000
-"""Rows by which most sets of columns are ruled out."""
 FEWEST_ROWS = 8
 """Rows below which sets of several columns are unique by chance."""
 
@@ -130,11 +129,7 @@ def _is_unique_together(columns: tuple[ColumnProfile, ...], profile: SourceProfi
         profile.snapshot
     ):
         return False
-    for rows in (_FIRST_LOOK, len(profile.snapshot)):
-        together = combined([column.sample[:rows] for column in columns])
-        if not is_unique(together, profile.snapshot[:rows]):
-            return False
-    return True
+    return is_unique(combined([column.sample for column in columns]), profile.snapshot)
 
 
 def primary_key(profile: SourceProfile, compounds: tuple[Key, ...]) -> Key | None:
@@ -162,10 +157,17 @@ _CODE_LENGTH = 4
 """Characters from which capitals and digits are a key of their own, as `SKU00017`."""
 _OWN_KEY = 0.85
 """Likeness from which the key of a table is that of another one as well, which it extends."""
-_PERSON_ROLE = 0.55
+PERSON_ROLE = 0.55
 """Likeness of a column that names a person's role to the table of persons, if there is one."""
+_PERSON_NAME = 0.95
+"""Likeness as which that counts where no other table of persons is there."""
 _SIDE_COLUMN = 0.45
 """Factor of a name's likeness where the parent's column is unique, but not its key."""
+MOST_REPEATED = 0.05
+"""Share of rows up to which values that occur twice are a fault of a key."""
+_LEAST_FIT = 0.01
+_CERTAIN = 20.0
+"""Odds of what a database declares."""
 
 
 @dataclass(frozen=True)
@@ -179,12 +181,16 @@ class Relationship:
     included: Inclusion
     likeness: float
     """Of the names, 0 to 1."""
-    score: float
-    """By which relationships are ranked, 0 to 1."""
+    odds: float
+    """Logarithm of the odds that it is meant."""
     is_one_to_one: bool
     """Whether the child's columns are unique as well."""
     rows_per_key: float
     """Rows of the child for each of its keys in one snapshot, on average."""
+    rows_beside: float
+    """Rows of the child with the key of one of its rows, on average: full keys count more often."""
+    used: float = 1.0
+    """Share of the parent's keys that the child has."""
     declared_as: str = ""
     """Name of the foreign key by which a database declares it."""
 
@@ -202,9 +208,23 @@ class Relationship:
             names = f"foreign key {self.declared_as}"
         return (
             f"{100 * self.included.share:.1f} % of {self.included.compared:,} {values} of "
-            f"{self.child}.{_shown(self.child_columns)} are in "
-            f"{self.parent}.{_shown(self.parent_columns)}; {names}; {many}"
+            f"{self.source} are in {self.target}; {names}; {many}; {self.included.basis}"
         )
+
+    @property
+    def source(self) -> str:
+        """The columns that refer, for people."""
+        return f"{self.child}.{_shown(self.child_columns)}"
+
+    @property
+    def target(self) -> str:
+        """The columns that are referred to, for people."""
+        return f"{self.parent}.{_shown(self.parent_columns)}"
+
+    @property
+    def order(self) -> tuple[float, str, tuple[str, ...], str, tuple[str, ...]]:
+        """Sort key: the best evidence first."""
+        return -self.odds, self.child, self.child_columns, self.parent, self.parent_columns
 
 
 def _shown(columns: Sequence[str]) -> str:
@@ -212,117 +232,55 @@ def _shown(columns: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Relationships:
-    """The relationships found."""
+class Verdict:
+    """What a pair of columns comes to by itself, whatever other pairs there are."""
 
-    declared: tuple[Relationship, ...]
-    """Best first."""
-    weak: tuple[Relationship, ...]
-    """Candidates that only a person can decide, best first."""
-    primary: Mapping[str, Key]
-    """The key of each source that has one."""
-    compound: Mapping[str, tuple[Key, ...]] = field(default_factory=dict)
-
-
-def find_relationships(profiles: Sequence[SourceProfile]) -> Relationships:
-    """The relationships between sources; the same for the same profiles in any order."""
-    ordered = sorted(profiles, key=lambda profile: profile.name)
-    by_name = {profile.name: profile for profile in ordered}
-    compounds = {profile.name: compound_keys(profile) for profile in ordered}
-    primary = {
-        profile.name: key
-        for profile in ordered
-        if (key := primary_key(profile, compounds[profile.name])) is not None
-    }
-    strong: list[Relationship] = []
-    weak: list[Relationship] = []
-    for child in ordered:
-        for parent in ordered:
-            for found, is_strong in _candidates(child, parent, primary):
-                (strong if is_strong else weak).append(found)
-    known = [
-        _of_foreign_key(child, key, by_name[key.parent], primary)
-        for child in ordered
-        for key in child.foreign_keys
-    ]
-    keyed = {(r.child, r.child_columns) for r in known}
-    ends = {frozenset((r.child, r.parent)) for r in known if len(r.child_columns) > 1}
-    singles = [
-        r for r in _best(_one_direction(strong))
-        if (r.child, r.child_columns) not in keyed
-        and (r.parent, r.parent_columns, r.child, r.child_columns) not in {
-            (k.child, k.child_columns, k.parent, k.parent_columns) for k in known
-        }
-    ]  # fmt: skip
-    singles += [r for r in known if len(r.child_columns) == 1]
-    several = [r for r in _compounds(ordered, compounds, singles, primary)
-               if frozenset((r.child, r.parent)) not in ends]  # fmt: skip
-    several += [r for r in known if len(r.child_columns) > 1]
-    declared = sorted((*singles, *several), key=_order)
-    taken = {(r.child, c) for r in declared for c in r.child_columns if len(r.child_columns) == 1}
-    rest = [r for r in _best(_one_direction(weak)) if (r.child, r.child_columns[0]) not in taken]
-    return Relationships(
-        tuple(declared), tuple(sorted(rest, key=_order)[:MOST_WEAK]), primary, compounds
-    )
+    found: Relationship
+    is_strong: bool
+    stopped: str
+    """What rules it out, or makes it weak; empty where it is strong."""
+    is_weak: bool = False
+    """Whether a person may decide about it."""
 
 
-def _order(found: Relationship) -> tuple[float, str, tuple[str, ...], str]:
-    return -found.score, found.child, found.child_columns, found.parent
-
-
-def _candidates(
+def candidates(
     child: SourceProfile, parent: SourceProfile, primary: Mapping[str, Key]
-) -> Iterator[tuple[Relationship, bool]]:
-    """Relationships of single columns, and whether the evidence is strong."""
-    main = primary.get(parent.name)
-    for key in single_keys(parent):
-        target = parent.column(key.columns[0])
-        if target.sketch.distinct < 2:
+) -> Iterator[Verdict]:
+    """Pairs of single columns that may be a relationship, and those that only repeated keys stop.
+
+    `primary` has the key of each source.
+    """
+    for target in parent.columns:
+        if not target.may_be_key or not _is_short(target):
             continue
-        is_main = main is not None and main.columns == key.columns
+        if not target.is_unique and not _is_almost_key(target, parent):
+            continue
         for column in child.columns:
-            if not column.may_be_key or column.sketch.distinct == 0:
+            if column.sketch.distinct == 0 or not column.may_be_key:
                 continue
-            if child is parent and (column is target or not is_main):
-                continue
-            found = _judge(child, column, parent, target, is_main)
-            if found is not None:
-                own = primary.get(child.name)
-                is_key = own is not None and own.columns == (column.name,)
-                yield replace(found[0], is_one_to_one=is_key), found[1]
+            likeness = _likeness(child, column, parent, target, primary)
+            if not _objection(child, column, parent, target, likeness, primary):
+                found = judge(child, column, parent, target, primary)
+                if found.is_strong or found.is_weak:
+                    yield found
 
 
-def _judge(
+def judge(
     child: SourceProfile,
     column: ColumnProfile,
     parent: SourceProfile,
     target: ColumnProfile,
-    is_main: bool,
-) -> tuple[Relationship, bool] | None:
-    likeness = _likeness(child, column, parent, target, is_main)
-    if likeness < LIKE_NAME and not _is_distinctive(column, target, is_main):
-        return None
-    if likeness < _OWN_KEY and child is not parent and _names_own_table(child, column):
-        return None
-    if column.is_unique and child is not parent and _are_counters(child, column, parent, target):
-        return None
+    primary: Mapping[str, Key],
+) -> Verdict:
+    """The evidence that values of a column are keys of another source's rows."""
+    likeness = _likeness(child, column, parent, target, primary)
     share = inclusion(column.sketch, target.sketch)
-    if share.compared == 0:
-        return None
-    if target.rows < parent.rows:
+    used = min(1.0, share.share * column.sketch.distinct / max(1, target.sketch.distinct))
+    if target.rows < parent.rows and share.compared:
         # Only a part of the parent was read: at most as much of the child can be found in it.
-        share = replace(share, share=min(1.0, share.share * parent.rows / target.rows))
-    limit = (
-        INCLUDED_SAME_NAME
-        if likeness >= SAME_NAME
-        else INCLUDED_LIKE_NAME
-        if likeness >= LIKE_NAME
-        else INCLUDED_OTHER_NAME
-    )
-    home = table_likeness(
-        column_words(column.name, child.prefix).base or table_words(child.name),
-        table_words(parent.name),
-    )
+        share = replace(share, share=min(1.0, share.share * parent.rows / max(1, target.rows)))
+    own = primary.get(child.name)
+    mean, beside = _rows_per_key(child, column.sample, _rows_in(parent, target))
     found = Relationship(
         child=child.name,
         child_columns=(column.name,),
@@ -330,27 +288,151 @@ def _judge(
         parent_columns=(target.name,),
         included=share,
         likeness=round(likeness, 3),
-        score=round(0.5 * likeness + 0.3 * share.share + 0.2 * home, 4),
-        is_one_to_one=column.is_unique,
-        rows_per_key=_rows_per_key(child, column.sample),
+        odds=_odds(likeness, share.share, used, child, column, parent, target),
+        is_one_to_one=own is not None and own.columns == (column.name,),
+        rows_per_key=mean,
+        rows_beside=beside,
+        used=used,
     )
-    if share.share >= limit:
-        return found, True
-    is_weak = share.share >= WEAK_SHARE or (likeness >= SAME_NAME and share.share >= 0.3)
-    return (found, False) if is_weak and likeness >= LIKE_NAME else None
+    stopped = _objection(child, column, parent, target, likeness, primary)
+    limit = (
+        INCLUDED_SAME_NAME
+        if likeness >= SAME_NAME and target.sketch.distinct > 1
+        else INCLUDED_LIKE_NAME
+        if likeness >= LIKE_NAME
+        else INCLUDED_OTHER_NAME
+    )
+    if not stopped and share.compared == 0:
+        stopped = "there is no value to compare in what was read"
+    if stopped:
+        return Verdict(found, False, stopped)
+    if share.share < limit:
+        is_weak = share.share >= WEAK_SHARE or (likeness >= SAME_NAME and share.share >= 0.3)
+        why = (
+            f"{100 * share.share:.1f} % of its values are there, and {100 * limit:.0f} % are needed"
+        )
+        return Verdict(found, False, why, is_weak and likeness >= LIKE_NAME)
+    if not target.is_unique:
+        return Verdict(found, False, _repeated(parent, target), True)
+    return Verdict(found, True, "")
 
 
-def _rows_per_key(child: SourceProfile, keys: Hashes) -> float:
-    """Rows of a sample for each of its keys in one snapshot; NULL is none."""
-    snapshot = child.snapshot[: len(keys)]
-    each = combined([keys[: len(snapshot)], snapshot])
-    given = each[each != 0]
-    return len(given) / max(1, len(np.unique(given)))
+def _objection(
+    child: SourceProfile,
+    column: ColumnProfile,
+    parent: SourceProfile,
+    target: ColumnProfile,
+    likeness: float,
+    primary: Mapping[str, Key],
+) -> str:
+    """What rules a pair of columns out before their values are compared; else empty."""
+    is_main = _is_main(parent, target, primary)
+    for each in (column, target):
+        if not each.may_be_key:
+            return f"{each.name} is neither a whole number nor a text"
+    if child is parent and column.name == target.name:
+        return "it is the same column"
+    if child is parent and not is_main:
+        return f"{target.name} is not the key of {parent.name}"
+    if not target.is_unique and not _is_almost_key(target, parent):
+        return _repeated(parent, target)
+    if not _is_short(target):
+        return f"texts of {target.name} are as long as descriptions"
+    if target.sketch.distinct < 2 and (child is parent or not is_main or likeness < SAME_NAME):
+        return f"{target.name} has one value, which proves nothing"
+    if likeness < LIKE_NAME and not _is_distinctive(column, target, is_main):
+        return "names have nothing in common, and values may be there by chance"
+    if child is not parent and _names_own_table(child, column, parent, likeness):
+        return f"it is the key of {child.name} itself"
+    if column.is_unique and child is not parent and _are_counters(child, column, parent, target):
+        return "both count the rows of their tables"
+    return ""
 
 
-def _of_foreign_key(
+def _is_main(parent: SourceProfile, target: ColumnProfile, primary: Mapping[str, Key]) -> bool:
+    main = primary.get(parent.name)
+    return main is not None and main.columns == (target.name,)
+
+
+def _is_almost_key(target: ColumnProfile, parent: SourceProfile) -> bool:
+    """Whether a column that is called as the key of its table has few values twice."""
+    return (
+        not target.is_unique
+        and target.may_be_key
+        and not target.nulls
+        and target.sketch.distinct > 1
+        and names_own_table(target, parent)
+        and combined([target.sample, parent.snapshot]).distinct
+        >= (1 - MOST_REPEATED) * len(target.sample)
+    )
+
+
+def _repeated(parent: SourceProfile, target: ColumnProfile) -> str:
+    number, places = combined([target.sample, parent.snapshot]).repeated()
+    shown = f" ({', '.join(places)})" if places else ""
+    nulls = f", and {target.nulls:,} rows have none" if target.nulls else ""
+    return (
+        f"{target.name} is no key of {parent.name}: {number:,} of {target.sketch.distinct:,} "
+        f"values stand in several rows{shown}{nulls}"
+    )
+
+
+def _odds(
+    likeness: float,
+    share: float,
+    used: float,
+    child: SourceProfile,
+    column: ColumnProfile,
+    parent: SourceProfile,
+    target: ColumnProfile,
+) -> float:
+    """The logarithm of the odds that a pair of columns is a relationship.
+
+    The weights are those with which few pairs of data sets whose truth is known stay undecided.
+    Numbers that are a sequence give no evidence by being included. That a column uses the first few
+    keys of a sequence only, though it has rows enough for others, is evidence against it.
+    """
+    is_sequence = _is_sequence(target)
+    distinct = column.sketch.distinct
+    evidence = 0.0 if is_sequence else min(1.0, log(1 + distinct) / log(_MANY_NUMBERS))
+    if likeness < LIKE_NAME:
+        return round(2 * evidence + 5 * (share - INCLUDED_OTHER_NAME), 4)
+    names = -1.3 * log(1.02 - (_PERSON_NAME if likeness == PERSON_ROLE else likeness))
+    if child is parent and likeness == LIKE_NAME:
+        names -= 1
+    home = table_likeness(
+        column_words(column.name, child.prefix).base or table_words(child.name),
+        table_words(parent.name),
+    )
+    rows = (column.rows - column.nulls) * share
+    expected = -expm1(-rows / max(1.0, _rows_in(parent, target)))
+    fit = log(max(_LEAST_FIT, min(1.0, used / expected))) if expected > 0 and is_sequence else 0.0
+    return round(names + 5 * (share - INCLUDED_LIKE_NAME) + home + 0.8 * fit + evidence, 4)
+
+
+def _rows_in(parent: SourceProfile, target: ColumnProfile) -> float:
+    """Keys of a parent, those that were not read included."""
+    return target.sketch.distinct * max(1.0, parent.rows / max(1, target.rows))
+
+
+def _rows_per_key(child: SourceProfile, keys: Sketch, parents: float) -> tuple[float, float]:
+    """Rows of a child for each of its keys in one snapshot; NULL is none.
+
+    The first figure is the average of keys, the second that of rows. Of a child of which only a
+    part was read there may be more: all of its rows over the keys of the parent.
+    """
+    each = combined([keys, child.snapshot])
+    mean = each.rows_per_key()
+    if child.rows > len(keys) > 0:
+        given = child.rows * mean * each.distinct / len(keys)
+        mean = max(mean, given / max(1, child.snapshots_read) / max(1.0, parents))
+    return mean, max(mean, each.rows_beside())
+
+
+def of_foreign_key(
     child: SourceProfile, key: ForeignKey, parent: SourceProfile, primary: Mapping[str, Key]
 ) -> Relationship:
+    """The relationship that a database declares by a foreign key."""
     mine = [child.column(name) for name in key.columns]
     theirs = [parent.column(name) for name in key.parent_columns]
     keys = combined([column.sample for column in mine])
@@ -360,6 +442,7 @@ def _of_foreign_key(
         others = combined([column.sample for column in theirs])
         share = inclusion(sketch_of(keys), sketch_of(others))
     own = primary.get(child.name)
+    mean, beside = _rows_per_key(child, keys, parent.rows)
     return Relationship(
         child=child.name,
         child_columns=key.columns,
@@ -367,9 +450,10 @@ def _of_foreign_key(
         parent_columns=key.parent_columns,
         included=share,
         likeness=1.0,
-        score=1.0,
+        odds=_CERTAIN,
         is_one_to_one=own is not None and set(own.columns) == set(key.columns),
-        rows_per_key=_rows_per_key(child, keys),
+        rows_per_key=mean,
+        rows_beside=beside,
         declared_as=key.name,
     )
 
@@ -392,11 +476,18 @@ def _is_sequence(column: ColumnProfile) -> bool:
     return low is not None and column.density >= DENSE_SHARE and low <= SEQUENCE_START
 
 
-def _names_own_table(child: SourceProfile, column: ColumnProfile) -> bool:
+def _names_own_table(
+    child: SourceProfile, column: ColumnProfile, parent: SourceProfile, likeness: float
+) -> bool:
     """Whether a column is the key that its own table is named for: invoice_id of invoices."""
+    if not column.is_unique:
+        return False
     base = column_words(column.name, child.prefix).base
-    own = table_words(child.name)  # with a schema in front, as in Production_ProductCategory
-    return column.is_unique and (not base or table_likeness(base, own) >= _OWN_KEY)
+    own = table_likeness(base, table_words(child.name))
+    if base and own >= max(LIKE_NAME, table_likeness(base, table_words(parent.name))):
+        return True
+    # The table may have a schema in front, as in Production_ProductCategory.
+    return likeness < _OWN_KEY and (not base or own >= _OWN_KEY)
 
 
 def _likeness(
@@ -404,16 +495,15 @@ def _likeness(
     column: ColumnProfile,
     parent: SourceProfile,
     target: ColumnProfile,
-    is_main: bool,
+    primary: Mapping[str, Key],
 ) -> float:
     words = column_words(column.name, child.prefix)
-    if child is parent:
-        # A row that refers to another one of its table: of a manager, of a parent category.
-        is_reference = set(words.whole) & SELF_WORDS and column.type.family is target.type.family
-        return 0.9 if is_reference else 0.0
+    is_main = _is_main(parent, target, primary)
     likeness = key_likeness(
         column.name, child.prefix, child.name, target.name, parent.prefix, parent.name
     )
+    if child is parent:
+        likeness = _self_likeness(child, column, target, likeness)
     if column.type.family is Family.WHOLE and not words.has_id and words.base:
         # `order` and `line` are numbers of places as well, `rental_duration` is no rental.
         measure = words.base[-1] in NUMERIC and words.base[-1] not in table_words(parent.name)
@@ -423,8 +513,26 @@ def _likeness(
     if not is_main and not is_code and not column_words(target.name, parent.prefix).has_id:
         likeness *= _SIDE_COLUMN  # cities of stores are unique, and no key of cities
     if likeness < LIKE_NAME and is_main and names_a_person(column.name, child.prefix, parent.name):
-        return _PERSON_ROLE
+        return PERSON_ROLE
     return likeness
+
+
+def _self_likeness(
+    table: SourceProfile, column: ColumnProfile, target: ColumnProfile, likeness: float
+) -> float:
+    """Likeness of a column that refers to another row of its table: a manager, a category above."""
+    words = column_words(column.name, table.prefix)
+    own = table_words(table.name)
+    named = column_words(target.name, table.prefix).base
+    if column.is_unique or not words.base or column.type.family is not target.type.family:
+        return 0.0
+    if not set(words.whole) & SELF_WORDS:
+        return likeness if likeness >= SAME_NAME and len(words.base) > len(named or own) else 0.0
+    rest = tuple(word for word in words.base if word not in SELF_WORDS and word not in ("to", "by"))
+    if rest and rest != named and table_likeness(rest, own) < LIKE_NAME:
+        return 0.0  # manager_staff_id of stores refers to staff
+    is_of_persons = not set(words.whole) & PERSON_ROLES or is_table_of_persons(table.name)
+    return 0.9 if is_of_persons else LIKE_NAME
 
 
 def _is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool) -> bool:
@@ -441,43 +549,13 @@ def _is_distinctive(column: ColumnProfile, target: ColumnProfile, is_main: bool)
     return not _is_sequence(target) and target.density < 0.1 and values >= _MANY_NUMBERS
 
 
-def _one_direction(found: Iterable[Relationship]) -> list[Relationship]:
-    """Of two relationships between the same columns, the one whose parent is their home."""
-    by_pair: dict[frozenset[tuple[str, tuple[str, ...]]], list[Relationship]] = defaultdict(list)
-    for one in found:
-        ends = frozenset([(one.child, one.child_columns), (one.parent, one.parent_columns)])
-        by_pair[ends].append(one)
-    return [
-        min(ones, key=lambda r: (-r.score, -r.included.share, r.parent))
-        for ones in by_pair.values()
-    ]
-
-
-def _best(found: Iterable[Relationship]) -> list[Relationship]:
-    by_column: dict[tuple[str, tuple[str, ...]], list[Relationship]] = defaultdict(list)
-    for one in found:
-        by_column[one.child, one.child_columns].append(one)
-    chosen: list[Relationship] = []
-    for ones in by_column.values():
-        ones.sort(key=_order)
-        best = ones[0]
-        rivals = [r for r in ones[1:] if r.parent != best.parent and r.likeness < LIKE_NAME]
-        if best.likeness == _PERSON_ROLE:
-            rivals = [r for r in ones[1:] if r.parent != best.parent and r.likeness == _PERSON_ROLE]
-        elif best.likeness >= LIKE_NAME:
-            rivals = []
-        if rivals:
-            continue  # values that several parents have are no evidence for one of them
-        chosen.append(best)
-    return chosen
-
-
-def _compounds(
+def compound_relationships(
     profiles: Sequence[SourceProfile],
     compounds: Mapping[str, tuple[Key, ...]],
     singles: Sequence[Relationship],
     primary: Mapping[str, Key],
 ) -> list[Relationship]:
+    """Relationships by several columns, between sources that no single one joins."""
     joined = {(r.child, r.parent) for r in singles}
     found: list[Relationship] = []
     for parent in profiles:
@@ -490,7 +568,7 @@ def _compounds(
                 if (one := _compound(child, parent, key, primary.get(child.name))) is not None
             ]
             if ones:
-                found.append(min(ones, key=lambda r: (len(r.child_columns), *_order(r))))
+                found.append(min(ones, key=lambda r: (len(r.child_columns), *r.order)))
     by_pair: dict[frozenset[str], list[Relationship]] = defaultdict(list)
     for one in found:
         by_pair[frozenset([one.child, one.parent])].append(one)
@@ -520,14 +598,14 @@ def _compound(
         likeness = min(likeness, alike)
     if all(set(column_words(c.name, child.prefix).whole) <= GENERIC for c in chosen):
         return None
-    rows = min(len(c.sample) for c in chosen)
-    mine = combined([c.sample[:rows] for c in chosen])
+    mine = combined([c.sample for c in chosen])
     share = inclusion(sketch_of(mine), sketch_of(combined([t.sample for t in targets])))
     adjusted = share.share
     if len(parent.snapshot) < parent.rows:
         adjusted = min(1.0, share.share * parent.rows / max(1, len(parent.snapshot)))
     if share.compared == 0 or adjusted < INCLUDED_COMPOUND:
         return None
+    mean, beside = _rows_per_key(child, mine, parent.rows)
     return Relationship(
         child=child.name,
         child_columns=tuple(c.name for c in chosen),
@@ -535,9 +613,10 @@ def _compound(
         parent_columns=key.columns,
         included=replace(share, share=adjusted),
         likeness=round(likeness, 3),
-        score=round(0.5 * likeness + 0.3 * adjusted + 0.1, 4),
+        odds=round(10 * (likeness - 0.75) + 5 * (adjusted - 0.9) + 2, 4),
         is_one_to_one=own is not None and set(own.columns) == {c.name for c in chosen},
-        rows_per_key=_rows_per_key(child, mine),
+        rows_per_key=mean,
+        rows_beside=beside,
     )
 
 

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import combinations, takewhile
 
-import numpy as np
-import pyarrow as pa
+import duckdb
 
 from snaploom.errors import StorageError
+from snaploom.files.typedfiles import FAULTS
 from snaploom.plugins.discovery.datecolumns import with_snapshot_column
 from snaploom.plugins.discovery.foundfiles import (
+    ALL_BYTES,
+    LEAST_BYTES,
     LONGEST_NAME,
     LONGEST_URI,
-    MOST_SNAPSHOTS_READ,
+    MOST_PARTS,
+    SECONDS,
+    SOURCE_BYTES,
+    FoundFile,
     LeftOut,
     NotRecognised,
     refuse_width,
@@ -35,14 +40,16 @@ from snaploom.plugins.discovery.profiles import (
     SourceProfile,
 )
 from snaploom.plugins.discovery.relationships import FEWEST_ROWS, single_keys
+from snaploom.plugins.discovery.scratch import OutOfTime, Scratch, inclusion
 from snaploom.plugins.discovery.tablecontents import profile_table_folder
-from snaploom.plugins.discovery.textsamples import profile_text
+from snaploom.plugins.discovery.textfiles import profile_text
 from snaploom.plugins.discovery.typedfiles import (
     TYPED_FORMATS,
-    DataFile,
     Meter,
+    Part,
     profile_rows,
     profile_typed,
+    spread,
 )
 
 # Files that are parts of one table, though names differ in a word: orders_north, orders_south.
@@ -119,10 +126,8 @@ def _are_parts(profiles: Sequence[SourceProfile]) -> bool:
     (key,) = keys
     if not column_words(key, profiles[0].prefix).has_id:
         return False
-    sketches = [profile.column(key).sketch.kept for profile in profiles]
-    return not any(
-        np.isin(one, other, assume_unique=True).any() for one, other in combinations(sketches, 2)
-    )
+    sketches = [profile.column(key).sketch for profile in profiles]
+    return not any(inclusion(one, other).share for one, other in combinations(sketches, 2))
 
 
 # Reads a bounded part of each source, and keeps its profile.
@@ -135,58 +140,97 @@ def profiles_of(
     databases: Sequence[tuple[DatabaseAddress, Sequence[ReadTable]]] = (),
 ) -> tuple[tuple[SourceProfile, ...], tuple[LeftOut, ...]]:
     """Profiles of sources, and those that could not be read, with the reason."""
-    anchor = anchor_of(layouts)
     taken = {layout.name.casefold() for layout in layouts}
-    profiles: list[SourceProfile] = []
-    left_out: list[LeftOut] = []
+    budget = min(SOURCE_BYTES, max(LEAST_BYTES, ALL_BYTES // max(1, len(layouts) + len(tables))))
+    look = _Look(Scratch(), meter, budget)
     for layout in layouts:
-        work = partial(_profile, layout, anchor, meter)
-        _keep(work, _place(layout), layout.data_format, profiles, left_out)
-    for layout, parts in siblings_of(profiles):
+        look.keep(_place(layout), layout.data_format, partial(look.files, layout))
+    for layout, parts in siblings_of(look.profiles):
         taken.difference_update(name.casefold() for name in parts)
-        profiles = [profile for profile in profiles if profile.name not in parts]
+        look.profiles = [profile for profile in look.profiles if profile.name not in parts]
         named = replace(layout, name=_free(taken, layout.name))
-        work = partial(_profile, named, anchor, meter)
-        _keep(work, _place(layout), layout.data_format, profiles, left_out)
+        look.keep(_place(layout), layout.data_format, partial(look.files, named))
     for table in tables:
         folder = table.uri.rpartition("/")[0].rpartition("/")[2]
         name = _free(
             taken, table.name, f"{folder}_{table.name}", f"{table.name}_{table.data_format}"
         )
-        work = partial(profile_table_folder, replace(table, name=name), meter)
-        _keep(work, table.uri, table.data_format, profiles, left_out)
+        work = partial(look.table, replace(table, name=name))
+        look.keep(table.uri, table.data_format, work)
     for address, read in databases:
         names = {
             each.reference: _free(taken, each.name, "_".join(words_of(each.reference)))
             for each in read
         }
         for each in read:
-            work = partial(_of_database, address, each, names)
-            _keep(work, f"{address.uri} {each.reference}", "a table", profiles, left_out)
-    return tuple(map(with_snapshot_column, _with_known_parents(profiles))), tuple(left_out)
+            work = partial(_of_database, look.scratch, address, each, names)
+            look.keep(f"{address.uri} {each.reference}", "a table", work)
+    known = map(with_snapshot_column, _with_known_parents(look.profiles))
+    return tuple(known), tuple(look.left_out)
 
 
-def _keep(
-    work: Callable[[], SourceProfile],
-    place: str,
-    data_format: str,
-    profiles: list[SourceProfile],
-    left_out: list[LeftOut],
-) -> None:
-    """Add the profile that some work gives, or why there is none."""
-    try:
-        profile = work()
-        refuse_undeclarable(profile)
-        profiles.append(profile)
-    except NotRecognised as error:
-        left_out.append(LeftOut(place, str(error)))
-    except RecursionError:
-        left_out.append(LeftOut(place, "values are nested too deeply"))
-    except (pa.ArrowException, ArithmeticError, OSError, EOFError, zlib.error, ValueError) as error:
-        first = str(error).split("\n", 1)[0][:200]
-        left_out.append(LeftOut(place, f"not readable as {data_format}: {first}"))
-    except StorageError as error:
-        left_out.append(LeftOut(place, error.message))
+class _Look:
+    """Sources as they are read, one after the other."""
+
+    def __init__(self, scratch: Scratch, meter: Meter, budget: int) -> None:
+        self.scratch = scratch
+        self.meter = meter
+        self.budget = budget
+        self.profiles: list[SourceProfile] = []
+        self.left_out: list[LeftOut] = []
+
+    def files(self, layout: Layout, budget: int) -> SourceProfile:
+        """The profile of a source of files, of which so many bytes are read."""
+        parts = _parts(layout.files, layout.times, layout.data_format, budget)
+        if layout.data_format not in TYPED_FORMATS:
+            return profile_text(layout, parts, self.scratch, self.meter)
+        return profile_typed(layout.name, layout, parts, self.scratch, self.meter)
+
+    def table(self, table: TableFolder, budget: int) -> SourceProfile:
+        """The profile of a table of Delta or Iceberg."""
+        return profile_table_folder(table, self.scratch, self.meter, budget)
+
+    def keep(self, place: str, data_format: str, work: Callable[[int], SourceProfile]) -> None:
+        """Add the profile that some work gives, or why there is none.
+
+        What takes too long is done again with less.
+        """
+        try:
+            try:
+                with self.scratch.within(SECONDS):
+                    profile = work(self.budget)
+            except OutOfTime:
+                with self.scratch.within(SECONDS):
+                    profile = work(self.budget // 16)
+            refuse_undeclarable(profile)
+            self.profiles.append(profile)
+        except NotRecognised as error:
+            self.left_out.append(LeftOut(place, str(error)))
+        except OutOfTime:
+            self.left_out.append(LeftOut(place, f"its values take more than {SECONDS} seconds"))
+        except RecursionError:
+            self.left_out.append(LeftOut(place, "values are nested too deeply"))
+        except (*FAULTS, zlib.error, duckdb.Error) as error:
+            first = str(error).split("\n", 1)[0][:200]
+            self.left_out.append(LeftOut(place, f"not readable as {data_format}: {first}"))
+        except StorageError as error:
+            self.left_out.append(LeftOut(place, error.message))
+
+
+def _parts(
+    files: Sequence[FoundFile], times: Sequence[datetime | None], data_format: str, budget: int
+) -> list[Part]:
+    """The files of a source, or so many of them at equal distances that the bytes are enough.
+
+    Of a single file, and of two, only a part may be read.
+    """
+    numbers = {time: number for number, time in enumerate(dict.fromkeys(times), start=1)}
+    dated = list(zip(files, times, strict=True))
+    stored = sum(file.size for file in files)
+    share = min(1.0, budget / max(1, stored), MOST_PARTS / max(1, len(files)))
+    chosen = spread(dated, share) if share < 1 else dated
+    limit = budget // len(chosen) if share < 1 else budget
+    return [Part(numbers[time], file, limit, data_format) for file, time in chosen]
 
 
 def _free(taken: set[str], *wanted: str) -> str:
@@ -197,12 +241,11 @@ def _free(taken: set[str], *wanted: str) -> str:
 
 
 def _of_database(
-    address: DatabaseAddress, table: ReadTable, names: Mapping[str, str]
+    scratch: Scratch, address: DatabaseAddress, table: ReadTable, names: Mapping[str, str], _: int
 ) -> SourceProfile:
     """The profile of a table, whose foreign keys name profiles."""
-    profile = profile_rows(
-        names[table.reference], DatabaseTable(address, table.reference), table.sample, table.rows
-    )
+    origin = DatabaseTable(address, table.reference)
+    profile = profile_rows(names[table.reference], origin, table, scratch)
     return replace(
         profile,
         primary_key=table.primary_key,
@@ -249,37 +292,3 @@ def _place(layout: Layout) -> str:
     first = layout.files[-1].uri
     more = len(layout.files) - 1
     return first if not more else f"{first} and {more} more"
-
-
-def anchor_of(layouts: Iterable[Layout]) -> datetime | None:
-    """The time at which most sources have a snapshot, the newest of these; None without dates.
-
-    Sources are compared as of one time: then keys of one day meet the register of that day.
-    """
-    times = Counter(time for layout in layouts for time in layout.snapshots)
-    if not times:
-        return None
-    most = max(times.values())
-    return max(time for time, count in times.items() if count == most)
-
-
-def _chosen_times(layout: Layout, anchor: datetime | None) -> list[datetime | None]:
-    """Snapshots to look at: the newest up to the anchor first."""
-    times = layout.snapshots
-    if not times or anchor is None:
-        return [None]
-    past = [time for time in times if time <= anchor]
-    chosen = list(reversed(past or times[:1]))
-    return list(chosen[:MOST_SNAPSHOTS_READ])
-
-
-def _profile(layout: Layout, anchor: datetime | None, meter: Meter) -> SourceProfile:
-    times = _chosen_times(layout, anchor)
-    if layout.data_format not in TYPED_FORMATS:
-        return profile_text(layout, times, meter)
-    files = [
-        DataFile(number, file, layout.data_format)
-        for number, time in enumerate(times, start=1)
-        for file in layout.files_at(time)
-    ]
-    return profile_typed(layout.name, layout, files, meter)

@@ -3,48 +3,64 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from snaploom.cli.console import counted, message_console, result_console
-from snaploom.cli.init import add_editor_schema
+from snaploom.cli.init import DataOptions, add_editor_schema
 from snaploom.cli.options import writing_to
 from snaploom.localfiles import write_file
 from snaploom.plugins import discovery
 
 if TYPE_CHECKING:
     from snaploom.plugins.discovery.discover import Discovery
-    from snaploom.plugins.discovery.profiles import DatabaseAddress, DatabaseContent
-    from snaploom.plugins.discovery.relationships import Relationship
+    from snaploom.plugins.discovery.foundfiles import Question
+    from snaploom.plugins.discovery.profiles import (
+        DatabaseAddress,
+        DatabaseContent,
+        SourceProfile,
+    )
 
 MOST_SHOWN = 20
-"""Things left out that are printed; the files have more of them."""
+"""Things of one kind that are printed; the files have more of them."""
+MOST_QUESTIONS = 5
+"""Questions at a time, those of most effect first; for others the defaults are taken."""
 
 
-def start_from_data(
-    folder: Path, uris: Sequence[str], root: str | None, is_interactive: bool
-) -> str:
+def start_from_data(folder: Path | None, uris: Sequence[str], options: DataOptions) -> str:
     """Write declarations of what the data is, and show what they rest on.
 
     Args:
-        folder: new or empty.
+        folder: new or empty; without one a column is explained, and nothing is written.
         uris: paths of folders and files, URIs of buckets, and databases.
-        root: source whose rows the output has; one is chosen where it is None.
-        is_interactive: whether to ask about relationships with weak evidence.
+        options: what a person says about the data.
 
     Returns:
-        Name of the declared output.
+        Name of the declared output; empty without a folder.
     """
-    target = folder.absolute()
-    ask = _ask if is_interactive else None
-    found = discovery.discover_data(uris, f"file://{target}/", root, ask, _read)
+    target = (folder or Path()).absolute()
+    given = {} if options.depth is None else {"depth": options.depth}
+    found = discovery.discover_data(
+        uris,
+        f"file://{target}/",
+        options.root,
+        _ask if options.is_asking and folder is not None else _nobody,
+        _read,
+        only=options.only,
+        without=options.without,
+        **given,
+    )
+    console = result_console()
+    if folder is None:
+        for line in discovery.explained(found, options.explain or ""):
+            console.print(line, markup=False)
+        return ""
     with writing_to(folder):
         target.mkdir(parents=True, exist_ok=True)
         for name, text in found.files.items():
             write_file(target / name, text)
         add_editor_schema(target)
-    console = result_console()
     for name in found.files:
         console.print(f"wrote {folder / name}", markup=False)
     _show_found(found)
@@ -66,34 +82,77 @@ def _show_found(found: Discovery) -> None:
     if found.tables_read:
         read.append(f"{counted(found.tables_read, 'table')} read")
     console.print(f"\n{', '.join([counted(len(found.profiles), 'source'), *read])}", markup=False)
+    _list("sources.yaml", (line for p in found.profiles for line in _remarks(p, found)))
     console.print("\nRelationships, best evidence first:", style="bold")
     for one in found.relationships.declared:
         console.print(f"  {one.evidence}", markup=False)
     if not found.relationships.declared:
         console.print("  none", markup=False)
-    if found.relationships.weak:
-        console.print("\nWeak evidence, in comments only (--interactive asks):", style="bold")
-        for one in found.relationships.weak:
-            console.print(f"  {one.evidence}", markup=False)
     if found.guesses:
-        console.print("\nGuessed:", style="bold")
-        for guess in found.guesses:
-            console.print(f"  {guess.text.removeprefix('guess: ')}", markup=False)
+        console.print("\nGuessed (a terminal asks), and how to change it:", style="bold")
+        _list("relationships.yaml", (guess.text.removeprefix("guess: ") for guess in found.guesses))
     root = found.tree.root.table
     others = ", ".join(found.tree.other_roots)
     more = f" (--root takes another one: {others})" if others else ""
     console.print(f"\nEach row of the output is one of {root}{more}", markup=False)
     if found.declarations.left_out:
         console.print("\nLeft out:", style="bold")
-        for each in found.declarations.left_out[:MOST_SHOWN]:
-            console.print(f"  {each.what}: {each.why}", markup=False)
-        rest = len(found.declarations.left_out) - MOST_SHOWN
-        if rest > 0:
-            console.print(f"  and {rest:,} more, which sources.yaml lists", markup=False)
+        _list("sources.yaml", (f"{each.what}: {each.why}" for each in found.declarations.left_out))
 
 
-def _ask(one: Relationship) -> bool:
-    """Ask on the terminal; the end of the input is a no."""
+def _list(file: str, lines: Iterable[str]) -> None:
+    console = result_console()
+    shown = list(lines)
+    for line in shown[:MOST_SHOWN]:
+        console.print(f"  {line}", markup=False)
+    if len(shown) > MOST_SHOWN:
+        rest = len(shown) - MOST_SHOWN
+        console.print(f"  and {rest:,} more, which {file} lists", markup=False)
+
+
+def _remarks(profile: SourceProfile, found: Discovery) -> Iterator[str]:
+    """What a person should know about a source before relying on it."""
+    remarks = []
+    if profile.rows > profile.rows_read:
+        remarks.append(f"{profile.rows_read:,} of {profile.rows:,} rows read")
+    key = found.relationships.primary.get(profile.name)
+    if key is None:
+        remarks.append("no key found")
+    if profile.is_untyped:
+        remarks.append("all columns are text, since headers differ or are numbered")
+    remarks += profile.notes
+    if remarks:
+        shown = f"key {', '.join(key.columns)}; " if key is not None else ""
+        yield f"{profile.name}: {shown}{'; '.join(remarks)}"
+
+
+# Questions on a terminal.
+
+
+def _nobody(questions: Sequence[Question]) -> Sequence[int | None]:
+    return [None] * len(questions)
+
+
+def _ask(questions: Sequence[Question]) -> Sequence[int | None]:
+    """Ask the questions of most effect; an empty line takes the default, and so does the end."""
+    ranked = sorted(range(len(questions)), key=lambda place: -questions[place].effect)
+    asked = ranked[:MOST_QUESTIONS]
+    return [_answer(each) if place in asked else None for place, each in enumerate(questions)]
+
+
+def _answer(question: Question) -> int | None:
     console = message_console()
-    console.print(f"{one.evidence}\nDeclare it? [y/N] ", markup=False, end="")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    console.print(question.text, markup=False)
+    for place, option in enumerate(question.options, start=1):
+        console.print(f"  {place}  {option}", markup=False)
+    while True:
+        console.print(f"Number [{question.default + 1}]: ", markup=False, end="")
+        line = sys.stdin.readline()
+        text = line.strip()
+        if not line:
+            return None
+        if not text:
+            return question.default
+        if text.isascii() and text.isdigit() and 1 <= int(text) <= len(question.options):
+            return int(text) - 1
+        console.print(f"  a number from 1 to {len(question.options)}", markup=False)

@@ -21,19 +21,22 @@ from pydantic import JsonValue
 
 from snaploom.plugins.discovery.avro import open_avro
 from snaploom.plugins.discovery.foundfiles import (
+    METADATA_BYTES,
     MOST_MANIFESTS,
-    TEXT_BYTES,
+    MOST_PARTS,
     FoundFile,
     NotRecognised,
 )
 from snaploom.plugins.discovery.layout import TableFolder
 from snaploom.plugins.discovery.profiles import SourceProfile
+from snaploom.plugins.discovery.scratch import Scratch
 from snaploom.plugins.discovery.typedfiles import (
     TYPED_FORMATS,
-    DataFile,
     Meter,
+    Part,
     object_file,
     profile_typed,
+    spread,
 )
 from snaploom.types.arrow import OF_SQL
 from snaploom.types.schemas import INTEGER_BITS, SQL_NAMES
@@ -63,7 +66,9 @@ class _Contents:
     notes: tuple[str, ...] = ()
 
 
-def profile_table_folder(table: TableFolder, meter: Meter) -> SourceProfile:
+def profile_table_folder(
+    table: TableFolder, scratch: Scratch, meter: Meter, budget: int
+) -> SourceProfile:
     """The profile of a table.
 
     Raises:
@@ -73,18 +78,22 @@ def profile_table_folder(table: TableFolder, meter: Meter) -> SourceProfile:
     contents = _delta(table, meter) if table.data_format == "delta" else _iceberg(table, meter)
     if not contents.files:
         raise NotRecognised(f"a table of {table.data_format.capitalize()} without files")
-    files = [
-        DataFile(1, file, contents.formats.get(file.uri, "parquet")) for file in contents.files
-    ]
+    share = min(1.0, budget / max(1, sum(file.size for file in contents.files)))
+    files = spread(contents.files, min(share, MOST_PARTS / len(contents.files)))
+    parts = [
+        Part(1, file, budget // len(files) if share < 1 else budget,
+             contents.formats.get(file.uri, "parquet"))
+        for file in files
+    ]  # fmt: skip
 
-    def shape(found: pa.Table, data: DataFile) -> pa.Table:
+    def shape(found: pa.Table, data: Part) -> pa.Table:
         return _shaped(found, data, contents)
 
-    profile = profile_typed(table.name, table, files, meter, shape)
+    profile = profile_typed(table.name, table, parts, scratch, meter, shape)
     return replace(profile, partition_columns=contents.partition_columns, notes=contents.notes)
 
 
-def _shaped(found: pa.Table, data: DataFile, contents: _Contents) -> pa.Table:
+def _shaped(found: pa.Table, data: Part, contents: _Contents) -> pa.Table:
     kept: list[tuple[str, pa.ChunkedArray]] = []
     for index, own in enumerate(found.schema):
         number = (own.metadata or {}).get(_FIELD_ID, b"").decode()
@@ -106,8 +115,8 @@ def _value(text: str | None, kind: pa.DataType) -> object:
 
 
 def _content(file: FoundFile, meter: Meter) -> bytes:
-    if file.size > TEXT_BYTES:
-        raise NotRecognised(f"metadata of {file.size:,} bytes; at most {TEXT_BYTES:,} are read")
+    if file.size > METADATA_BYTES:
+        raise NotRecognised(f"metadata of {file.size:,} bytes; at most {METADATA_BYTES:,} are read")
     return object_file(file, meter).read()
 
 

@@ -1,39 +1,44 @@
-"""Files that have types of their own: a bounded part of their rows."""
+"""Files that have types of their own: their rows, or evenly spread parts of them."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from typing import TypeVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.orc as paorc
 import pyarrow.parquet as pq
 
-from snaploom.files.typedfiles import RangedFile, reader_at
-from snaploom.plugins.discovery.avro import avro_table, open_avro
-from snaploom.plugins.discovery.dates import type_of_arrow
+from snaploom.files.typedfiles import RangedFile, conform, reader_at
+from snaploom.plugins.discovery.avro import avro_batches
+from snaploom.plugins.discovery.dates import ColumnType, Family, type_of_arrow
 from snaploom.plugins.discovery.foundfiles import (
-    AVRO_ROWS,
-    ENOUGH_ROWS,
-    KEY_ROWS,
-    SAMPLE_ROWS,
+    MOST_VALUES,
     FoundFile,
     NotRecognised,
     refuse_width,
 )
 from snaploom.plugins.discovery.layout import Layout, TableFolder
 from snaploom.plugins.discovery.profiles import (
-    ColumnProfile,
     DatabaseTable,
-    Hashes,
+    ReadTable,
     SourceProfile,
-    profile_column,
+    column_profiles,
+)
+from snaploom.plugins.discovery.scratch import (
+    FILE,
+    SNAPSHOT,
+    AskedTable,
+    Rows,
+    Scratch,
 )
 from snaploom.policy.fileformats import known_formats
+from snaploom.sources.databases.declared import table_parts
+from snaploom.sources.databases.drivers import DATABASES
+from snaploom.types.arrow import plain
 
 # A file of a store as Arrow reads it, and the meter of bytes read.
 
@@ -58,234 +63,220 @@ def object_file(file: FoundFile, meter: Meter) -> RangedFile:
     return RangedFile(file.size, read)
 
 
-# Files that have types of their own: a bounded part of their rows as tables of Arrow.
+# Files that have types of their own: their rows, or a part, as batches of Arrow.
 
+BUFFER = 1024 * 1024
+"""Bytes of a file that are asked for at once."""
 _BATCH = 65_536
 """Rows that are decoded at once."""
-_BUFFER = 1024 * 1024
-"""Bytes of Avro that are asked for at once."""
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class DataFile:
-    """A file with rows of a source."""
+class Part:
+    """A file, or a part of it, with rows of a source."""
 
     snapshot: int
     """Number of the snapshot it belongs to, from 1."""
     file: FoundFile
+    limit: int
+    """Bytes of it that are read."""
     data_format: str
 
 
-Shape = Callable[[pa.Table, DataFile], pa.Table]
+Shape = Callable[[pa.Table, Part], pa.Table]
 """Makes the columns of a source of those of one file."""
-
-
-def as_it_is(table: pa.Table, _: DataFile) -> pa.Table:
-    """The columns of a file."""
-    return table
 
 
 @dataclass(frozen=True)
 class _OpenFile:
     """A file whose schema is known."""
 
+    schema: pa.Schema
     rows: int | None
     """In all of it; None where only reading shows that."""
-    width: int
-    """Columns."""
-    table: Callable[[Sequence[str] | None, int], pa.Table]
-    """The first rows, of some columns or of all."""
+    batches: Callable[[Sequence[str], float], Iterable[pa.RecordBatch]]
+    """Some columns of its rows, or of about a share of them."""
 
 
 def _parquet(source: RangedFile) -> _OpenFile:
     opened = pq.ParquetFile(source)
-    schema = opened.schema_arrow
 
-    def table(columns: Sequence[str] | None, limit: int) -> pa.Table:
-        batches = opened.iter_batches(_BATCH, columns=None if columns is None else list(columns))
-        return _first_rows(batches, schema, columns, limit)
+    def batches(columns: Sequence[str], share: float) -> Iterator[pa.RecordBatch]:
+        groups = spread(range(opened.num_row_groups), share)
+        yield from opened.iter_batches(_BATCH, row_groups=groups, columns=list(columns))
 
-    return _OpenFile(int(opened.metadata.num_rows), len(schema), table)
+    return _OpenFile(opened.schema_arrow, int(opened.metadata.num_rows), batches)
 
 
 def _orc(source: RangedFile) -> _OpenFile:
     opened = paorc.ORCFile(pa.PythonFile(source, "r"))
 
-    def table(columns: Sequence[str] | None, limit: int) -> pa.Table:
-        names = None if columns is None else list(columns)
-        stripes = (opened.read_stripe(n, names) for n in range(opened.nstripes))
-        return _first_rows(stripes, opened.schema, columns, limit)
+    def batches(columns: Sequence[str], share: float) -> Iterable[pa.RecordBatch]:
+        stripes = spread(range(opened.nstripes), share)
+        return (opened.read_stripe(number, list(columns)) for number in stripes)
 
-    return _OpenFile(int(opened.nrows), len(opened.schema), table)
-
-
-def _avro(source: RangedFile) -> _OpenFile:
-    opened = open_avro(io.BufferedReader(source, _BUFFER))
-
-    def table(columns: Sequence[str] | None, limit: int) -> pa.Table:
-        found = avro_table(opened.schema, list(islice(opened.records, min(limit, AVRO_ROWS))))
-        return found if columns is None else found.select(columns)
-
-    fields = opened.schema.get("fields")
-    return _OpenFile(None, len(fields) if isinstance(fields, list) else 0, table)
+    return _OpenFile(opened.schema, int(opened.nrows), batches)
 
 
-def _of_ours(place: str, source: RangedFile) -> _OpenFile:
-    opened = reader_at(place)(pa.PythonFile(io.BufferedReader(source, _BUFFER), "r"))
+def _of_stream(
+    open_file: Callable[[pa.NativeFile], pa.RecordBatchReader], source: RangedFile
+) -> _OpenFile:
+    file = pa.PythonFile(io.BufferedReader(source, BUFFER), "r")
+    size = file.size()
+    opened = open_file(file)
 
-    def table(columns: Sequence[str] | None, limit: int) -> pa.Table:
-        found = _first_rows(opened, opened.schema, None, limit)
-        return found if columns is None else found.select(columns)
+    def batches(columns: Sequence[str], share: float) -> Iterator[pa.RecordBatch]:
+        for batch in opened:
+            yield batch.select(list(columns))
+            if source.tell() > size * share:
+                return
 
-    return _OpenFile(None, len(opened.schema), table)
+    return _OpenFile(opened.schema, None, batches)
 
 
 _READERS: dict[str, Callable[[RangedFile], _OpenFile]] = {
-    "parquet": _parquet, "orc": _orc, "avro": _avro,
-    **{each.name: partial(_of_ours, each.reader) for each in known_formats() if each.reader},
+    "parquet": _parquet, "orc": _orc, "avro": partial(_of_stream, avro_batches),
+    **{each.name: partial(_of_stream, reader_at(each.reader))
+       for each in known_formats() if each.reader},
 }  # fmt: skip
 TYPED_FORMATS = frozenset(_READERS)
 """Formats of files whose columns have types."""
 
 
-def _first_rows(
-    batches: Iterator[pa.RecordBatch], schema: pa.Schema, columns: Sequence[str] | None, limit: int
-) -> pa.Table:
-    taken: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        taken.append(batch)
-        rows += batch.num_rows
-        if rows >= limit:
-            break
-    if not taken:
-        return schema.empty_table() if columns is None else schema.empty_table().select(columns)
-    return pa.Table.from_batches(taken).slice(0, limit)
+def spread(members: Sequence[_T], share: float) -> list[_T]:
+    """A share of the members at equal distances, at least one; of two and more both ends."""
+    number = min(len(members), max(1, int(len(members) * share)))
+    if number < 2:
+        return list(members[:number])
+    return [members[round(place * (len(members) - 1) / (number - 1))] for place in range(number)]
 
 
 def profile_typed(
     name: str,
     origin: Layout | TableFolder,
-    files: Sequence[DataFile],
+    parts: Sequence[Part],
+    scratch: Scratch,
     meter: Meter,
-    shape: Shape = as_it_is,
+    shape: Shape = lambda table, _: table,
 ) -> SourceProfile:
-    """The profile of a source by the first rows of its files.
+    """The profile of a source by the rows of its files, or of parts of them.
 
-    `files` are read in this order, those of further snapshots only while rows are few; `shape`
-    makes the source's columns from those of a file.
+    `shape` makes the source's columns from those of a file.
 
     Raises:
         NotRecognised: there is nothing, or a file is not of its format.
     """
-    tables: list[pa.Table] = []
-    ids: list[Hashes] = []
-    opened: list[DataFile] = []
-    rows = read = 0
-    is_counted = True
-    for data in files:
-        if opened and data.snapshot != opened[-1].snapshot and read >= ENOUGH_ROWS:
-            break
-        found = _READERS[data.data_format](object_file(data.file, meter))
-        refuse_width(found.width)
-        opened.append(data)
-        if read < SAMPLE_ROWS and (found.rows is not None or read < AVRO_ROWS):
-            table = shape(found.table(None, SAMPLE_ROWS - read), data)
-            tables.append(table)
-            ids.append(np.full(len(table), data.snapshot, dtype=np.uint64))
-            read += len(table)
-        is_counted = is_counted and found.rows is not None
-        rows += found.rows or 0
-    if not tables:
+    opened: list[tuple[Part, _OpenFile]] = []
+    schemas: list[pa.Schema] = []
+    for part in parts:
+        found = _READERS[part.data_format](object_file(part.file, meter))
+        refuse_width(len(found.schema))
+        opened.append((part, found))
+        schemas.append(shape(found.schema.empty_table(), part).schema)
+    if not opened:
         raise NotRecognised("no files with rows")
-    sample = _concatenated(tables)
-    snapshot = np.concatenate(ids)[: len(sample)]
-    columns = columns_of(sample, snapshot)
-    if is_counted and read < rows and shape is as_it_is:
-        columns = _with_key_columns(columns, opened, read, meter)
-    return SourceProfile(
-        name=name,
-        origin=origin,
-        columns=tuple(columns),
-        rows=rows if is_counted else read,
-        rows_read=len(sample),
-        snapshot=snapshot,
-        snapshots_read=len({data.snapshot for data in opened}),
-        format_options={},
-        has_one_schema=True,
-    )
+    loading = _Loading(scratch, schemas)
+    counted = [found.rows for _, found in opened if found.rows is not None]
+    share = min(1.0, loading.most / max(1, sum(counted)))
+    for number, (part, found) in enumerate(opened):
+        wanted = share * min(1.0, part.limit / max(1, part.file.size))
+        kept = [one.name for one in found.schema if one.name and _is_kept(one.type)]
+        for batch in found.batches(kept, wanted):
+            loading.add(shape(pa.Table.from_batches([batch]), part), part.snapshot, number)
+            if loading.rows * len(opened) >= loading.most * (number + 1):
+                break
+    files = tuple(part.file for part in parts)
+    read = sum(min(part.limit, part.file.size) for part in parts)
+    stored = sum(file.size for file in origin.files) if isinstance(origin, Layout) else read
+    known = sum(counted) if len(counted) == len(opened) else loading.rows
+    return loading.profile(name, origin, round(known * max(1.0, stored / max(1, read))), files)
 
 
-def profile_rows(name: str, origin: DatabaseTable, sample: pa.Table, rows: int) -> SourceProfile:
-    """The profile of a source of which one table of Arrow was read.
-
-    `sample` has its first rows, of `rows` in all.
-    """
-    snapshot = np.ones(len(sample), dtype=np.uint64)
-    return SourceProfile(
-        name=name,
-        origin=origin,
-        columns=tuple(columns_of(sample, snapshot)),
-        rows=rows,
-        rows_read=len(sample),
-        snapshot=snapshot,
-        snapshots_read=1,
-        format_options={},
-        has_one_schema=True,
-    )
+def profile_rows(
+    name: str, origin: DatabaseTable, read: ReadTable, scratch: Scratch
+) -> SourceProfile:
+    """The profile of a table of a database by its first rows, and by what its database answers."""
+    loading = _Loading(scratch, [read.sample.schema])
+    loading.add(read.sample, 1, 0)
+    asked = None
+    if read.ask is not None:
+        quoted = DATABASES[origin.address.driver].quoted
+        table = ".".join(quoted(part) for part in table_parts(read.reference))
+        columns = {own: quoted(column) for column, _, own in loading.columns if own}
+        asked = AskedTable(read.ask, table, columns)
+    return loading.profile(name, origin, read.rows, asked=asked)
 
 
-def columns_of(sample: pa.Table, snapshot: Hashes) -> list[ColumnProfile]:
-    """Profiles of the columns of a sample.
+def _is_kept(found: pa.DataType) -> bool:
+    return type_of_arrow(found).family is not Family.OTHER
 
-    `snapshot` numbers the snapshot of each row.
-    """
-    return [
-        profile_column(
-            field.name, type_of_arrow(field.type), sample.column(index), snapshot, len(sample)
+
+def _comparable(found: pa.DataType) -> pa.DataType:
+    """The type as which values of files with different types are compared."""
+    found = plain(found)
+    if pa.types.is_timestamp(found):
+        return pa.timestamp("us")
+    is_text = not pa.types.is_integer(found) and type_of_arrow(found).family is Family.TEXT
+    return pa.string() if is_text else found
+
+
+class _Loading:
+    """A table of a source's rows, as they are added."""
+
+    def __init__(self, scratch: Scratch, schemas: Sequence[pa.Schema]) -> None:
+        try:
+            found = pa.unify_schemas(list(schemas), promote_options="permissive")
+        except pa.ArrowException:
+            found = schemas[0]
+        self.columns: list[tuple[str, ColumnType, str]] = [
+            (one.name, type_of_arrow(one.type), f"c{place}" if _is_kept(one.type) else "")
+            for place, one in enumerate(found)
+            if one.name
+        ]
+        kept = [(name, own) for name, _, own in self.columns if own]
+        self._wanted = [(name, own, _comparable(found.field(name).type)) for name, own in kept]
+        numbers = [(FILE, pa.uint32()), (SNAPSHOT, pa.uint32())]
+        self._schema = pa.schema([*((own, kind) for _, own, kind in self._wanted), *numbers])
+        self._scratch = scratch
+        self._table = scratch.create(self._schema.empty_table())
+        self._snapshots: set[int] = set()
+        self.rows = 0
+        self.most = MOST_VALUES // max(1, len(kept))
+
+    def add(self, batch: pa.Table, snapshot: int, file: int) -> None:
+        """Add rows of a file."""
+        arrays = [
+            _conformed(batch.column(name), kind)
+            if name in batch.schema.names
+            else pa.nulls(len(batch), kind)
+            for name, _, kind in self._wanted
+        ]
+        arrays += [pa.array([number] * len(batch), pa.uint32()) for number in (file, snapshot)]
+        self._scratch.insert(self._table, pa.Table.from_arrays(arrays, schema=self._schema))
+        self._snapshots.add(snapshot)
+        self.rows += len(batch)
+
+    def profile(
+        self,
+        name: str,
+        origin: Layout | TableFolder | DatabaseTable,
+        in_all: int,
+        files: Sequence[FoundFile] = (),
+        asked: AskedTable | None = None,
+    ) -> SourceProfile:
+        """The profile of the source, which has so many rows in all."""
+        rows = Rows(
+            self._scratch, self._table, self.rows, max(self.rows, in_all), len(self._snapshots),
+            tuple(file.uri for file in files), asked,
+        )  # fmt: skip
+        return SourceProfile(
+            name, origin, column_profiles(rows, self.columns), rows.sketch((SNAPSHOT,))
         )
-        for index, field in enumerate(sample.schema)
-        if field.name
-    ]
 
 
-def _concatenated(tables: Sequence[pa.Table]) -> pa.Table:
-    """Tables as one; the columns of the first where they do not agree."""
-    try:
-        return pa.concat_tables(tables, promote_options="permissive")
-    except pa.ArrowException:
-        return tables[0]
-
-
-def _with_key_columns(
-    columns: Sequence[ColumnProfile],
-    files: Sequence[DataFile],
-    sample_rows: int,
-    meter: Meter,
-) -> list[ColumnProfile]:
-    """Profiles of columns, those that may be keys by more rows than the sample has."""
-    names = [column.name for column in columns if column.is_unique and column.may_be_key]
-    if not names:
-        return list(columns)
-    tables: list[pa.Table] = []
-    ids: list[Hashes] = []
-    rows = 0
-    for data in files:
-        if rows >= KEY_ROWS:
-            break
-        found = _READERS[data.data_format](object_file(data.file, meter))
-        table = found.table(names, KEY_ROWS - rows)
-        tables.append(table)
-        ids.append(np.full(len(table), data.snapshot, dtype=np.uint64))
-        rows += len(table)
-    table = _concatenated(tables)
-    snapshot = np.concatenate(ids)[: len(table)]
-    again = {
-        name: profile_column(
-            name, type_of_arrow(table.schema.field(name).type), table.column(name), snapshot,
-            sample_rows,
-        )
-        for name in names
-        if name in table.schema.names
-    }  # fmt: skip
-    return [again.get(column.name, column) for column in columns]
+def _conformed(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    values = column.combine_chunks()
+    if pa.types.is_timestamp(values.type):
+        return values.cast(kind, safe=False)  # nanoseconds are cut, as Spark does
+    return conform(values, kind)

@@ -47,6 +47,7 @@ from snaploom.plugins.site.pagedata import (
     size,
     table,
     tag,
+    warnings_about,
 )
 from snaploom.plugins.site.sections import Section, tile
 from snaploom.plugins.site.timeline import Axis, Lane, Series, chart, newest, spans_of, usual_length
@@ -235,6 +236,7 @@ def status_nodes(page: StatusPage) -> tuple[Node, ...]:
                 taken=_taken(latest, each.field_name),
                 left_out=_left_out(latest, each.field_name),
                 measure=_measured(latest, each.field_name),
+                warnings=() if latest is None else warnings_about(each.field_name, latest.warnings),
             )
             for place, each in enumerate(_joined(plan), 1)
         ),

@@ -26,6 +26,7 @@ from snaploom.run.job import POOL, Job
 from snaploom.run.reports.record import RunRecord, SessionFacts
 from snaploom.run.runevents import LeaseAwaited, SnapshotStarted
 from snaploom.run.session.spark import SparkStopped, result_settings, translated
+from snaploom.run.weaving.datafindings import newest_columns, snapshot_findings
 from snaploom.run.weaving.history import delete_old_snapshots
 from snaploom.run.weaving.inputs import Sharing
 from snaploom.run.weaving.parallel import OrderedWork, Turn
@@ -117,7 +118,7 @@ def weave_output(
                 _register(this, open_folder(folder_store(output)))
     except SnaploomError as error:
         record.stop(_reason_behind(job, error))
-    return record.report()
+    return record.kept_report(lambda: folder_store(output))
 
 
 def _weave(run: OutputRun, due: Sequence[PlannedSnapshot]) -> None:
@@ -242,8 +243,13 @@ def _record_outcome(
         message = f"already published by run {outcome.record.run_id}"
         record.leave_out(planned, SnapshotReason.ALREADY_PUBLISHED, message)
     else:
-        columns = outcome.result.columns
-        record.publish(outcome.record, woven.seconds, woven.warnings, columns)
+        result = outcome.result
+        record.publish(
+            outcome.record, woven.seconds, woven.warnings, result.columns, result.unmatched
+        )
+        bundle, tree = run.prepared.bundle, run.prepared.plan.tree
+        record.find(snapshot_findings(bundle, tree, outcome.record, result.unmatched))
+        record.find(newest_columns(folder, tree, outcome.record.time))
         _delete_old(run, folder, coming)
         _see_newest(folder, record)
         record.show_published()
@@ -312,4 +318,4 @@ def _see_newest(folder: Folder, record: RunRecord) -> None:
 
 def _reason_behind(job: Job, error: SnaploomError) -> SnaploomError:
     """Report errors after an interrupt or the end of Spark as that cause."""
-    return job.interruption.cause or job.group.stopped() or error
+    return job.interruption.cause or job.group.stopped() or job.group.explained(error)

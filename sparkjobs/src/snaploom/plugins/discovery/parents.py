@@ -1,0 +1,405 @@
+"""The relationships of a set of sources, chosen together where columns may mean several.
+
+Each candidate has odds of its own (`relationships`). At most one of those of a column is right, and
+most sources are there to be referred to: so contested columns are decided at once, by a forest of
+least cost that reaches as many sources as likely references can, and uses every column once. The
+idea is that of Auto-BI (Lin, He and Chaudhuri, PVLDB 16, 2023), where sources are nodes, candidates
+are arcs, and arcs of an artificial root stand for "nothing refers to it". A choice that stays close
+to another one is a question, and without an answer a guess that is stated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import exp, inf, log
+
+import networkx as nx
+
+from snaploom.plugins.discovery.foundfiles import (
+    FEW_VALUES,
+    INCLUDED_SAME_NAME,
+    LIKE_NAME,
+    MOST_WEAK,
+    SAME_NAME,
+    Ask,
+    Guess,
+    LeftOut,
+    Question,
+    nobody,
+)
+from snaploom.plugins.discovery.names import column_words
+from snaploom.plugins.discovery.profiles import ColumnProfile, SourceProfile
+from snaploom.plugins.discovery.relationships import (
+    Key,
+    Relationship,
+    Verdict,
+    candidates,
+    compound_keys,
+    compound_relationships,
+    of_foreign_key,
+    primary_key,
+)
+from snaploom.plugins.discovery.scratch import inclusion
+
+_CLEAR = 1.5
+"""Difference of odds (natural logarithms) from which a choice needs no word: 4.5 to 1."""
+_NEAR = 0.5
+"""Difference below which nothing is chosen: 1.6 to 1."""
+_ALONE = 1.4
+"""Cost of a source that nothing refers to: as if that were so for one in four."""
+_MOST_FORESTS = 20
+"""Forests that are tried while one uses a column twice."""
+
+_Source = tuple[str, tuple[str, ...]]
+"""A source, and columns of it that refer."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What columns of a source refer to."""
+
+    options: tuple[Relationship, ...]
+    """Best first."""
+    chosen: Relationship | None
+    is_clear: bool
+    effect: float
+    stopped: str = ""
+    """What makes the evidence of the options weak."""
+
+    @property
+    def question(self) -> Question:
+        """The question that decides it."""
+        options = [f"{one.target}, which {_reasons(one)}" for one in self.options]
+        options.append("none of them" if len(options) > 1 else "no")
+        place = options.index(options[-1]) if self.chosen is None else self._place(self.chosen)
+        why = f" ({self.stopped})" if self.stopped else ""
+        return Question(
+            f"What does {self.options[0].source} refer to?{why}",
+            tuple(options),
+            place,
+            self.effect,
+        )
+
+    def _place(self, one: Relationship) -> int:
+        return self.options.index(one)
+
+    @property
+    def guess(self) -> Guess:
+        """The choice that was made without an answer."""
+        others = [one for one in self.options if one is not self.chosen]
+        evidence = [f"{one.target} {_reasons(one)}" for one in self.options]
+        remedy = "in relationships.yaml remove the mark of one line" if others else ""
+        if self.chosen is not None:
+            remedy = f"remove the relationship, and {remedy}" if others else "remove it"
+        return Guess(
+            what=f"{self.options[0].source} refers to",
+            chosen="nothing" if self.chosen is None else self.chosen.target,
+            others=tuple(one.target for one in others),
+            evidence="; ".join([*evidence, self.stopped] if self.stopped else evidence),
+            change=remedy,
+        )
+
+
+def _reasons(one: Relationship) -> str:
+    names = "agree" if one.likeness >= SAME_NAME else "differ"
+    if LIKE_NAME <= one.likeness < SAME_NAME:
+        names = "are alike"
+    return (
+        f"has {percent(one.included.share)} of its values (they are {percent(one.used)} of the "
+        f"keys there), names {names}"
+    )
+
+
+def percent(share: float) -> str:
+    """A share, for people."""
+    return "< 0.1 %" if 0 < share < 0.001 else f"{100 * share:.1f} %"
+
+
+@dataclass(frozen=True)
+class Relationships:
+    """The relationships found."""
+
+    declared: tuple[Relationship, ...]
+    """Best first."""
+    weak: tuple[Relationship, ...]
+    """Candidates that only a person can decide, best first."""
+    primary: Mapping[str, Key]
+    """The key of each source that has one."""
+    guesses: tuple[Guess, ...] = ()
+    """Choices that are not certain, and that nobody confirmed; those of most effect first."""
+    stopped: tuple[LeftOut, ...] = ()
+    """Columns that look as if they joined, and what stops them."""
+    compound: Mapping[str, tuple[Key, ...]] = field(default_factory=dict)
+
+
+def find_relationships(profiles: Sequence[SourceProfile], ask: Ask = nobody) -> Relationships:
+    """The relationships between sources; the same for the same profiles in any order."""
+    ordered = sorted(profiles, key=lambda profile: profile.name)
+    by_name = {profile.name: profile for profile in ordered}
+    compounds = {profile.name: compound_keys(profile) for profile in ordered}
+    primary = {
+        profile.name: key
+        for profile in ordered
+        if (key := primary_key(profile, compounds[profile.name])) is not None
+    }
+    known = [
+        of_foreign_key(child, key, by_name[key.parent], primary)
+        for child in ordered
+        for key in child.foreign_keys
+    ]
+    keyed = {(r.child, r.child_columns) for r in known}
+    backwards = {(r.parent, r.parent_columns, r.child, r.child_columns) for r in known}
+    verdicts = [
+        verdict
+        for child in ordered
+        for parent in ordered
+        for verdict in candidates(child, parent, primary)
+        if (one := verdict.found) and _source(one) not in keyed
+        and (one.child, one.child_columns, one.parent, one.parent_columns) not in backwards
+    ]  # fmt: skip
+    open_, singles = _decided(_choices(verdicts, by_name), ask)
+    singles += [r for r in known if len(r.child_columns) == 1]
+    ends = {frozenset((r.child, r.parent)) for r in known if len(r.child_columns) > 1}
+    several = [
+        r
+        for r in compound_relationships(ordered, compounds, singles, primary)
+        if frozenset((r.child, r.parent)) not in ends
+    ]
+    several += [r for r in known if len(r.child_columns) > 1]
+    declared = sorted((*singles, *several), key=lambda r: r.order)
+    weak = [one for choice in open_ for one in choice.options if one is not choice.chosen]
+    repeated = [v for v in verdicts if not (v.is_strong or v.is_weak)]
+    taken = {_source(one) for one in declared}
+    stopped = [
+        LeftOut(f"{v.found.source} -> {v.found.target}", v.stopped)
+        for v in sorted(repeated, key=lambda v: v.found.order)
+        if _source(v.found) not in taken
+    ]
+    return Relationships(
+        declared=tuple(declared),
+        weak=tuple(sorted(weak, key=lambda r: r.order)[:MOST_WEAK]),
+        primary=primary,
+        guesses=tuple(
+            choice.guess for choice in open_ if choice.options[0] in weak or choice.chosen
+        ),
+        stopped=(*stopped, *_many_to_many(ordered, declared)),
+        compound=compounds,
+    )
+
+
+def _source(one: Relationship) -> _Source:
+    return one.child, one.child_columns
+
+
+def _decided(choices: Sequence[Choice], ask: Ask) -> tuple[list[Choice], list[Relationship]]:
+    """Choices that nobody confirmed, those of most effect first, and the relationships chosen."""
+    chosen = [each.chosen for each in choices if each.is_clear and each.chosen is not None]
+    unclear = sorted((e for e in choices if not e.is_clear), key=lambda e: -e.effect)
+    questions = [each.question for each in unclear]
+    open_: list[Choice] = []
+    for each, answer in zip(unclear, ask(questions), strict=True):
+        one = each.chosen
+        if answer is None:
+            open_.append(each)
+        else:
+            one = each.options[answer] if answer < len(each.options) else None
+        chosen += [one] if one is not None else []
+    return open_, chosen
+
+
+def _choices(verdicts: Sequence[Verdict], profiles: Mapping[str, SourceProfile]) -> list[Choice]:
+    strong = _one_direction(v.found for v in verdicts if v.is_strong)
+    backwards = {(r.parent, r.parent_columns, r.child, r.child_columns) for r in strong}
+    weak = {
+        r: v.stopped
+        for v in verdicts
+        if v.is_weak
+        and (r := v.found)
+        and (r.child, r.child_columns, r.parent, r.parent_columns) not in backwards
+    }
+    rivals: dict[_Source, float] = defaultdict(lambda: -inf)
+    for verdict in verdicts:
+        if not (verdict.is_strong or verdict.is_weak):
+            source = _source(verdict.found)
+            rivals[source] = max(rivals[source], verdict.found.odds)
+    options: dict[_Source, list[Relationship]] = defaultdict(list)
+    for one in sorted(strong, key=lambda r: r.order):
+        options[_source(one)].append(one)
+    options = {source: _homes(ones, options) or list(ones) for source, ones in options.items()}
+    chosen = _together(options)
+    found = [
+        _choice(source, options, chosen, rivals[source], profiles) for source in sorted(options)
+    ]
+    for one in sorted(_one_direction(weak), key=lambda r: r.order):
+        if _source(one) not in options:
+            options[_source(one)] = [one]
+            effect = _effect(one, profiles)
+            found.append(Choice((one,), None, False, effect, weak[one]))
+    return found
+
+
+def _choice(
+    source: _Source,
+    options: Mapping[_Source, Sequence[Relationship]],
+    chosen: Mapping[_Source, Relationship],
+    stopped: float,
+    profiles: Mapping[str, SourceProfile],
+) -> Choice:
+    """The choice of one column, by the distance to the next best one of all columns."""
+    best = chosen[source]
+    rest = [one for one in options[source] if one is not best]
+    margin = min(best.odds, best.odds - stopped)
+    if rest and best.odds - max(one.odds for one in rest) < _CLEAR + _ALONE:
+        without = {**options, source: rest}
+        other = _together(without)
+        margin = min(margin, _cost(other, options) - _cost(chosen, options))
+    near = tuple(one for one in rest if one.odds > best.odds - _CLEAR - _ALONE)
+    effect = _effect(best, profiles)
+    if margin >= _CLEAR:
+        return Choice((best,), best, True, effect)
+    return Choice((best, *near), best if margin >= _NEAR else None, False, effect)
+
+
+def _homes(
+    ones: Sequence[Relationship], options: Mapping[_Source, Sequence[Relationship]]
+) -> list[Relationship]:
+    """Candidates without those whose key is itself a reference to another one: details of orders."""
+    keys = {(one.parent, one.parent_columns) for one in ones}
+    return [
+        one
+        for one in ones
+        if not any(
+            (above.parent, above.parent_columns) in keys
+            for above in options.get((one.parent, one.parent_columns), ())
+        )
+    ]
+
+
+def _effect(one: Relationship, profiles: Mapping[str, SourceProfile]) -> float:
+    return float(profiles[one.child].rows * len(profiles[one.parent].columns))
+
+
+# The choice of all contested columns at once.
+
+
+def _together(options: Mapping[_Source, Sequence[Relationship]]) -> dict[_Source, Relationship]:
+    """The relationship of each column: that of a forest of least cost, else the likeliest one."""
+    chosen = {source: ones[0] for source, ones in options.items()}
+    contested = {s: ones for s, ones in options.items() if _share(ones[0], ones) < 1 - _least()}
+    reached = {one.parent for source, one in chosen.items() if source not in contested}
+    chosen.update((_source(one), one) for one in _forest(contested, reached))
+    return chosen
+
+
+def _least() -> float:
+    return exp(-_ALONE) / 2
+
+
+def _share(one: Relationship, ones: Iterable[Relationship]) -> float:
+    """The probability of a candidate, given that one of them, or none, is right."""
+    return 1 / (exp(-one.odds) + sum(exp(other.odds - one.odds) for other in ones))
+
+
+def _cost(
+    chosen: Mapping[_Source, Relationship], options: Mapping[_Source, Sequence[Relationship]]
+) -> float:
+    parents = {one.parent for ones in options.values() for one in ones}
+    alone = parents - {one.parent for one in chosen.values()}
+    return _ALONE * len(alone) - sum(one.odds for one in chosen.values())
+
+
+def _forest(
+    contested: Mapping[_Source, Sequence[Relationship]], reached: Iterable[str]
+) -> tuple[Relationship, ...]:
+    """The cheapest arcs by which sources are reached, each column used once.
+
+    A forest that uses a column twice is tried again, once with each of the two uses alone.
+    """
+    arcs = [
+        (-log(_share(one, ones)), one)
+        for ones in contested.values() for one in ones if one.child != one.parent
+    ]  # fmt: skip
+    best: tuple[float, tuple[Relationship, ...]] = (inf, ())
+    waiting = [arcs]
+    for _ in range(_MOST_FORESTS):
+        if not waiting:
+            break
+        given = waiting.pop()
+        cost, found = _arborescence(given, frozenset(reached))
+        if cost >= best[0]:
+            continue
+        uses = Counter(map(_source, found))
+        source = next((source for source, times in sorted(uses.items()) if times > 1), None)
+        if source is None:
+            best = (cost, found)
+            continue
+        for one in sorted((r for r in found if _source(r) == source), key=lambda r: r.odds):
+            waiting.append([arc for arc in given if arc[1] is one or _source(arc[1]) != source])
+    return best[1]
+
+
+def _arborescence(
+    arcs: Iterable[tuple[float, Relationship]], reached: frozenset[str]
+) -> tuple[float, tuple[Relationship, ...]]:
+    graph = nx.DiGraph()
+    for cost, one in arcs:
+        for name in (one.child, one.parent):
+            alone = 0.0 if name in reached else _ALONE
+            graph.add_edge("", name, weight=alone, one=None)
+        before = graph.get_edge_data(one.child, one.parent)
+        if before is None or cost < before["weight"]:
+            graph.add_edge(one.child, one.parent, weight=cost, one=one)
+    if not graph:
+        return 0.0, ()
+    tree = nx.minimum_spanning_arborescence(graph)
+    found = tuple(graph.edges[edge]["one"] for edge in tree.edges)
+    cost = sum(graph.edges[edge]["weight"] for edge in tree.edges)
+    return cost, tuple(one for one in found if one is not None)
+
+
+def _one_direction(found: Iterable[Relationship]) -> list[Relationship]:
+    """Of two relationships between the same columns, the one whose parent is their home."""
+    by_pair: dict[frozenset[_Source], list[Relationship]] = defaultdict(list)
+    for one in found:
+        by_pair[frozenset([_source(one), (one.parent, one.parent_columns)])].append(one)
+    return [
+        min(ones, key=lambda r: (-r.odds, -r.included.share, r.parent)) for ones in by_pair.values()
+    ]
+
+
+# Columns of one name that are a key on neither side.
+
+
+def _many_to_many(
+    profiles: Sequence[SourceProfile], declared: Sequence[Relationship]
+) -> Iterator[LeftOut]:
+    by_name: dict[tuple[str, ...], list[tuple[SourceProfile, ColumnProfile]]] = defaultdict(list)
+    for profile in profiles:
+        for column in profile.columns:
+            words = column_words(column.name, profile.prefix)
+            is_named = bool(words.base) and (words.has_id or column.is_code)
+            if is_named and column.may_be_key and column.sketch.distinct >= FEW_VALUES:
+                by_name[words.whole].append((profile, column))
+    parents = {_source(one): one.parent for one in declared}
+    joined = {frozenset((one.child, one.parent)) for one in declared}
+    for ones in by_name.values():
+        for (first, a), (second, b) in combinations(ones, 2):
+            mine, theirs = (
+                parents.get((first.name, (a.name,))),
+                parents.get((second.name, (b.name,))),
+            )
+            if a.is_unique or b.is_unique or frozenset((first.name, second.name)) in joined:
+                continue
+            if mine is not None or theirs is not None:
+                continue  # both meet in the source that they refer to, or one does elsewhere
+            share = max(inclusion(a.sketch, b.sketch).share, inclusion(b.sketch, a.sketch).share)
+            if share >= INCLUDED_SAME_NAME:
+                yield LeftOut(
+                    f"{first.name}.{a.name} and {second.name}.{b.name}",
+                    f"the same name and {percent(share)} of the values, but several rows a value on "
+                    "both sides: no key joins them; group one of them in a virtual source, or add "
+                    f"a source with one row for each {a.name}",
+                )

@@ -1,0 +1,467 @@
+"""Rows of CSV and JSON, all of which are looked at to find the types that hold them."""
+
+from __future__ import annotations
+
+import io
+from codecs import getincrementaldecoder
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from snaploom.models.common import ArrayType, DataType, MapType, SchemaField, StructType
+from snaploom.plugins.discovery.dates import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    UNSIGNED,
+    ColumnType,
+    Family,
+)
+from snaploom.plugins.discovery.foundfiles import (
+    HEAD_BYTES,
+    CsvFormat,
+    NotRecognised,
+    another_width,
+    csv_format,
+    encoding_of,
+    json_format,
+    numbered_columns,
+    refuse_width,
+)
+from snaploom.plugins.discovery.layout import Layout
+from snaploom.plugins.discovery.profiles import SourceProfile, column_profiles
+from snaploom.plugins.discovery.scratch import FILE, SNAPSHOT, Rows, Scratch, text
+from snaploom.plugins.discovery.typedfiles import BUFFER, Meter, Part, object_file
+
+# Files of text, unpacked and in UTF-8, in the folder of the scratch database.
+
+_PACKED = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
+_OF_HADOOP = (".deflate", ".snappy", ".lz4")
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A file of text, or its beginning."""
+
+    part: Part
+    path: Path
+    encoding: str
+    """Of the stored file, as Spark names it; that of `path` is UTF-8."""
+    is_whole: bool
+    size: int
+    """Bytes that were read, after unpacking."""
+    share: float
+    """Of the file that was read."""
+
+    @cached_property
+    def head(self) -> bytes:
+        """Its beginning, in UTF-8."""
+        with self.path.open("rb") as file:
+            return file.read(HEAD_BYTES)
+
+
+def _unpacked(part: Part, number: int, folder: Path, meter: Meter) -> _Text:
+    """The text of a file, cut at a line end where that is not all.
+
+    Raises:
+        NotRecognised: it is compressed in a way that cannot be read here.
+    """
+    name = part.file.key.lower()
+    if name.endswith(_OF_HADOOP):
+        raise NotRecognised(f"text compressed as {name.rpartition('.')[2]}, which only Spark reads")
+    stored = object_file(part.file, meter)
+    source: pa.NativeFile = pa.PythonFile(io.BufferedReader(stored, BUFFER), "r")
+    codec = _PACKED.get(name.rpartition(".")[2])
+    if codec is not None:
+        source = pa.CompressedInputStream(source, codec)
+    content = source.read(min(HEAD_BYTES, part.limit))
+    encoding, size = encoding_of(content), 0
+    decoder = getincrementaldecoder(encoding)(errors="replace")
+    path = folder / f"{part.snapshot}-{number}"
+    with path.open("wb") as target:
+        while content:
+            decoded = decoder.decode(content)
+            target.write((decoded if size else decoded.removeprefix("\ufeff")).encode())
+            size += len(content)
+            content = source.read(min(BUFFER, part.limit - size))
+        is_whole = size < part.limit or not source.read(1)
+    if not is_whole:
+        _cut(path)
+    share = 1.0 if is_whole else stored.tell() / max(1, part.file.size)
+    return _Text(part, path, encoding, is_whole, size, share)
+
+
+def _cut(path: Path) -> None:
+    """Remove what is behind the last line end."""
+    with path.open("r+b") as file:
+        end = file.seek(0, io.SEEK_END)
+        while end > 0:
+            start = max(0, end - BUFFER)
+            file.seek(start)
+            place = file.read(end - start).rfind(b"\n")
+            if place >= 0:
+                file.truncate(start + place + 1)
+                return
+            end = start
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table with the rows of all files, and the types that hold them."""
+
+    columns: Sequence[tuple[str, ColumnType, str]]
+    """Each with its name in the table, or an expression; empty if it is no part of a key."""
+    table: str
+    options: Mapping[str, str]
+    has_one_schema: bool = True
+    notes: tuple[str, ...] = ()
+
+
+def profile_text(
+    layout: Layout, parts: Sequence[Part], scratch: Scratch, meter: Meter
+) -> SourceProfile:
+    """The profile of a source of text by the rows of its files, or of parts of them.
+
+    Raises:
+        NotRecognised: the files are not what their names mean, or Spark would not read them.
+    """
+    folder = scratch.folder / scratch.name()
+    folder.mkdir()
+    texts = [_unpacked(part, number, folder, meter) for number, part in enumerate(parts)]
+    given = [each for each in texts if each.head.strip()]
+    if not given:
+        raise NotRecognised("no text")
+    try:
+        found = (_json if layout.data_format == "json" else _csv)(scratch, given)
+    finally:
+        for each in texts:
+            each.path.unlink()
+    kept = [(name, kind, f"c{place}" if own else "") for place, (name, kind, own)
+            in enumerate(found.columns)]  # fmt: skip
+    wanted = [f"{own} AS c{place}" for place, (_, _, own) in enumerate(found.columns) if own]
+    table = scratch.name()
+    listed = ", ".join([*wanted, SNAPSHOT, FILE])
+    scratch.run(f"CREATE TABLE {table} AS SELECT {listed} FROM {found.table} ORDER BY rowid")
+    scratch.run(f"DROP TABLE {found.table}")
+    read = scratch.number(f"SELECT count(*) FROM {table}")
+    covered = sum(each.share * each.part.file.size for each in texts)
+    is_all = len(texts) == len(layout.files) and all(each.is_whole for each in texts)
+    stored = sum(file.size for file in layout.files)
+    in_all = read if is_all else max(read + 1, round(read * stored / max(1.0, covered)))
+    snapshots = len({each.part.snapshot for each in given})
+    files = tuple(each.part.file.uri for each in texts)
+    rows = Rows(scratch, table, read, in_all, snapshots, files)
+    return SourceProfile(
+        layout.name, layout, column_profiles(rows, kept), rows.sketch((SNAPSHOT,)), found.options,
+        found.has_one_schema, found.notes,
+    )  # fmt: skip
+
+
+_NUMBERS = (
+    f"CAST(regexp_extract(filename, '([0-9]+)-[0-9]+$', 1) AS UINTEGER) AS {SNAPSHOT}, "
+    f"CAST(regexp_extract(filename, '([0-9]+)$', 1) AS UINTEGER) AS {FILE}"
+)
+
+
+def _paths(texts: Sequence[_Text]) -> str:
+    return "[" + ", ".join(text(str(each.path)) for each in texts) + "]"
+
+
+# CSV: all values as texts at first.
+
+NULL_TEXTS = ("", "NULL", "null", "NA", "N/A", "\\N", "None", "NaN")
+"""Texts that exports write for a missing value."""
+_LONGEST_LINE = 16 * 1024 * 1024
+
+
+def _csv(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
+    first = texts[0]
+    form = csv_format(first.head, is_whole=first.size <= len(first.head))
+    form = replace(form, encoding=first.encoding)
+    if len(form.columns) == 1 and ".txt" in first.part.file.key.lower():
+        raise NotRecognised("text that no separator divides into columns")
+    headers = {each: _header_of(each, form) for each in texts} if form.has_header else {}
+    if form.is_guess and len(headers) > 1 and _are_records(list(headers.values())):
+        form = replace(form, has_header=False, columns=numbered_columns(len(form.columns)),
+                       made_up=False, is_guess=False)  # fmt: skip
+        headers = {}
+    groups: dict[tuple[str, ...], list[_Text]] = {}
+    for each in texts:
+        groups.setdefault(headers.get(each, form.columns), []).append(each)
+    names: dict[str, str] = {}
+    for header in groups:
+        for name in header:
+            names.setdefault(name.casefold(), name)
+    refuse_width(len(names))
+    places = {folded: place for place, folded in enumerate(names)}
+    table = scratch.name()
+    listed = ", ".join(f"c{place} VARCHAR" for place in places.values())
+    scratch.run(f"CREATE TABLE {table} ({listed}, {SNAPSHOT} UINTEGER, {FILE} UINTEGER)")
+    for header, group in groups.items():
+        own = [f"c{places[name.casefold()]}" for name in header]
+        _load_csv(scratch, table, own, group, form)
+    columns, options = _typed(scratch, table, list(names.values()))
+    notes = []
+    if not form.has_header:
+        notes.append("there is no header: names of columns are numbers, give them their own")
+    if form.is_guess:
+        notes.append("a guess: its first line is a header, as no value below is equal to one of it")
+    if form.made_up:
+        notes.append("its header has names that are empty or stand twice: Spark numbers them")
+    is_one = len({tuple(name.casefold() for name in header) for header in groups}) == 1
+    return _Table(
+        columns, table, {**form.options, **options}, is_one and not form.made_up, tuple(notes)
+    )
+
+
+def _header_of(one: _Text, form: CsvFormat) -> tuple[str, ...]:
+    """The names in the first line of a file."""
+    line, end, _ = one.head.partition(b"\n")
+    is_whole = bool(end) or one.size <= len(line)
+    parsed = csv_format(line, is_whole) if line.strip() else form
+    has_names = parsed.has_header and (len(parsed.columns) > 1 or len(form.columns) == 1)
+    return parsed.columns if has_names else form.columns
+
+
+def _are_records(headers: Sequence[tuple[str, ...]]) -> bool:
+    """Whether first lines are as different as records are, of which a header would be the same."""
+    first = {name.casefold() for name in headers[0]}
+    others = [{name.casefold() for name in header} for header in headers[1:]]
+    return any(2 * len(first & other) < len(first) for other in others)
+
+
+def _load_csv(
+    scratch: Scratch, table: str, own: Sequence[str], texts: Sequence[_Text], form: CsvFormat
+) -> None:
+    columns = ", ".join(f"{name}: 'VARCHAR'" for name in own)
+    errors, scans = scratch.name(), scratch.name()
+    scratch.run(
+        f"INSERT INTO {table} ({', '.join(own)}, {SNAPSHOT}, {FILE}) SELECT {', '.join(own)}, "
+        f"{_NUMBERS} FROM read_csv({_paths(texts)}, columns = {{{columns}}}, "
+        f"header = {str(form.has_header).lower()}, delim = {text(form.separator)}, quote = '\"', "
+        f"escape = {text(form.escape)}, nullstr = '', allow_quoted_nulls = false, "
+        f"auto_detect = false, filename = true, store_rejects = true, rejects_limit = 1, "
+        f"rejects_table = '{errors}', rejects_scan = '{scans}', "
+        f"max_line_size = {_LONGEST_LINE}, null_padding = false, strict_mode = true)"
+    )
+    wrong = scratch.all(
+        f"SELECT s.file_path, e.line, e.error_type, e.csv_line FROM {errors} e "
+        f"JOIN {scans} s USING (scan_id, file_id) ORDER BY ALL LIMIT 1"
+    )
+    for path, line, kind, content in wrong:
+        (one,) = (each for each in texts if str(each.path) == str(path))
+        place = f"{one.part.file.key.rpartition('/')[2]}, "
+        values = str(content).count(form.separator) + 1
+        raise NotRecognised(
+            place + another_width(int(str(line)), values, len(own))
+            if "COLUMNS" in str(kind) and values != len(own)
+            else f"{place}line {line}: {str(kind).lower()}"
+        )
+
+
+# Types that hold all values of columns of text.
+
+_WHOLE = "CAST(TRY_CAST({0} AS {1}) AS VARCHAR) = {0}"
+_IS = {
+    LONG: _WHOLE.format("{0}", "BIGINT"),
+    UNSIGNED: _WHOLE.format("{0}", "HUGEINT") + " AND length({0}) <= 20",
+    # A whole number without a point is one of DOUBLE only where that holds all of its digits.
+    DOUBLE: (
+        "regexp_full_match({0}, "
+        "'-?((0|[1-9][0-9]*)([.][0-9]+)?|[.][0-9]+)([eE][+-]?[0-9]{{1,3}})?')"
+        " AND length(ltrim(regexp_replace({0}, '[eE].*|[^0-9]', '', 'g'), '0')) <= 17"
+        " AND isfinite(TRY_CAST({0} AS DOUBLE))"
+        " AND (regexp_matches({0}, '[.eE]') OR abs(TRY_CAST({0} AS DOUBLE)) < 9007199254740992)"
+    ),
+    DATE: "length({0}) = 10 AND " + _WHOLE.format("{0}", "DATE"),
+    TIMESTAMP: (
+        "regexp_full_match({0}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ][0-9]{{2}}:[0-9]{{2}}:"
+        "[0-9]{{2}}([.][0-9]{{1,6}})?(Z|[+-][0-9]{{2}}:[0-9]{{2}})?')"
+        " AND TRY_CAST({0} AS TIMESTAMP) IS NOT NULL"
+    ),
+    BOOLEAN: "{0} IN ('true', 'false', 'TRUE', 'FALSE', 'True', 'False')",
+}  # fmt: skip
+"""For each type, the best first, whether it holds a text."""
+_SQL = {LONG: "BIGINT", UNSIGNED: "HUGEINT", DATE: "DATE", TIMESTAMP: "TIMESTAMP"}
+
+
+def _typed(
+    scratch: Scratch, table: str, names: Sequence[str]
+) -> tuple[list[tuple[str, ColumnType, str]], dict[str, str]]:
+    """Columns with the types that hold all of their values, and options that this takes.
+
+    A text for no value is one of the whole source, so that no column may have it as a value.
+    """
+    questions = [
+        "count({0})", *(f"count(*) FILTER ({{0}} = {text(null)})" for null in NULL_TEXTS),
+        *(f"count({{0}}) - count(*) FILTER ({test})" for test in _IS.values()),
+    ]  # fmt: skip
+    asked = [question.format(f"c{place}") for place in range(len(names)) for question in questions]
+    (answers,) = scratch.all(f"SELECT {', '.join(asked)} FROM {table}")
+    counts = [int(str(number)) for number in answers]
+    facts = [counts[start:][: len(questions)] for start in range(0, len(counts), len(questions))]
+    kinds = [_fitting(each, 0) for each in facts]
+    options = {}
+    for place, null in enumerate(NULL_TEXTS, start=1):
+        instead = {n: _fitting(each, each[place]) for n, each in enumerate(facts) if each[place]}
+        if instead and STRING not in instead.values():
+            kinds = [instead.get(n, kind) for n, kind in enumerate(kinds)]
+            options = {"nullValue": null}
+            break
+    columns = []
+    for place, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+        value = f"nullif(c{place}, {text(options['nullValue'])})" if options else f"c{place}"
+        sql = _SQL.get(kind)
+        own = f"CAST({value} AS {sql})" if sql else value if kind is STRING else ""
+        columns.append((name, kind, own))
+    return columns, options
+
+
+def _fitting(counts: Sequence[int], others: int) -> ColumnType:
+    """The best type that all values have but `others`, by the answers about them."""
+    if counts[0] == others:
+        return STRING
+    wrong = zip(_IS, counts[1 + len(NULL_TEXTS) :], strict=True)
+    return next((kind for kind, number in wrong if number == others), STRING)
+
+
+# JSON: every key of every record, down to the last one.
+
+_DEEPEST = 50
+"""Objects and arrays in others."""
+_FEWEST_KEYS = 3
+_OF_ALL = 0.5
+"""Share of objects with the commonest key up to which keys differ, as those of maps do."""
+
+
+def _json(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
+    form = json_format(texts[0].head)
+    if not form.is_lines and not all(each.is_whole for each in texts):
+        raise NotRecognised("one document of JSON that is too large for init: write lines")
+    groups: dict[str, list[_Text]] = {}
+    for each in texts:
+        is_array = not form.is_lines and each.head.lstrip().startswith(b"[")
+        kind = "newline_delimited" if form.is_lines else "array" if is_array else "unstructured"
+        groups.setdefault(kind, []).append(each)
+    table = scratch.name()
+    scratch.run(f"CREATE TABLE {table} (v JSON, {SNAPSHOT} UINTEGER, {FILE} UINTEGER)")
+    for kind, group in groups.items():
+        try:
+            scratch.run(
+                f"INSERT INTO {table} SELECT json, {_NUMBERS} FROM read_json_objects("
+                f"{_paths(group)}, format = '{kind}', filename = true)"
+            )
+        except duckdb.InvalidInputException as error:
+            raise NotRecognised(f"not JSON: {str(error).split(': ', 1)[-1][:200]}") from None
+    if scratch.all(f"SELECT 1 FROM {table} WHERE json_type(v) <> 'OBJECT' LIMIT 1"):
+        raise NotRecognised("JSON that has other things than objects")
+    if "unstructured" in groups and scratch.all(
+        f"SELECT 1 FROM {table} GROUP BY {FILE} HAVING count(*) > 1 AND {FILE} IN "
+        f"({', '.join(each.path.name.rpartition('-')[2] for each in groups['unstructured'])})"
+    ):  # fmt: skip
+        raise NotRecognised("several documents of JSON in a file that are no lines")
+    names = _keys(scratch, table, "v")
+    if not names:
+        raise NotRecognised("no records")
+    refuse_width(len(names))
+    apart = _taken_apart(scratch, table, "v", list(names), f", {SNAPSHOT}, {FILE}")
+    columns = [
+        (name, kind, _json_value(f"c{place}", kind))
+        for place, name in enumerate(names)
+        for kind in [_json_type(scratch, apart, f"c{place}", 0)]
+    ]
+    scratch.run(f"DROP TABLE {table}")
+    return _Table(columns, apart, form.options)
+
+
+def _keys(scratch: Scratch, table: str, value: str) -> dict[str, int]:
+    """The keys of objects in their order, each with the number of objects that have it."""
+    found = scratch.all(
+        f"SELECT k, count(*), min(r), min(n) FROM (SELECT unnest(json_keys({value})) AS k, "
+        f"generate_subscripts(json_keys({value}), 1) AS n, rowid AS r FROM {table}) "
+        "GROUP BY k ORDER BY 3, 4"
+    )
+    return {str(key): int(str(number)) for key, number, _, _ in found}
+
+
+def _taken_apart(
+    scratch: Scratch, table: str, value: str, keys: Sequence[str], others: str = ""
+) -> str:
+    """A table with a column for each of some keys."""
+    pointers = (text("/" + key.replace("~", "~0").replace("/", "~1")) for key in keys)
+    columns = ", ".join(f"nullif(found[{n + 1}], 'null') AS c{n}" for n in range(len(keys)))
+    apart = scratch.name()
+    scratch.run(
+        f"CREATE TABLE {apart} AS SELECT {columns}{others} FROM (SELECT json_extract({value}, "
+        f"[{', '.join(pointers)}]) AS found{others} FROM {table} WHERE {value} IS NOT NULL)"
+    )
+    return apart
+
+
+def _json_type(scratch: Scratch, table: str, value: str, depth: int) -> ColumnType:
+    """The type that all values of a column of JSON have."""
+    kinds = {str(row[0]) for row in scratch.all(
+        f"SELECT DISTINCT json_type({value}) FROM {table} WHERE {value} IS NOT NULL"
+    )}  # fmt: skip
+    if kinds <= {"BIGINT", "UBIGINT", "HUGEINT", "DOUBLE"} or kinds == {"VARCHAR"}:
+        tests = (DATE, TIMESTAMP) if kinds == {"VARCHAR"} else (LONG, UNSIGNED, DOUBLE)
+        asked = ", ".join(f"count(t) - count(*) FILTER ({_IS[kind].format('t')})" for kind in tests)
+        (wrong,) = scratch.all(f"SELECT {asked} FROM (SELECT {value}->>'$' AS t FROM {table})")
+        fits = (kind for kind, number in zip(tests, wrong, strict=True) if number == 0)
+        return next(fits, STRING) if kinds else STRING
+    if kinds == {"BOOLEAN"}:
+        return BOOLEAN
+    if kinds in ({"ARRAY"}, {"OBJECT"}):
+        if depth > _DEEPEST:
+            raise NotRecognised("values are nested too deeply")
+        nested = _elements if kinds == {"ARRAY"} else _fields
+        return ColumnType(nested(scratch, table, value, depth + 1), Family.OTHER)
+    return STRING
+
+
+def _elements(scratch: Scratch, table: str, value: str, depth: int) -> DataType:
+    element = _inner(scratch, table, f"json_extract({value}, '$[*]')", depth)
+    return DataType(array=ArrayType(element_type=element))
+
+
+def _fields(scratch: Scratch, table: str, value: str, depth: int) -> DataType:
+    keys = _keys(scratch, table, value)
+    if not keys or len({key.casefold() for key in keys}) < len(keys):
+        return STRING.data_type
+    objects = scratch.number(f"SELECT count({value}) FROM {table}")
+    if len(keys) >= _FEWEST_KEYS and max(keys.values()) <= _OF_ALL * objects:
+        inner = _inner(scratch, table, f"json_extract({value}, '$.*')", depth)
+        return DataType(map_=MapType(key_type=STRING.data_type, value_type=inner))
+    refuse_width(len(keys))
+    apart = _taken_apart(scratch, table, value, list(keys))
+    fields = tuple(
+        SchemaField(name=key, data_type=_json_type(scratch, apart, f"c{place}", depth).data_type)
+        for place, key in enumerate(keys)
+    )
+    scratch.run(f"DROP TABLE {apart}")
+    return DataType(struct=StructType(fields_=fields))
+
+
+def _inner(scratch: Scratch, table: str, values: str, depth: int) -> DataType:
+    """The type of values that each row has a list of."""
+    inner = scratch.name()
+    scratch.run(
+        f"CREATE TABLE {inner} AS SELECT nullif(v, 'null') AS v FROM "
+        f"(SELECT unnest({values}) AS v FROM {table})"
+    )
+    found = _json_type(scratch, inner, "v", depth).data_type
+    scratch.run(f"DROP TABLE {inner}")
+    return found
+
+
+def _json_value(value: str, kind: ColumnType) -> str:
+    if kind.family is Family.OTHER:
+        return ""
+    return f"CAST({value}->>'$' AS {_SQL.get(kind, 'VARCHAR')})"
