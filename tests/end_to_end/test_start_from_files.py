@@ -130,6 +130,19 @@ def test_days_of_other_orders_are_published_with_all_rows(
         assert {row[0] for row in rows.collect()} == {day.day * 10 + n for n in range(4)}
 
 
+def test_days_of_a_column_in_another_order_are_published(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    (tmp_path / "data").mkdir()
+    days = [date(2024, 5, day) for day in (9, 11, 13)]
+    rows = "".join(f"{n},{days[n % 3]:%m/%d/%Y},{n / 4}\n" for n in range(60))
+    (tmp_path / "data" / "sales.csv").write_text("sale_id,sale_date,amount\n" + rows)
+    project = started(tmp_path, spark, "sales-wide")
+    for place, day in enumerate(days):
+        rows = project.read("sales-wide", at=day.isoformat(), spark=spark).select("data.sale_id")
+        assert {row[0] for row in rows.collect()} == set(range(place, 60, 3))
+
+
 def test_a_register_by_day_is_joined_as_of_each_day(tmp_path: Path, spark: SparkSession) -> None:
     (tmp_path / "data").mkdir()
     days = [date(2026, 2, 1), date(2026, 2, 2), date(2026, 2, 3)]

@@ -144,9 +144,8 @@ class Layout:
         """Precision of its times."""
         forms = [piece.form for piece in self.pieces if piece.form is not None]
         parts = [part_of(piece) for piece in self.pieces if piece.kind is Kind.PART_OF_DATE]
-        if "hour" in parts:
-            return Unit.HOUR
-        return Unit(parts[-1]) if parts else forms[-1].unit if forms else Unit.DAY
+        found = [Unit(part) for part in parts] or [form.unit for form in forms[-1:]] or [Unit.DAY]
+        return min(found, key=list(Unit).index)
 
     def files_at(self, time: datetime | None) -> tuple[FoundFile, ...]:
         """The files of one time."""
@@ -268,8 +267,7 @@ def _series(
             why = "the numbers beside the year may be months, weeks, days or parts"
             one.guess = _without_dates(why)
         if others:
-            uris = [file for file, _ in members]
-            yield from _series(uris, {**no_dates, **others}, one.guess)
+            yield from _series((f for f, _ in members), {**no_dates, **others}, one.guess)
         else:
             yield one
 
@@ -325,12 +323,9 @@ def _decide(series: Iterable[_Series], ask: Ask) -> None:
             found = sorted(one.forms[index], key=lambda form: _place(orders, form) != chosen)
             one.forms[index] = tuple(found)
             if answer is None:
-                one.guess = _of_order(found, one.texts(index), why)
-
-
-def _of_order(forms: Sequence[DateForm], texts: Sequence[str], why: str) -> Guess:
-    chosen, *others = (_option(form, texts) for form in forms)
-    return Guess("dates in names", chosen, tuple(others), why, CHANGE_ORDER.format(forms[1].name))
+                texts = [_option(form, one.texts(index)) for form in found]
+                change = CHANGE_ORDER.format(found[1].name)
+                one.guess = Guess("dates in names", texts[0], tuple(texts[1:]), why, change)
 
 
 def _option(form: DateForm, texts: Sequence[str]) -> str:
@@ -488,8 +483,7 @@ def glob_of(layout: Layout, others: Iterable[FoundFile]) -> str:
     """
     everything = list(others)
     wide, exact = _glob(layout, exact=False), _glob(layout, exact=True)
-    steps = exact if _foreign(wide, layout, everything) else wide
-    return "".join(step.glob for step in steps)
+    return exact if _foreign(wide, layout, everything) else wide
 
 
 def takes_others(layout: Layout, others: Iterable[FoundFile]) -> bool:
@@ -498,23 +492,18 @@ def takes_others(layout: Layout, others: Iterable[FoundFile]) -> bool:
     `others` has every file that was listed in its place.
     """
     everything = list(others)
-    return _foreign(_glob(layout, exact=False), layout, everything) and _foreign(
-        _glob(layout, exact=True), layout, everything
-    )
+    return _foreign(glob_of(layout, everything), layout, everything)
 
 
-@dataclass(frozen=True)
-class _Step:
-    """A part of a glob, and the same as a regular expression."""
-
-    glob: str
-    regex: str
-
-
-def _foreign(glob: Sequence[_Step], layout: Layout, others: Iterable[FoundFile]) -> bool:
+def _foreign(glob: str, layout: Layout, others: Iterable[FoundFile]) -> bool:
     mine = {file.uri for file in layout.files}
-    pattern = re.compile("".join(step.regex for step in glob))
+    steps = re.findall(r"\\.|\[0-9\]|.", glob, re.DOTALL)
+    pattern = re.compile("".join(_REGEX.get(step, re.escape(step[-1])) for step in steps))
     return any(file.uri not in mine and pattern.fullmatch(file.key) for file in others)
+
+
+_REGEX = {"*": "[^/]*", "?": "[^/]", "[0-9]": "[0-9]"}
+"""What steps of our globs match; any other one is a letter, which may be escaped."""
 
 
 def merged_layout(layouts: Sequence[Layout], place: int, before: str, behind: str) -> Layout:
@@ -537,25 +526,20 @@ def merged_layout(layouts: Sequence[Layout], place: int, before: str, behind: st
     return replace(_layout(layouts[0].data_format, members), guess=layouts[0].guess)
 
 
-_ANY = _Step("*", "[^/]*")
-_CHARACTER = _Step("?", "[^/]")
-_DIGIT = _Step("[0-9]", "[0-9]")
-
-
-def _glob(layout: Layout, exact: bool) -> list[_Step]:
-    steps: list[_Step] = []
+def _glob(layout: Layout, exact: bool) -> str:
+    steps: list[str] = []
     for index, piece in enumerate(layout.pieces):
         if piece.kind is Kind.TEXT:
-            steps.append(_Step(escape_glob(piece.text), re.escape(piece.text)))
+            steps.append(escape_glob(piece.text))
             continue
         texts = sorted({values[index] for values in layout.values})
         has_one_width = len({len(text) for text in texts}) == 1
         is_date = piece.kind in (Kind.DATE, Kind.PART_OF_DATE)
         if exact and is_date and all(text[0].isdecimal() for text in texts):
-            steps += [_DIGIT, _ANY]
+            steps.append("[0-9]*")
         elif piece.form is not None and has_one_width and (exact or piece.form.has_one_width):
             varies = str.isalnum if piece.form.has_names else str.isdecimal
-            steps += [_CHARACTER if varies(c) else _Step(c, re.escape(c)) for c in texts[0]]
-        elif not steps or steps[-1] is not _ANY:
-            steps.append(_ANY)
-    return steps
+            steps.append("".join("?" if varies(letter) else letter for letter in texts[0]))
+        elif steps[-1:] not in (["*"], ["[0-9]*"]):
+            steps.append("*")
+    return "".join(steps)
