@@ -229,7 +229,8 @@ def _parts(
     stored = sum(file.size for file in files)
     share = min(1.0, budget / max(1, stored), MOST_PARTS / max(1, len(files)))
     chosen = spread(dated, share) if share < 1 else dated
-    limit = budget // len(chosen) if share < 1 else budget
+    # Of a few files each has its part; of more, those are read as a whole that are not the largest.
+    limit = budget if share == 1 else (2 if len(chosen) > 2 else 1) * budget // len(chosen)
     return [Part(numbers[time], file, limit, data_format) for file, time in chosen]
 
 
