@@ -36,6 +36,8 @@ MOST_VALUES = 100_000_000
 """Values of one source (rows times columns) that are read: a few bytes may stand for millions."""
 MOST_PARTS = 2_000
 """Files of one source that are opened: each is a request or more to a store."""
+PACKED = 8
+"""Times as large as it is stored that text probably is, if it is packed."""
 HEAD_BYTES = 1024 * 1024
 """Bytes at the beginning of a file by which its format is recognised, and the longest header."""
 METADATA_BYTES = 32 * 1024 * 1024

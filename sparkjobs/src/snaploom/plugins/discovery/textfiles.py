@@ -125,16 +125,22 @@ class _Table:
 
 
 def profile_text(
-    layout: Layout, parts: Sequence[Part], scratch: Scratch, meter: Meter
+    layout: Layout, parts: Sequence[Part], scratch: Scratch, meter: Meter, most: int
 ) -> SourceProfile:
     """The profile of a source of text by the rows of its files, or of parts of them.
+
+    At most `most` bytes are unpacked.
 
     Raises:
         NotRecognised: the files are not what their names mean, or Spark would not read them.
     """
     folder = scratch.folder / scratch.name()
     folder.mkdir()
-    texts = [_unpacked(part, number, folder, meter) for number, part in enumerate(parts)]
+    texts: list[_Text] = []
+    for number, part in enumerate(parts):
+        left = most - sum(each.size for each in texts)
+        bounded = replace(part, limit=min(part.limit, left))
+        texts.append(_unpacked(bounded, number, folder, meter))
     given = [each for each in texts if each.head.strip()]
     if not given:
         raise NotRecognised("no text")
@@ -305,13 +311,13 @@ def _typed(
     """
     found = [_type_of(scratch, table, f"c{place}") for place in range(len(names))]
     chosen: str | None = None
-    for null in dict.fromkeys(null for _, null in found if null is not None):
-        others = [f"c{place} = {text(null)}" for place, (_, own) in enumerate(found) if own != null]
+    for each in dict.fromkeys(null for _, null in found if null is not None):
+        others = [f"c{place} = {text(each)}" for place, (_, own) in enumerate(found) if own != each]
         has_value = others and scratch.all(
             f"SELECT 1 FROM {table} WHERE {' OR '.join(others)} LIMIT 1"
         )
         if not has_value:
-            chosen = null
+            chosen = each
             break
     columns = []
     for place, (name, (kind, null)) in enumerate(zip(names, found, strict=True)):
