@@ -275,7 +275,9 @@ def test_spellings_of_keys_stand_where_people_look_until_they_are_normalised(
 
     key["normalize"] = ["TRIM"]
     assert "orders.customer_id (TRIM), customers.customer_id (TRIM)" in shop.plan().out
-    again = shop.set("wide", "outputFolder.folderUri", f"file://{tmp_path}/again/").run("-o", "json")
+    again = shop.set("wide", "outputFolder.folderUri", f"file://{tmp_path}/again/").run(
+        "-o", "json"
+    )
     (report,) = again.document
     (join,) = report["snapshots"][0]["joins"]
     assert (join["in"], join["out"], join["matched"], join["nullKeys"]) == (5, 5, 3, 1)

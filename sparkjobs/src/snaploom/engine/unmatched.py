@@ -182,7 +182,7 @@ def _query(
     right = _spellings(weave, child, child, key.right, candidates)
     unmatched = left.join(right.select("key0"), "key0", "left_anti")
     partners = (
-        _by_candidate(right, range(1, len(candidates) + 1), len(key.right))
+        _by_candidate(right, range(1, len(candidates) + 1) or (0,), len(key.right))
         .groupBy("n", "key")
         .agg(sf.sum("rows").alias("partners"), sf.min("text").alias("right"))
     )

@@ -294,7 +294,13 @@ def _lineage(declared_as: Declared, nodes: Sequence[Node]) -> Iterator[LineageLi
 
 def _runs(name: str, published: Published, reports: Iterable[Report]) -> tuple[RunSummary, ...]:
     own = [RunSummary.of(report) for report in reports if report.output == name]
-    found = {run.run_id: run for run in (*published.runs, *own)}
+    kept = {run.run_id: run for run in published.runs}
+    found = kept | {
+        run.run_id: run.model_copy(update={"sample": kept[run.run_id].sample})
+        if run.run_id in kept
+        else run
+        for run in own
+    }
     return tuple(sorted(found.values(), key=lambda run: run.started_at, reverse=True))
 
 
