@@ -99,8 +99,8 @@ def page(
     loads nothing: it can be opened from disk, sent by mail, or put on any web server.
 
     No row is read: pages come from declarations, names of the sources' files, and what the output
-    folder records. What is doubtful is on the page and printed. A folder that cannot be read is a finding
-    on its page, and ends the command with 1.
+    folder records. What is doubtful is on the page and printed. A folder that cannot be read is a
+    finding on its page, and ends the command with 1.
     """
     _refuse_page_confusion(place, file, all_)
     clock = Clock(instant_of(now), now is None)
