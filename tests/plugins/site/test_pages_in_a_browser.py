@@ -180,8 +180,8 @@ def test_phone_needs_no_scrolling_sideways(
         assert page.value("document.documentElement.scrollWidth") <= size[0]
 
 
-@pytest.mark.parametrize(("size", "shown"), [(DESK, "#join-drawing"), (PHONE, ".outline")])
-def test_graph_fits_at_first_sight(
+@pytest.mark.parametrize(("size", "shown"), [(DESK, "#join-drawing"), (PHONE, ".stacked")])
+def test_graph_fits_the_screen_from_the_start(
     browser: Browser, address: str, size: tuple[int, int], shown: str
 ) -> None:
     with browser.page(address, size) as page:

@@ -307,7 +307,7 @@ def _runs(name: str, published: Published, reports: Iterable[Report]) -> tuple[R
 def _data_findings(
     declared_as: Declared | None, page: OutputPage, due: Due | None
 ) -> tuple[DataFinding, ...]:
-    """What the newest snapshot, the run that published it, and the listed sources show."""
+    """Findings of the newest snapshot, the run that published it, and the listed sources."""
     newest, found = page.newest, list[DataFinding]()
     if newest is not None and declared_as is not None:
         found.extend(snapshot_findings(declared_as.bundle, declared_as.plan.tree, newest))
