@@ -1,4 +1,4 @@
-"""What is wrong, or new, in people's data: said by run, plan, status and page alike."""
+"""Faults and changes in people's data: run, plan, status and page name them alike."""
 
 from __future__ import annotations
 
@@ -112,11 +112,13 @@ def test_page_has_what_the_run_reported_and_columns_from_footers(sold: Sold) -> 
     page = sold.page
     assert "customers: 3 of 12 rows of orders have no match in it: c" in page
     assert re.search(r"<code>data\.order_id</code>.*?bigint.*?>0<.*?>1</td>.*?>4</td>", page)
-    assert re.search(r"<code>data\.customer_id</code>.*?bigint.*?>1<.*?>25%<", page)
+    assert re.search(
+        r"<code>data\.customer_id</code>.*?string.*?>1<.*?>25%<.*?>a</td>.*?>c</td>", page
+    )
 
 
 @pytest.mark.parametrize("program", ["Spark", "DuckDB", "pandas"])
-def test_what_a_page_tells_to_read_with_reads_every_row(sold: Sold, program: str) -> None:
+def test_snippets_of_a_page_read_every_row(sold: Sold, program: str) -> None:
     snippet = dict(reading_snippets(str(sold.shop.published), "PARQUET"))[program]
     assert snippet in sold.page.replace(f"file://{sold.shop.published}/", str(sold.shop.published))
     count = "print(wide.count())" if program == "Spark" else "print(len(wide))"
@@ -147,9 +149,9 @@ def test_changed_file_is_named_until_its_snapshot_is_restated(sold: Sold) -> Non
     sold.shop.day("customers", [{"customer_id": "c", "name": "y", "region_id": 1}], DAYS[1])
     text = "customers: 1 snapshot changed after publication: 2024-05-02T00:00:00Z"
     fix = "snaploom restate wide -f FILES --time 2024-05-02T00:00:00Z --acknowledge-readers"
-    for said in (str(project.plan("wide")), str(project.run("wide", progress=False)), sold.page):
-        assert text in said
-        assert fix in said
+    for shown in (str(project.plan("wide")), str(project.run("wide", progress=False)), sold.page):
+        assert text in shown
+        assert fix in shown
     run = project.restate("wide", DAYS[1], acknowledge_readers=True, progress=False)
     assert "CHANGED" not in str(kinds(run.data_findings))
     assert "changed after publication" not in str(project.status("wide"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import yaml
 from support.declared.fulldeclarations import an_index
@@ -14,9 +15,14 @@ from support.skipping.indexstores import NOW, definition, write
 from snaploom.models.skippingindex import IndexState
 from snaploom.plugins.site import pages
 from snaploom.plugins.site.document import output_document
+from snaploom.plugins.site.indexstates import distinct_counts
 from snaploom.plugins.site.pagedata import OutputPage
 from snaploom.plugins.site.pages import Clock, declared_pages
 from snaploom.run.declarations import read_declarations
+from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.filetable import FileTable, field_column
+from snaploom.skipping.core.terms import Term
+from snaploom.skipping.indexes.valueset import FIELD
 from snaploom.skipping.stores.catalog import open_base
 from snaploom.skipping.stores.port import IndexStore
 from snaploom.skipping.stores.usage import Usage, usage_log
@@ -65,6 +71,24 @@ def test_index_that_was_never_built_is_shown_as_declared(tmp_path: Path) -> None
     (state,) = drawn(tmp_path).indexes
     assert (state.name, state.indexes) == ("orders-amount", ("data.amount MIN_MAX",))
     assert state.problem == "there is no skipping index"
+
+
+def test_sets_of_values_of_all_files_give_distinct_counts() -> None:
+    index = IndexDefinition("i1", "VALUE_SET", (Term('["data","status"]', "string"),))
+    files = ["file:///out/data/a.parquet", "file:///out/data/b.parquet"]
+    paths = [*(uri.replace("///", "/") for uri in files), "file:/out/data/old.parquet"]
+    sets = [["new", "paid"], ["paid", "sent"], ["lost"]]
+
+    def counted(sets: list[list[str] | None], files: list[str]) -> dict[str, int]:
+        rows = pa.table({
+            "path": pa.array(paths, pa.large_string()),
+            field_column("i1", FIELD): sets,
+        })  # fmt: skip
+        return dict(distinct_counts([index], FileTable.of(rows), files))
+
+    assert counted([*sets], files) == {"data.status": 3}
+    assert counted([*sets], [*files, "file:///out/data/unknown.parquet"]) == {}
+    assert counted([["new"], None, ["lost"]], files) == {}  # more than the index keeps of a file
 
 
 def test_without_arrow_it_is_shown_as_declared(

@@ -9,12 +9,16 @@ from pathlib import Path
 import pytest
 from support.site.histories import DAY, HOURLY, START, Events, declarations, write_history
 
-from snaploom.models.common import EpochNanos
+from snaploom.files.stores import open_store
+from snaploom.models.common import EpochNanos, format_instant
+from snaploom.models.report import Report, RunPhase
+from snaploom.output import layout
 from snaploom.plugins.site.document import output_document
 from snaploom.plugins.site.pagedata import OutputPage
 from snaploom.plugins.site.pages import Clock, declared_pages, folder_page
 from snaploom.plugins.site.timeline import lanes_of
 from snaploom.run.declarations import read_declarations
+from snaploom.run.reports.writer import keep_run
 
 NOW = EpochNanos(START + 90 * DAY + DAY // 2)
 
@@ -120,6 +124,51 @@ def test_folder_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
     (page,) = declared_pages(read_declarations([tmp_path]), ["orders-wide"], Clock(NOW))
     assert "not an output folder" in page.problem
     assert [finding.code for finding in page.findings] == ["SL192"]
+
+
+def test_snapshots_that_are_due_are_no_gaps(tmp_path: Path) -> None:
+    write_history(tmp_path / "out", 3, Events(gaps=(), deleted=(), restated=()))
+    declarations(tmp_path, tmp_path / "out")
+    for name in ("orders", "customers", "products", "regions"):
+        (tmp_path / name).mkdir()
+        for number in (0, 1, 2, 3, 4, 6):
+            (tmp_path / name / f"2024-01-{number + 1:02}.parquet").write_bytes(b"PAR1")
+    (page,) = declared_pages(read_declarations([tmp_path]), ["orders-wide"], Clock(NOW))
+    assert page.due is not None
+    assert (page.due.times, page.due.problem) == ((day(3), day(4), day(6)), "")
+    assert [(gap.start, gap.end) for gap in page.gaps] == [(day(5), day(6))]
+    (asked_of_the_past,) = declared_pages(
+        read_declarations([tmp_path]), ["orders-wide"], Clock(NOW, is_present=False)
+    )
+    assert asked_of_the_past.due is None
+
+
+def test_runs_are_those_of_the_folder_and_of_reports(tmp_path: Path) -> None:
+    write_history(tmp_path / "out", 3, Events(gaps=(), deleted=(), restated=()))
+    declarations(tmp_path, tmp_path / "out")
+    store = open_store(str(tmp_path / "out"), create=False)
+    reports = [
+        Report(output="orders-wide", run_id=name, phase=RunPhase.FAILED, message=name,
+               started_at=format_instant(day(number)), finished_at=format_instant(day(number + 1)))
+        for number, name in enumerate(("first", "second", "third"))
+    ]  # fmt: skip
+    for report in reports[:2]:
+        keep_run(store, report, ('{"a": 1}',))
+    (page,) = declared_pages(
+        read_declarations([tmp_path]), ["orders-wide"], Clock(NOW), reports[1:]
+    )
+    assert [run.run_id for run in page.runs] == ["third", "second", "first"]
+    assert [run.sample for run in page.runs] == [(), ('{"a": 1}',), ()]
+    assert ">1 d<" in output_document(page)
+
+
+@pytest.mark.parametrize("note", [b"", b"no JSON", b'{"format": 9}', b'{"format": 1, "runs": 3}'])
+def test_damaged_note_of_runs_costs_the_runs_only(tmp_path: Path, note: bytes) -> None:
+    write_history(tmp_path / "out", 3, Events(gaps=(), deleted=(), restated=()))
+    declarations(tmp_path, tmp_path / "out")
+    (tmp_path / "out" / layout.RUNS).write_bytes(note)
+    (page,) = declared_pages(read_declarations([tmp_path]), ["orders-wide"], Clock(NOW))
+    assert (len(page.snapshots), page.runs) == (3, ())
 
 
 @pytest.mark.slow

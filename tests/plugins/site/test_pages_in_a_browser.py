@@ -12,7 +12,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from support.site.chromium import PHONE, Browser, Page
+from support.site.chromium import DESK, PHONE, Browser, Page
 from support.site.histories import Events, declarations, write_history
 
 from snaploom.cli.main import run_command
@@ -178,8 +178,38 @@ def test_phone_needs_no_scrolling_sideways(
 ) -> None:
     with browser.page(address, size) as page:
         assert page.value("document.documentElement.scrollWidth") <= size[0]
-        left, _, width, _ = view(page)
-        assert (left, width) < (left + 1, 900)  # the root is readable, and the rest is dragged
+
+
+@pytest.mark.parametrize(("size", "shown"), [(DESK, "#join-drawing"), (PHONE, ".stacked")])
+def test_graph_fits_the_screen_from_the_start(
+    browser: Browser, address: str, size: tuple[int, int], shown: str
+) -> None:
+    with browser.page(address, size) as page:
+        drawings = "[...document.querySelectorAll('.graph')].filter((g) => g.checkVisibility())"
+        assert page.value(f"{drawings}.map((g) => g.matches('{shown}'))") == [True]
+        cards = f"[...document.querySelectorAll('{shown} .node')]"
+        boxes = page.value(f"{cards}.map((c) => [c.getBoundingClientRect()].map((b) => "
+                           "[b.left, b.right])[0])")  # fmt: skip
+        assert len(boxes) == 4
+        assert all(0 <= left < right <= size[0] for left, right in boxes)
+        text = page.value(f"document.querySelector('{shown} .name').getBoundingClientRect().height")
+        assert text > 9  # pixels: it can be read
+
+
+def test_overview_finds_outputs_by_name(browser: Browser, eventful: Path, tmp_path: Path) -> None:
+    text = (eventful / "model.yaml").read_text()
+    documents = text.split("---\n")
+    output = next(part for part in documents if "kind: OutputDataset" in part)
+    late = output.replace("orders-wide", "orders-late").replace("/out/", "/late/")
+    (tmp_path / "model.yaml").write_text("---\n".join([*documents, late]))
+    command = ["page", "--all", "-f", str(tmp_path), "--to", str(tmp_path / "site")]
+    assert run_command(command) == 0
+    with browser.page((tmp_path / "site" / "index.html").as_uri()) as page:
+        page.click("#outputs-table-filter")
+        page.type("late")
+        rows = "[...document.querySelectorAll('#outputs-table tbody tr')]"
+        shown = page.value(f"{rows}.filter((r) => !r.hidden).map((r) => r.cells[0].textContent)")
+        assert shown == ["orders-late"]
 
 
 @pytest.mark.parametrize("dark", [False, True])

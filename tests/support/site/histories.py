@@ -45,7 +45,7 @@ SETTINGS = FolderSettings(
     data_compression="ZSTD",
     partition_field_name="snapshot_epoch",
     timestamp_format="UNIX_MILLISECONDS",
-    output_timezone="",
+    output_timezone="UTC",
 )
 CHILDREN = ("customer", "product", "region")
 

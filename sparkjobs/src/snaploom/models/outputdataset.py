@@ -551,7 +551,7 @@ class OutputDatasetStatus(ResourceStatus):
     snapshot_count: Annotated[int, Ge(0)] | None = None
     """Number of published snapshots."""
     data_findings: Annotated[tuple[DataFinding, ...], MaxLen(20), Atomic] = ()
-    """What is wrong, or new, in the data, without values of it."""
+    """Findings about the data, without values of it."""
     next_run_time: TimestampText | None = None
     """Time at which the next run is due, by schedule or as a retry."""
     realised: ShortText | None = None

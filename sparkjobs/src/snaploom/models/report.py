@@ -167,7 +167,7 @@ class JoinMeasure(ApiModel):
 
 
 class DataFindingKind(StrEnum):
-    """What is wrong, or new, in the data of a source."""
+    """Kind of a fault, or of a change, in the data of a source."""
 
     UNMATCHED = "UNMATCHED"
     """Rows have a key and find no match in the source."""
@@ -195,7 +195,7 @@ class DataFinding(ApiModel):
     """Something in people's data that a run met; nothing that it stops for."""
 
     kind: DataFindingKind
-    """What it is."""
+    """Kind of the fault or change."""
     source: ShortText
     """Name of the DataSource."""
     field_name: ShortText = ""
@@ -217,7 +217,7 @@ class DataFinding(ApiModel):
     about: ShortText = ""
     """More of it, for people."""
     fix: ShortText = ""
-    """What to do, for people."""
+    """The fix, for people."""
 
     @property
     def without_values(self) -> DataFinding:
@@ -351,7 +351,7 @@ class CheckResult(ApiModel):
 MOST_DATA_FINDINGS = 500
 """Findings about data that a Report has: of five kinds a source for a hundred of them."""
 DataFindings = Annotated[tuple[DataFinding, ...], MaxLen(MOST_DATA_FINDINGS), Atomic]
-"""What is wrong, or new, in people's data."""
+"""Faults and changes in people's data."""
 JoinMeasures = Annotated[tuple[JoinMeasure, ...], MaxLen(50), ListType("map", keys=("child",))]
 """Joins as they stand in a status: at most 50 (rule R13)."""
 
@@ -575,7 +575,7 @@ class Report(ApiModel):
     findings: Annotated[tuple[Finding, ...], MaxLen(10_000), Atomic] = ()
     """Findings of validation and preflight."""
     data_findings: DataFindings = ()
-    """What is wrong, or new, in the data; it stops nothing."""
+    """Faults and changes in the data; they stop nothing."""
     message: MessageText = ""
     """The reason of a failure, for people."""
     reason: ShortText = ""
@@ -626,7 +626,7 @@ class RunSummary(ApiModel):
     message: MessageText = ""
     """The reason of a failure, for people."""
     data_findings: DataFindings = ()
-    """What was wrong, or new, in the data."""
+    """Faults and changes in the data."""
     sample: Annotated[tuple[MessageText, ...], MaxLen(5)] = ()
     """Some rows of the newest snapshot that it published, each as JSON."""
 

@@ -160,7 +160,7 @@ class RunPlan:
     unforeseen: tuple[Unforeseen, ...] = ()
     """Sources of which only the run knows everything."""
     data_findings: tuple[DataFinding, ...] = ()
-    """What is wrong with the snapshots that sources list, and with files of published ones."""
+    """Faults of the snapshots that sources list, and of files of published ones."""
 
     @property
     def due(self) -> tuple[PlannedSnapshot, ...]:

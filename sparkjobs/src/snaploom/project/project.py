@@ -499,7 +499,7 @@ class Project:
     def status(self, output: str | None = None, *, now: Time | None = None) -> Status:
         """The join tree with match rates, the timeline of snapshots, and how fresh an output is.
 
-        It comes from the declarations and the manifest: data is not looked at, nor Spark started.
+        Files of sources are listed; no row is read, nor Spark started.
 
         Args:
             output: name of an OutputDataset; omitted, all.
@@ -513,7 +513,7 @@ class Project:
         return cast(Status, self._drawn("status", output, now))
 
     def page(self, output: str | None = None, *, now: Time | None = None) -> Pages:
-        """Draw declarations and publications as HTML; data is not looked at, nor Spark started.
+        """Draw declarations and publications as HTML; no row is read, nor Spark started.
 
         Args:
             output: name of an OutputDataset; omitted, all.

@@ -226,7 +226,7 @@ class Run:
 
     @property
     def data_findings(self) -> tuple[DataFinding, ...]:
-        """What is wrong, or new, in the data; it stopped nothing."""
+        """Faults and changes in the data; they stopped nothing."""
         return self.report.data_findings
 
     @property

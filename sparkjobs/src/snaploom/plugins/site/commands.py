@@ -93,13 +93,14 @@ def page(
 ) -> int:
     """Write what is declared and published as pages of HTML, without Spark.
 
-    A page shows the join graph, the timeline with gaps and restatements, rows, sizes and match
-    rates over time, schema history, checks, lineage, indexes and findings. It is one file, which
+    A page shows the join graph, the timeline with what is due, gaps and restatements, what is wrong
+    with the data, rows, sizes and match rates over time, sample rows and statistics of columns,
+    schema history, checks, lineage, indexes, runs and findings. It is one file, which
     loads nothing: it can be opened from disk, sent by mail, or put on any web server.
 
-    Data is not looked at: pages come from declarations and from what the output folder's manifest
-    records. What is doubtful is on the page and printed. A folder that cannot be read is a finding
-    on its page, and ends the command with 1.
+    No row is read: pages come from declarations, names of the sources' files, and what the output
+    folder records. What is doubtful is on the page and printed. A folder that cannot be read is a
+    finding on its page, and ends the command with 1.
     """
     _refuse_page_confusion(place, file, all_)
     clock = Clock(instant_of(now), now is None)

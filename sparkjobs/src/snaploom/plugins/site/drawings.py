@@ -132,7 +132,7 @@ def match_rate(node: Node) -> str:
 
 
 def of_left(measure: JoinMeasure) -> str:
-    """Whose rows a share of matches is of; empty for those of the output."""
+    """Return the owner of the rows that matches are counted among; empty for the output."""
     return f" of {measure.left}" if measure.left else ""
 
 
@@ -155,10 +155,10 @@ def _drawings(picture: Picture, nodes: Sequence[Node]) -> Iterator[Html]:
     if picture.width <= WIDEST_GRAPH:
         yield _toolbar()
         yield _drawing(picture, nodes)
-    yield _outline(picture, nodes)
+    yield _stacked(picture, nodes)
 
 
-def _outline(picture: Picture, nodes: Sequence[Node]) -> Html:
+def _stacked(picture: Picture, nodes: Sequence[Node]) -> Html:
     """The tree from top to bottom: each source is indented below the one that it is joined to."""
     by_number = {node.number: node for node in nodes}
     below: dict[int, list[Line]] = {}
@@ -186,7 +186,7 @@ def _outline(picture: Picture, nodes: Sequence[Node]) -> Html:
         *lines,
         *(_card(card, by_number.get(card.number)) for card in cards),
         viewBox=f"0 0 {width:.0f} {ROW * len(cards):.0f}",
-        class_="graph outline" if picture.width <= WIDEST_GRAPH else "graph outline only",
+        class_="graph stacked" if picture.width <= WIDEST_GRAPH else "graph stacked only",
         role="group",
         aria_label=f"Join graph: {counted(len(cards), 'source')}",
     )

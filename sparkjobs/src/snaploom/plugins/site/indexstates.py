@@ -166,7 +166,8 @@ def _leaves(struct: Struct, above: tuple[str, ...]) -> Iterator[tuple[tuple[str,
 def _facts(
     footers: Sequence[pq.FileMetaData], names: tuple[str, ...], field: Field
 ) -> ColumnFacts | None:
-    type_ = schemas.describe(field.type)
+    described = schemas.describe(field.type)
+    type_ = schemas.SQL_NAMES.get(described, described)
     known = [column_statistics(each, names, type_, is_case_sensitive=True) for each in footers]
     proved = [one for one in known if one is not None]
     if len(proved) < len(footers):

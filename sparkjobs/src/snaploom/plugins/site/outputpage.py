@@ -294,14 +294,20 @@ def _lineage(declared_as: Declared, nodes: Sequence[Node]) -> Iterator[LineageLi
 
 def _runs(name: str, published: Published, reports: Iterable[Report]) -> tuple[RunSummary, ...]:
     own = [RunSummary.of(report) for report in reports if report.output == name]
-    found = {run.run_id: run for run in (*published.runs, *own)}
+    kept = {run.run_id: run for run in published.runs}
+    found = kept | {
+        run.run_id: run.model_copy(update={"sample": kept[run.run_id].sample})
+        if run.run_id in kept
+        else run
+        for run in own
+    }
     return tuple(sorted(found.values(), key=lambda run: run.started_at, reverse=True))
 
 
 def _data_findings(
     declared_as: Declared | None, page: OutputPage, due: Due | None
 ) -> tuple[DataFinding, ...]:
-    """What the newest snapshot, the run that published it, and the listed sources show."""
+    """Findings of the newest snapshot, the run that published it, and the listed sources."""
     newest, found = page.newest, list[DataFinding]()
     if newest is not None and declared_as is not None:
         found.extend(snapshot_findings(declared_as.bundle, declared_as.plan.tree, newest))

@@ -349,7 +349,7 @@ class IndexState:
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What footers of the newest snapshot's files prove about a column outside arrays."""
+    """Facts that footers of the newest snapshot's files prove about a column outside arrays."""
 
     name: str
     """Its path in the output."""
@@ -365,14 +365,14 @@ class ColumnFacts:
 
 @dataclass(frozen=True)
 class Due:
-    """What a run would do now, as far as names of files show it."""
+    """The work of a run that began now, as far as names of files show it."""
 
     times: tuple[EpochNanos, ...] = ()
     """Snapshots that it would publish."""
     problem: str = ""
     """The reason why that is not known, or why it would fail."""
     data_findings: tuple[DataFinding, ...] = ()
-    """What is wrong with the snapshots that sources list, and with files of published ones."""
+    """Faults of the snapshots that sources list, and of files of published ones."""
 
 
 @dataclass(frozen=True)
@@ -409,12 +409,12 @@ class OutputPage:
     due: Due | None = None
     """None where only the folder is at hand, or a time in the past is asked for."""
     data_findings: tuple[DataFinding, ...] = ()
-    """What is wrong, or new, in the data, as the newest snapshot and the last run show it."""
+    """Faults and changes in the data, as the newest snapshot and the last run show them."""
     columns: tuple[ColumnFacts, ...] = ()
     description: str = ""
-    """What the declarations say about the output, in annotations named `description`."""
+    """Text of the annotation of the output that is named `description`."""
     owner: str = ""
-    """The same, named `owner`."""
+    """That of the one named `owner`."""
     findings: tuple[Finding, ...] = ()
     problem: str = ""
     """The reason why published snapshots are not shown; empty where they are."""

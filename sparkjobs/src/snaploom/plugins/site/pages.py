@@ -199,7 +199,7 @@ def _declared_page(
 
 
 def _due(bundle: Bundle, allow: Allowances, clock: Clock) -> Due | None:
-    """What a run would do now; names of files are listed, and nothing is read but footers."""
+    """The work of a run that began now; names of files are listed, and only footers are read."""
     if not clock.is_present:
         return None
     request = PlanRequest(bundle, clock.now, RunOptions(allow=allow))

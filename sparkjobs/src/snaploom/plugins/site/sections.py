@@ -84,7 +84,7 @@ def timeline_section(page: OutputPage) -> Html:
 
 
 def _due(page: OutputPage) -> Html:
-    """What a run would publish, what runs, and what failed last."""
+    """Snapshots that a run would publish, the run at work, and the failure of the last one."""
     due = page.due or Due()
     failed = page.runs[0].message if has_failed_last(page) else ""
     return join([
@@ -503,7 +503,7 @@ def _took(run: RunSummary) -> str:
 
 
 def data_table(findings: Iterable[DataFinding]) -> Html:
-    """What is wrong, or new, in the data."""
+    """A table of faults and changes in the data."""
     rows = [(str(each), tag("code", each.fix) if each.fix else "") for each in findings]
     return table("About the data", ("found", "fix"), rows)
 

@@ -1,4 +1,4 @@
-"""What is wrong, or new, in the data that a snapshot was woven from; without Spark."""
+"""Faults and changes in the data that snapshots are woven from; without Spark."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def snapshot_findings(
     record: SnapshotRecord,
     unmatched: Iterable[UnmatchedRows] = (),
 ) -> Iterator[DataFinding]:
-    """What the counts of a published snapshot show, and its rows without a match."""
+    """Findings in the counts of a published snapshot and in its rows without a match."""
     looked_at = {one.child: one for one in unmatched}
     others = bundle.output.spec.data_model.other_data_sources
     silent = {other.field_name for other in others if other.warn_no_match is False}
@@ -74,7 +74,7 @@ def snapshot_findings(
 
 
 def _near_miss(unmatched: UnmatchedRows) -> str:
-    """How many of the rows would match under the best normalisation, as of one snapshot."""
+    """The number of these rows that would match under the best normalisation, for people."""
     if not unmatched.near_misses:
         return ""
     best = unmatched.near_misses[0]
