@@ -149,8 +149,7 @@ def package(name: str) -> Path:
             (found,) = loading.iterdir()
             if hashlib.sha256(found.read_bytes()).hexdigest() != given["sha256"]:
                 raise ValueError(f"{found.name} is not the file that {LIST.name} names: not used")
-    (found,) = folder.iterdir()
-    return found
+    return next(folder.iterdir())
 
 
 def _fetching(given: Mapping[str, str], target: Path) -> list[str]:
