@@ -21,11 +21,14 @@ CREATE MACRO value(x) AS nullif(trim(CAST(x AS VARCHAR)), '');
 CREATE MACRO same(x) AS coalesce(
   CAST(TRY_CAST(value(x) AS DECIMAL(38, 9)) AS VARCHAR),
   CAST(TRY_CAST(value(x) AS DOUBLE) AS VARCHAR),
+  CAST(TRY_CAST(CASE WHEN regexp_full_match(value(x), '-?[0-9]+,[0-9]+')
+    THEN replace(value(x), ',', '.') END AS DECIMAL(38, 9)) AS VARCHAR),
   CAST(TRY_CAST(value(x) AS TIMESTAMP) AS VARCHAR),
+  CAST(try_strptime(value(x), ['%d.%m.%Y', '%d.%m.%Y %H:%M:%S']) AS VARCHAR),
   CASE WHEN lower(value(x)) IN ('true', 'false') THEN lower(value(x)) ELSE value(x) END)
 """
-"""A text that is equal for equal values of different types: `1`, `1.0` and `1.00`, a day and its
-midnight."""
+"""A text that is equal for equal values of different types and notations: `1`, `1.0` and `1,00`, a
+day and its midnight, `2024-05-31` and `31.05.2024`."""
 _NORMALIZED = {
     "TRIM": "trim({})",
     "UPPER": "upper({})",
