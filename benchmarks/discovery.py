@@ -1,4 +1,4 @@
-"""What `snaploom init --from` makes of public data sets, beside what their publishers document.
+"""What `snaploom init --from` finds in public data sets, beside what their publishers document.
 
 Each set of `publicsets.toml` is written as people have it. Relationships that `init` declares are
 held against the publisher's; `validate`, `run` and `page` follow, and DuckDB computes from the same

