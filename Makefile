@@ -266,8 +266,8 @@ bench-enumeration: install java components ## List the snapshots of a source of 
 	PYTHONPATH=tests $(BIN)/python benchmarks/enumeration.py
 
 .PHONY: bench-discovery
-bench-discovery: install ## Judge what `init --from` finds in data sets of known truth
-	PYTHONPATH=tests $(BIN)/python benchmarks/discovery.py
+bench-discovery: install java components ## Start from public data sets; OPTIONS="--only SET", --no-run, --print
+	PYTHONPATH=tests $(BIN)/python benchmarks/discovery.py $(OPTIONS)
 
 .PHONY: bench-publication
 bench-publication: install ## Open and commit to histories of up to 100,000 snapshots

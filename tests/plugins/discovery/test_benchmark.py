@@ -1,29 +1,50 @@
-"""The benchmark of `init --from` in its small form."""
+"""What the benchmark of `init --from` counts as found, wrong, and wrong without a word."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
+from support.discovery.datasetfiles import link
+from support.discovery.quality import Score, scored
 
-import pytest
+DOCUMENTED = (
+    {link("orders.customer_id > customers.id")},
+    {link("items.order > orders.id"), link("items.order+region > orders.id+region")},
+    {link("ratings.customer_id > customers.id")},
+)
 
-REPOSITORY = Path(__file__).parents[3]
 
-
-@pytest.mark.slow
-def test_the_small_benchmark_reaches_its_goals() -> None:
-    done = subprocess.run(
-        [sys.executable, "benchmarks/discovery.py", "--small"],
-        cwd=REPOSITORY,
-        env={**os.environ, "PYTHONPATH": "tests"},
-        capture_output=True,
-        text=True,
-        check=True,
+def score(*declared: str, guess: str = "", key: str = "") -> Score:
+    return scored(
+        {link(text): text == guess for text in declared},
+        DOCUMENTED,
+        [link("customers.city > cities.name")],
+        lambda table, columns: f"{table}.{'+'.join(columns)}" == key,
     )
-    figures = {figure["figure"]: figure for figure in map(json.loads, done.stdout.splitlines())}
-    for name in ("init, recall of relationships", "init, precision of relationships"):
-        assert figures[name]["ok"], figures[name]
-        assert figures[name]["goal"]
+
+
+def test_one_form_of_a_documented_relationship_in_any_direction_is_enough() -> None:
+    found = score("customers.ID > Orders.CustomerId", "items.region+order > orders.region+id")
+    assert found.found == 2
+    assert found.missed == {link("ratings.customer_id > customers.id")}
+    assert not found.wrong
+
+
+def test_what_is_also_right_is_neither_found_nor_wrong() -> None:
+    assert score("customers.city > cities.name") == score()
+
+
+def test_a_wrong_parent_is_silent_unless_it_is_called_a_guess() -> None:
+    right, wrong = "orders.customer_id > customers.id", "orders.customer_id > cities.id"
+    assert score(right, wrong).silent == {link(wrong)}
+    guessed = score(right, wrong, guess=wrong)
+    assert guessed.wrong == {link(wrong)}
+    assert not guessed.silent
+
+
+def test_a_part_of_a_documented_key_is_wrong() -> None:
+    assert score("items.region > orders.region").wrong
+
+
+def test_columns_of_one_entity_may_be_joined_by_a_key_only() -> None:
+    by_way = "orders.customer_id > ratings.customer_id"
+    assert not score(by_way, key="ratings.customer_id").wrong
+    assert score(by_way).wrong
