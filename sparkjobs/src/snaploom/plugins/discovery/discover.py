@@ -19,8 +19,8 @@ from snaploom.plugins.discovery.datecolumns import guess_of, with_answer, with_e
 from snaploom.plugins.discovery.declarations import CommentPath, Declarations, Declared, declare
 from snaploom.plugins.discovery.foundfiles import (
     DATABASE_ROWS,
-    FILE_VALUES,
     DEEPEST_JOIN,
+    FILE_VALUES,
     SOURCE_BYTES,
     Ask,
     Guess,
@@ -286,7 +286,7 @@ def discover(
         files_opened=len(meter.files_opened),
         bytes_read=meter.bytes_read,
         tables_read=sum(len(content.tables) for _, content in databases),
-        guesses=(*filter(None, map(guess_of, rooted)), *guesses),
+        guesses=(*(guess for each in rooted if (guess := guess_of(each)) is not None), *guesses),
     )
 
 
