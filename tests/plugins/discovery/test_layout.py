@@ -271,7 +271,7 @@ def test_months_with_german_names_are_found() -> None:
     [("sales_2024_{}.csv", range(1, 21)), ("2024/sales_{}.csv", [3, 7, 40]),
      ("year=2024/sales-{:02}.csv", range(1, 6))],
 )  # fmt: skip
-def test_a_year_alone_is_no_date_beside_other_numbers(form: str, numbers: Sequence[int]) -> None:
+def test_a_year_beside_other_numbers_is_no_date(form: str, numbers: Sequence[int]) -> None:
     (found,) = sources(form.format(n) for n in numbers)
     assert found.snapshots == ()
     assert found.guess is not None
