@@ -168,6 +168,7 @@ MESSAGES = (
     "No FileSystem for scheme",
     "Status Code: 403",
     "[FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH] x",
+    "Illegal Parquet type: INT64 (TIMESTAMP(NANOS,false))",
     "Cannot convert Avro field 'a' to SQL field 'a' (avroType = \"int\")",
     "ORC does not support type conversion from file type int (1) to reader type string (2)",
     "ClassCastException: optional int32 a is not a group",

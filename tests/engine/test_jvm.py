@@ -71,7 +71,7 @@ def test_the_interpreter_that_somebody_chose_is_that_of_workers(spark, monkeypat
     assert worker_python({}) == sys.executable
 
 
-def test_workers_of_a_cluster_run_what_their_session_says(spark, monkeypatch):
+def test_workers_of_a_cluster_run_what_their_session_has(spark, monkeypatch):
     monkeypatch.setattr(spark.sparkContext, "master", "spark://elsewhere:7077")
     monkeypatch.setattr(spark.sparkContext, "pythonExec", "python3")
     with chosen_python(spark):

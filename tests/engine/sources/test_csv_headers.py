@@ -66,7 +66,7 @@ def test_columns_that_are_reordered_added_and_missing_are_matched_by_name(spark,
     assert (None, "only", None) in rows
 
 
-def test_declared_columns_are_taken_by_name_and_others_are_said_once(spark, tmp_path):
+def test_declared_columns_are_taken_by_name_and_others_are_reported_once(spark, tmp_path):
     write(tmp_path, f1="a,b\n1,x\n", f2="c,b,a\nnew,y,2\n", f3="a\n3\n")
     source = opened(spark, tmp_path, schemaFields=A_B)
 
@@ -81,7 +81,7 @@ def test_declared_columns_are_taken_by_name_and_others_are_said_once(spark, tmp_
     assert source.read(NOW).listed.remarks == ()
 
 
-NAMES = ("id", "name", "Größe", "a b", "x.y", "`q`", 'say "hi"', "e,f")
+NAMES = ("id", "name", "Größe", "a b", "x.y", "`q`", 'quoth "hi"', "e,f")
 TEXTS = st.text(
     st.characters(codec="utf-8", exclude_characters="\r\n\x00\ufdd0"), min_size=1, max_size=6
 )

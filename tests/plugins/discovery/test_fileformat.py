@@ -6,8 +6,12 @@ import bz2
 import csv
 import gzip
 import io
+from datetime import date, timedelta
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +30,7 @@ from snaploom.plugins.discovery.dates import (
 from snaploom.plugins.discovery.discover import discover
 from snaploom.plugins.discovery.foundfiles import NotRecognised, csv_format, json_format
 from snaploom.plugins.discovery.profiles import SourceProfile
+from snaploom.plugins.discovery.scratch import inclusion
 
 _TEXTS = st.text(
     st.characters(codec="utf-8", exclude_characters="\0\r", categories=["L", "P", "Z"])
@@ -217,13 +222,66 @@ def test_a_last_line_that_sums_up_is_declared_so_that_it_can_be_read(tmp_path: P
     assert (found.column("id").type, found.column("n").type) == (STRING, LONG)
 
 
-@pytest.mark.parametrize("ending", ["gz", "bz2"])
+def zstd(content: bytes) -> bytes:
+    packed = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(packed, "zstd") as stream:
+        stream.write(content)
+    return packed.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize("ending", ["gz", "bz2", "zst"])
 def test_text_that_unpacks_to_too_much_is_read_in_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:
     monkeypatch.setattr(samples, "SOURCE_BYTES", 100_000)
-    packed = {"gz": gzip.compress, "bz2": bz2.compress}[ending](b"id,name\n" + b"1,a\n" * 10**6)
+    packed = {"gz": gzip.compress, "bz2": bz2.compress, "zst": zstd}[ending](
+        b"id,name\n" + b"1,a\n" * 10**6
+    )
     (tmp_path / f"a.csv.{ending}").write_bytes(packed)
     (found,) = discover([str(tmp_path)], "file:///model/").profiles
     assert found.rows_read < 30_000
     assert found.rows > found.rows_read
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_of_many_files_some_at_equal_distances_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    for day in range(1, 29):
+        table = pa.table({"id": list(range(1000 * day, 1000 * day + 500)), "day": [day] * 500})
+        path = tmp_path / f"a-2026-01-{day:02d}.{ending}"
+        (pacsv.write_csv if ending == "csv" else pq.write_table)(table, path)
+    size = sum(path.stat().st_size for path in tmp_path.iterdir())
+    monkeypatch.setattr(samples, "SOURCE_BYTES", size // 4)
+    (found,) = discover([str(tmp_path)], "file:///model/").profiles
+    day = found.column("day").sketch
+    assert (found.rows_read, found.snapshots_read, day.distinct) == (3500, 7, 7)
+    assert (found.column("day").low, found.column("day").high) == (1, 28)
+    assert found.rows == pytest.approx(14_000, rel=0.02)
+    assert inclusion(day, day).basis == "a part, 3,500 rows"
+
+
+def test_small_daily_files_are_all_read(tmp_path: Path) -> None:
+    customers = [f"{n},n{n}" for n in range(500)]
+    (tmp_path / "customers.csv").write_text("customer_id,name\n" + "\n".join(customers))
+    for day in range(412):
+        rows = "".join(f"{5 * day + n},{(37 * day + 11 * n) % 500},1.5\n" for n in range(5))
+        stem = date(2025, 1, 1) + timedelta(days=day)
+        (tmp_path / f"orders_{stem}.csv").write_text("order_id,customer_id,amount\n" + rows)
+    found = discover([str(tmp_path)], "file:///model/")
+    orders = next(profile for profile in found.profiles if profile.name == "orders")
+    assert (orders.rows_read, orders.snapshots_read) == (2060, 412)
+    (one,) = found.relationships.declared
+    assert (one.parent, one.included.share, one.included.basis) == ("customers", 1.0, "all rows")
+
+
+def test_keys_of_64_bits_without_a_sign_are_compared(tmp_path: Path) -> None:
+    ids = [2**64 - 1 - n for n in range(50)]
+    pq.write_table(
+        pa.table({"device_id": pa.array(ids, pa.uint64()), "site": ["a"] * 50}),
+        tmp_path / "devices.parquet",
+    )
+    rows = "".join(f"{n},{ids[n % 50]}\n" for n in range(200))
+    (tmp_path / "alerts.csv").write_text("alert_id,device_id\n" + rows)
+    (one,) = discover([str(tmp_path)], "file:///model/").relationships.declared
+    assert (one.child, one.parent, one.included.share) == ("alerts", "devices", 1.0)

@@ -79,7 +79,7 @@ class EndedProcess:
 @pytest.mark.parametrize(
     ("code", "cause"), [(52, "heap was full"), (-9, "was killed"), (143, "was shut down")]
 )
-def test_end_of_spark_says_what_was_at_work_when_memory_ran_out(
+def test_end_of_spark_names_what_was_at_work_when_memory_ran_out(
     tmp_path: Path, code: int, cause: str
 ) -> None:
     session, group = GoneSession(), JobGroup(container(tmp_path, "v2", kills=0))

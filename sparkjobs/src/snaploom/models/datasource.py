@@ -145,9 +145,10 @@ class HdfsLike(SourceModel):
     `iceberg` or `delta`, for a table of theirs, which is read at one version for a whole run."""
     format_options: StringMap = Field(default_factory=dict)
     """Options of the format, as Spark's reader takes them; those of a list. Unless `mode` (of csv,
-    json and xml) and `enforceSchema` (of csv) change it, a record that does not fit the schema
-    fails the snapshot, and so does a header of other columns than the schema's. CSV is read by
-    RFC 4180 (doubled quotes, values over several lines), unless options change that."""
+    json and xml) changes it, a record that does not fit the schema fails the snapshot. CSV is read
+    by RFC 4180 (doubled quotes, values over several lines), unless options change that. With
+    `header` its columns are matched by name; `enforceSchema` opts out: `true` takes them by place,
+    `false` too and refuses a header of other names."""
     source_uri_globs: Annotated[tuple[GlobText, ...], MinLen(1), MaxLen(256), Atomic]
     """Hadoop globs of the files; folders that match are passed over. For a table: its place."""
     source_uri_prefix: PrefixText | None = None

@@ -31,7 +31,7 @@ from snaploom.models.common import (
     Unique,
     refuse_nothing,
 )
-from snaploom.models.report import LatestSnapshot, ManifestPointer, PublishedSnapshots
+from snaploom.models.report import DataFinding, LatestSnapshot, ManifestPointer, PublishedSnapshots
 from snaploom.models.run import CronText, CurrentRun, LastRun, RunSettings
 from snaploom.models.shortforms import LENGTH, LENGTH_NOT_ZERO, LOCAL_TIME
 
@@ -550,6 +550,8 @@ class OutputDatasetStatus(ResourceStatus):
     """The newest published snapshots."""
     snapshot_count: Annotated[int, Ge(0)] | None = None
     """Number of published snapshots."""
+    data_findings: Annotated[tuple[DataFinding, ...], MaxLen(20), Atomic] = ()
+    """What is wrong, or new, in the data, without values of it."""
     next_run_time: TimestampText | None = None
     """Time at which the next run is due, by schedule or as a retry."""
     realised: ShortText | None = None

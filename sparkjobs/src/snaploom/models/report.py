@@ -220,6 +220,12 @@ class DataFinding(ApiModel):
     """What to do, for people."""
 
     @property
+    def without_values(self) -> DataFinding:
+        """The finding without keys, which are values of the data."""
+        has_keys = self.kind is DataFindingKind.UNMATCHED
+        return self.model_copy(update={"samples": ()}) if has_keys else self
+
+    @property
     def subject(self) -> tuple[str, str, str, str]:
         """Equal for findings that are one in several snapshots."""
         return self.kind, self.source, self.field_name, self.left
@@ -621,6 +627,8 @@ class RunSummary(ApiModel):
     """The reason of a failure, for people."""
     data_findings: DataFindings = ()
     """What was wrong, or new, in the data."""
+    sample: Annotated[tuple[MessageText, ...], MaxLen(5)] = ()
+    """Some rows of the newest snapshot that it published, each as JSON."""
 
     @staticmethod
     def of(report: Report) -> RunSummary:

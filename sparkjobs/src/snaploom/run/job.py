@@ -141,7 +141,7 @@ class JobGroup:
         return error
 
     def _exit_code(self) -> int | None:
-        """How the JVM ended, minus its signal; None where it goes on, or is no child of ours."""
+        """Exit code of the JVM, minus a signal; None where it goes on, or is no child of ours."""
         if self._process is None:
             return None
         try:

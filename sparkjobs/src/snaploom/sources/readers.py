@@ -287,7 +287,7 @@ def located(
 ) -> SnaploomError:
     """The error of a record that does not fit, with its line, column and value; others unchanged.
 
-    Spark says of such a record only which file has it.
+    Spark names only the file of such a record.
     """
     place = unquote(error.found or "")
     for each in listed_for(frames) if isinstance(error, SourceNotReadable) else ():
@@ -297,7 +297,7 @@ def located(
         try:
             found = FileSet(spark, each.listing, allow).unreadable(named) if named else None
         except (SnaploomError, PySparkException, Py4JError):
-            continue  # which says no more than the error
+            continue  # which adds nothing to the error
         if found is not None:
             return found
     return error

@@ -87,12 +87,12 @@ MORE_MEMORY = (
     "as much; or have less in memory at once: fewer rows a key of a groupBy, or "
     "fewer snapshots at a time"
 )
-"""What to do where memory is used up."""
+"""Hint where memory is used up."""
 OF_WORKERS = (
     "set PYSPARK_PYTHON to the path of a Python that has Snaploom, on every machine on which Spark "
     "runs Python's workers, before the session starts"
 )
-"""What to do where workers lack a package."""
+"""Hint where workers lack a package."""
 
 _RULES = (
     _rule(
@@ -135,6 +135,15 @@ _RULES = (
         errors.SourceSchemaInvalid,
         _TYPE_HINT,
         "files whose columns have the declared types",
+    ),
+    _rule(
+        r"Illegal Parquet type: (?P<found>INT64 \(TIMESTAMP\(NANOS,\w+\)\))",
+        errors.SourceSchemaInvalid,
+        "write the files with times in microseconds: pandas by to_parquet(..., "
+        "coerce_timestamps='us'), PyArrow by write_table with the same, Polars by "
+        "cast(pl.Datetime('us'))",
+        "times in microseconds, or in milliseconds",
+        "a Parquet file has times in nanoseconds, for which Spark has no type",
     ),
     _rule(
         r"Cannot convert Avro (?P<found>field '[^']{0,300}' to SQL field "

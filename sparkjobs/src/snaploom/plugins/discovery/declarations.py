@@ -110,7 +110,7 @@ def declare(
     written = _Written(tree, joined, by_name, names, sources)
     written.add_all(found)
     return Declarations(
-        sources=tuple(one for group in declared for one in group) + (*roles, *written.roles),
+        sources=(*(one for group in declared for one in group), *roles, *written.roles),
         relationships=tuple(written.relationships),
         output=_output(tree, joined, written, by_name, found, folder_uri),
         left_out=tree.left_out,
@@ -168,7 +168,7 @@ def _source(source: DeclaredSource, found: Relationships) -> list[Declared]:
         head.append(f"key: {columns} ({'declared by the database' if key.is_declared else seen})")
     head.extend(profile.notes)
     if profile.is_untyped:
-        head.append("no schemaFields, since headers differ or are numbered: all columns are text")
+        head.append("no schemaFields, since files differ in columns, and no header names them")
     result = [Declared(resources[0], tuple(head))]
     for other in resources[1:]:
         why = (

@@ -286,7 +286,7 @@ def discover(
         files_opened=len(meter.files_opened),
         bytes_read=meter.bytes_read,
         tables_read=sum(len(content.tables) for _, content in databases),
-        guesses=(*(guess for each in rooted if (guess := guess_of(each)) is not None), *guesses),
+        guesses=(*filter(None, map(guess_of, rooted)), *guesses),
     )
 
 

@@ -30,12 +30,14 @@ SOURCE_BYTES = 256 * 1024 * 1024
 ALL_BYTES = 4 * 1024 * 1024 * 1024
 """Bytes of all sources that are read: of many sources each has its share, `LEAST_BYTES` or more."""
 LEAST_BYTES = 16 * 1024 * 1024
-SECONDS = 60
+SECONDS = 120
 """Seconds that the reading of one source takes, beyond which a sixteenth of it is read instead."""
 MOST_VALUES = 100_000_000
 """Values of one source (rows times columns) that are read: a few bytes may stand for millions."""
 MOST_PARTS = 2_000
 """Files of one source that are opened: each is a request or more to a store."""
+PACKED = 8
+"""Times as large as it is stored that text probably is, if it is packed."""
 HEAD_BYTES = 1024 * 1024
 """Bytes at the beginning of a file by which its format is recognised, and the longest header."""
 METADATA_BYTES = 32 * 1024 * 1024
@@ -104,7 +106,7 @@ MOST_ELEMENTS = 200
 """Structs of one source in each row, on average, up to which it is grouped: those of nested arrays
 multiply."""
 MOST_STRUCTS = 500_000
-"""Structs of arrays in one snapshot, where rows of a source are repeated: some hundred megabytes."""
+"""Structs of arrays in one snapshot, where rows of a source are repeated: some hundred MB."""
 MOST_REPEATED = 10
 """Such structs in each row, on average, that a larger output may have."""
 MOST_JOINS = 60

@@ -149,6 +149,9 @@ def _is_link(name: str, profile: SourceProfile, found: Relationships) -> bool:
     keys = {column for r in mine for column in r.child_columns}
     own = [c.name for c in profile.columns if c.name not in keys]
     own = [c for c in own if column_words(c, profile.prefix).base]
+    key = found.primary.get(name)
+    if key is not None and len(key.columns) == 1 and key.columns[0] in own:
+        return False  # sales with a number of their own
     return len({r.parent for r in mine}) >= 2 and len(own) <= _LINK_COLUMNS
 
 
@@ -341,9 +344,11 @@ def role_name(one: Relationship, table: str, prefix: str = "") -> tuple[str, str
     column = one.child_columns[-1]
     base = column_words(column, prefix).base or words_of(column)
     words = table_words(table)
-    if {stem(word) for word in base} <= {stem(word) for word in words} or len(base[0]) <= 2:
-        return "_".join(words), ""
     role = "_".join(base)
+    if {stem(word) for word in base} <= {stem(word) for word in words}:
+        return role, ""
+    if len(base[0]) <= 2:
+        return "_".join(words), ""
     if abbreviates(base[-1], words):  # cdemo of customer_demographics
         return role, role
     own = [word for word in base if all(word_likeness(word, o) < SAME_NAME for o in words)]

@@ -125,16 +125,22 @@ class _Table:
 
 
 def profile_text(
-    layout: Layout, parts: Sequence[Part], scratch: Scratch, meter: Meter
+    layout: Layout, parts: Sequence[Part], scratch: Scratch, meter: Meter, most: int
 ) -> SourceProfile:
     """The profile of a source of text by the rows of its files, or of parts of them.
+
+    At most `most` bytes are unpacked.
 
     Raises:
         NotRecognised: the files are not what their names mean, or Spark would not read them.
     """
     folder = scratch.folder / scratch.name()
     folder.mkdir()
-    texts = [_unpacked(part, number, folder, meter) for number, part in enumerate(parts)]
+    texts: list[_Text] = []
+    for number, part in enumerate(parts):
+        left = most - sum(each.size for each in texts)
+        bounded = replace(part, limit=min(part.limit, left))
+        texts.append(_unpacked(bounded, number, folder, meter))
     given = [each for each in texts if each.head.strip()]
     if not given:
         raise NotRecognised("no text")
@@ -292,6 +298,10 @@ _IS = {
 _SQL = {LONG: "BIGINT", UNSIGNED: "HUGEINT", DATE: "DATE", TIMESTAMP: "TIMESTAMP"}
 
 
+_FIRST_ROWS = 10_000
+"""Rows by which most types are ruled out."""
+
+
 def _typed(
     scratch: Scratch, table: str, names: Sequence[str]
 ) -> tuple[list[tuple[str, ColumnType, str]], dict[str, str]]:
@@ -299,37 +309,51 @@ def _typed(
 
     A text for no value is one of the whole source, so that no column may have it as a value.
     """
-    questions = [
-        "count({0})", *(f"count(*) FILTER ({{0}} = {text(null)})" for null in NULL_TEXTS),
-        *(f"count({{0}}) - count(*) FILTER ({test})" for test in _IS.values()),
-    ]  # fmt: skip
-    asked = [question.format(f"c{place}") for place in range(len(names)) for question in questions]
-    (answers,) = scratch.all(f"SELECT {', '.join(asked)} FROM {table}")
-    counts = [int(str(number)) for number in answers]
-    facts = [counts[start:][: len(questions)] for start in range(0, len(counts), len(questions))]
-    kinds = [_fitting(each, 0) for each in facts]
-    options = {}
-    for place, null in enumerate(NULL_TEXTS, start=1):
-        instead = {n: _fitting(each, each[place]) for n, each in enumerate(facts) if each[place]}
-        if instead and STRING not in instead.values():
-            kinds = [instead.get(n, kind) for n, kind in enumerate(kinds)]
-            options = {"nullValue": null}
+    found = [_type_of(scratch, table, f"c{place}") for place in range(len(names))]
+    chosen: str | None = None
+    for each in dict.fromkeys(null for _, null in found if null is not None):
+        others = [f"c{place} = {text(each)}" for place, (_, own) in enumerate(found) if own != each]
+        has_value = others and scratch.all(
+            f"SELECT 1 FROM {table} WHERE {' OR '.join(others)} LIMIT 1"
+        )
+        if not has_value:
+            chosen = each
             break
     columns = []
-    for place, (name, kind) in enumerate(zip(names, kinds, strict=True)):
-        value = f"nullif(c{place}, {text(options['nullValue'])})" if options else f"c{place}"
-        sql = _SQL.get(kind)
-        own = f"CAST({value} AS {sql})" if sql else value if kind is STRING else ""
-        columns.append((name, kind, own))
-    return columns, options
+    for place, (name, (kind, null)) in enumerate(zip(names, found, strict=True)):
+        fits = kind if null in (None, chosen) else STRING
+        value = f"c{place}" if null is None else f"nullif(c{place}, {text(null)})"
+        sql = _SQL.get(fits)
+        own = f"CAST({value} AS {sql})" if sql else f"c{place}" if fits is STRING else ""
+        columns.append((name, fits, own))
+    return columns, {} if chosen is None else {"nullValue": chosen}
 
 
-def _fitting(counts: Sequence[int], others: int) -> ColumnType:
-    """The best type that all values have but `others`, by the answers about them."""
-    if counts[0] == others:
-        return STRING
-    wrong = zip(_IS, counts[1 + len(NULL_TEXTS) :], strict=True)
-    return next((kind for kind, number in wrong if number == others), STRING)
+def _type_of(scratch: Scratch, table: str, column: str) -> tuple[ColumnType, str | None]:
+    """The best type of a column, and the text for no value without which it would be none."""
+    first = f"(SELECT {column} FROM {table} WHERE {column} IS NOT NULL LIMIT {_FIRST_ROWS})"
+    nulls = ", ".join(map(text, NULL_TEXTS))
+    tests = {kind: f"({test.format(column)}) IS NOT TRUE" for kind, test in _IS.items()}
+    asked = ", ".join(
+        f"count(*) FILTER ({wrong} AND {column} NOT IN ({nulls}))" for wrong in tests.values()
+    )
+    (counts,) = scratch.all(f"SELECT {asked} FROM {first}")
+    for (kind, wrong), count in zip(tests.items(), counts, strict=True):
+        if count:
+            continue
+        given = f"FROM {table} WHERE {column} IS NOT NULL"
+        others = [str(row[0]) for row in scratch.all(
+            f"SELECT DISTINCT {column} {given} AND {wrong} LIMIT 2"
+        )]  # fmt: skip
+        null = others[0] if others else None
+        is_rest = "" if null is None else f"AND {column} <> {text(null)}"
+        if (
+            len(others) < 2
+            and (null is None or null in NULL_TEXTS)
+            and scratch.all(f"SELECT 1 {given} {is_rest} LIMIT 1")
+        ):
+            return kind, null
+    return STRING, None
 
 
 # JSON: every key of every record, down to the last one.

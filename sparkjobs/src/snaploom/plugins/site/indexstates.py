@@ -5,15 +5,16 @@ Needs Arrow, so that it is imported only where that is installed (`site.index_st
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from itertools import islice
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from snaploom.errors import SnaploomError
+from snaploom.errors import SkippingError, SnaploomError
 from snaploom.files.objectstore import STORE_FAILURES, ObjectStore
 from snaploom.models.common import EpochNanos
 from snaploom.models.skippingindex import SkippingIndex
@@ -24,15 +25,29 @@ from snaploom.parquet.thrift import StructInvalid, refuse_long_paths
 from snaploom.plugins.site.pagedata import ColumnFacts, IndexState, shortened
 from snaploom.plugins.site.pages import unread_index
 from snaploom.run.declarations import Declarations
-from snaploom.run.indexes.indexrequests import IndexedPlace, find_index, place_of_resource
+from snaploom.run.indexes.indexrequests import (
+    IndexedPlace,
+    find_index,
+    hadoop_path,
+    place_of_resource,
+)
+from snaploom.run.weaving.datafindings import is_confidential
+from snaploom.skipping.core.definition import IndexDefinition
+from snaploom.skipping.core.filetable import FileTable, field_column
+from snaploom.skipping.indexes.valueset import FIELD, VALUE_SET
 from snaploom.skipping.lifecycle.description import describe, describe_usage
-from snaploom.skipping.stores.port import NEVER
+from snaploom.skipping.stores.port import NEVER, IndexStore, StoredState
 from snaploom.types import schemas
 from snaploom.types.schemas import Decimal, Field, Simple, Struct
 
 
-def index_states(declarations: Declarations, names: Sequence[str]) -> tuple[IndexState, ...]:
-    """The state of each named SkippingIndex, which includes a failure to read it."""
+def index_states(
+    declarations: Declarations, names: Sequence[str], files: Sequence[str] = ()
+) -> tuple[IndexState, ...]:
+    """The state of each named SkippingIndex, which includes a failure to read it.
+
+    `files` are URIs of those of the newest snapshot.
+    """
     resources = {
         resource.name: resource
         for resource in declarations.resources
@@ -42,13 +57,13 @@ def index_states(declarations: Declarations, names: Sequence[str]) -> tuple[Inde
     for name in names:
         unread = unread_index(resources[name], "")
         try:
-            found.append(_state(unread, place_of_resource(declarations, name)))
+            found.append(_state(unread, place_of_resource(declarations, name), files))
         except SnaploomError as error:
             found.append(replace(unread, problem=error.message))
     return tuple(found)
 
 
-def _state(index: IndexState, place: IndexedPlace) -> IndexState:
+def _state(index: IndexState, place: IndexedPlace, files: Sequence[str]) -> IndexState:
     store = find_index(place)
     described, used = describe(store), describe_usage(store)
     refreshed = described.state.refreshed_at
@@ -59,6 +74,7 @@ def _state(index: IndexState, place: IndexedPlace) -> IndexState:
         files=described.rows,
         bytes=described.bytes,
         coverage=tuple((one.definition.label, one.known, one.unknown) for one in described.indexes),
+        distinct=_distinct_in(store, described.state, files),
         problem=described.problem,
     )
     if used.recorded is None:
@@ -72,6 +88,32 @@ def _state(index: IndexState, place: IndexedPlace) -> IndexState:
         bytes_considered=usage.bytes,
         bytes_dropped=usage.dropped_bytes,
     )
+
+
+def _distinct_in(store: IndexStore, state: StoredState, files: Sequence[str]) -> Mapping[str, int]:
+    if state.definition is None or not files:
+        return {}
+    try:
+        return distinct_counts(state.definition.indexes, store.open(state), files)
+    except (SkippingError, *STORE_FAILURES):
+        return {}  # what is wrong with the index is shown by its description
+
+
+def distinct_counts(
+    indexes: Iterable[IndexDefinition], rows: FileTable, files: Sequence[str]
+) -> Mapping[str, int]:
+    """By column, the number of values in some files, where sets of values have them all."""
+    paths = pa.array([hadoop_path(uri) for uri in files], pa.large_string())
+    there = pc.is_in(rows.column("path"), value_set=paths)
+    if pc.sum(there).as_py() != len(paths):
+        return {}
+    found = {}
+    for index in indexes:
+        if index.type == VALUE_SET.name and index.term.names and not index.key_label:
+            sets = rows.column(field_column(index.index_id, FIELD)).filter(there)
+            if not sets.null_count:
+                found[".".join(index.term.names)] = pc.count_distinct(sets.flatten()).as_py()
+    return found
 
 
 # Statistics of the newest snapshot's columns: footers are read, and no row.
@@ -129,9 +171,10 @@ def _facts(
     proved = [one for one in known if one is not None]
     if len(proved) < len(footers):
         return None
-    is_shown = "confidential" not in json.loads(field.metadata or "{}")
     bounds = [pair for one in proved for pair in one.bounds or ()]
-    is_bounded = is_shown and bounds and all(one.bounds is not None for one in proved)
+    is_bounded = (
+        bounds and not is_confidential(field) and all(one.bounds is not None for one in proved)
+    )
     return ColumnFacts(
         ".".join(names),
         type_,

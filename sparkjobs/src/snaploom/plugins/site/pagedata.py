@@ -341,6 +341,8 @@ class IndexState:
     files_dropped: int = 0
     bytes_considered: int = 0
     bytes_dropped: int = 0
+    distinct: Mapping[str, int] = field(default_factory=dict)
+    """By column, the number of values in the newest snapshot, where it has them all."""
     problem: str = ""
     """Reason why its state is not shown."""
 
@@ -359,8 +361,6 @@ class ColumnFacts:
     least: str = ""
     """Least value; empty where footers do not prove one."""
     greatest: str = ""
-    distinct: int | None = None
-    """Number of its values, where an index has them all."""
 
 
 @dataclass(frozen=True)

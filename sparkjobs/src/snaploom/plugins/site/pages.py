@@ -191,7 +191,7 @@ def _declared_page(
         is_present=clock.is_present,
         declared_as=Declared(bundle, plan),
         findings=findings,
-        indexes=_indexes(declarations, name, {source.name for source in bundle.data_sources}),
+        indexes=_indexes(declarations, name, {s.name for s in bundle.data_sources}, published),
         reports=reports,
         due=_due(bundle, declarations.allow, clock),
         columns=_columns(published),
@@ -266,7 +266,9 @@ def _running(store: ObjectStore, state: FolderState, clock: Clock) -> str:
     return f"{claim.run_id}, since {shortened(claim.written_at)}" if is_held else ""
 
 
-def _indexes(declarations: Declarations, output: str, sources: set[str]) -> tuple[IndexState, ...]:
+def _indexes(
+    declarations: Declarations, output: str, sources: set[str], published: Published
+) -> tuple[IndexState, ...]:
     """States of the declared indexes that are about an output, or about a source of it."""
     own = [
         resource
@@ -281,7 +283,9 @@ def _indexes(declarations: Declarations, output: str, sources: set[str]) -> tupl
         return ()
     if find_spec("pyarrow") is None:  # as in the operator's image
         return tuple(unread_index(one, "its state needs `snaploom[data]`") for one in own)
-    return site.index_states(declarations, [one.name for one in own])
+    newest = map(published.state.records.live, published.state.timeline[-1:])
+    files = [f"{published.uri}{file.path}" for record in newest for file in record.files]
+    return site.index_states(declarations, [one.name for one in own], files)
 
 
 def _columns(published: Published) -> tuple[ColumnFacts, ...]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
+from pydantic import JsonValue
+
 from snaploom.models.common import parse_instant
 from snaploom.models.findings import Finding
-from snaploom.models.report import JoinMeasure, RunPhase, RunSummary
+from snaploom.models.report import DataFinding, JoinMeasure, RunPhase, RunSummary
 from snaploom.output.replacement import REPLACED
 from snaploom.plugins.site.drawings import (
     definitions,
@@ -224,6 +228,8 @@ def _days(value: float | None) -> str:
     return span(int(value * _DAY)) if value else "same time"
 
 
+SAMPLE_COLUMNS, LONGEST_SAMPLE = 60, 80
+"""Columns of sample rows, and characters of their values."""
 MOST_LINES = 500
 """Columns whose lineage a page lists."""
 
@@ -247,7 +253,7 @@ def sections_of(page: OutputPage) -> tuple[Section, ...]:
         else None,
         Section("graph", "Join graph", graph_section(page.picture, page.nodes)),
         Section("timeline", "Timeline", timeline_section(page)) if _has_history(page) else None,
-        _titled("data", "About the data", _data(page), len(page.data_findings)),
+        _titled("data", "About the data", data_table(page.data_findings), len(page.data_findings)),
         Section("read", "Read it", _reading(page)) if page.snapshots else None,
         Section("volume", "Rows and bytes", volume_section(page)) if page.snapshots else None,
         Section("rates", "Matches and NULL keys", rates_section(page))
@@ -257,6 +263,7 @@ def sections_of(page: OutputPage) -> tuple[Section, ...]:
         Section("served", "Age of source snapshots", lags_section(page))
         if _has_joins(page)
         else None,
+        _titled("sample", "Sample rows", _sample_rows(page), len(_sampled(page))),
         _titled("columns", "Columns", _columns(page), len(page.columns)),
         _titled("checks", "Checks", _checks(page), len(page.checks)),
         _titled("schema", "Schema history", _schema(page), len(page.schema_changes)),
@@ -495,21 +502,52 @@ def _took(run: RunSummary) -> str:
         return "–"
 
 
-def _data(page: OutputPage) -> Html:
+def data_table(findings: Iterable[DataFinding]) -> Html:
     """What is wrong, or new, in the data."""
-    rows = [(str(finding), tag("code", finding.fix) if finding.fix else "")
-            for finding in page.data_findings]  # fmt: skip
+    rows = [(str(each), tag("code", each.fix) if each.fix else "") for each in findings]
     return table("About the data", ("found", "fix"), rows)
 
 
+def _sampled(page: OutputPage) -> list[dict[str, str]]:
+    """Rows that the last run kept, by path of the column; what is no row is left out."""
+    texts = next((run.sample for run in page.runs if run.sample), ())
+    found = []
+    for text in texts:
+        with suppress(ValueError, RecursionError):  # a folder is somebody else's text
+            row = json.loads(text)
+            found.append(dict(_flat(row, ""))) if isinstance(row, dict) else None
+    return found
+
+
+def _flat(row: Mapping[str, JsonValue], prefix: str) -> Iterator[tuple[str, str]]:
+    for name, value in row.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            yield f"{prefix}{name}", "NULL" if value is None else text[:LONGEST_SAMPLE]
+
+
+def _sample_rows(page: OutputPage) -> Html:
+    rows = _sampled(page)
+    columns = list(dict.fromkeys(name for row in rows for name in row))[:SAMPLE_COLUMNS]
+    lines = [[row.get(name, "") for name in columns] for row in rows]
+    return join([
+        table("Sample rows", columns, lines),
+        tag("p", "The newest snapshot's, as the last run found them. Metadata `confidential` hides "
+            "a column, and the annotation `samples: none` all of them.", class_="quiet"),
+    ])  # fmt: skip
+
+
 def _columns(page: OutputPage) -> Html:
+    distinct = {name: count for one in page.indexes for name, count in one.distinct.items()}
     rows = [
         (
             tag("code", one.name),
             one.type,
             number(one.nulls),
             share(one.nulls, one.values + one.nulls),
-            "–" if one.distinct is None else number(one.distinct),
+            number(distinct[one.name]) if one.name in distinct else "–",
             one.least or "–",
             one.greatest or "–",
         )

@@ -49,7 +49,7 @@ from snaploom.plugins.site.pagedata import (
     tag,
     warnings_about,
 )
-from snaploom.plugins.site.sections import Section, tile
+from snaploom.plugins.site.sections import Section, data_table, tile
 from snaploom.plugins.site.timeline import Axis, Lane, Series, chart, newest, spans_of, usual_length
 
 _NOT_HERE = (
@@ -129,6 +129,8 @@ def status_sections(page: StatusPage) -> tuple[Section, ...]:
         Section("sources", "Sources", _sources(page), f"{len(page.sources):,}"),
         Section("volume", "Rows", _rows_chart(status)) if len(snapshots) > 1 else None,
         Section("snapshots", "Snapshots", _snapshots(status), f"{status.snapshot_count or 0:,}"),
+        Section("data", "About the data", data_table(status.data_findings),
+                f"{len(status.data_findings):,}") if status.data_findings else None,
         Section("runs", "Runs", _runs(page)),
         Section("indexes", "Indexes", join(_index(each, page.now) for each in page.indexes),
                 f"{len(page.indexes):,}") if page.indexes else None,

@@ -152,6 +152,8 @@ class RunRecord:
         self._stopped_by: errors.SnaploomError | None = None
         self._cause: type[errors.SnaploomError] | None = None
         self._data: dict[tuple[str, ...], DataFinding] = {}
+        self.sample: tuple[str, ...] = ()
+        """Rows of the newest snapshot that was published, as JSON."""
         self.registered: RegisteredTable | None = None
         """The catalog table, once it is up to date."""
         self.collected: CollectedFiles | None = None
@@ -325,7 +327,7 @@ class RunRecord:
         report, state = self.report(), self.observations.state
         if state is not None and state.seq:
             try:
-                keep_run(store(), report)
+                keep_run(store(), report, self.sample)
             except (SparkNeeded, errors.SnaploomError) as error:
                 _log.info("the run is not kept in the output's folder: %s", error)
         return report

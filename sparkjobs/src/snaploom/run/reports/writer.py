@@ -276,8 +276,11 @@ def kept_runs(store: ObjectStore) -> tuple[RunSummary, ...]:
         return ()
 
 
-def keep_run(store: ObjectStore, report: Report) -> None:
-    """Keep a run in the folder of its output, unless it found nothing to do; raises nothing."""
+def keep_run(store: ObjectStore, report: Report, sample: tuple[str, ...]) -> None:
+    """Keep a run in the folder of its output, unless it found nothing to do; raises nothing.
+
+    `sample` are rows that it published; of earlier runs none stays.
+    """
     if not report.snapshots and report.phase is RunPhase.SUCCEEDED:
         return
     summary = RunSummary.of(report)
@@ -285,8 +288,13 @@ def keep_run(store: ObjectStore, report: Report) -> None:
         one.model_copy(update={"message": one.message[:SHORTENED_MESSAGE]})
         for one in summary.failed[:MOST_FAILED]
     ]
-    kept = {"failed": tuple(failed), "message": summary.message[:SHORTENED_MESSAGE]}
-    runs = (summary.model_copy(update=kept), *kept_runs(store))
+    kept = {
+        "failed": tuple(failed),
+        "message": summary.message[:SHORTENED_MESSAGE],
+        "sample": sample,
+    }
+    earlier = (run.model_copy(update={"sample": ()} if sample else {}) for run in kept_runs(store))
+    runs = (summary.model_copy(update=kept), *earlier)
     try:
         store.put(layout.RUNS, _Runs(runs=runs[:MOST_KEPT]).dump_json().encode() + b"\n")
     except STORE_FAILURES as error:

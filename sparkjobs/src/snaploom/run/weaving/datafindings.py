@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
 from snaploom.errors import SourceError, StorageError
 from snaploom.files.listed import SparkNeeded
 from snaploom.models.common import EpochNanos, format_instant, parse_instant
+from snaploom.models.outputdataset import OutputDataset
 from snaploom.models.report import (
     MOST_DATA_SAMPLES,
     DataFinding,
@@ -25,7 +27,7 @@ from snaploom.plan.plan import RunPlan
 from snaploom.plan.tree import JoinTree
 from snaploom.policy.references import DATA
 from snaploom.sources.sourcefiles import SourceFiles, shapes_of, snapshot_fingerprint
-from snaploom.types.schemas import Struct, parse_schema, struct_at
+from snaploom.types.schemas import Array, Field, Struct, Type, parse_schema, struct_at
 
 MOST_COMPARED = 400
 """Published snapshots, the newest ones, whose files are compared: more than a year of days."""
@@ -53,7 +55,8 @@ def snapshot_findings(
             continue
         if join.unmatched > 0:
             rows = looked_at.get(join.child)
-            samples, about = ((), "") if rows is None else (rows.keys, _near_miss(rows))
+            is_shown = rows is not None and shows_samples(bundle.output)
+            samples, about = (rows.keys, _near_miss(rows)) if rows and is_shown else ((), "")
             kind = DataFindingKind.UNMATCHED
             yield _finding(
                 kind, source, join.child, join.unmatched, time, of=join.in_, left=left,
@@ -232,3 +235,40 @@ def _finding(
         kind=kind, source=source, field_name=field_name, left=left, count=count, of=of, first=time,
         last=time, samples=tuple(samples)[:MOST_DATA_SAMPLES], about=about,
     )  # fmt: skip
+
+
+# Rows and keys that are shown to people, and the columns of which none is.
+
+SAMPLE_ROWS = 5
+"""Rows of the newest snapshot that its folder keeps for pages."""
+LONGEST_ROW = 20_000
+"""Characters of such a row as JSON; a longer one is left out."""
+CONFIDENTIAL = "confidential"
+"""Key in a column's metadata: none of its values is shown."""
+
+
+def shows_samples(output: OutputDataset) -> bool:
+    """Whether rows and keys may be shown: unless an annotation named `samples` is `none`."""
+    annotations = output.metadata.annotations.items()
+    return not any(key.split("/")[-1] == "samples" and text == "none" for key, text in annotations)
+
+
+def is_confidential(field: Field) -> bool:
+    """Whether no value of a column is to be shown."""
+    return CONFIDENTIAL in json.loads(field.metadata or "{}")
+
+
+def sample_texts(schema: Struct, rows: Iterable[object]) -> tuple[str, ...]:
+    """Rows as JSON, without columns that are confidential, and without rows that are too long."""
+    public = (_public(schema, row) for row in rows)
+    texts = (json.dumps(row, default=str, ensure_ascii=False) for row in public)
+    return tuple(text for text in texts if len(text) <= LONGEST_ROW)
+
+
+def _public(type_: Type, value: object) -> object:
+    if isinstance(type_, Struct) and isinstance(value, dict):
+        fields = (field for field in type_.fields if not is_confidential(field))
+        return {field.name: _public(field.type, value.get(field.name)) for field in fields}
+    if isinstance(type_, Array) and isinstance(value, list):
+        return [_public(type_.element, each) for each in value]
+    return value

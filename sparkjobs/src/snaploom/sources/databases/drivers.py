@@ -109,7 +109,7 @@ def _jar_name_of(jdbc: Jdbc) -> str | None:
 
 
 def driver_hint(driver_class: str) -> str:
-    """What to do where Spark has no driver of a class."""
+    """Return a hint for a class of a driver that Spark does not have."""
     kinds = (each for each, known in DATABASES.items() if driver_class in known.driver_classes)
     name = next((each.value.lower() for each in kinds), "")
     if name in DRIVER_JAR_BY_NAME:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
 from urllib.parse import unquote
 from uuid import uuid4
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark_types
 
-from snaploom.errors import SourceNotReadable, SourceSchemaInvalid
+from snaploom.errors import SnaploomError, SourceNotReadable, SourceSchemaInvalid
 from snaploom.files.listed import ListedFile
 from snaploom.files.typedfiles import CONTENT, PATH
 from snaploom.models.allowances import NO_ALLOWANCES, Allowances
@@ -25,9 +28,10 @@ from snaploom.models.datasource import HdfsLike
 from snaploom.policy.fileformats import FileFormat, format_of
 from snaploom.policy.formatfaults import require_format, source_place
 from snaploom.sources.files.checks import FileChecks, TypedFiles, opened_file
-from snaploom.sources.files.csv import CsvFiles, default_options
+from snaploom.sources.files.csv import default_options
+from snaploom.sources.files.csvfiles import CsvFiles
 from snaploom.sources.files.globs import escape_glob
-from snaploom.sources.files.snapshots import CapturedFile, FileListing, shown
+from snaploom.sources.files.snapshots import SHOWN, CapturedFile, FileListing, shown
 from snaploom.sources.files.values import LONGEST_SHOWN, Records, ValueChecks
 from snaploom.sources.prefix import (
     Capture,
@@ -57,6 +61,7 @@ _TYPES: Mapping[CaptureType, spark_types.DataType] = {
 _FILE_OF_ROW = "__snaploom_file"
 _LOOKUP_KEY = "__snaploom_key"
 _RECORD = "__snaploom_record"
+_NANOSECONDS = "NANOS"
 _TEXT = spark_types.StringType()
 
 
@@ -291,7 +296,7 @@ class FileSet:
             frame = self._frame(uris, schema)
             found = schema_of(frame, self.resource, "spec.hdfsLike")
         except (PySparkException, Py4JError) as error:
-            raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
+            raise self._failure(error, files) from error
         if found.names == ["_corrupt_record"] and self.declared.schema_fields is None:
             raise SourceNotReadable(
                 f"no record of these files is {self.declared.format}",
@@ -484,7 +489,20 @@ class FileSet:
         try:
             return schema_of(reader.load(paths), self.resource, "spec.hdfsLike")
         except (PySparkException, Py4JError) as error:
-            raise translate(error, resource=self.resource, path="spec.hdfsLike") from error
+            raise self._failure(error, [file.file for file in files]) from error
+
+    def _failure(self, error: Exception, files: Sequence[ListedFile]) -> SnaploomError:
+        failure = translate(error, resource=self.resource, path="spec.hdfsLike")
+        if _NANOSECONDS in (failure.found or ""):  # of which Spark names neither column nor file
+            failure.found = f"{failure.found}: {shown(list(self._nanosecond_columns(files)))}"
+        return failure
+
+    def _nanosecond_columns(self, files: Sequence[ListedFile]) -> Iterator[str]:
+        for file in files[:SHOWN]:
+            with suppress(OSError, pa.ArrowException), opened_file(self.spark, file) as opened:
+                for one in pq.read_schema(opened):
+                    if pa.types.is_timestamp(one.type) and one.type.unit == "ns":
+                        yield f"column {one.name} of {file.uri}"
 
     @property
     def format(self) -> FileFormat:
