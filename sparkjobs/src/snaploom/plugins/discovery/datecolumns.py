@@ -119,7 +119,7 @@ def with_answer(profile: SourceProfile, ask: Ask) -> SourceProfile:
 
 
 def guess_of(profile: SourceProfile) -> Guess | None:
-    """What is not certain about the dates of a source; None where all is."""
+    """Return the guess about the dates of a source; None where they are certain."""
     found = profile.snapshot_column
     if found is None:
         return profile.origin.guess if isinstance(profile.origin, Layout) else None

@@ -354,7 +354,7 @@ class ColumnDates:
     time_pattern: str | None = None
     """Of `PATTERN`."""
     others: tuple[ColumnDates, ...] = ()
-    """What the same texts are in another order of day and month, which they do not exclude."""
+    """The same texts in other orders of day and month, which they do not exclude."""
 
 
 def column_dates(kind: ColumnType, values: pa.Array) -> ColumnDates | None:

@@ -289,7 +289,7 @@ def _without_dates(evidence: str) -> Guess:
 
 
 def _decide(series: Iterable[_Series], ask: Ask) -> None:
-    """Put the form first that is taken for each date, and say where that is a guess.
+    """Put the form first that is taken for each date, and note where that is a guess.
 
     Dates of the same characters have the same order everywhere, where that fits: the one that some
     files prove, else what a person answers, else that of the most files.
@@ -503,7 +503,7 @@ def _foreign(glob: str, layout: Layout, others: Iterable[FoundFile]) -> bool:
 
 
 _REGEX = {"*": "[^/]*", "?": "[^/]", "[0-9]": "[0-9]"}
-"""What steps of our globs match; any other one is a letter, which may be escaped."""
+"""Matches of the steps of our globs; any other one is a letter, which may be escaped."""
 
 
 def merged_layout(layouts: Sequence[Layout], place: int, before: str, behind: str) -> Layout:
