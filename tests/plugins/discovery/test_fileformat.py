@@ -194,7 +194,7 @@ def test_texts_whose_first_lines_differ_have_no_header(tmp_path: Path) -> None:
     assert found.rows == 4
 
 
-def test_a_header_of_one_file_of_texts_is_said_to_be_a_guess(tmp_path: Path) -> None:
+def test_a_header_of_one_file_of_texts_is_remarked_as_a_guess(tmp_path: Path) -> None:
     found = profile(tmp_path, a__csv="Ada,Paris\nBob,Rome\n")
     assert found.format_options["header"] == "true"
     assert any("a guess" in note for note in found.notes)

@@ -19,8 +19,8 @@ from snaploom.plugins.discovery.datecolumns import with_event_dates
 from snaploom.plugins.discovery.declarations import CommentPath, Declarations, Declared, declare
 from snaploom.plugins.discovery.foundfiles import (
     DATABASE_ROWS,
-    FILE_VALUES,
     DEEPEST_JOIN,
+    FILE_VALUES,
     SOURCE_BYTES,
     Ask,
     Guess,
