@@ -6,6 +6,7 @@ import bz2
 import csv
 import gzip
 import io
+from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snaploom.errors import SourceNotReadable
@@ -194,7 +195,7 @@ def test_texts_whose_first_lines_differ_have_no_header(tmp_path: Path) -> None:
     assert found.rows == 4
 
 
-def test_a_header_of_one_file_of_texts_is_said_to_be_a_guess(tmp_path: Path) -> None:
+def test_a_header_of_one_file_of_texts_is_remarked_as_a_guess(tmp_path: Path) -> None:
     found = profile(tmp_path, a__csv="Ada,Paris\nBob,Rome\n")
     assert found.format_options["header"] == "true"
     assert any("a guess" in note for note in found.notes)
@@ -285,3 +286,35 @@ def test_keys_of_64_bits_without_a_sign_are_compared(tmp_path: Path) -> None:
     (tmp_path / "alerts.csv").write_text("alert_id,device_id\n" + rows)
     (one,) = discover([str(tmp_path)], "file:///model/").relationships.declared
     assert (one.child, one.parent, one.included.share) == ("alerts", "devices", 1.0)
+
+
+def test_a_record_that_is_no_json_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a-2026-01-01.json").write_text('{"a": 1}\n' * 9)
+    (tmp_path / "a-2026-01-02.json").write_text('{"a": 1}\n' * 4 + '{"a": tru}\n')
+    with pytest.raises(SourceNotReadable, match=r"a-2026-01-02\.json, record 5 is not JSON"):
+        discover([str(tmp_path)], "file:///model/")
+
+
+_BEGINNINGS = (
+    b"id,name\n1,a\n",
+    b'{"a": [1, {"b": 2}]}\n',
+    b"PAR1",
+    b"Obj\1",
+    b"ORC",
+    b"ARROW1\0\0",
+)
+
+
+@settings(max_examples=50)
+@given(
+    st.sampled_from(["csv", "json", "parquet", "avro", "orc", "arrow", "csv.gz", "json.zst"]),
+    st.sampled_from(_BEGINNINGS),
+    st.binary(max_size=60),
+)
+def test_bytes_of_any_kind_are_a_source_or_one_error(
+    tmp_path_factory: pytest.TempPathFactory, ending: str, beginning: bytes, rest: bytes
+) -> None:
+    folder = tmp_path_factory.mktemp("bytes")
+    (folder / f"a.{ending}").write_bytes(beginning + rest)
+    with suppress(SourceNotReadable):
+        discover([str(folder)], "file:///model/")

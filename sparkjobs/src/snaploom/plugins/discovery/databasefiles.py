@@ -1,4 +1,4 @@
-"""Files of DuckDB as databases, read without Spark: their tables, and the keys that they declare."""
+"""Files of DuckDB as databases, read without Spark: tables, and the keys that they declare."""
 
 from __future__ import annotations
 

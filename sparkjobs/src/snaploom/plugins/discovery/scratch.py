@@ -154,7 +154,7 @@ class Rows:
         return "all rows" if self.are_all else f"a part, {self.count:,} rows"
 
     def sketch(self, columns: Iterable[str]) -> Sketch:
-        """Some columns; that of the snapshot only where that says something."""
+        """Some columns; that of the snapshot only where rows are of several."""
         named = [each for each in dict.fromkeys(columns) if each != SNAPSHOT or self.snapshots > 1]
         key = tuple(named or columns)
         return self.sketches.setdefault(key, Sketch(self, key))
@@ -214,7 +214,7 @@ class Sketch:
 
     @property
     def distinct(self) -> int:
-        """How many values or combinations there are."""
+        """The number of values or combinations."""
         return self._facts[1]
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from codecs import getincrementaldecoder
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -383,7 +384,7 @@ def _json(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
                 f"{_paths(group)}, format = '{kind}', filename = true)"
             )
         except duckdb.InvalidInputException as error:
-            raise NotRecognised(f"not JSON: {str(error).split(': ', 1)[-1][:200]}") from None
+            raise NotRecognised(_not_json(str(error), texts)) from None
     if scratch.all(f"SELECT 1 FROM {table} WHERE json_type(v) <> 'OBJECT' LIMIT 1"):
         raise NotRecognised("JSON that has other things than objects")
     if "unstructured" in groups and scratch.all(
@@ -403,6 +404,15 @@ def _json(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
     ]
     scratch.run(f"DROP TABLE {table}")
     return _Table(columns, apart, form.options)
+
+
+def _not_json(message: str, texts: Sequence[_Text]) -> str:
+    """The message of DuckDB about a file, which it counts from the second record on."""
+    found = re.search(r'in file "[^"]*-([0-9]+)", .* (?:line|value) ([0-9]+): (.*)', message)
+    if found is None:
+        return f"not JSON: {message.partition(chr(10))[0][:200]}"
+    name = next(each.part.file.key for each in texts if each.path.name.endswith(f"-{found[1]}"))
+    return f"{name.rpartition('/')[2]}, record {int(found[2]) - 1:,} is not JSON: {found[3]}"
 
 
 def _keys(scratch: Scratch, table: str, value: str) -> dict[str, int]:
