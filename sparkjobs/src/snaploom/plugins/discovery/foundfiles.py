@@ -369,11 +369,11 @@ class Guess:
     others: tuple[str, ...]
     evidence: str
     change: str
-    """What to do if it is wrong."""
+    """Remedy if it is wrong."""
 
     @property
     def text(self) -> str:
-        """One line that says it."""
+        """The guess on one line."""
         others = f", and not {' or '.join(self.others)}" if self.others else ""
         return f"guess: {self.what}: {self.chosen}{others} ({self.evidence}); else {self.change}"
 
