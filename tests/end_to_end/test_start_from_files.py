@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -19,6 +20,7 @@ from support.discovery.messy import haendler
 from support.discovery.stars import write_tables
 
 import snaploom as sl
+from snaploom.models.common import format_instant
 from snaploom.policy.fileformats import AVRO_CLASS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -46,6 +48,8 @@ LOGISTIK = """
     LEFT JOIN read_csv('{0}/2026/01/01/touren.csv', delim=';') t USING (tour_id)
     LEFT JOIN read_csv('{0}/stammdaten/fahrzeuge.csv', delim=';') f USING (kennzeichen)
 """
+ODD = "My Döc%20s #1 (100%) {a} {{b}} [c]*? \"d\" 'e' \\f\n$g; h,i=j 日本"
+"""A name with all that paths, globs, prefixes, SQL and YAML take for their own."""
 CASES = {
     "dated names, two addresses, a category": (
         shop, "order-items-wide", SHOP,
@@ -101,6 +105,42 @@ def test_events_are_published_by_their_day(tmp_path: Path, spark: SparkSession) 
         row[0]: row[1] for row in frame.selectExpr("data.event_id", "users.data.name").collect()
     }
     assert found == {n: f"name {n % 7}" for n in range(4, 28)}
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["sales_%m-%d-%Y.csv", "%d.%m.%Y/sales.csv", "sales/day=%-m-%-d-%Y/a.csv",
+     "%Y/%B/%-d/sales.csv", "%m/%d/%Y/sales.csv", "sales_%-d%b%y.csv", "%m-%Y/sales_%d.csv",
+     "{x}*[y]? {{z/sales_%y%m%d.csv"],
+)  # fmt: skip
+def test_days_of_other_orders_are_published_with_all_rows(
+    tmp_path: Path, spark: SparkSession, form: str
+) -> None:
+    days = [date(2024, 5, day) for day in (9, 10, 11, 13, 14, 16)]
+    for day in days:
+        file = tmp_path / ODD / "data" / day.strftime(form)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("sale_id,shop\n" + "".join(f"{day.day}{n},s{n}\n" for n in range(4)))
+    project = started(tmp_path / ODD, spark, "sales-wide")
+    assert os.listdir(tmp_path) == [ODD]
+    times = [format_instant(snapshot.time) for snapshot in project.snapshots("sales-wide")]
+    assert times == [f"{day}T00:00:00Z" for day in days]
+    for day in days:
+        rows = project.read("sales-wide", at=day.isoformat(), spark=spark).select("data.sale_id")
+        assert {row[0] for row in rows.collect()} == {day.day * 10 + n for n in range(4)}
+
+
+def test_days_of_a_column_in_another_order_are_published(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    (tmp_path / "data").mkdir()
+    days = [date(2024, 5, day) for day in (9, 11, 13)]
+    rows = "".join(f"{n},{days[n % 3]:%m/%d/%Y},{n / 4}\n" for n in range(60))
+    (tmp_path / "data" / "sales.csv").write_text("sale_id,sale_date,amount\n" + rows)
+    project = started(tmp_path, spark, "sales-wide")
+    for place, day in enumerate(days):
+        rows = project.read("sales-wide", at=day.isoformat(), spark=spark).select("data.sale_id")
+        assert {row[0] for row in rows.collect()} == set(range(place, 60, 3))
 
 
 def test_a_register_by_day_is_joined_as_of_each_day(tmp_path: Path, spark: SparkSession) -> None:

@@ -9,6 +9,8 @@ from typing import cast
 from snaploom.errors import IndexNotPossible, SnaploomError
 
 EXTRAS = {
+    "duckdb": "discover",
+    "fastavro": "discover",
     "numpy": "spark",
     "opensearchpy": "opensearch",
     "pandas": "spark",

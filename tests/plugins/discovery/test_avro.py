@@ -6,16 +6,18 @@ import io
 import json
 import struct
 import zlib
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from itertools import islice
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from snaploom.files.typedfiles import FAULTS
 from snaploom.plugins.discovery import avro as avrofile
-from snaploom.plugins.discovery.avro import avro_table, open_avro
+from snaploom.plugins.discovery.avro import avro_batches, open_avro
 from snaploom.plugins.discovery.foundfiles import NotRecognised
 
 SYNC = b"0123456789abcdef"
@@ -29,7 +31,7 @@ FIELDS = [
     {"name": "tags", "type": {"type": "array", "items": "string"}},
     {"name": "about", "type": {"type": "map", "values": "double"}},
     {"name": "code", "type": {"type": "fixed", "name": "Code", "size": 2}},
-    {"name": "next", "type": ["null", "Row"]},
+    {"name": "next", "type": ["null", "long"]},
     {"name": "again", "type": "Kind"},
     {"name": "half", "type": "float"},
     {"name": "yes", "type": "boolean"},
@@ -37,6 +39,8 @@ FIELDS = [
 
 
 NULLS = {"type": "array", "items": "null"}
+CODE = {"type": "fixed", "name": "C", "size": 2}
+EMPTY = {"type": "map", "values": {"type": "fixed", "name": "F", "size": 0}}
 
 
 def number(value: int) -> bytes:
@@ -73,15 +77,14 @@ CONTENT = avro((2, row(1) + row(-2)), (1, row(3)))
 
 
 def test_records_are_read_with_their_types() -> None:
-    opened = open_avro(io.BytesIO(CONTENT))
-    table = avro_table(opened.schema, list(opened.records))
+    table = avro_batches(pa.BufferReader(CONTENT)).read_all()
     first = table.slice(0, 1).to_pylist()[0]
     assert table.column("id").to_pylist() == [1, -2, 3]
     assert (first["day"], first["at"]) == (
         date(2026, 2, 3),
         datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC),
     )
-    assert (first["price"], first["kind"], first["tags"]) == (Decimal("12.34"), "B", b"")
+    assert (first["price"], first["kind"], first["tags"]) == (Decimal("12.34"), "B", None)
     assert (first["code"], first["half"], first["yes"], first["next"]) == (b"ab", 0.5, True, None)
 
 
@@ -89,11 +92,8 @@ def test_records_are_read_with_their_types() -> None:
 def test_other_bytes_are_other_records_or_an_error(place: int, value: int) -> None:
     content = bytearray(CONTENT)
     content[place] = value
-    try:
-        opened = open_avro(io.BytesIO(bytes(content)))
-        avro_table(opened.schema, list(islice(opened.records, 100)))
-    except (ValueError, OverflowError, KeyError):
-        pass
+    with suppress(*FAULTS):
+        avro_batches(pa.BufferReader(bytes(content))).read_all()
 
 
 @given(st.integers(0, len(CONTENT) - 1))
@@ -101,7 +101,7 @@ def test_a_file_that_was_cut_is_an_error_or_ends_earlier(length: int) -> None:
     try:
         opened = open_avro(io.BytesIO(CONTENT[:length]))
         assert len(list(opened.records)) in (0, 2)
-    except NotRecognised:
+    except FAULTS:
         pass
 
 
@@ -110,10 +110,14 @@ def test_a_file_that_was_cut_is_an_error_or_ends_earlier(length: int) -> None:
     [
         (b"PAR1", "not an object container"),
         (avro(codec="xz"), "packed as xz"),
-        (avro(fields=[{"name": "a", "type": "Nowhere"}]) + number(1) + number(0) + SYNC, "nowhere"),
-        (avro((1, number(1 << 40)), fields=[{"name": "a", "type": "string"}]), "a value of"),
-        (avro((1, number(1 << 40)), fields=[{"name": "a", "type": NULLS}]), "more than"),
-        (avro((1, number(9) + number(0)), fields=[{"name": "a", "type": NULLS}]), "more than"),
+        (avro(fields=[{"name": "a", "type": "Nowhere"}]), "nowhere: Nowhere"),
+        (avro((1 << 40, b""), fields=[{"name": "a", "type": "null"}]), "no bytes"),
+        (avro((1, number(1 << 40)), fields=[{"name": "a", "type": NULLS}]), "no bytes"),
+        (avro((1, number(1 << 40)), fields=[{"name": "a", "type": EMPTY}]), "no bytes"),
+        # Decoding this natively takes the stack of the process.
+        (avro((1, b"\2" * 10**6), fields=[{"name": "a", "type": ["null", "Row"]}]), "itself"),
+        (avro(fields=[{"name": name, "type": CODE} for name in "ab"]), "one name"),
+        (avro(fields=[{"name": "a", "type": {"type": "error", "name": "E"}}]), "nowhere: error"),
     ],
 )  # fmt: skip
 def test_what_is_no_avro_is_an_error_with_the_reason(content: bytes, why: str) -> None:

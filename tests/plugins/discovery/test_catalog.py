@@ -13,8 +13,10 @@ from support.servers.mariadbserver import DATABASE, MariaDb
 from support.servers.postgresserver import PASSWORD, USER, Postgres
 
 from snaploom.plugins.discovery import databases
+from snaploom.plugins.discovery.databasefiles import read_database_file
 from snaploom.plugins.discovery.databases import read_database
-from snaploom.plugins.discovery.profiles import DatabaseContent, database_address
+from snaploom.plugins.discovery.discover import discover
+from snaploom.plugins.discovery.profiles import DatabaseAddress, DatabaseContent, database_address
 
 pytestmark = pytest.mark.spark
 
@@ -51,6 +53,10 @@ def url(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"jdbc:postgresql://127.0.0.1:{postgres.port}/postgres?currentSchema={schema}"
 
 
+def address(file: Path) -> DatabaseAddress:
+    return database_address(f"jdbc:duckdb:{file}")
+
+
 def content(url: str) -> DatabaseContent:
     return read_database(database_address(url))
 
@@ -84,6 +90,21 @@ def test_rows_beyond_the_bound_are_not_read(
     postgres.run("ANALYZE")
     (lines,) = [table for table in content(url).tables if table.name == "lines"]
     assert (len(lines.sample), lines.rows) == (50, 200)
+
+
+def test_a_database_answers_for_rows_that_were_not_read(
+    url: str, spark: SparkSession, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(databases, "DATABASE_ROWS", 20)
+    schema = url.partition("currentSchema=")[2]
+    postgres.run(f"UPDATE {schema}.orders SET ship_to = NULL WHERE no > 50")
+    found = discover([url], "file:///model/", read_database=read_database)
+    orders = next(profile for profile in found.profiles if profile.name == "orders")
+    assert (orders.rows, orders.rows_read) == (100, 20)
+    assert (orders.column("no").sketch.distinct, orders.column("no").is_unique) == (100, True)
+    sold_to = next(r for r in found.relationships.declared if r.child_columns == ("sold_to",))
+    assert (sold_to.included.share, sold_to.included.compared) == (1.0, 30)
+    assert sold_to.evidence.endswith("all rows")
 
 
 def test_a_database_becomes_declarations_that_validate_and_plan(
@@ -148,13 +169,24 @@ def test_tables_of_mariadb_have_their_declared_keys(
     assert tables["Sales"].sample.num_rows == 3
 
 
-def test_tables_of_a_duckdb_file_are_found(spark: SparkSession, tmp_path: Path) -> None:
-    file = tmp_path / "shop.duckdb"
+def test_tables_of_a_duckdb_file_are_found_and_run(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    file = tmp_path / "data" / "shop.duckdb"
     make_duckdb(spark, file, *filter(str.strip, SHOP.split(";")))
-    tables = {table.name: table for table in content(f"jdbc:duckdb:{file}").tables}
+    tables = {table.name: table for table in read_database_file(address(file)).tables}
     assert set(tables) == {"Buyers", "Sales"}
     assert tables["Sales"].primary_key == ("id",)
     assert tables["Sales"].sample.num_rows == 3
-    result = snaploom("init", tmp_path / "model", "--from", f"jdbc:duckdb:{file}")
+    assert tables["Sales"].foreign_keys[0].parent == "main.Buyers"
+    result = snaploom("init", tmp_path / "model", "--from", tmp_path / "data")
     assert result.code == 0, result.err
-    assert snaploom("validate", tmp_path / "model").code == 0
+    planned = snaploom("plan", "sales-wide", "-f", tmp_path / "model")
+    assert planned.code == 0, planned.err
+
+
+def test_a_file_that_is_no_database_is_one_error(tmp_path: Path) -> None:
+    (tmp_path / "shop.duckdb").write_bytes(bytes(8) + b"DUCK" + bytes(5000))
+    result = snaploom("init", tmp_path / "model", "--from", tmp_path)
+    assert result.code != 0
+    assert "this file of DuckDB cannot be read" in result.err
+    assert "Traceback" not in result.err

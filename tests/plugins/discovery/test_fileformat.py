@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
+import gzip
 import io
+from datetime import date, timedelta
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from snaploom.errors import SourceNotReadable
+from snaploom.plugins.discovery import samples
 from snaploom.plugins.discovery.dates import (
     DATE,
     DOUBLE,
     LONG,
     STRING,
     TIMESTAMP,
+    UNSIGNED,
     ColumnType,
-    type_of_json,
-    type_of_texts,
 )
+from snaploom.plugins.discovery.discover import discover
 from snaploom.plugins.discovery.foundfiles import NotRecognised, csv_format, json_format
+from snaploom.plugins.discovery.profiles import SourceProfile
+from snaploom.plugins.discovery.scratch import inclusion
 
 _TEXTS = st.text(
     st.characters(codec="utf-8", exclude_characters="\0\r", categories=["L", "P", "Z"])
@@ -78,32 +88,200 @@ def test_lines_and_documents_of_json_are_distinguished() -> None:
         json_format(b"a,b\n")
 
 
+def profile(folder: Path, **files: str) -> SourceProfile:
+    """The profile of the only source of some files, whose ending is behind a `__`."""
+    for name, content in files.items():
+        (folder / name.replace("__", ".")).write_text(content, "utf-8")
+    (found,) = discover([str(folder)], "file:///model/").profiles
+    return found
+
+
 @pytest.mark.parametrize(
     ("values", "kind", "null"),
     [
         (["1", "-20", None], LONG, None),
+        (["9223372036854775807"], LONG, None),
+        (["18446744073709551615", "7"], UNSIGNED, None),
         (["007", "8"], STRING, None),
+        (["-0"], DOUBLE, None),
         (["1.5", "2"], DOUBLE, None),
+        (["0.12345678901234567", "2"], DOUBLE, None),
         (["1e-3", "2.5E10", ".5"], DOUBLE, None),
+        (["9007199254740993", "1.5"], STRING, None),
+        (["1e999"], STRING, None),
         (["1,5", "2,0"], STRING, None),
         (["2026-02-03"], DATE, None),
+        (["2026-02-03", "2026-02-30"], STRING, None),
         (["2026-02-03T10:00:00Z", "2026-02-03 10:00:00"], TIMESTAMP, None),
+        (["2026-02-03T10:00:00Z", "2026-02-30 10:00:00"], STRING, None),
         (["NA", "3"], LONG, "NA"),
         (["", "3"], LONG, ""),
+        (["NA"], STRING, None),
         ([None, None], STRING, None),
-        (["9" * 19], STRING, None),
+        (["9" * 21], STRING, None),
     ],
 )
 def test_types_hold_every_value(
-    values: list[str | None], kind: ColumnType, null: str | None
+    tmp_path: Path, values: list[str | None], kind: ColumnType, null: str | None
 ) -> None:
-    found = type_of_texts(pa.array(values, pa.string()))
-    assert (found.type, found.null_text) == (kind, null)
+    rows = "".join("7," + ("" if v is None else f'"{v}"') + "\n" for v in values)
+    found = profile(tmp_path, a__csv="n,v\n" + rows)
+    assert found.column("v").type == kind
+    assert found.format_options.get("nullValue") == null
 
 
-def test_types_of_json_are_those_of_its_values() -> None:
-    assert type_of_json([1, None]) == LONG
-    assert type_of_json([1, 2.5]) == DOUBLE
-    assert type_of_json([2**70]) == STRING
-    nested = type_of_json([{"a": [1]}, {"b": "x"}]).data_type.model_dump(exclude_none=True)
-    assert [field["name"] for field in nested["struct"]["fields_"]] == ["a", "b"]
+def test_a_text_for_no_value_is_none_where_another_column_has_it_as_a_value(tmp_path: Path) -> None:
+    rows = "NA,3,Namibia\nDE,NA,Germany\n"
+    found = profile(tmp_path, a__csv="code,population,name\n" + rows)
+    assert found.column("population").type == STRING
+    assert "nullValue" not in found.format_options
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind"),
+    [
+        (["1", "null"], {"long": {}}),
+        (["1", "2.5"], {"double": {}}),
+        (["9007199254740993", "2.5"], {"string": {}}),
+        (["18446744073709551615"], {"decimal": {"precision": 20, "scale": 0}}),
+        ([str(2**70)], {"string": {}}),
+        (['"2026-02-03"', '"2026-02-30"'], {"string": {}}),
+        (['"2026-02-03"'], {"date": {}}),
+        (['{"a": [1]}', '{"b": "x"}'], {"struct": {"fields": [
+            {"name": "a", "dataType": {"array": {"elementType": {"long": {}}}}},
+            {"name": "b", "dataType": {"string": {}}}]}}),
+        (['{"ada": 1}', '{"bob": 2, "eve": 1}', '{"carl": 3}'],
+         {"map": {"keyType": {"string": {}}, "valueType": {"long": {}}}}),
+        (["[]", "[[1.5], null]"],
+         {"array": {"elementType": {"array": {"elementType": {"double": {}}}}}}),
+        (['{"a": {"x/~y": 1}}', '{"a": {"x/~y": 2, "\'\\"": true}}'],
+         {"struct": {"fields": [{"name": "a", "dataType": {"struct": {"fields": [
+             {"name": "x/~y", "dataType": {"long": {}}},
+             {"name": "'\"", "dataType": {"boolean": {}}}]}}}]}}),
+    ],
+)  # fmt: skip
+def test_types_of_json_are_those_of_all_values(
+    tmp_path: Path, lines: list[str], kind: dict[str, object]
+) -> None:
+    found = profile(tmp_path, a__json="".join(f'{{"n": 1, "v": {line}}}\n' for line in lines))
+    dumped = found.column("v").type.data_type.model_dump(
+        mode="json", by_alias=True, exclude_none=True, exclude_unset=True
+    )
+    assert dumped == kind
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000 + "]" * 100_000, '{"a":' * 9_000 + "1" + "}" * 9_000]
+)
+def test_values_that_are_nested_too_deeply_are_left_out(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.json").write_text(f'{{"v": {text}}}\n')
+    with pytest.raises(SourceNotReadable, match="nested too deeply"):
+        discover([str(tmp_path)], "file:///model/")
+
+
+def test_a_key_that_only_the_last_record_has_is_a_column(tmp_path: Path) -> None:
+    text = '{"a": 1}\n' * 200_000 + '{"a": 2, "late": "x"}\n'
+    assert [column.name for column in profile(tmp_path, a__json=text).columns] == ["a", "late"]
+
+
+def test_texts_whose_first_lines_differ_have_no_header(tmp_path: Path) -> None:
+    files = {
+        "a_2026_01_01__csv": "Ada,Paris\nBob,Rome\n",
+        "a_2026_01_02__csv": "Eve,Bern\nIda,Wien\n",
+    }
+    found = profile(tmp_path, **files)
+    assert found.format_options["header"] == "false"
+    assert found.rows == 4
+
+
+def test_a_header_of_one_file_of_texts_is_said_to_be_a_guess(tmp_path: Path) -> None:
+    found = profile(tmp_path, a__csv="Ada,Paris\nBob,Rome\n")
+    assert found.format_options["header"] == "true"
+    assert any("a guess" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("Export of today\nid,name,city\n1,a,b\n2,c,d\n", "line 1 has 1 values"),
+        ("id,name\n1,a,b\n2,c,d\n", "line 1 has 2 values"),
+        ("id,name,n\n" + "1,a,2\n" * 300 + "Total,600\n", "line 302 has 2 values"),
+        ("id,name,n\n" + "1,a,2\n" * 300 + "1,a,2,3\n", "line 302 has 4 values"),
+    ],
+)
+def test_a_line_that_no_run_would_read_is_named(tmp_path: Path, text: str, place: str) -> None:
+    (tmp_path / "b.csv").write_text("id,name\n1,a\n")
+    (tmp_path / "a.csv").write_text(text)
+    found = discover([str(tmp_path)], "file:///model/")
+    assert [profile.name for profile in found.profiles] == ["b"]
+    assert [each.why for each in found.declarations.left_out if place in each.why]
+
+
+def test_a_last_line_that_sums_up_is_declared_so_that_it_can_be_read(tmp_path: Path) -> None:
+    found = profile(tmp_path, a__csv="id;n;a;b\n1;3;x;y\n2;4;x;y\nTotal;7;;\n")
+    assert (found.column("id").type, found.column("n").type) == (STRING, LONG)
+
+
+def zstd(content: bytes) -> bytes:
+    packed = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(packed, "zstd") as stream:
+        stream.write(content)
+    return packed.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize("ending", ["gz", "bz2", "zst"])
+def test_text_that_unpacks_to_too_much_is_read_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    monkeypatch.setattr(samples, "SOURCE_BYTES", 100_000)
+    packed = {"gz": gzip.compress, "bz2": bz2.compress, "zst": zstd}[ending](
+        b"id,name\n" + b"1,a\n" * 10**6
+    )
+    (tmp_path / f"a.csv.{ending}").write_bytes(packed)
+    (found,) = discover([str(tmp_path)], "file:///model/").profiles
+    assert found.rows_read < 30_000
+    assert found.rows > found.rows_read
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_of_many_files_some_at_equal_distances_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    for day in range(1, 29):
+        table = pa.table({"id": list(range(1000 * day, 1000 * day + 500)), "day": [day] * 500})
+        path = tmp_path / f"a-2026-01-{day:02d}.{ending}"
+        (pacsv.write_csv if ending == "csv" else pq.write_table)(table, path)
+    size = sum(path.stat().st_size for path in tmp_path.iterdir())
+    monkeypatch.setattr(samples, "SOURCE_BYTES", size // 4)
+    (found,) = discover([str(tmp_path)], "file:///model/").profiles
+    day = found.column("day").sketch
+    assert (found.rows_read, found.snapshots_read, day.distinct) == (3500, 7, 7)
+    assert (found.column("day").low, found.column("day").high) == (1, 28)
+    assert found.rows == pytest.approx(14_000, rel=0.02)
+    assert inclusion(day, day).basis == "a part, 3,500 rows"
+
+
+def test_small_daily_files_are_all_read(tmp_path: Path) -> None:
+    customers = [f"{n},n{n}" for n in range(500)]
+    (tmp_path / "customers.csv").write_text("customer_id,name\n" + "\n".join(customers))
+    for day in range(412):
+        rows = "".join(f"{5 * day + n},{(37 * day + 11 * n) % 500},1.5\n" for n in range(5))
+        stem = date(2025, 1, 1) + timedelta(days=day)
+        (tmp_path / f"orders_{stem}.csv").write_text("order_id,customer_id,amount\n" + rows)
+    found = discover([str(tmp_path)], "file:///model/")
+    orders = next(profile for profile in found.profiles if profile.name == "orders")
+    assert (orders.rows_read, orders.snapshots_read) == (2060, 412)
+    (one,) = found.relationships.declared
+    assert (one.parent, one.included.share, one.included.basis) == ("customers", 1.0, "all rows")
+
+
+def test_keys_of_64_bits_without_a_sign_are_compared(tmp_path: Path) -> None:
+    ids = [2**64 - 1 - n for n in range(50)]
+    pq.write_table(
+        pa.table({"device_id": pa.array(ids, pa.uint64()), "site": ["a"] * 50}),
+        tmp_path / "devices.parquet",
+    )
+    rows = "".join(f"{n},{ids[n % 50]}\n" for n in range(200))
+    (tmp_path / "alerts.csv").write_text("alert_id,device_id\n" + rows)
+    (one,) = discover([str(tmp_path)], "file:///model/").relationships.declared
+    assert (one.child, one.parent, one.included.share) == ("alerts", "devices", 1.0)

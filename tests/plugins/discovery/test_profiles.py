@@ -1,57 +1,84 @@
-"""Profiles: hashes, sketches and keys, against plain Python."""
+"""Questions about rows that were read: distinct values, keys, inclusion, against plain Python."""
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snaploom.plugins.discovery import profiles
-from snaploom.plugins.discovery.dates import Family
-from snaploom.plugins.discovery.profiles import combined, hashes_of, inclusion, is_unique, sketch_of
+from snaploom.plugins.discovery.scratch import (
+    FILE,
+    SNAPSHOT,
+    OutOfTime,
+    Rows,
+    Scratch,
+    Sketch,
+    combined,
+    inclusion,
+    is_unique,
+)
 
 _NUMBERS = st.lists(st.none() | st.integers(-(2**60), 2**60), max_size=50)
-_FEW = st.lists(st.integers(0, 5), min_size=1, max_size=30)
+SCRATCH = Scratch()
 
 
-@given(_NUMBERS)
-def test_equal_numbers_and_texts_have_equal_hashes(numbers: list[int | None]) -> None:
-    texts = [None if number is None else str(number) for number in numbers]
-    whole = hashes_of(pa.array(numbers, pa.int64()), Family.WHOLE)
-    text = hashes_of(pa.array(texts, pa.string()), Family.TEXT)
-    assert (whole == text).all()
-    assert len(np.unique(whole)) == len(set(numbers))
+def rows(**columns: pa.Array) -> Rows:
+    number = len(next(iter(columns.values())))
+    table = pa.table({**columns, FILE: [0] * number})
+    return Rows(SCRATCH, SCRATCH.create(table), number, number, 2, ("orders.csv",))
 
 
-@given(_NUMBERS, _NUMBERS)
-def test_inclusion_is_the_share_of_distinct_values(
-    child: list[int | None], parent: list[int | None]
+def numbers(values: list[int | None]) -> Sketch:
+    return rows(a=pa.array(values, pa.int64())).sketch(["a"])
+
+
+@given(_NUMBERS, _NUMBERS, st.booleans())
+def test_inclusion_is_the_share_of_distinct_values_whatever_their_type(
+    child: list[int | None], parent: list[int | None], is_text: bool
 ) -> None:
     mine, theirs = set(child) - {None}, set(parent) - {None}
-    sketches = [
-        sketch_of(hashes_of(pa.array(v, pa.int64()), Family.WHOLE)) for v in (child, parent)
-    ]
-    found = inclusion(*sketches)
+    texts = pa.array([None if value is None else str(value) for value in parent], pa.string())
+    other = rows(a=texts).sketch(["a"]) if is_text else numbers(parent)
+    found = inclusion(numbers(child), other)
     assert found.distinct == found.compared == len(mine)
     assert found.share == (len(mine & theirs) / len(mine) if mine else 0)
 
 
-@pytest.mark.slow
-def test_a_sketch_of_many_values_estimates_the_share() -> None:
-    child = sketch_of(hashes_of(pa.array(range(400_000)), Family.WHOLE))
-    parent = sketch_of(hashes_of(pa.array(range(100_000, 1_000_000)), Family.WHOLE))
-    assert len(child.kept) == len(parent.kept) == profiles.SKETCH_VALUES
-    assert child.distinct == 400_000
-    assert abs(inclusion(child, parent).share - 0.75) < 0.02
-
-
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(1, 2)), max_size=20))
-def test_uniqueness_is_within_a_snapshot(rows: list[tuple[int, int, int]]) -> None:
-    first, second = (
-        hashes_of(pa.array([row[i] for row in rows], pa.int64()), Family.WHOLE) for i in (0, 1)
-    )
-    snapshot = np.array([row[2] for row in rows], dtype=np.uint64)
-    expected = bool(rows) and len(set(rows)) == len(rows)
-    assert is_unique(combined([first, second]), snapshot) == expected
+def test_uniqueness_is_within_a_snapshot(values: list[tuple[int, int, int]]) -> None:
+    columns = {
+        name: pa.array([row[place] for row in values], pa.int64())
+        for place, name in enumerate(("a", "b", SNAPSHOT))
+    }
+    read = rows(**columns)
+    a, b, snapshot = (read.sketch([name]) for name in columns)
+    expected = bool(values) and len(set(values)) == len(values)
+    assert is_unique(combined([a, b]), snapshot) == expected
+
+
+def test_a_value_that_stands_twice_is_found_by_its_place() -> None:
+    assert numbers([3, 5, 4, 5, 6]).repeated() == (
+        1, ("record 2 of orders.csv", "record 4 of orders.csv")
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "FROM read_csv('/etc/passwd')",
+        "COPY (SELECT 1) TO '/tmp/written'",
+        "ATTACH '/tmp/other.duckdb'",
+        "INSTALL spatial",
+        "LOAD spatial",
+        "SET enable_external_access = true",
+    ],
+)
+def test_nothing_but_its_own_folder_is_open_to_the_database(sql: str) -> None:
+    with pytest.raises(Exception, match=r"disabled|locked|not found"):
+        SCRATCH.run(sql)
+
+
+def test_what_takes_too_long_is_interrupted() -> None:
+    with pytest.raises(OutOfTime), SCRATCH.within(0.05):
+        SCRATCH.run("SELECT count(*) FROM range(10000000000) a WHERE sqrt(range) = 1.5")

@@ -32,6 +32,8 @@ _TIMES = {
     "timestamp-millis": pa.timestamp("us", "UTC"), "timestamp-micros": pa.timestamp("us", "UTC"),
     "local-timestamp-millis": pa.timestamp("us"), "local-timestamp-micros": pa.timestamp("us"),
 }  # fmt: skip
+_PRIMITIVE = {"null": False, **dict.fromkeys(set(_PLAIN) - {"enum", "fixed"}, True)}
+"""Whether their values take bytes."""
 _NESTED = pa.list_(pa.null())
 """Of records, arrays, maps and other logical types, which are no part of a key."""
 _BATCH = 10_000
@@ -105,6 +107,7 @@ _LONGEST_HEADER = 16 * 1024 * 1024
 _DEEPEST = 64
 """Types within types: a schema may name itself."""
 
+
 def open_avro(stream: BinaryIO) -> AvroFile:
     """Read the header of a file; records are read when they are asked for.
 
@@ -150,7 +153,9 @@ def _takes_bytes(schema: JsonValue, named: dict[str, bool | None], depth: int) -
     if depth > _DEEPEST:
         raise NotRecognised("Avro whose types are nested too deeply")
     if isinstance(schema, str):
-        known = named.get(schema.rpartition(".")[2], schema != "null")
+        known = {**_PRIMITIVE, **named}.get(schema.rpartition(".")[2], schema)
+        if isinstance(known, str):
+            raise NotRecognised(f"Avro with a type that is nowhere: {schema[:100]}")
         if known is None:
             raise NotRecognised("Avro with a type that contains itself")
         return known
@@ -170,10 +175,12 @@ def _takes_bytes(schema: JsonValue, named: dict[str, bool | None], depth: int) -
     if kind == "record":
         named[name] = None
         fields = schema.get("fields")
-        members = [each.get("type") if isinstance(each, dict) else None
-                   for each in (fields if isinstance(fields, list) else [])]  # fmt: skip
-        named[name] = any([_takes_bytes(each, named, depth + 1) for each in members])
-        return named[name] is True
+        members = [
+            _takes_bytes(each.get("type") if isinstance(each, dict) else None, named, depth + 1)
+            for each in (fields if isinstance(fields, list) else [])
+        ]
+        named[name] = any(members)
+        return any(members)
     if kind in ("enum", "fixed"):
         named[name] = kind == "enum" or schema.get("size") != 0
         return named[name] is True

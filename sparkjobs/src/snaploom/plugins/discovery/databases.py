@@ -21,8 +21,19 @@ from snaploom.errors import SourceError
 from snaploom.models.common import EpochNanos
 from snaploom.models.datasource import Jdbc, JdbcDriver
 from snaploom.models.run import RunSettings
-from snaploom.plugins.discovery.foundfiles import DATABASE_ROWS, MOST_TABLES, LeftOut
-from snaploom.plugins.discovery.profiles import DatabaseAddress, DatabaseContent, ReadTable
+from snaploom.plugins.discovery.foundfiles import (
+    COUNTED_ROWS,
+    DATABASE_ROWS,
+    MOST_TABLES,
+    SECONDS,
+    LeftOut,
+)
+from snaploom.plugins.discovery.profiles import (
+    DatabaseAddress,
+    DatabaseContent,
+    ReadTable,
+    reference_of,
+)
 from snaploom.run.driverlock import LOCK_FILE, cached_jar, read_lock, verified_jar
 from snaploom.run.session.classarchive import JARS
 from snaploom.run.session.spark import build_session
@@ -33,7 +44,7 @@ from snaploom.sources.databases.connection import (
     refused,
 )
 from snaploom.sources.databases.declared import DeclaredKey, table_parts
-from snaploom.sources.databases.drivers import DRIVER_JAR_BY_NAME
+from snaploom.sources.databases.drivers import DATABASES, DRIVER_JAR_BY_NAME
 from snaploom.sources.databases.table import DatabaseTable, address_of
 
 _SYSTEM = frozenset({
@@ -76,7 +87,7 @@ def catalog_of(
         tables = tuple(_table(connection, declared, place) for place in places[:most])
     finally:
         connection.close()
-    return tables, tuple(_reference(declared, *place) for place in places[most:])
+    return tables, tuple(reference_of(*place) for place in places[most:])
 
 
 def sample_of(spark: SparkSession, declared: Jdbc, resource: str, most: int) -> pa.Table:
@@ -124,7 +135,7 @@ def _table(connection: JdbcConnection, declared: Jdbc, place: tuple[str, str]) -
     for row in sorted(foreign, key=_place_in_key):
         by_name[row.get("FK_NAME") or row["PKTABLE_NAME"]].append(row)
     return CatalogTable(
-        reference=_reference(declared, schema, name),
+        reference=reference_of(schema, name),
         name=name,
         rows=_rows(connection, place),
         primary_key=tuple(row["COLUMN_NAME"] for row in sorted(keys, key=_place_in_key)),
@@ -132,7 +143,7 @@ def _table(connection: JdbcConnection, declared: Jdbc, place: tuple[str, str]) -
             DeclaredKey(
                 key,
                 tuple(row["FKCOLUMN_NAME"] for row in rows),
-                _reference(declared, rows[0].get("PKTABLE_SCHEM", ""), rows[0]["PKTABLE_NAME"]),
+                reference_of(rows[0].get("PKTABLE_SCHEM", ""), rows[0]["PKTABLE_NAME"]),
                 tuple(row["PKCOLUMN_NAME"] for row in rows),
             )
             for key, rows in sorted(by_name.items())
@@ -155,16 +166,6 @@ def _rows(connection: JdbcConnection, place: tuple[str, str]) -> int:
     return 0
 
 
-def _reference(declared: Jdbc, schema: str, name: str) -> str:
-    names: Sequence[str] = [part for part in (schema, name) if part]
-    plain = [part if _is_plain(part) else '"' + part.replace('"', '""') + '"' for part in names]
-    return ".".join(plain)
-
-
-def _is_plain(name: str) -> bool:
-    return not set(name) & set('."') and table_parts(name) == (name,)
-
-
 def read_database(address: DatabaseAddress) -> DatabaseContent:
     """The tables of a database, a bounded part of each.
 
@@ -180,6 +181,17 @@ def read_database(address: DatabaseAddress) -> DatabaseContent:
     found, rest = catalog_of(spark, address.source("tables"), address.uri, MOST_TABLES)
     left_out = [LeftOut(f"{address.uri} {name}", f"only {MOST_TABLES} tables are looked into")
                 for name in rest]  # fmt: skip
+    where = address_of(address.source("tables"), address.uri)
+
+    def ask(sql: str) -> Sequence[Sequence[object]]:
+        with suppress(SourceError):
+            connection = connect(spark, where)
+            try:
+                return connection.run(sql, seconds=SECONDS)
+            finally:
+                connection.close()
+        return ()
+
     tables: list[ReadTable] = []
     for table in found:
         try:
@@ -189,8 +201,17 @@ def read_database(address: DatabaseAddress) -> DatabaseContent:
         else:
             read = len(sample)
             rows = read if read < DATABASE_ROWS else max(read, table.rows)
-            tables.append(ReadTable(table.reference, table.name, sample, rows, table.primary_key,
-                                    table.foreign_keys))  # fmt: skip
+            if read == DATABASE_ROWS and table.rows <= COUNTED_ROWS:
+                quoted = DATABASES[address.driver].quoted
+                parts = ".".join(map(quoted, table_parts(table.reference)))
+                rows = max((int(str(row[0])) for row in ask(f"SELECT count(*) FROM {parts}")),
+                           default=rows)  # fmt: skip
+            tables.append(
+                ReadTable(
+                    table.reference, table.name, sample, rows, table.primary_key,
+                    table.foreign_keys, ask if rows <= COUNTED_ROWS else None,
+                )
+            )  # fmt: skip
     return DatabaseContent(tuple(tables), tuple(left_out))
 
 

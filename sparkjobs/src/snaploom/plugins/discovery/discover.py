@@ -13,11 +13,14 @@ from snaploom.confidential import visible
 from snaploom.errors import ArgumentInvalid, SourceNotReadable
 from snaploom.loading.nearmisses import did_you_mean
 from snaploom.models.common import Resource
-from snaploom.plugins.discovery.datecolumns import with_event_dates
+from snaploom.models.datasource import JdbcDriver
+from snaploom.plugins.discovery.databasefiles import database_files, read_database_file
+from snaploom.plugins.discovery.datecolumns import guess_of, with_answer, with_event_dates
 from snaploom.plugins.discovery.declarations import CommentPath, Declarations, Declared, declare
 from snaploom.plugins.discovery.foundfiles import (
     DATABASE_ROWS,
     DEEPEST_JOIN,
+    FILE_VALUES,
     SOURCE_BYTES,
     Ask,
     Guess,
@@ -181,7 +184,8 @@ class Discovery:
             )
         if self.tables_read:
             parts.append(
-                f"Read: at most {DATABASE_ROWS:,} rows of each of {self.tables_read:,} tables."
+                f"Read: {self.tables_read:,} tables; of each at most {DATABASE_ROWS:,} rows from a "
+                f"server, and {FILE_VALUES:,} values from a file."
             )
         return " ".join(parts)
 
@@ -226,13 +230,19 @@ def discover(
     """
     addresses = [database_address(uri) for uri in uris if is_database(uri)]
     listing = list_files(uri for uri in uris if not is_database(uri))
-    layouts, others = layouts_of(listing.files)
-    databases = [(address, read_database(address)) for address in addresses]
+    in_files = database_files(listing.files)
+    files = [file for file in listing.files if file.uri not in in_files]
+    layouts, others = layouts_of(files, ask)
+    databases = [
+        (address, read_database_file(address) if is_file else read_database(address))
+        for address in (*addresses, *in_files.values())
+        for is_file in [address.driver is JdbcDriver.DUCKDB]
+    ]
     meter = Meter()
     profiles, unread = profiles_of(
         layouts,
         meter,
-        table_folders(listing.files),
+        table_folders(files),
         [(address, content.tables) for address, content in databases],
     )
     of_databases = (each for _, content in databases for each in content.left_out)
@@ -264,6 +274,7 @@ def discover(
         with_event_dates(profile) if profile.name == tree.root.table else profile
         for profile in profiles
     )
+    rooted = tuple(with_answer(profile, ask) for profile in rooted)
     declared = declare(rooted, found, tree, listing.files, folder_uri)
     declared = replace(declared, left_out=(*left_out, *found.stopped, *declared.left_out))
     return Discovery(
@@ -275,7 +286,7 @@ def discover(
         files_opened=len(meter.files_opened),
         bytes_read=meter.bytes_read,
         tables_read=sum(len(content.tables) for _, content in databases),
-        guesses=guesses,
+        guesses=(*filter(None, map(guess_of, rooted)), *guesses),
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from snaploom.confidential import without_secrets
+from snaploom.confidential import visible, without_secrets
 from snaploom.errors import ArgumentInvalid, ObjectNotFound, SourceNotReadable
 from snaploom.files.objectstore import ObjectInfo, ObjectStore
 from snaploom.files.stores import open_store
@@ -30,14 +30,16 @@ SOURCE_BYTES = 256 * 1024 * 1024
 ALL_BYTES = 4 * 1024 * 1024 * 1024
 """Bytes of all sources that are read: of many sources each has its share, `LEAST_BYTES` or more."""
 LEAST_BYTES = 16 * 1024 * 1024
-SECONDS = 60
+SECONDS = 120
 """Seconds that the reading of one source takes, beyond which a sixteenth of it is read instead."""
 MOST_VALUES = 100_000_000
 """Values of one source (rows times columns) that are read: a few bytes may stand for millions."""
 MOST_PARTS = 2_000
 """Files of one source that are opened: each is a request or more to a store."""
-HEAD_BYTES = 64 * 1024
-"""Bytes at the beginning of a file by which its format is recognised: some hundred records."""
+PACKED = 8
+"""Times as large as it is stored that text probably is, if it is packed."""
+HEAD_BYTES = 1024 * 1024
+"""Bytes at the beginning of a file by which its format is recognised, and the longest header."""
 METADATA_BYTES = 32 * 1024 * 1024
 """Bytes of one file of a table's metadata."""
 MOST_TABLES = 200
@@ -45,6 +47,11 @@ MOST_TABLES = 200
 DATABASE_ROWS = 20_000
 """Rows of one table of a database that are read: they come over a network, from a server that has
 other work."""
+COUNTED_ROWS = 10_000_000
+"""Rows of a table of a database up to which it is asked about all of them, by `count(DISTINCT ..)`
+and the like; by its statistics, where it has some."""
+FILE_VALUES = 10_000_000
+"""Values of one table of a file of DuckDB that are read."""
 MOST_MANIFESTS = 100
 """Manifests of one Iceberg table that are read; each names up to some thousand files."""
 # Forms that declarations have (`models.datasource`).
@@ -208,7 +215,9 @@ def csv_format(head: bytes, is_whole: bool) -> CsvFormat:
     encoding = encoding_of(head)
     text = text_of(head, encoding)
     if not is_whole:
-        text = text[: text.rfind("\n") + 1] or text
+        text = text[: text.rfind("\n") + 1]
+        if not text:
+            raise NotRecognised(f"a header of more than {len(head):,} bytes")
     if not text.strip():
         raise NotRecognised("no text")
     escape = "\\" if re.search(r'\\"[^,;\t|\r\n]', text) and '""' not in text else '"'
@@ -322,8 +331,6 @@ def json_format(head: bytes) -> JsonFormat:
 
 # The files below a URI with their sizes, listed once and never opened.
 
-SPECIAL = re.compile(r"[{}\[\]*?\\\"]")
-"""Letters that globs, prefixes or YAML would take for their own."""
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -429,13 +436,13 @@ def _below(uri: str) -> tuple[list[FoundFile], list[LeftOut]]:
     refuse_secret(uri)
     _refuse_other_kinds(uri)
     whole = uri if _SCHEME.match(uri) else os.path.normpath(Path(uri).absolute())
-    if SPECIAL.search(whole):
+    if not _is_written_as_is(whole):
         raise ArgumentInvalid(
-            "this URI has letters that mean something else in a glob",
+            "declarations cannot have this path",
             path="--from",
-            found=uri,
-            expected="a folder or a file without { } [ ] * ? \\ and quotes",
-            hint="name the folder above, whose files are found by themselves",
+            found=visible(uri),
+            expected="a path of text without `$(`, which begins a variable",
+            hint="rename it, or make a link to it without",
         )
     one = _as_file(whole)
     if one is not None:
@@ -449,7 +456,9 @@ def _below(uri: str) -> tuple[list[FoundFile], list[LeftOut]]:
             path="--from",
             found=f"nothing at {store.uri}",
             expected="a folder with files, or a file",
-            hint="check the spelling; for a bucket, check endpoint and credentials in the "
+            hint="name the folder above: this is no glob"
+            if re.search(r"[*?\[{]", uri)
+            else "check the spelling; for a bucket, check endpoint and credentials in the "
             "environment as well",
         )
     left_out = [
@@ -469,9 +478,14 @@ def _below(uri: str) -> tuple[list[FoundFile], list[LeftOut]]:
 def _not_readable(info: ObjectInfo) -> str:
     if not info.is_plain:
         return "a link, pipe or device, which is not followed"
-    if SPECIAL.search(info.key):
-        return "its name has letters that globs take for their own"
+    if not _is_written_as_is(info.key):
+        return "its name has `$(`, which begins a variable, or is no text: rename it"
     return ""
+
+
+def _is_written_as_is(path: str) -> bool:
+    """Whether declarations can have a path as it is."""
+    return "$(" not in path and path == path.encode("utf-8", "replace").decode("utf-8")
 
 
 def _as_file(whole: str) -> FoundFile | None:

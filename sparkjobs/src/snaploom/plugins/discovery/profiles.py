@@ -34,12 +34,13 @@ from snaploom.plugins.discovery.layout import Layout, TableFolder
 from snaploom.plugins.discovery.names import common_prefix
 from snaploom.plugins.discovery.scratch import (
     SNAPSHOT,
+    AskDatabase,
     Rows,
     Sketch,
     distinct_values,
     is_unique,
 )
-from snaploom.sources.databases.declared import DeclaredKey
+from snaploom.sources.databases.declared import DeclaredKey, table_parts
 from snaploom.sources.databases.drivers import DATABASES, HOST
 
 # Databases that `--from` names: their addresses, and the contents that a reader returns.
@@ -105,6 +106,17 @@ class DatabaseAddress:
         return Jdbc.model_validate(given)
 
 
+def reference_of(schema: str, name: str) -> str:
+    """The name of a table as `tableReference` has it; without a schema where there is none."""
+    parts = [part for part in (schema, name) if part]
+    return ".".join(part if _is_plain(part) else '"' + part.replace('"', '""') + '"'
+                    for part in parts)  # fmt: skip
+
+
+def _is_plain(name: str) -> bool:
+    return not set(name) & set('."') and table_parts(name) == (name,)
+
+
 @dataclass(frozen=True)
 class ReadTable:
     """The contents read of one table."""
@@ -117,6 +129,8 @@ class ReadTable:
     """In the table, as far as its database knows without counting; at least those of the sample."""
     primary_key: tuple[str, ...]
     foreign_keys: tuple[DeclaredKey, ...]
+    ask: AskDatabase | None = None
+    """Asks about all of its rows."""
 
 
 @dataclass(frozen=True)
@@ -273,14 +287,10 @@ class SourceProfile:
     """Of its table."""
     origin: Layout | TableFolder | DatabaseTable
     columns: tuple[ColumnProfile, ...]
-    rows: int
-    """In all of it; estimated where only a part was read and nothing has their number."""
-    rows_read: int
     snapshot: Sketch
     """Of each row that was read, which snapshot it is from."""
-    snapshots_read: int
-    format_options: Mapping[str, str]
-    has_one_schema: bool
+    format_options: Mapping[str, str] = field(default_factory=dict)
+    has_one_schema: bool = True
     """Whether all files that were compared have the same columns."""
     notes: tuple[str, ...] = ()
     snapshot_column: SnapshotColumn | None = None
@@ -298,10 +308,29 @@ class SourceProfile:
         return common_prefix(tuple(column.name for column in self.columns))
 
     @property
+    def rows(self) -> int:
+        """In all of it; estimated where only a part was read and nothing has their number."""
+        return self.snapshot.rows.in_all
+
+    @property
+    def rows_read(self) -> int:
+        """Rows that were read."""
+        return len(self.snapshot)
+
+    @property
+    def snapshots_read(self) -> int:
+        """Snapshots of which rows were read."""
+        return self.snapshot.distinct
+
+    @property
     def is_untyped(self) -> bool:
-        """Whether its columns are text for Spark, since no one schema fits its files."""
+        """Whether its columns are text for Spark, since no one schema fits its files.
+
+        Columns that headers name are matched by them.
+        """
         is_csv = isinstance(self.origin, Layout) and self.origin.data_format == "csv"
-        return is_csv and not self.has_one_schema
+        is_by_place = self.format_options.get("header") != "true"
+        return is_csv and is_by_place and not self.has_one_schema
 
     def type_of(self, name: str) -> ColumnType:
         """The type of a column as Spark reads it."""
@@ -347,7 +376,7 @@ def column_profiles(
 def _profiled(
     rows: Rows, name: str, kind: ColumnType, own: str, facts: tuple[object, ...]
 ) -> ColumnProfile:
-    values = Sketch(rows, (own,) if own else ())
+    values = rows.sketch((own,) if own else ())
     if not own:
         return ColumnProfile(name, kind, rows.count, 0, values, None, None, 0.0, False, False)
     given, low, high, length, is_code = facts
@@ -363,7 +392,7 @@ def _profiled(
         high=None if kind.family is not Family.WHOLE or high is None else int(str(high)),
         mean_length=float(str(length)) if is_text and length is not None else 0.0,
         is_code=is_text and is_code is True,
-        is_unique=not nulls and is_unique(values, Sketch(rows, (SNAPSHOT,))),
+        is_unique=not nulls and is_unique(values, rows.sketch((SNAPSHOT,))),
         dates=None if nulls == rows.count else _dates(kind, values),
     )
 

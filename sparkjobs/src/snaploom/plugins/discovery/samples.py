@@ -22,6 +22,7 @@ from snaploom.plugins.discovery.foundfiles import (
     LONGEST_NAME,
     LONGEST_URI,
     MOST_PARTS,
+    PACKED,
     SECONDS,
     SOURCE_BYTES,
     FoundFile,
@@ -31,7 +32,7 @@ from snaploom.plugins.discovery.foundfiles import (
 )
 from snaploom.plugins.discovery.layout import Layout, TableFolder, merged_layout, takes_others
 from snaploom.plugins.discovery.names import column_words, words_of
-from snaploom.plugins.discovery.paths import Kind
+from snaploom.plugins.discovery.paths import COMPRESSED, Kind
 from snaploom.plugins.discovery.profiles import (
     DatabaseAddress,
     DatabaseTable,
@@ -183,7 +184,7 @@ class _Look:
         """The profile of a source of files, of which so many bytes are read."""
         parts = _parts(layout.files, layout.times, layout.data_format, budget)
         if layout.data_format not in TYPED_FORMATS:
-            return profile_text(layout, parts, self.scratch, self.meter)
+            return profile_text(layout, parts, self.scratch, self.meter, 2 * budget)
         return profile_typed(layout.name, layout, parts, self.scratch, self.meter)
 
     def table(self, table: TableFolder, budget: int) -> SourceProfile:
@@ -226,11 +227,14 @@ def _parts(
     """
     numbers = {time: number for number, time in enumerate(dict.fromkeys(times), start=1)}
     dated = list(zip(files, times, strict=True))
-    stored = sum(file.size for file in files)
+    packed = tuple(f".{ending}" for ending in COMPRESSED)
+    weight = PACKED if files[0].key.lower().endswith(packed) else 1
+    stored = weight * sum(file.size for file in files)
     share = min(1.0, budget / max(1, stored), MOST_PARTS / max(1, len(files)))
     chosen = spread(dated, share) if share < 1 else dated
-    return [Part(numbers[time], file, budget // len(chosen), data_format) if share < 1
-            else Part(numbers[time], file, budget, data_format) for file, time in chosen]  # fmt: skip
+    # Of a few files each has its part; of more, those are read as a whole that are not the largest.
+    limit = budget if share == 1 else (2 if len(chosen) > 2 else 1) * budget // len(chosen)
+    return [Part(numbers[time], file, limit, data_format) for file, time in chosen]
 
 
 def _free(taken: set[str], *wanted: str) -> str:
@@ -245,7 +249,7 @@ def _of_database(
 ) -> SourceProfile:
     """The profile of a table, whose foreign keys name profiles."""
     origin = DatabaseTable(address, table.reference)
-    profile = profile_rows(names[table.reference], origin, table.sample, table.rows, scratch)
+    profile = profile_rows(names[table.reference], origin, table, scratch)
     return replace(
         profile,
         primary_key=table.primary_key,

@@ -6,9 +6,9 @@ profiles that ask it. Rows beyond its memory lie in that folder.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -112,6 +112,21 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
+AskDatabase = Callable[[str], Sequence[Sequence[object]]]
+"""Asks a database by SQL; no rows where it does not answer in time."""
+
+
+@dataclass(frozen=True, eq=False)
+class AskedTable:
+    """A table of a database, which answers for all of its rows where only some were read."""
+
+    ask: AskDatabase
+    name: str
+    """As it stands in a statement."""
+    columns: Mapping[str, str]
+    """Likewise, by the names of columns of the rows that were read."""
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """The rows read of a source."""
@@ -121,20 +136,33 @@ class Rows:
     count: int
     in_all: int
     """Rows of the source, as far as that is known."""
+    snapshots: int = 1
     files: tuple[str, ...] = ()
     """URIs by the number of the file."""
+    asked: AskedTable | None = None
+    sketches: dict[tuple[str, ...], Sketch] = field(default_factory=dict)
+    """Columns about which something was asked."""
+
+    @property
+    def are_all(self) -> bool:
+        """Whether the source has no others."""
+        return self.count >= self.in_all
 
     @property
     def basis(self) -> str:
         """The part of the source that figures are about, for people."""
-        if self.count >= self.in_all:
-            return "all rows"
-        return f"{self.count:,} of {self.in_all:,} rows"
+        return "all rows" if self.are_all else f"a part, {self.count:,} rows"
+
+    def sketch(self, columns: Iterable[str]) -> Sketch:
+        """Some columns; that of the snapshot only where that says something."""
+        named = [each for each in dict.fromkeys(columns) if each != SNAPSHOT or self.snapshots > 1]
+        key = tuple(named or columns)
+        return self.sketches.setdefault(key, Sketch(self, key))
 
 
 @dataclass(frozen=True, eq=False)
 class Sketch:
-    """Some columns of the rows read of a source; questions about them are asked of all these rows."""
+    """Some columns of the rows of a source, all of which answer the questions about them."""
 
     rows: Rows
     columns: tuple[str, ...]
@@ -147,87 +175,99 @@ class Sketch:
     def _listed(self) -> str:
         return ", ".join(self.columns)
 
-    @property
-    def _given(self) -> str:
-        return " AND ".join(f"{column} IS NOT NULL" for column in self.columns)
-
     @cached_property
     def keys(self) -> str:
-        """The table of its distinct values, or combinations without NULL."""
+        """The table of its distinct values, or combinations without NULL, each with its rows."""
         table = self.rows.scratch.name()
-        named = ", ".join(f"{column} AS k{place}" for place, column in enumerate(self.columns))
-        self.rows.scratch.run(
-            f"CREATE TABLE {table} AS SELECT DISTINCT {named} FROM {self.rows.table} "
-            f"WHERE {self._given}"
-        )
+        self.rows.scratch.run(f"CREATE TABLE {table} AS {_grouped(self.rows.table, self.columns)}")
         return table
 
+    def of_database(self) -> tuple[AskDatabase, str] | None:
+        """The function that asks its database, and the SQL of `keys` there; None without any."""
+        asked = self.rows.asked
+        if asked is None or not self.columns or SNAPSHOT in self.columns:
+            return None
+        return asked.ask, _grouped(asked.name, [asked.columns[name] for name in self.columns])
+
     @cached_property
-    def distinct(self) -> int:
-        """How many these are."""
+    def _facts(self) -> tuple[bool, int, int, int, int]:
+        """Return the figures of its values or combinations, and whether they are of all rows.
+
+        The figures are: how many there are, the rows that have one, those that stand in several
+        rows, and the sum of the squares of their rows.
+        """
         if not self.columns:
-            return 0
-        return self.rows.scratch.number(f"SELECT count(*) FROM {self.keys}")
+            return True, 0, 0, 0, 0
+        asked = "SELECT count(*), sum(n), sum(CASE WHEN n > 1 THEN 1 END), sum(n * n) FROM "
+        other = self.of_database()
+        answer: Sequence[Sequence[object]] = ()
+        if other is not None and not self.rows.are_all:
+            answer = other[0](f"{asked}({other[1]}) counted")
+        (row,) = answer or self.rows.scratch.all(asked + self.keys)
+        keys, rows, repeated, squares = (int(float(str(number or 0))) for number in row)
+        return self.rows.are_all or bool(answer), keys, rows, repeated, squares
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether figures are of all rows."""
+        return self._facts[0]
+
+    @property
+    def distinct(self) -> int:
+        """How many values or combinations there are."""
+        return self._facts[1]
 
     @cached_property
     def types(self) -> tuple[str, ...]:
         """The types of its columns."""
         described = self.rows.scratch.all(f"DESCRIBE {self.keys}")
-        return tuple(str(row[1]) for row in described)
+        return tuple(str(row[1]) for row in described[: len(self.columns)])
 
     def is_unique(self) -> bool:
         """Whether no two rows are equal in them, and none has NULL."""
-        if not len(self):
-            return False
-        for rows in (*(look for look in _FIRST_LOOKS if look < len(self)), len(self)):
+        for rows in _FIRST_LOOKS:
             part = f"(SELECT {self._listed} FROM {self.rows.table} LIMIT {rows})"
-            wrong = f"SELECT 1 FROM {part} WHERE NOT ({self._given}) LIMIT 1"
             twice = f"SELECT 1 FROM {part} GROUP BY {self._listed} HAVING count(*) > 1 LIMIT 1"
-            if self.rows.scratch.all(wrong) or self.rows.scratch.all(twice):
+            if rows < len(self) and self.rows.scratch.all(twice):
                 return False
-        return True
+        are_all, keys, *_ = self._facts
+        return 0 < keys == (self.rows.in_all if are_all else self.rows.count)
 
     def repeated(self) -> tuple[int, tuple[str, ...]]:
-        """How many of its values stand in several rows, and where the first one does, for people."""
-        scratch, table = self.rows.scratch, self.rows.table
-        twice = (
-            f"SELECT {self._listed} FROM {table} WHERE {self._given} "
-            "GROUP BY ALL HAVING count(*) > 1"
-        )
-        number = scratch.number(f"SELECT count(*) FROM ({twice})")
-        places = scratch.all(
-            f"WITH numbered AS (SELECT *, row_number() OVER (PARTITION BY {FILE} ORDER BY rowid) "
-            f"AS place, rowid AS r FROM {table}), one AS (SELECT {self._listed} FROM numbered WHERE "
-            f"({self._listed}) IN ({twice}) ORDER BY r LIMIT 1) SELECT {FILE}, place FROM numbered "
-            f"WHERE ({self._listed}) IN (FROM one) ORDER BY r LIMIT 3"
+        """The number of values that stand in several rows, and the places of one of them."""
+        same = " AND ".join(f"{column} = k{place}" for place, column in enumerate(self.columns))
+        places = self.rows.scratch.all(
+            f"WITH numbered AS (SELECT *, rowid AS r, rank() OVER (PARTITION BY {FILE} ORDER BY "
+            f"rowid) AS place FROM {self.rows.table}), twice AS (SELECT *, min(r) OVER (PARTITION "
+            f"BY {self._listed}) AS first FROM numbered JOIN {self.keys} ON {same} WHERE n > 1) "
+            f"SELECT {FILE}, place FROM twice ORDER BY first, r LIMIT 2"
         )
         files = self.rows.files
         shown = (
             f"record {place:,}" + (f" of {files[int(str(file))]}" if files else "")
             for file, place in places
         )
-        return number, tuple(shown)
+        return self._facts[3], tuple(shown)
 
     def rows_per_key(self) -> float:
         """Rows for each of its values or combinations, on average; those with NULL do not count."""
-        given = self.rows.scratch.number(
-            f"SELECT count(*) FROM {self.rows.table} WHERE {self._given}"
-        )
-        return given / max(1, self.distinct)
+        return self._facts[2] / max(1, self._facts[1])
 
     def rows_beside(self) -> float:
         """Rows with the value or combination of one of its rows, on average."""
-        counts = (
-            f"SELECT count(*) AS n FROM {self.rows.table} WHERE {self._given} GROUP BY {self._listed}"
-        )
-        found = self.rows.scratch.all(f"SELECT sum(n * n) / sum(n) FROM ({counts})")[0][0]
-        return 0.0 if found is None else float(str(found))
+        return self._facts[4] / max(1, self._facts[2])
+
+
+def _grouped(table: str, columns: Sequence[str]) -> str:
+    named = ", ".join(f"{column} AS k{place}" for place, column in enumerate(columns))
+    given = " AND ".join(f"{column} IS NOT NULL" for column in columns)
+    listed = ", ".join(columns)
+    return f"SELECT {named}, count(*) AS n FROM {table} WHERE {given} GROUP BY {listed}"
 
 
 def combined(columns: Sequence[Sketch]) -> Sketch:
     """Columns of one source together."""
-    names = dict.fromkeys(name for each in columns for name in each.columns)
-    return Sketch(columns[0].rows, tuple(names))
+    return columns[0].rows.sketch(name for each in columns for name in each.columns)
 
 
 def sketch_of(columns: Sketch) -> Sketch:
@@ -258,18 +298,37 @@ def inclusion(child: Sketch, parent: Sketch) -> Inclusion:
 
     Values of different types are equal if their texts are, as 7 and `7` are.
     """
-    if child.distinct == 0:
-        return Inclusion(0.0, 0, 0)
-    same = " AND ".join(
-        f"mine.k{n} = theirs.k{n}" if one == other
-        else f"CAST(mine.k{n} AS VARCHAR) = CAST(theirs.k{n} AS VARCHAR)"
-        for n, (one, other) in enumerate(zip(child.types, parent.types, strict=True))
-    )  # fmt: skip
-    found = child.rows.scratch.number(
-        f"SELECT count(*) FROM {child.keys} mine SEMI JOIN {parent.keys} theirs ON {same}"
+    if child.distinct == 0 or parent.distinct == 0:
+        return Inclusion(0.0, child.distinct, child.distinct)
+    basis, mine = "all rows", child.distinct
+    found = _of_one_database(child, parent)
+    if not found:
+        basis = " in ".join(dict.fromkeys((child.rows.basis, parent.rows.basis)))
+        same = " AND ".join(
+            f"mine.k{n} = theirs.k{n}" if one == other
+            else f"CAST(mine.k{n} AS VARCHAR) = CAST(theirs.k{n} AS VARCHAR)"
+            for n, (one, other) in enumerate(zip(child.types, parent.types, strict=True))
+        )  # fmt: skip
+        found = child.rows.scratch.all(
+            f"SELECT count(*) FROM {child.keys} mine SEMI JOIN {parent.keys} theirs ON {same}"
+        )
+        mine = child.rows.scratch.number(f"SELECT count(*) FROM {child.keys}")
+    return Inclusion(int(str(found[0][0])) / mine, mine, child.distinct, basis)
+
+
+def _of_one_database(child: Sketch, parent: Sketch) -> Sequence[Sequence[object]]:
+    """The answer of the database of both about values in common; nothing without one."""
+    mine, theirs = child.of_database(), parent.of_database()
+    is_known = child.rows.are_all and parent.rows.are_all
+    if is_known or mine is None or theirs is None or mine[0] is not theirs[0]:
+        return ()
+    if not child.is_answered or not parent.is_answered:
+        return ()
+    same = " AND ".join(f"mine.k{n} = theirs.k{n}" for n in range(len(child.columns)))
+    return mine[0](
+        f"SELECT count(*) FROM ({mine[1]}) mine WHERE EXISTS "
+        f"(SELECT 1 FROM ({theirs[1]}) theirs WHERE {same})"
     )
-    basis = dict.fromkeys(each.rows.basis for each in (child, parent))
-    return Inclusion(found / child.distinct, child.distinct, child.distinct, " in ".join(basis))
 
 
 def distinct_values(column: Sketch, most: int) -> pa.Array | None:

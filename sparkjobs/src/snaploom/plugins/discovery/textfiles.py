@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import io
-import json
 from codecs import getincrementaldecoder
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
-from snaploom.models.common import ArrayType, DataType, Empty, MapType, SchemaField, StructType
+from snaploom.models.common import ArrayType, DataType, MapType, SchemaField, StructType
 from snaploom.plugins.discovery.dates import (
     BOOLEAN,
     DATE,
@@ -26,8 +26,6 @@ from snaploom.plugins.discovery.dates import (
 )
 from snaploom.plugins.discovery.foundfiles import (
     HEAD_BYTES,
-    LONGEST_NAME,
-    MOST_COLUMNS,
     CsvFormat,
     NotRecognised,
     another_width,
@@ -36,11 +34,10 @@ from snaploom.plugins.discovery.foundfiles import (
     json_format,
     numbered_columns,
     refuse_width,
-    text_of,
 )
 from snaploom.plugins.discovery.layout import Layout
 from snaploom.plugins.discovery.profiles import SourceProfile, column_profiles
-from snaploom.plugins.discovery.scratch import FILE, SNAPSHOT, Rows, Scratch, Sketch, text
+from snaploom.plugins.discovery.scratch import FILE, SNAPSHOT, Rows, Scratch, text
 from snaploom.plugins.discovery.typedfiles import BUFFER, Meter, Part, object_file
 
 # Files of text, unpacked and in UTF-8, in the folder of the scratch database.
@@ -55,18 +52,19 @@ class _Text:
 
     part: Part
     path: Path
-    head: bytes
-    """As it is stored, but unpacked."""
+    encoding: str
+    """Of the stored file, as Spark names it; that of `path` is UTF-8."""
     is_whole: bool
     size: int
     """Bytes that were read, after unpacking."""
     share: float
     """Of the file that was read."""
 
-    @property
-    def lines(self) -> str:
-        """Its beginning as text."""
-        return text_of(self.head, encoding_of(self.head))
+    @cached_property
+    def head(self) -> bytes:
+        """Its beginning, in UTF-8."""
+        with self.path.open("rb") as file:
+            return file.read(HEAD_BYTES)
 
 
 def _unpacked(part: Part, number: int, folder: Path, meter: Meter) -> _Text:
@@ -84,22 +82,20 @@ def _unpacked(part: Part, number: int, folder: Path, meter: Meter) -> _Text:
     if codec is not None:
         source = pa.CompressedInputStream(source, codec)
     content = source.read(min(HEAD_BYTES, part.limit))
-    head, size = content, 0
+    encoding, size = encoding_of(content), 0
+    decoder = getincrementaldecoder(encoding)(errors="replace")
     path = folder / f"{part.snapshot}-{number}"
     with path.open("wb") as target:
-        decoder = getincrementaldecoder(encoding_of(head))(errors="replace")
         while content:
-            size += len(content)
             decoded = decoder.decode(content)
-            target.write(decoded.removeprefix("\ufeff").encode() if size == len(content)
-                         else decoded.encode())  # fmt: skip
+            target.write((decoded if size else decoded.removeprefix("\ufeff")).encode())
+            size += len(content)
             content = source.read(min(BUFFER, part.limit - size))
         is_whole = size < part.limit or not source.read(1)
-        target.write(decoder.decode(b"", final=is_whole).encode())
     if not is_whole:
         _cut(path)
     share = 1.0 if is_whole else stored.tell() / max(1, part.file.size)
-    return _Text(part, path, head, is_whole, size, share)
+    return _Text(part, path, encoding, is_whole, size, share)
 
 
 def _cut(path: Path) -> None:
@@ -129,17 +125,23 @@ class _Table:
 
 
 def profile_text(
-    layout: Layout, parts: Sequence[Part], scratch: Scratch, meter: Meter
+    layout: Layout, parts: Sequence[Part], scratch: Scratch, meter: Meter, most: int
 ) -> SourceProfile:
     """The profile of a source of text by the rows of its files, or of parts of them.
+
+    At most `most` bytes are unpacked.
 
     Raises:
         NotRecognised: the files are not what their names mean, or Spark would not read them.
     """
     folder = scratch.folder / scratch.name()
     folder.mkdir()
-    texts = [_unpacked(part, number, folder, meter) for number, part in enumerate(parts)]
-    given = [each for each in texts if each.lines.strip()]
+    texts: list[_Text] = []
+    for number, part in enumerate(parts):
+        left = most - sum(each.size for each in texts)
+        bounded = replace(part, limit=min(part.limit, left))
+        texts.append(_unpacked(bounded, number, folder, meter))
+    given = [each for each in texts if each.head.strip()]
     if not given:
         raise NotRecognised("no text")
     try:
@@ -159,19 +161,13 @@ def profile_text(
     is_all = len(texts) == len(layout.files) and all(each.is_whole for each in texts)
     stored = sum(file.size for file in layout.files)
     in_all = read if is_all else max(read + 1, round(read * stored / max(1.0, covered)))
-    rows = Rows(scratch, table, read, in_all, tuple(each.part.file.uri for each in texts))
+    snapshots = len({each.part.snapshot for each in given})
+    files = tuple(each.part.file.uri for each in texts)
+    rows = Rows(scratch, table, read, in_all, snapshots, files)
     return SourceProfile(
-        name=layout.name,
-        origin=layout,
-        columns=column_profiles(rows, kept),
-        rows=in_all,
-        rows_read=read,
-        snapshot=Sketch(rows, (SNAPSHOT,)),
-        snapshots_read=len({each.part.snapshot for each in given}),
-        format_options=found.options,
-        has_one_schema=found.has_one_schema,
-        notes=found.notes,
-    )
+        layout.name, layout, column_profiles(rows, kept), rows.sketch((SNAPSHOT,)), found.options,
+        found.has_one_schema, found.notes,
+    )  # fmt: skip
 
 
 _NUMBERS = (
@@ -193,8 +189,8 @@ _LONGEST_LINE = 16 * 1024 * 1024
 
 def _csv(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
     first = texts[0]
-    is_all = first.is_whole and first.size <= len(first.head)
-    form = csv_format(first.head, is_all)
+    form = csv_format(first.head, is_whole=first.size <= len(first.head))
+    form = replace(form, encoding=first.encoding)
     if len(form.columns) == 1 and ".txt" in first.part.file.key.lower():
         raise NotRecognised("text that no separator divides into columns")
     headers = {each: _header_of(each, form) for each in texts} if form.has_header else {}
@@ -233,12 +229,9 @@ def _csv(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
 
 def _header_of(one: _Text, form: CsvFormat) -> tuple[str, ...]:
     """The names in the first line of a file."""
-    header = one.lines.split("\n", 1)[0].rstrip("\r")
-    if len(header) > MOST_COLUMNS * LONGEST_NAME or len(header) == HEAD_BYTES:
-        raise NotRecognised(
-            f"a header of more than {min(HEAD_BYTES, MOST_COLUMNS * LONGEST_NAME):,} characters"
-        )
-    parsed = csv_format((header + "\n").encode(), is_whole=True) if header.strip() else form
+    line, end, _ = one.head.partition(b"\n")
+    is_whole = bool(end) or one.size <= len(line)
+    parsed = csv_format(line, is_whole) if line.strip() else form
     has_names = parsed.has_header and (len(parsed.columns) > 1 or len(form.columns) == 1)
     return parsed.columns if has_names else form.columns
 
@@ -254,17 +247,19 @@ def _load_csv(
     scratch: Scratch, table: str, own: Sequence[str], texts: Sequence[_Text], form: CsvFormat
 ) -> None:
     columns = ", ".join(f"{name}: 'VARCHAR'" for name in own)
+    errors, scans = scratch.name(), scratch.name()
     scratch.run(
         f"INSERT INTO {table} ({', '.join(own)}, {SNAPSHOT}, {FILE}) SELECT {', '.join(own)}, "
         f"{_NUMBERS} FROM read_csv({_paths(texts)}, columns = {{{columns}}}, "
         f"header = {str(form.has_header).lower()}, delim = {text(form.separator)}, quote = '\"', "
         f"escape = {text(form.escape)}, nullstr = '', allow_quoted_nulls = false, "
         f"auto_detect = false, filename = true, store_rejects = true, rejects_limit = 1, "
+        f"rejects_table = '{errors}', rejects_scan = '{scans}', "
         f"max_line_size = {_LONGEST_LINE}, null_padding = false, strict_mode = true)"
     )
     wrong = scratch.all(
-        "SELECT s.file_path, e.line, e.error_type, e.csv_line FROM reject_errors e "
-        "JOIN reject_scans s USING (scan_id, file_id) ORDER BY ALL LIMIT 1"
+        f"SELECT s.file_path, e.line, e.error_type, e.csv_line FROM {errors} e "
+        f"JOIN {scans} s USING (scan_id, file_id) ORDER BY ALL LIMIT 1"
     )
     for path, line, kind, content in wrong:
         (one,) = (each for each in texts if str(each.path) == str(path))
@@ -285,10 +280,11 @@ _IS = {
     UNSIGNED: _WHOLE.format("{0}", "HUGEINT") + " AND length({0}) <= 20",
     # A whole number without a point is one of DOUBLE only where that holds all of its digits.
     DOUBLE: (
-        "regexp_full_match({0}, '-?((0|[1-9][0-9]*)([.][0-9]+)?|[.][0-9]+)([eE][+-]?[0-9]{{1,3}})?')"
+        "regexp_full_match({0}, "
+        "'-?((0|[1-9][0-9]*)([.][0-9]+)?|[.][0-9]+)([eE][+-]?[0-9]{{1,3}})?')"
         " AND length(ltrim(regexp_replace({0}, '[eE].*|[^0-9]', '', 'g'), '0')) <= 17"
         " AND isfinite(TRY_CAST({0} AS DOUBLE))"
-        " AND (regexp_matches({0}, '[.eE]') OR abs(TRY_CAST({0} AS DOUBLE)) <= 9007199254740992)"
+        " AND (regexp_matches({0}, '[.eE]') OR abs(TRY_CAST({0} AS DOUBLE)) < 9007199254740992)"
     ),
     DATE: "length({0}) = 10 AND " + _WHOLE.format("{0}", "DATE"),
     TIMESTAMP: (
@@ -302,6 +298,10 @@ _IS = {
 _SQL = {LONG: "BIGINT", UNSIGNED: "HUGEINT", DATE: "DATE", TIMESTAMP: "TIMESTAMP"}
 
 
+_FIRST_ROWS = 10_000
+"""Rows by which most types are ruled out."""
+
+
 def _typed(
     scratch: Scratch, table: str, names: Sequence[str]
 ) -> tuple[list[tuple[str, ColumnType, str]], dict[str, str]]:
@@ -309,43 +309,57 @@ def _typed(
 
     A text for no value is one of the whole source, so that no column may have it as a value.
     """
-    questions = [
-        "count({0})", *(f"count(*) FILTER ({{0}} = {text(null)})" for null in NULL_TEXTS),
-        *(f"count({{0}}) - count(*) FILTER ({test})" for test in _IS.values()),
-    ]  # fmt: skip
-    asked = [question.format(f"c{place}") for place in range(len(names)) for question in questions]
-    (answers,) = scratch.all(f"SELECT {', '.join(asked)} FROM {table}")
-    counts = [int(str(number)) for number in answers]
-    facts = [counts[start :][: len(questions)] for start in range(0, len(counts), len(questions))]
-    kinds = [_fitting(each, 0) for each in facts]
-    options = {}
-    for place, null in enumerate(NULL_TEXTS, start=1):
-        instead = {n: _fitting(each, each[place]) for n, each in enumerate(facts) if each[place]}
-        if instead and STRING not in instead.values():
-            kinds = [instead.get(n, kind) for n, kind in enumerate(kinds)]
-            options = {"nullValue": null}
+    found = [_type_of(scratch, table, f"c{place}") for place in range(len(names))]
+    chosen: str | None = None
+    for each in dict.fromkeys(null for _, null in found if null is not None):
+        others = [f"c{place} = {text(each)}" for place, (_, own) in enumerate(found) if own != each]
+        has_value = others and scratch.all(
+            f"SELECT 1 FROM {table} WHERE {' OR '.join(others)} LIMIT 1"
+        )
+        if not has_value:
+            chosen = each
             break
     columns = []
-    for place, (name, kind) in enumerate(zip(names, kinds, strict=True)):
-        value = f"nullif(c{place}, {text(options['nullValue'])})" if options else f"c{place}"
-        sql = _SQL.get(kind)
-        own = f"CAST({value} AS {sql})" if sql else value if kind is STRING else ""
-        columns.append((name, kind, own))
-    return columns, options
+    for place, (name, (kind, null)) in enumerate(zip(names, found, strict=True)):
+        fits = kind if null in (None, chosen) else STRING
+        value = f"c{place}" if null is None else f"nullif(c{place}, {text(null)})"
+        sql = _SQL.get(fits)
+        own = f"CAST({value} AS {sql})" if sql else f"c{place}" if fits is STRING else ""
+        columns.append((name, fits, own))
+    return columns, {} if chosen is None else {"nullValue": chosen}
 
 
-def _fitting(counts: Sequence[int], others: int) -> ColumnType:
-    """The best type that all values have but `others`, by the answers about them."""
-    if counts[0] == others:
-        return STRING
-    wrong = zip(_IS, counts[1 + len(NULL_TEXTS) :], strict=True)
-    return next((kind for kind, number in wrong if number == others), STRING)
+def _type_of(scratch: Scratch, table: str, column: str) -> tuple[ColumnType, str | None]:
+    """The best type of a column, and the text for no value without which it would be none."""
+    first = f"(SELECT {column} FROM {table} WHERE {column} IS NOT NULL LIMIT {_FIRST_ROWS})"
+    nulls = ", ".join(map(text, NULL_TEXTS))
+    tests = {kind: f"({test.format(column)}) IS NOT TRUE" for kind, test in _IS.items()}
+    asked = ", ".join(
+        f"count(*) FILTER ({wrong} AND {column} NOT IN ({nulls}))" for wrong in tests.values()
+    )
+    (counts,) = scratch.all(f"SELECT {asked} FROM {first}")
+    for (kind, wrong), count in zip(tests.items(), counts, strict=True):
+        if count:
+            continue
+        given = f"FROM {table} WHERE {column} IS NOT NULL"
+        others = [str(row[0]) for row in scratch.all(
+            f"SELECT DISTINCT {column} {given} AND {wrong} LIMIT 2"
+        )]  # fmt: skip
+        null = others[0] if others else None
+        is_rest = "" if null is None else f"AND {column} <> {text(null)}"
+        if (
+            len(others) < 2
+            and (null is None or null in NULL_TEXTS)
+            and scratch.all(f"SELECT 1 {given} {is_rest} LIMIT 1")
+        ):
+            return kind, null
+    return STRING, None
 
 
 # JSON: every key of every record, down to the last one.
 
-_DEEPEST = 20
-"""Objects in objects whose fields get types; what is deeper is text."""
+_DEEPEST = 50
+"""Objects and arrays in others."""
 _FEWEST_KEYS = 3
 _OF_ALL = 0.5
 """Share of objects with the commonest key up to which keys differ, as those of maps do."""
@@ -357,7 +371,7 @@ def _json(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
         raise NotRecognised("one document of JSON that is too large for init: write lines")
     groups: dict[str, list[_Text]] = {}
     for each in texts:
-        is_array = not form.is_lines and each.lines.lstrip().startswith("[")
+        is_array = not form.is_lines and each.head.lstrip().startswith(b"[")
         kind = "newline_delimited" if form.is_lines else "array" if is_array else "unstructured"
         groups.setdefault(kind, []).append(each)
     table = scratch.name()
@@ -372,7 +386,7 @@ def _json(scratch: Scratch, texts: Sequence[_Text]) -> _Table:
             raise NotRecognised(f"not JSON: {str(error).split(': ', 1)[-1][:200]}") from None
     if scratch.all(f"SELECT 1 FROM {table} WHERE json_type(v) <> 'OBJECT' LIMIT 1"):
         raise NotRecognised("JSON that has other things than objects")
-    if not form.is_lines and len(groups) and "unstructured" in groups and scratch.all(
+    if "unstructured" in groups and scratch.all(
         f"SELECT 1 FROM {table} GROUP BY {FILE} HAVING count(*) > 1 AND {FILE} IN "
         f"({', '.join(each.path.name.rpartition('-')[2] for each in groups['unstructured'])})"
     ):  # fmt: skip
@@ -423,14 +437,14 @@ def _json_type(scratch: Scratch, table: str, value: str, depth: int) -> ColumnTy
     if kinds <= {"BIGINT", "UBIGINT", "HUGEINT", "DOUBLE"} or kinds == {"VARCHAR"}:
         tests = (DATE, TIMESTAMP) if kinds == {"VARCHAR"} else (LONG, UNSIGNED, DOUBLE)
         asked = ", ".join(f"count(t) - count(*) FILTER ({_IS[kind].format('t')})" for kind in tests)
-        (wrong,) = scratch.all(
-            f"SELECT {asked} FROM (SELECT {value}->>'$' AS t FROM {table})"
-        )
+        (wrong,) = scratch.all(f"SELECT {asked} FROM (SELECT {value}->>'$' AS t FROM {table})")
         fits = (kind for kind, number in zip(tests, wrong, strict=True) if number == 0)
         return next(fits, STRING) if kinds else STRING
     if kinds == {"BOOLEAN"}:
         return BOOLEAN
-    if depth < _DEEPEST and kinds in ({"ARRAY"}, {"OBJECT"}):
+    if kinds in ({"ARRAY"}, {"OBJECT"}):
+        if depth > _DEEPEST:
+            raise NotRecognised("values are nested too deeply")
         nested = _elements if kinds == {"ARRAY"} else _fields
         return ColumnType(nested(scratch, table, value, depth + 1), Family.OTHER)
     return STRING

@@ -22,15 +22,22 @@ from snaploom.plugins.discovery.foundfiles import (
     refuse_width,
 )
 from snaploom.plugins.discovery.layout import Layout, TableFolder
-from snaploom.plugins.discovery.profiles import DatabaseTable, SourceProfile, column_profiles
+from snaploom.plugins.discovery.profiles import (
+    DatabaseTable,
+    ReadTable,
+    SourceProfile,
+    column_profiles,
+)
 from snaploom.plugins.discovery.scratch import (
     FILE,
     SNAPSHOT,
+    AskedTable,
     Rows,
     Scratch,
-    Sketch,
 )
 from snaploom.policy.fileformats import known_formats
+from snaploom.sources.databases.declared import table_parts
+from snaploom.sources.databases.drivers import DATABASES
 from snaploom.types.arrow import plain
 
 # A file of a store as Arrow reads it, and the meter of bytes read.
@@ -95,9 +102,9 @@ class _OpenFile:
 def _parquet(source: RangedFile) -> _OpenFile:
     opened = pq.ParquetFile(source)
 
-    def batches(columns: Sequence[str], share: float) -> Iterable[pa.RecordBatch]:
+    def batches(columns: Sequence[str], share: float) -> Iterator[pa.RecordBatch]:
         groups = spread(range(opened.num_row_groups), share)
-        return opened.iter_batches(_BATCH, row_groups=groups, columns=list(columns))
+        yield from opened.iter_batches(_BATCH, row_groups=groups, columns=list(columns))
 
     return _OpenFile(opened.schema_arrow, int(opened.metadata.num_rows), batches)
 
@@ -187,12 +194,18 @@ def profile_typed(
 
 
 def profile_rows(
-    name: str, origin: DatabaseTable, sample: pa.Table, rows: int, scratch: Scratch
+    name: str, origin: DatabaseTable, read: ReadTable, scratch: Scratch
 ) -> SourceProfile:
-    """The profile of a source by its first rows, of `rows` in all."""
-    loading = _Loading(scratch, [sample.schema])
-    loading.add(sample, 1, 0)
-    return loading.profile(name, origin, rows, ())
+    """The profile of a table of a database by its first rows, and by what its database answers."""
+    loading = _Loading(scratch, [read.sample.schema])
+    loading.add(read.sample, 1, 0)
+    asked = None
+    if read.ask is not None:
+        quoted = DATABASES[origin.address.driver].quoted
+        table = ".".join(quoted(part) for part in table_parts(read.reference))
+        columns = {own: quoted(column) for column, _, own in loading.columns if own}
+        asked = AskedTable(read.ask, table, columns)
+    return loading.profile(name, origin, read.rows, asked=asked)
 
 
 def _is_kept(found: pa.DataType) -> bool:
@@ -216,12 +229,12 @@ class _Loading:
             found = pa.unify_schemas(list(schemas), promote_options="permissive")
         except pa.ArrowException:
             found = schemas[0]
-        self._columns: list[tuple[str, ColumnType, str]] = [
+        self.columns: list[tuple[str, ColumnType, str]] = [
             (one.name, type_of_arrow(one.type), f"c{place}" if _is_kept(one.type) else "")
             for place, one in enumerate(found)
             if one.name
         ]
-        kept = [(name, own) for name, _, own in self._columns if own]
+        kept = [(name, own) for name, _, own in self.columns if own]
         self._wanted = [(name, own, _comparable(found.field(name).type)) for name, own in kept]
         numbers = [(FILE, pa.uint32()), (SNAPSHOT, pa.uint32())]
         self._schema = pa.schema([*((own, kind) for _, own, kind in self._wanted), *numbers])
@@ -249,23 +262,16 @@ class _Loading:
         name: str,
         origin: Layout | TableFolder | DatabaseTable,
         in_all: int,
-        files: Sequence[FoundFile],
+        files: Sequence[FoundFile] = (),
+        asked: AskedTable | None = None,
     ) -> SourceProfile:
         """The profile of the source, which has so many rows in all."""
         rows = Rows(
-            self._scratch, self._table, self.rows, max(self.rows, in_all),
-            tuple(file.uri for file in files),
+            self._scratch, self._table, self.rows, max(self.rows, in_all), len(self._snapshots),
+            tuple(file.uri for file in files), asked,
         )  # fmt: skip
         return SourceProfile(
-            name=name,
-            origin=origin,
-            columns=column_profiles(rows, self._columns),
-            rows=rows.in_all,
-            rows_read=rows.count,
-            snapshot=Sketch(rows, (SNAPSHOT,)),
-            snapshots_read=len(self._snapshots),
-            format_options={},
-            has_one_schema=True,
+            name, origin, column_profiles(rows, self.columns), rows.sketch((SNAPSHOT,))
         )
 
 

@@ -16,6 +16,7 @@ from snaploom.confidential import HIDDEN, remember_secret
 from snaploom.errors import SourceError, SourceNotReadable, SourceSchemaInvalid
 from snaploom.models.datasource import Credentials
 from snaploom.plan.bundles import user_and_password
+from snaploom.sources.databases.drivers import driver_hint
 from snaploom.spark.failures import DEEPEST_CAUSE, condense
 from snaploom.spark.jvm import jvm_of
 
@@ -297,10 +298,10 @@ class JdbcConnection:
     address: JdbcAddress
     java: JavaObject
 
-    def run(self, statement: str, path: str = "") -> list[Row]:
+    def run(self, statement: str, path: str = "", seconds: int = 0) -> list[Row]:
         """Carry out one statement; its rows, every value as text.
 
-        `path` is the field of the source that it comes from.
+        `path` is the field of the source that it comes from; `seconds` bound it, 0 for no bound.
 
         Raises:
             SourceError: the database refuses it.
@@ -308,6 +309,7 @@ class JdbcConnection:
         try:
             carried_out = self.java.createStatement()
             try:
+                carried_out.setQueryTimeout(seconds)
                 if not carried_out.execute(statement):
                     return []
                 return _rows(carried_out.getResultSet())
@@ -383,6 +385,7 @@ def _no_driver(address: JdbcAddress, what: str) -> DriverMissing:
         path="spec.jdbc.driverClass",
         found=address.driver_class,
         expected="the class of a driver in Spark's jars",
+        hint=driver_hint(address.driver_class),
     )
 
 
