@@ -27,7 +27,7 @@ from snaploom.models.schemas import EDITOR_SCHEMA_FILE, write_schemas
 
 @dataclass(frozen=True)
 class DataOptions:
-    """What a person says about data to start from."""
+    """Choices about data to start from."""
 
     root: str | None = None
     """Source whose rows the output has; one is chosen where it is None."""

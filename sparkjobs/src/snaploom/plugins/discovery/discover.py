@@ -216,7 +216,7 @@ def discover(
         uris: folders, files and databases.
         folder_uri: of the folder for the declarations, with a final `/`.
         root: the table whose rows the output has; None to choose one.
-        ask: asks a person where the evidence is close; without, guesses say what was taken.
+        ask: asks a person where the evidence is close; without, guesses are stated.
         read_database: reads a database.
         only: sources to declare; empty for all.
         without: sources to leave out.

@@ -290,7 +290,7 @@ class _Growth:
         return True
 
     def _too_many(self, place: int, one: Relationship, copies: float) -> str:
-        """Why a child is no array, by counts, and what to do."""
+        """Reason for which a child is no array, by counts, and the remedy."""
         rows = f"{one.rows_per_key:,.0f} rows a key of {one.parent}"
         if copies / self._copies[0] > MOST_ELEMENTS:
             path = self._copies[place] / self._copies[0]
@@ -309,13 +309,13 @@ class _Growth:
 def _with_roles(nodes: Sequence[Joined], profiles: Mapping[str, SourceProfile]) -> list[Joined]:
     """Nodes with names of their own: those of a source that occurs several times by their role.
 
-    A name has at most one word for the way to it: that of the nearest source that tells it apart.
+    A name has at most one word for the way to it: that of the nearest distinct source.
     """
     times = Counter(node.table for node in nodes)
     taken = {"data"}
     named: list[Joined] = []
     ways: list[tuple[str, ...]] = []
-    """For each node, what tells its children apart, the nearest first."""
+    """For each node, words that distinguish its children, the nearest first."""
     for place, node in enumerate(nodes):
         is_role = times[node.table] > 1 and place > 0
         field, way = field_of(node.table), field_of(node.table)
@@ -338,7 +338,7 @@ def _with_roles(nodes: Sequence[Joined], profiles: Mapping[str, SourceProfile]) 
 def role_name(one: Relationship, table: str, prefix: str = "") -> tuple[str, str]:
     """The name of a source by the column that refers to it: `origin`, `billing_address`.
 
-    The second text has what that says beyond the source's own name: `billing`. A prefix is a word
+    The second text has the words beyond the source's own name: `billing`. A prefix is a word
     that all columns of the source that refers begin with.
     """
     column = one.child_columns[-1]

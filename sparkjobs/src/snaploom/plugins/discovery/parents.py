@@ -47,7 +47,7 @@ _CLEAR = 1.5
 """Difference of odds (natural logarithms) from which a choice needs no word: 4.5 to 1."""
 _NEAR = 0.5
 """Difference below which nothing is chosen: 1.6 to 1."""
-_ALONE = 1.4
+_UNREFERRED = 1.4
 """Cost of a source that nothing refers to: as if that were so for one in four."""
 _MOST_FORESTS = 20
 """Forests that are tried while one uses a column twice."""
@@ -58,7 +58,7 @@ _Source = tuple[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Choice:
-    """What columns of a source refer to."""
+    """The parent of columns, among candidates."""
 
     options: tuple[Relationship, ...]
     """Best first."""
@@ -66,7 +66,7 @@ class Choice:
     is_clear: bool
     effect: float
     stopped: str = ""
-    """What makes the evidence of the options weak."""
+    """Weakness of the evidence of the options."""
 
     @property
     def question(self) -> Question:
@@ -268,11 +268,11 @@ def _choice(
     best = chosen[source]
     rest = [one for one in options[source] if one is not best]
     margin = min(best.odds, best.odds - stopped)
-    if rest and best.odds - max(one.odds for one in rest) < _CLEAR + _ALONE:
+    if rest and best.odds - max(one.odds for one in rest) < _CLEAR + _UNREFERRED:
         without = {**options, source: rest}
         other = _together(without)
         margin = min(margin, _cost(other, options) - _cost(chosen, options))
-    near = tuple(one for one in rest if one.odds > best.odds - _CLEAR - _ALONE)
+    near = tuple(one for one in rest if one.odds > best.odds - _CLEAR - _UNREFERRED)
     effect = _effect(best, profiles)
     if margin >= _CLEAR:
         return Choice((best,), best, True, effect)
@@ -308,7 +308,7 @@ def _together(options: Mapping[_Source, Sequence[Relationship]]) -> dict[_Source
 
 
 def _least() -> float:
-    return exp(-_ALONE) / 2
+    return exp(-_UNREFERRED) / 2
 
 
 def _share(one: Relationship, ones: Iterable[Relationship]) -> float:
@@ -320,8 +320,8 @@ def _cost(
     chosen: Mapping[_Source, Relationship], options: Mapping[_Source, Sequence[Relationship]]
 ) -> float:
     parents = {one.parent for ones in options.values() for one in ones}
-    alone = parents - {one.parent for one in chosen.values()}
-    return _ALONE * len(alone) - sum(one.odds for one in chosen.values())
+    unreferred = parents - {one.parent for one in chosen.values()}
+    return _UNREFERRED * len(unreferred) - sum(one.odds for one in chosen.values())
 
 
 def _forest(
@@ -329,7 +329,7 @@ def _forest(
 ) -> tuple[Relationship, ...]:
     """The cheapest arcs by which sources are reached, each column used once.
 
-    A forest that uses a column twice is tried again, once with each of the two uses alone.
+    A forest that uses a column twice is tried again, once with each of the two uses as the only one.
     """
     arcs = [
         (-log(_share(one, ones)), one)
@@ -363,8 +363,8 @@ def _arborescence(
     graph = nx.DiGraph()
     for cost, one in arcs:
         for name in (one.child, one.parent):
-            alone = 0.0 if name in reached else _ALONE
-            graph.add_edge("", name, weight=alone, one=None)
+            unreferred = 0.0 if name in reached else _UNREFERRED
+            graph.add_edge("", name, weight=unreferred, one=None)
         before = graph.get_edge_data(one.child, one.parent)
         if before is None or cost < before["weight"]:
             graph.add_edge(one.child, one.parent, weight=cost, one=one)

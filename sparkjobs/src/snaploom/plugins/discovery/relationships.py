@@ -233,12 +233,12 @@ def _shown(columns: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a pair of columns comes to by itself, whatever other pairs there are."""
+    """The judgement of a pair of columns by itself, whatever other pairs there are."""
 
     found: Relationship
     is_strong: bool
     stopped: str
-    """What rules it out, or makes it weak; empty where it is strong."""
+    """Reason that rules it out, or makes it weak; empty where it is strong."""
     is_weak: bool = False
     """Whether a person may decide about it."""
     is_repeated: bool = False
@@ -327,7 +327,7 @@ def _objection(
     likeness: float,
     primary: Mapping[str, Key],
 ) -> str:
-    """What rules a pair of columns out before their values are compared; else empty."""
+    """Reason that rules a pair of columns out before their values are compared; else empty."""
     is_main = _is_main(parent, target, primary)
     for each in (column, target):
         if not each.may_be_key:
