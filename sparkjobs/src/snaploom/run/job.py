@@ -28,8 +28,11 @@ POOL = "spark.scheduler.pool"
 """Property of a thread: the pool in which its jobs are scheduled."""
 
 
-OUT_OF_HEAP = 52
-"""Exit code of a JVM of Spark in which a task found no memory."""
+_ENDS = {
+    52: "ended because its heap was full",
+    -signal.SIGKILL: "was killed, as a kernel does to what is largest when memory is used up",
+}
+"""Ends of a JVM for want of memory, by exit code: Spark's own for a full heap, and a signal."""
 LAST_WORDS = 5.0
 """Seconds that the end of a JVM is waited for, which begins with that of its session."""
 
@@ -108,7 +111,7 @@ class JobGroup:
         """Return why nothing can be run any more; None while Spark is running."""
         if not self._is_spark_gone:
             return None
-        code = self._exit_code()
+        code = self._exit_code() or 0
         if self._memory.kills() > self._kills_before:
             limit = self._memory.mebibytes()
             return SparkStopped(
@@ -117,19 +120,12 @@ class JobGroup:
                 hint="raise run.spark.driver.memory, or the setting spark.driver.memoryOverhead; "
                 "what was published stays, and nothing is half published",
             )
-        if code == OUT_OF_HEAP:
+        if code in _ENDS:
             return SparkStopped(
-                "Spark's JVM ended because its heap was full",
+                f"Spark's JVM {_ENDS[code]}",
                 found=self._work,
-                expected="a heap that holds the rows of a task, with each array whole",
+                expected="memory for the heap, and in it for the rows of a task and whole arrays",
                 hint=MORE_MEMORY,
-            )
-        if code == -signal.SIGKILL:
-            return SparkStopped(
-                "Spark's JVM was killed, as a kernel does whose memory is used up",
-                found=self._work,
-                expected="a machine whose memory holds the heap and what else runs there",
-                hint=f"if nobody killed it, let less run beside it; else run again. {MORE_MEMORY}",
             )
         return SparkStopped("Spark was shut down while the run was at work")
 

@@ -83,9 +83,9 @@ _TYPE_HINT = (
 _OTHER_TYPE = "a column of a file has a type that cannot be read as the declared one"
 
 MORE_MEMORY = (
-    "raise run.spark.driver.memory (on a cluster run.spark.executor.memory too), such as to twice "
-    "as much; or have less in memory at once: fewer rows a key of a groupBy, or "
-    "fewer snapshots at a time"
+    "raise run.spark.driver.memory (on a cluster run.spark.executor.memory too), as far as the "
+    "machine has it, such as to twice as much; or have less in memory at once: fewer rows a key of "
+    "a groupBy, fewer snapshots at a time, and less that runs beside it"
 )
 """Hint where memory is used up."""
 OF_WORKERS = (

@@ -32,7 +32,7 @@ from snaploom.sources.files.csv import default_options
 from snaploom.sources.files.csvfiles import CsvFiles
 from snaploom.sources.files.globs import escape_glob
 from snaploom.sources.files.snapshots import SHOWN, CapturedFile, FileListing, shown
-from snaploom.sources.files.values import LONGEST_SHOWN, Records, ValueChecks
+from snaploom.sources.files.values import Records, ValueChecks, cut
 from snaploom.sources.prefix import (
     Capture,
     CapturedValue,
@@ -391,7 +391,7 @@ class FileSet:
             "a record cannot be read",
             resource=self.resource,
             path="spec.hdfsLike.schemaFields",
-            found=f"{_cut(record)} in {place}",
+            found=f"{cut(record)} in {place}",
             expected=f"a record of {len(texts)} columns" * self.format.has_headers or "one record",
             hint="correct the file, or format or formatOptions; formatOptions mode: PERMISSIVE "
             "gives NULL for what does not fit",
@@ -399,12 +399,12 @@ class FileSet:
 
     def _unfit(self, place: str, column: spark_types.StructField, text: str) -> SourceNotReadable:
         wanted = str(column.dataType.jsonValue())  # as declarations write it
-        null = f"; or, where {_cut(text)} is no value in any column, set formatOptions nullValue"
+        null = f"; or, where {cut(text)} is no value in any column, set formatOptions nullValue"
         return SourceNotReadable(
             f"a value of {column.name} is no {wanted}",
             resource=self.resource,
             path="spec.hdfsLike.schemaFields",
-            found=f"{_cut(text)} in {place}",
+            found=f"{cut(text)} in {place}",
             expected=f"values of type {wanted}",
             hint="correct the file; or declare the column as string, and cast it by a "
             f"fieldTransformer, where try_cast gives NULL{null * self.format.has_headers}; "
@@ -566,10 +566,6 @@ class FileSet:
                 expected="names that the data does not have, ignoring case",
                 hint="rename the capture",
             )
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 def _without_file(frame: DataFrame) -> DataFrame:

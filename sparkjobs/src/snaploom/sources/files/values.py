@@ -247,12 +247,11 @@ class ValueChecks:
         check, text = checks[row["place"]], row["text"]
         line = self._line(*records(row["file"], texts.schema), check, text)
         file = unquote(row["file"])
-        value = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
         raise SourceNotReadable(
             f"a value of {check.path} would change as it is read",
             resource=self.resource,
             path="spec.hdfsLike.schemaFields",
-            found=f"{value} in {f'line {line} of ' if line else ''}{file}",
+            found=f"{cut(text)} in {f'line {line} of ' if line else ''}{file}",
             expected=check.expected,
             hint="declare a type that holds it (decimal of more digits, timestamp, string, array), "
             "or correct the file; formatOptions mode: PERMISSIVE reads the value as Spark does",
@@ -378,6 +377,11 @@ class ValueChecks:
         yield _Check(path, _ONCE, _several)
         for check in checks:
             yield _Check(check.path, check.expected, _any_of(check.bad))
+
+
+def cut(text: str) -> str:
+    """The beginning of a value, as far as a message shows it."""
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 def _is_lost(loss: TextLoss) -> Callable[[Column], Column]:
