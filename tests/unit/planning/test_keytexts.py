@@ -1,4 +1,4 @@
-"""Normalised keys without Spark: what each step does, what declarations may have, and what it explains."""
+"""Normalised keys without Spark: each step, which declarations may have it, and the one that explains more."""
 
 from __future__ import annotations
 
